@@ -1,57 +1,58 @@
-//! Patterns of commands in rules: `Bash(git *)`.
+//! Command patterns in rules: `Bash(git *)`.
 
 use crate::access::{Clarity, CommandAccess};
 use std::borrow::Cow;
 
-/// Stands between words in what patterns are compared with: no word of a command can hold it.
+/// Separator between words in the compared texts. No word of a command can contain it.
 const BETWEEN: &str = "\0";
 
-/// A command pattern, compiled.
+/// Compiled command pattern.
 ///
-/// Words are separated by blanks; quotes keep blanks together as in the shell, and `\` takes what follows as it is. `*`
-/// stands for any characters, blanks included, anywhere and several times. At the end, ` *`
-/// and `:*` mean the same: nothing, or further words. Without a wildcard the pattern is the whole command. Blanks of
-/// the pattern only ever match between words, so a pattern cannot match into a quoted argument.
+/// Words are separated by blanks. Quotes hold blanks together as in the shell, and `\` makes the next character
+/// literal. `*` matches any characters, blanks included, anywhere and several times. At the end, ` *` and `:*` mean the
+/// same: nothing, or further words. Without a wildcard the pattern is the whole command. Blanks of the pattern match
+/// only between words, so a pattern cannot match into a quoted argument.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandPattern {
-    /// Compared with words that [`BETWEEN`] joins.
+    /// Matcher for words joined by [`BETWEEN`].
     words: Matcher,
-    /// As it was written, without the escapes of `*`: what whole texts are compared with.
+    /// Text of the pattern without the escapes of `*`, for comparison with whole texts.
     literal: String,
-    /// It holds `;`, `|`, `<` or the like outside of quotes, and so speaks of a whole command line.
+    /// `true` if the pattern contains `;`, `|`, `<` or the like outside of quotes, and so describes a whole command
+    /// line.
     is_line: bool,
 }
 
-/// The purpose of a pattern, by the effect of its rule.
+/// Purpose of a pattern, by the effect of its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose<'a> {
-    /// To cover commands: allow rules.
+    /// The pattern covers commands: allow rules.
     Covering {
-        /// Programs that the analysis looks through, so that nothing on them can be covered.
+        /// Programs that the analysis looks through, so that no pattern can cover a command of them.
         looked_through: &'a [&'a str],
     },
-    /// To catch them: deny and ask rules.
+    /// The pattern catches commands: deny and ask rules.
     Catching,
 }
 
-/// The whole words of a pattern: each command that it covers is the head, anything, the tail, and where it is open
-/// anything again.
+/// Whole words of a pattern. Each command that the pattern covers consists of the head, any words, the tail, and, if
+/// the outline is open, any further words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outline {
-    /// The words in front of the first wildcard. Never empty.
+    /// Words before the first wildcard. Never empty.
     pub head: Vec<String>,
-    /// The words behind it.
+    /// Words after the wildcard.
     pub tail: Vec<String>,
-    /// More words may follow.
+    /// `true` if more words may follow.
     pub is_open: bool,
 }
 
 #[derive(Debug, Clone)]
 enum Matcher {
-    /// No wildcard: this and nothing else.
+    /// Exactly this text, without a wildcard.
     Exact(String),
-    /// The parts between wildcards, in each form that the pattern has: with an open end a second one, in which further
-    /// words follow.
+    /// Parts between wildcards, in each form of the pattern. A pattern with an open end has a second form, in which
+    /// further words follow.
     Wildcard(Vec<Vec<String>>),
 }
 
@@ -78,10 +79,10 @@ impl Matcher {
 }
 
 impl CommandPattern {
-    /// Compiles a pattern for that purpose.
+    /// Compiles a pattern for this purpose.
     ///
     /// # Errors
-    /// Reads a pattern; one that could never match is refused, with what to write instead.
+    /// The reason if the pattern could never match, with an alternative to write.
     pub(crate) fn parse(text: &str, purpose: Purpose<'_>) -> Result<Self, String> {
         let text = text.trim();
         if text.contains('\0') {
@@ -93,7 +94,7 @@ impl CommandPattern {
         };
         let tokens = Tokens::of(head);
         let has_wildcard = open_end || tokens.parts.len() > 1;
-        // Without a wildcard an allow rule may say any line as it is written.
+        // Without a wildcard, an allow rule may contain any command line literally.
         if let (Some(broken), true) = (&tokens.broken, has_wildcard || purpose == Purpose::Catching) {
             return Err(broken.told(head, open_end));
         }
@@ -112,14 +113,14 @@ impl CommandPattern {
         Ok(Self { words: Matcher::of(tokens.parts, open_end), literal, is_line })
     }
 
-    /// Tells whether the pattern begins with a wildcard, and so lets any program run.
+    /// Returns `true` if the pattern begins with a wildcard, and so allows any program.
     pub(crate) fn fits_any_program(&self) -> bool {
         let begins_open = |parts: &Vec<String>| parts.first().is_some_and(String::is_empty);
         matches!(&self.words, Matcher::Wildcard(forms) if forms.iter().any(begins_open))
     }
 
-    /// Tells whether an allow rule covers this command. Patterns cover plain commands alone; what is not plain only a
-    /// rule covers that says all of it.
+    /// Returns `true` if an allow rule covers this command. Patterns cover plain commands only; any other command is
+    /// covered only by a rule with its complete text.
     pub(crate) fn covers(&self, command: &CommandAccess) -> bool {
         match (&self.words, &command.clarity) {
             (Matcher::Wildcard(_), Clarity::Plain) => self.fits_words(&command.words),
@@ -131,16 +132,16 @@ impl CommandPattern {
         }
     }
 
-    /// Tells whether an allow rule with wildcards says this command and does not cover it all the same, because it is
-    /// not plain.
+    /// Returns `true` if the pattern has wildcards and matches the command, but does not cover it because the command
+    /// is not plain.
     pub(crate) fn misses(&self, command: &CommandAccess) -> bool {
         self.has_wildcard()
             && command.clarity != Clarity::Plain
             && (self.fits_words(&command.words) || self.fits_text(&command.text))
     }
 
-    /// The words of every command that the pattern covers; `None` without wildcards, and where it leaves the program
-    /// open.
+    /// Returns the words of every command that the pattern covers; `None` for a pattern without wildcards, and for one
+    /// that leaves the program open.
     pub(crate) fn outline(&self) -> Option<Outline> {
         let Matcher::Wildcard(forms) = &self.words else { return None };
         let (first, rest) = forms.last()?.split_first()?;
@@ -148,7 +149,7 @@ impl CommandPattern {
         // The text right before a wildcard is only the beginning of a word.
         let beginning = words.pop()?;
         if words.is_empty() {
-            // A path stays one, however it goes on.
+            // A path remains a path, whatever follows.
             let outline = Outline { head: vec![beginning.into()], tail: Vec::new(), is_open: true };
             return beginning.contains('/').then_some(outline);
         }
@@ -165,7 +166,7 @@ impl CommandPattern {
         Some(Outline { head, is_open: is_open || tail.is_empty(), tail })
     }
 
-    /// Tells whether a deny or ask rule catches this command, in whichever reading.
+    /// Returns `true` if a deny or ask rule catches this command, in any of its readings.
     pub(crate) fn catches(&self, command: &CommandAccess) -> bool {
         if matches!(command.clarity, Clarity::Opaque(_)) {
             return true;
@@ -177,7 +178,7 @@ impl CommandPattern {
     }
 
     fn fits_words<S: AsRef<str>>(&self, words: &[S]) -> bool {
-        // A word with the separator in it could pass for two.
+        // A word that contains the separator could match as two words.
         if words.is_empty() || words.iter().any(|word| word.as_ref().contains(BETWEEN)) {
             return false;
         }
@@ -185,8 +186,8 @@ impl CommandPattern {
         self.words.fits(&words.join(BETWEEN))
     }
 
-    /// Compares with the words of a text, also those that are none of the command: assignments, redirections, and the
-    /// signs between commands.
+    /// Compares the pattern with all words of a text, including those outside of the command itself: assignments,
+    /// redirections, and the operators between commands.
     fn fits_text(&self, text: &str) -> bool {
         (!self.has_wildcard() && one_blank(&self.literal) == one_blank(text))
             || (!text.contains(BETWEEN) && self.words.fits(&Tokens::of(text.trim()).parts.join("*")))
@@ -198,7 +199,7 @@ impl CommandPattern {
     }
 }
 
-/// The text with one blank wherever there are some.
+/// Replaces each run of blanks by one blank.
 fn one_blank(text: &str) -> Cow<'_, str> {
     let is_so = |(at, c): (usize, char)| {
         !c.is_whitespace() || (c == ' ' && at > 0 && !text[at + 1..].starts_with(char::is_whitespace))
@@ -209,7 +210,7 @@ fn one_blank(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Tells whether the subject is the parts in their order, with anything between them.
+/// Returns `true` if the subject consists of the parts in their order, with anything between them.
 fn parts_match(parts: &[String], subject: &str) -> bool {
     let Some((first, rest)) = parts.split_first() else { return subject.is_empty() };
     let Some(mut left) = subject.strip_prefix(first.as_str()) else { return false };
@@ -223,7 +224,7 @@ fn parts_match(parts: &[String], subject: &str) -> bool {
     left.ends_with(last.as_str())
 }
 
-/// A pattern on its way: the texts between its wildcards, quotes taken off.
+/// Parsed pattern: the texts between its wildcards, without quotes.
 #[derive(Default)]
 struct Tokens {
     parts: Vec<String>,
@@ -231,18 +232,18 @@ struct Tokens {
     broken: Option<Broken>,
 }
 
-/// The reason why a pattern says words that no command has.
+/// Reason why a pattern contains words that no command has.
 enum Broken {
     /// This quote is never closed.
     OpenQuote(char),
-    /// It ends with a `\` that takes nothing as it is.
+    /// The pattern ends with a `\` that escapes nothing.
     LooseBackslash,
-    /// A `$` stands before a quote: the shell then reads the word otherwise.
+    /// A `$` precedes a quote: the shell then reads the word differently.
     SpecialQuote,
 }
 
 impl Broken {
-    /// Says what is wrong, and what to write instead. `head` is the pattern without its open end.
+    /// Describes the fault and an alternative to write. `head` is the pattern without its open end.
     fn told(&self, head: &str, open_end: bool) -> String {
         match (self, open_end) {
             (Self::OpenQuote(quote), _) => {
@@ -274,7 +275,7 @@ impl Tokens {
         let mut tokens = Self { parts: vec![String::new()], ..Self::default() };
         tokens.read(text, true);
         if let Some(Broken::OpenQuote(_)) = tokens.broken {
-            // No shell would take it, so the quotes are meant as they stand.
+            // No shell would accept it, so the quotes are read as literal characters.
             let broken = tokens.broken;
             tokens = Self { parts: vec![String::new()], ..Self::default() };
             tokens.read(text, false);
@@ -324,7 +325,7 @@ impl Tokens {
         self.parts.last_mut().into_iter().for_each(|part| part.push(letter));
     }
 
-    /// Refuses allow patterns that no command can fit.
+    /// Rejects allow patterns that no command can match.
     fn can_be_allowed(&self, looked_through: &[&str]) -> Result<(), String> {
         if self.is_line {
             return Err("each command of a line is judged by itself, and files that it redirects to by `Write` and \
@@ -354,7 +355,8 @@ impl Tokens {
     }
 }
 
-/// Tells whether a `\` in front of it takes it as it is. Within single quotes the shell keeps `\`; only `*` is ours.
+/// Returns `true` if a preceding `\` makes this character literal. Within single quotes the shell treats `\` as an
+/// ordinary character; only `*` can be escaped there, in patterns.
 fn escapes(next: char, quote: Option<char>) -> bool {
     match quote {
         Some('\'') => next == '*',
@@ -363,7 +365,8 @@ fn escapes(next: char, quote: Option<char>) -> bool {
     }
 }
 
-/// The text that a pattern without wildcards stands for: `\*` is `*`, and backslashes before that count double.
+/// Returns the text that a pattern without wildcards matches: `\*` becomes `*`, and each pair of backslashes before it
+/// becomes one.
 fn unescaped(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut backslashes = 0_usize;
@@ -381,7 +384,7 @@ fn unescaped(text: &str) -> String {
     plain
 }
 
-/// The pattern without wildcards that stands for exactly this text: the other way round.
+/// Returns the pattern without wildcards that matches exactly this text. The inverse of `unescaped`.
 fn escaped(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     let mut backslashes = 0_usize;
@@ -395,7 +398,7 @@ fn escaped(text: &str) -> String {
     pattern
 }
 
-/// The narrowest pattern that covers this command; `None` where there is none.
+/// Returns the narrowest pattern that covers this command; `None` if there is none.
 pub fn narrowest(command: &CommandAccess) -> Option<String> {
     let text = match command.clarity {
         Clarity::Plain => return Some(quoted(&command.words)).filter(|text| covers(text, command)),
@@ -405,13 +408,14 @@ pub fn narrowest(command: &CommandAccess) -> Option<String> {
     Some(escaped(text.trim())).filter(|text| covers(text, command))
 }
 
-/// Tells whether the pattern is one, has no wildcard, and covers the command.
+/// Returns `true` if the text is a valid pattern without a wildcard that covers the command.
 fn covers(text: &str, command: &CommandAccess) -> bool {
     let pattern = CommandPattern::parse(text, Purpose::Covering { looked_through: &[] });
     pattern.is_ok_and(|pattern| !pattern.has_wildcard() && pattern.covers(command))
 }
 
-/// The words as a pattern that matches them and nothing else: quoted where blanks or signs would mean something.
+/// Returns the words as a pattern that matches only them: quoted where blanks or special characters would have a
+/// meaning.
 pub(crate) fn quoted<S: AsRef<str>>(words: &[S]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quoted_word(word.as_ref())).collect();
     quoted.join(" ")

@@ -13,25 +13,33 @@ use crate::{
 use serde_json::{Value, json};
 use std::{fmt, path::PathBuf, sync::Arc};
 
-/// Rules that are suggested together are no longer than this, in bytes.
+/// Maximum length of all suggested rules together, in bytes.
 const LONGEST_SUGGESTION: usize = 2_000;
-/// So many further findings are told in a refusal.
+/// Maximum number of further findings in a refusal.
 const TOLD_FINDINGS: usize = 4;
 
-/// The verdict, ordered from lenient to strict: the strictest of several wins.
+/// Verdict, ordered from lenient to strict: the strictest of several wins.
+///
+/// ```
+/// use toolstead_domain::permission::decision::Verdict;
+///
+/// let verdicts = [Verdict::Allow, Verdict::Deny, Verdict::Ask];
+/// assert_eq!(verdicts.iter().max(), Some(&Verdict::Deny));
+/// assert_eq!(Verdict::Ask.as_str(), "ask");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Verdict {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// Somebody is asked first.
+    /// The call needs approval first.
     Ask,
-    /// It does not run.
+    /// The call does not run.
     Deny,
 }
 
 impl Verdict {
-    /// The verdict as one word.
+    /// Returns the verdict as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -41,75 +49,75 @@ impl Verdict {
     }
 }
 
-/// The decision on one call: the verdict, what decided it, and every finding on the way.
+/// Decision on one call: the verdict, the decisive finding, and all other findings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     /// Allow, ask or deny.
     pub verdict: Verdict,
-    /// The finding that decided.
+    /// Finding that decided.
     pub decisive: Finding,
-    /// Every finding: first on the call as a whole, if there is one, then on each access in their order.
+    /// All findings: first on the call as a whole, if there is one, then on each access in their order.
     pub trace: Vec<Finding>,
 }
 
-/// The word of one rule, mode or default on one part of a call.
+/// Result of one rule, mode or default for one part of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Its word.
+    /// Verdict on the part.
     pub verdict: Verdict,
-    /// Of what: one access, or the call as a whole.
+    /// Access that the finding applies to; `None` for the call as a whole.
     pub part: Option<Access>,
-    /// Its reason.
+    /// Reason for the verdict.
     pub cause: Cause,
-    /// An allow rule that speaks of it and does not cover it all the same.
+    /// Allow rule that matches the part but does not cover it.
     pub near_miss: Option<NearMiss>,
 }
 
-/// An allow rule that speaks of a part of a call in vain.
+/// Allow rule that matches a part of a call without effect.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NearMiss {
-    /// A wildcard of it would have to cover what is not plain.
+    /// A wildcard of the rule would have to cover a command that is not plain.
     NotPlain(Arc<PermissionRule>),
     /// The path is in no root.
     Outside(Arc<PermissionRule>),
-    /// It stands in a file that nobody trusts yet.
+    /// The rule is in a file that is not trusted yet.
     Waiting(Arc<PermissionRule>),
-    /// It is about a tool of a server, and the request is for a resource or prompt.
+    /// The rule names a tool of a server, and the request is for a resource or prompt.
     OfTools(Arc<PermissionRule>),
 }
 
-/// The ground of a finding.
+/// Reason for a finding.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
-    /// A rule.
+    /// A permission rule.
     Rule(Arc<PermissionRule>),
-    /// The defaults, in words.
+    /// A default, described by this text.
     Default(&'static str),
-    /// The mode, in words.
+    /// The mode, described by this text.
     Mode(&'static str),
-    /// The tool is not among those chosen with `--tools`.
+    /// The tool is not among those selected with `--tools`.
     NotSelected,
-    /// The tool is not among those of the window through which it is called.
+    /// The tool is not part of the restricted view through which it is called.
     OutsideWindow,
     /// The path is in no root.
     OutsideRoots,
-    /// There is no root at all.
+    /// The workspace has no root.
     NoRoots,
     /// The path belongs to Toolstead's own data.
     Forbidden,
-    /// The root may only be read.
+    /// The root is read-only.
     ReadOnlyRoot,
-    /// A hook wants somebody to be asked.
+    /// A hook requires approval.
     Hook {
-        /// Its name.
+        /// Name of the hook.
         by: String,
-        /// Its reason, which may be another one every time.
+        /// Reason of the hook, which may be different each time.
         reason: String,
     },
 }
 
 impl Cause {
-    /// The rank among causes: the less can be done about one, the sooner it is told.
+    /// Returns the rank among causes: the harder a cause is to change, the earlier it is reported.
     pub(super) fn weight(&self) -> u8 {
         match self {
             Self::Forbidden
@@ -126,7 +134,8 @@ impl Cause {
 }
 
 impl Decision {
-    /// The reason as one sentence for the audit trail and for refusals: the rule with its place, and the part it met.
+    /// Returns the reason as one sentence for the audit log and for refusals: the rule with its origin, and the part
+    /// that it matched.
     pub fn reason(&self) -> String {
         let would_be_asked = match &self.decisive.cause {
             Cause::Rule(rule) => rule.effect == Effect::Ask,
@@ -139,7 +148,7 @@ impl Decision {
         }
     }
 
-    /// All else that stands in the way, as sentences; empty where the reason is all.
+    /// Returns all further obstacles, as sentences; empty if there are none.
     pub fn more(&self) -> String {
         let others: Vec<&Finding> = self.trace.iter().filter(|one| one.verdict != Verdict::Allow).collect();
         let others: Vec<&&Finding> = others.iter().filter(|one| one.part != self.decisive.part).collect();
@@ -150,18 +159,18 @@ impl Decision {
         text
     }
 
-    /// The accesses that somebody must say yes to.
+    /// Returns the accesses that need approval.
     pub fn asked(&self) -> impl Iterator<Item = &Access> {
         let asking = self.trace.iter().filter(|finding| finding.verdict == Verdict::Ask);
         asking.filter_map(|finding| finding.part.as_ref())
     }
 
-    /// The trace as JSON: an array of [`Finding::to_json`].
+    /// Returns the trace as JSON: an array of [`Finding::to_json`].
     pub fn trace_json(&self) -> Value {
         self.trace.iter().map(Finding::to_json).collect()
     }
 
-    /// The narrowest rules that together allow the call; empty where no rules can, or none are needed.
+    /// Returns the narrowest rules that together allow the call; empty if no rules can, or none are needed.
     pub fn suggestions(&self, tool: &str) -> Vec<String> {
         let mut rules = Vec::new();
         for finding in self.trace.iter().filter(|finding| finding.verdict != Verdict::Allow) {
@@ -201,20 +210,20 @@ impl Decision {
     }
 }
 
-/// The narrowest rule that would allow this part of a call of the tool, which rules know by that name; `None` where no
-/// rule can say it. What only the tool's name covers is the tool.
+/// Returns the narrowest rule that would allow this part of a call of the tool with this name in rules; `None` if no
+/// rule can express it. For an access that only the name of the tool covers, the rule is the tool.
 pub fn narrowest_rule(access: &Access, tool: &str) -> Option<String> {
     let (head, spec) = match access {
         Access::ReadPath(path) => ("Read", path_pattern::narrowest(path)?),
         Access::WritePath(path) => ("Write", path_pattern::narrowest(path)?),
         Access::RunCommand(command) => ("Bash", command_pattern::narrowest(command)?),
         Access::ReachHost(host) => ("WebFetch", format!("domain:{host}")),
-        // A star would stand for other agents.
+        // A star would also match other agents.
         Access::RunAgent(agent) if agent.contains('*') => return None,
         Access::RunAgent(agent) => ("Agent", agent.to_string()),
         Access::OfferTools(tools) => ("Tools", tools.to_string()),
         Access::CallUpstream { .. } | Access::Undeclared(_) => return Some(tool.to_owned()),
-        // A star would stand for other resources and prompts.
+        // A star would also match other resources and prompts.
         Access::ReadResource { uri: name, .. } | Access::GetPrompt { prompt: name, .. } if name.contains('*') => {
             return None;
         }
@@ -222,12 +231,12 @@ pub fn narrowest_rule(access: &Access, tool: &str) -> Option<String> {
         Access::GetPrompt { server, prompt } => ("Prompt", format!("{server}:{prompt}")),
         Access::Send(_) => return None,
     };
-    // A rule is read without the blanks at its ends, and would mean something wider.
+    // Blanks around a rule are removed when it is parsed, and it would then match more.
     if spec != spec.trim() {
         return None;
     }
     let text = format!("{head}({spec})");
-    // A text that steers a terminal cannot be copied from one.
+    // A text with control characters cannot be copied safely from a terminal.
     if text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
         return None;
     }
@@ -235,18 +244,18 @@ pub fn narrowest_rule(access: &Access, tool: &str) -> Option<String> {
     rule.meets(std::slice::from_ref(access), &WorkspaceRoots::default()).then_some(text)
 }
 
-/// The text as one word of a shell.
+/// Quotes the text as one word for a shell.
 pub fn in_shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 impl Finding {
-    /// A finding on this part of a call.
+    /// Creates a finding on this part of a call.
     pub fn new(verdict: Verdict, part: Option<Access>, cause: Cause) -> Self {
         Self { verdict, part, cause, near_miss: None }
     }
 
-    /// The reason why the allow rule that speaks of it does not cover it, as a clause; `None` where there is no such
+    /// Returns the reason why the matching allow rule does not cover the part, as a clause; `None` if there is no such
     /// rule.
     pub fn missed(&self) -> Option<String> {
         Some(match self.near_miss.as_ref()? {
@@ -279,8 +288,8 @@ impl Finding {
         }
     }
 
-    /// The finding as JSON: `verdict`, `part` (what it is about, null for the call as a whole), `cause` (in words), for a
-    /// rule `rule`, `origin` and, if it was derived, `entry`, and `near_miss` where an allow rule speaks of it in vain.
+    /// Returns the finding as JSON: `verdict`, `part` (null for the call as a whole), `cause` (as text), for a rule
+    /// `rule`, `origin` and, if it was derived, `entry`, and `near_miss` if an allow rule matches without effect.
     pub fn to_json(&self) -> Value {
         let part = self.part.as_ref().map(ToString::to_string);
         let mut finding = json!({"verdict": self.verdict.as_str(), "part": part, "cause": self.cause.to_string()});

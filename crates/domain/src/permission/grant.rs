@@ -1,4 +1,4 @@
-//! The policy as it goes along with one call.
+//! The permissions of one running call.
 
 use crate::{
     access::{Access, AccessKind, PathAccess},
@@ -12,8 +12,9 @@ use crate::{
 };
 use std::{path::Path, sync::Arc};
 
-/// The bounds of one call while it runs. A pure value: sandbox and connectors ask it for what only shows then, such as
-/// the real path of an open file, the host a redirect leads to, or a file met on a walk.
+/// Permissions of one call while it runs. A pure value: the sandbox and the connectors query it for what is known only
+/// at run time, such as the real path of an open file, the target host of a redirect, or a file found in a directory
+/// walk.
 #[derive(Debug, Clone)]
 pub struct Grant {
     policy: Arc<PermissionPolicy>,
@@ -22,9 +23,9 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// The grant for a call of `tool`. `approved` is what a person was shown and said yes to; empty if nobody was asked.
-    /// A yes to a command is one to those of the files that it names about which an ask rule made somebody be asked, and
-    /// to no more: what lies below another folder that it names was not shown.
+    /// Creates the grant for a call of `tool`. `approved` are the accesses that the user saw and approved; empty
+    /// without an approval. Approval of a command includes those of the files it names for which an ask rule required
+    /// the approval, and no others: the contents of a folder that it names were not shown.
     pub fn new(policy: Arc<PermissionPolicy>, tool: Arc<Tool>, mut approved: Vec<Access>) -> Self {
         let files = approved.iter().flat_map(|access| match access {
             Access::RunCommand(command) => command.files().collect(),
@@ -35,7 +36,7 @@ impl Grant {
         Self { policy, tool, approved }
     }
 
-    /// Tells whether this may be touched: nothing denies it, and it is allowed or lies within what was approved.
+    /// Returns `true` if nothing denies the access, and it is allowed or lies within what was approved.
     pub fn permits(&self, access: &Access) -> bool {
         match self.policy.judge(&self.tool, access).verdict {
             Verdict::Allow => true,
@@ -44,9 +45,9 @@ impl Grant {
         }
     }
 
-    /// Judges an access by rules alone, without the defaults: deny, and ask rules that nobody has answered. For what a
-    /// command that runs already may reach, and nobody can be asked about any more. An ask rule on the call as a whole
-    /// was answered, or it would not run.
+    /// Checks an access by rules alone, without the defaults: returns the verdict of deny rules, and of ask rules
+    /// without an approval. Used for what a running command may reach, when no approval can be requested any more. An
+    /// ask rule on the call as a whole has been approved, or the call would not run.
     pub fn objection(&self, access: &Access) -> Verdict {
         let finding = self.policy.judge(&self.tool, access);
         let is_approved = || self.approved.iter().any(|approved| approved.covers(access));
@@ -59,8 +60,8 @@ impl Grant {
         }
     }
 
-    /// The same of changing a path, for what closes it. An ask rule that names no path was answered with the yes to the
-    /// command.
+    /// Checks a change of a path in the same way, for the code that closes paths. An ask rule that names no path was
+    /// approved together with the command.
     pub fn objection_to_change(&self, path: PathAccess) -> Verdict {
         let access = Access::WritePath(path);
         match self.objection(&access) {
@@ -69,7 +70,7 @@ impl Grant {
         }
     }
 
-    /// The rule that stands against an access, if one does.
+    /// Returns the rule that denies an access or requires approval for it, if there is one.
     pub fn rule_against(&self, access: &Access) -> Option<Arc<PermissionRule>> {
         match self.policy.judge(&self.tool, access).cause {
             Cause::Rule(rule) if rule.effect != Effect::Allow => Some(rule),
@@ -77,14 +78,14 @@ impl Grant {
         }
     }
 
-    /// Tells whether something in the folder was approved for writing.
+    /// Returns `true` if the approval includes a write access in the folder.
     pub fn approves_writing_in(&self, folder: &Path) -> bool {
         self.approved.iter().any(|access| matches!(access, Access::WritePath(path) if path.real.starts_with(folder)))
     }
 
-    /// The same for what a command may reach that runs already, by real paths alone: what was approved under the name of
-    /// a link is approved where that leads, and the folders on the way to it may be looked into. Ask rules on the call as a
-    /// whole were answered, or it would not run.
+    /// Returns the grant for paths that a running command may reach, by real paths alone: an approved link is approved
+    /// at its target, and the folders on the way to it may be listed. Ask rules on the call as a whole have been
+    /// approved, or the call would not run.
     #[must_use]
     pub fn of_running_command(&self) -> Self {
         let policy = self.policy.keeping(&|rule| rule.effect != Effect::Ask || rule.is_about_parts());
@@ -102,14 +103,14 @@ impl Grant {
         Self { policy: Arc::new(policy), approved, tool: self.tool.clone() }
     }
 
-    /// Tells whether a deny or ask rule names paths, so that some below the roots may be closed.
+    /// Returns `true` if a deny or ask rule names paths, so that some paths in the roots may be closed.
     pub fn has_rules_against_paths(&self) -> bool {
         let mut against = self.policy.layers().flat_map(|layer| &layer.rules);
         against.any(|rule| rule.effect != Effect::Allow && rule.subject() == RuleSubject::Path)
     }
 
-    /// A deny or ask rule that may catch the reading, or the changing, of something below this folder, as far as that can
-    /// be told without the names there.
+    /// Returns a deny or ask rule that may catch reading or changing something below this folder, as far as that can be
+    /// determined without the names of its entries.
     pub fn rule_below(&self, folder: &PathAccess, kind: AccessKind) -> Option<Arc<PermissionRule>> {
         self.policy.layers().find_map(|layer| {
             let mut against = layer.rules.iter().filter(|rule| rule.effect != Effect::Allow);
@@ -117,23 +118,23 @@ impl Grant {
         })
     }
 
-    /// The rules on reading below a folder, worked out once for a walk that meets many files.
+    /// Returns the rules on reading below a folder, compiled once for a walk over many files.
     pub fn reading_below(&self, folder: &PathAccess) -> ReadingBelow<'_> {
         ReadingBelow { rules: self.policy.read_rules(&self.tool, folder), approved: &self.approved }
     }
 
-    /// Tells whether the caller of this call may know of another tool: the decision that lists are made with.
+    /// Returns `true` if another tool may be listed to the caller of this call. Lists of tools use the same decision.
     pub fn advertises(&self, tool: &Tool) -> bool {
         self.policy.advertises(tool)
     }
 
-    /// The folders of the workspace.
+    /// Returns the folders of the workspace.
     pub fn roots(&self) -> &WorkspaceRoots {
         self.policy.workspace()
     }
 }
 
-/// The part of a [`Grant`] that matters below one folder.
+/// Part of a [`Grant`] that applies below one folder.
 #[derive(Debug)]
 pub struct ReadingBelow<'a> {
     rules: Vec<ReadRules<'a>>,
@@ -141,12 +142,13 @@ pub struct ReadingBelow<'a> {
 }
 
 impl ReadingBelow<'_> {
-    /// Tells whether some path below the folder may not be read, as far as that can be told without the names there.
+    /// Returns `true` if some path below the folder may be unreadable, as far as that can be determined without the
+    /// names of its entries.
     pub fn is_limited(&self) -> bool {
         self.rules.iter().any(ReadRules::are_against_something)
     }
 
-    /// Tells whether a path below the folder may be read: what [`Grant::permits`] says of it.
+    /// Returns `true` if a path below the folder may be read, as [`Grant::permits`] does.
     pub fn permits(&self, path: &PathAccess) -> bool {
         match self.rules.iter().map(|rules| rules.verdict(path)).max().unwrap_or(Verdict::Deny) {
             Verdict::Allow => true,

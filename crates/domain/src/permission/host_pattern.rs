@@ -1,10 +1,18 @@
-//! Which hosts a pattern names: the same in rules and in the lists of hosts that a sandboxed command may reach.
+//! Host patterns, in rules and in the lists of hosts that a sandboxed command may reach.
 
 use crate::tool_selection::wildcard_match;
 
-/// Tells whether a host, in any case and without a port, fits a pattern in lower case.
+/// Returns `true` if a host, in any case and without a port, matches a pattern in lower case.
 ///
-/// `*.x.y` is any name below, at any depth, not `x.y` itself; another `*` stays within one label.
+/// `*.x.y` matches any name below `x.y`, at any depth, but not `x.y` itself; any other `*` stays within one label.
+///
+/// ```
+/// use toolstead_domain::permission::host_pattern::host_matches;
+///
+/// assert!(host_matches("*.example.com", "API.v2.example.com"));
+/// assert!(!host_matches("*.example.com", "example.com"));
+/// assert!(host_matches("api-*.example.com", "api-2.example.com"));
+/// ```
 pub fn host_matches(pattern: &str, host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     if let Some(suffix) = pattern.strip_prefix("*.")

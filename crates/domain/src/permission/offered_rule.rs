@@ -1,4 +1,4 @@
-//! Rules by which an approval is remembered: the one that is offered, and one that a user writes in its place.
+//! Rules that remember an approval: the offered rule, and a rule that the user writes instead.
 
 use crate::{
     access::{Access, Clarity, CommandAccess},
@@ -12,8 +12,8 @@ use crate::{
     workspace_roots::WorkspaceRoots,
 };
 
-/// Returns the rule that is offered for this access of a tool, which rules know by that name: the narrowest one, or for a
-/// command of which the arguments may change, the one on the command with any arguments.
+/// Returns the rule that is offered for this access of the tool with this name in rules: the narrowest rule, or for a
+/// command whose arguments may change, a rule on the command with any arguments.
 pub fn offered_rule(access: &Access, tool: &str) -> Option<String> {
     widened(access).or_else(|| narrowest_rule(access, tool))
 }
@@ -32,11 +32,11 @@ fn parsed(text: &str) -> Result<PermissionRule, String> {
     rule.map_err(|error| error.reason)
 }
 
-/// Checks a rule that a user wrote in place of the offered one, and returns it without blanks around it.
+/// Checks a rule that the user wrote instead of the offered one, and returns it without surrounding blanks.
 ///
 /// # Errors
-/// [`UnusableRule`] where it is malformed, is about something else, does not cover the access, or would allow more than
-/// may be approved while a call waits.
+/// [`UnusableRule`] if the rule is malformed, applies to something else, does not cover the access, or would allow more
+/// than may be approved while a call waits.
 pub fn check_written_rule(text: &str, tool: &Tool, access: &Access) -> Result<String, UnusableRule> {
     let text = text.trim();
     let Access::RunCommand(command) = access else { return Err(UnusableRule::NotOnCommands) };
@@ -57,7 +57,8 @@ pub fn check_written_rule(text: &str, tool: &Tool, access: &Access) -> Result<St
     }
 }
 
-/// Returns `true` for a rule without wildcards, and for one whose words before the first wildcard say what runs.
+/// Returns `true` for a rule without wildcards, and for a rule whose words before the first wildcard determine the
+/// program that runs.
 fn is_narrow_enough(rule: &PermissionRule, command: &CommandAccess) -> bool {
     if rule.is_about_one_command() {
         return !matches!(command.clarity, Clarity::Opaque(_));
@@ -69,26 +70,26 @@ fn is_narrow_enough(rule: &PermissionRule, command: &CommandAccess) -> bool {
     command.clarity == Clarity::Plain && rule.outline().is_some_and(|outline| says_what_runs(&outline.head))
 }
 
-/// Returns the words that a rule with wildcards must begin with; empty where it may have none.
+/// Returns the words with which a rule with wildcards must begin; empty if it may have none.
 fn least_head(command: &CommandAccess) -> String {
     let least = command.widening.map_or(0, |widening| usize::from(widening.least));
     command_pattern::quoted(command.words.get(..least).unwrap_or_default())
 }
 
-/// The reason why a rule that a user wrote is not stored.
+/// Reason why a rule that the user wrote is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnusableRule {
-    /// It is not a rule.
+    /// The text is not a rule.
     #[error("it is not a valid rule: {0}")]
     Malformed(String),
-    /// It is about something else than commands.
+    /// The rule applies to something other than commands.
     #[error("only a rule on commands can be stored here: write `Bash(...)`")]
     NotOnCommands,
     /// The call would need approval again.
     #[error("it does not cover this command, so the same call would need approval again")]
     DoesNotCover,
-    /// It would allow other programs, or programs that run whatever they are given. Holds the words that it must begin
-    /// with; empty where no wildcard may be in it.
+    /// The rule would allow other programs, or programs that run whatever they are given. Holds the words that it must
+    /// begin with; empty if it may not contain a wildcard.
     #[error("it would allow too much: {}", narrower(.0))]
     TooWide(String),
 }

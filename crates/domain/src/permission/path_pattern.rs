@@ -1,19 +1,20 @@
-//! Patterns of paths in rules: gitignore's way of writing, anchored as the rule's effect demands.
+//! Path patterns in rules: the syntax of gitignore, anchored according to the effect of the rule.
 
 use crate::{access::PathAccess, workspace_roots::WorkspaceRoots};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use std::path::{Path, PathBuf};
 
-/// A path pattern, compiled.
+/// Compiled path pattern.
 ///
-/// `//x` is absolute, `~/x` below the home folder, `/x` below the folder of the file that holds the rule, and `x` or
-/// `./x` below the workspace's roots: for allow anchored there, for deny and ask at any depth. `*` stays within one
-/// level, `**` does not, a trailing `/*` means everything below, and a folder's name covers what it holds.
+/// `//x` is absolute, `~/x` is below the home folder, `/x` is below the folder of the file that contains the rule, and
+/// `x` or `./x` is below the workspace roots: anchored there for allow rules, at any depth for deny and ask rules. `*`
+/// stays within one level, `**` does not, a trailing `/*` means everything below, and the name of a folder covers its
+/// contents.
 #[derive(Debug, Clone)]
 pub(crate) struct PathPattern {
     globs: GlobSet,
     anchor: Anchor,
-    /// The path that everything that fits is, or is below, as far as it stands in the pattern without wildcards.
+    /// Literal path at or below which every match lies, from the beginning of the pattern to its first wildcard.
     within: PathBuf,
 }
 
@@ -21,16 +22,16 @@ pub(crate) struct PathPattern {
 enum Anchor {
     /// The globs match absolute paths.
     Absolute,
-    /// The globs match what follows a root.
+    /// The globs match paths relative to a root.
     Roots,
 }
 
-/// The place that a pattern was written down at.
+/// Context in which a pattern is parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PatternBase {
-    /// The folder of the file that holds the rule; `None` for rules from the command line.
+    /// Folder of the file that contains the rule; `None` for rules from the command line.
     pub folder: Option<PathBuf>,
-    /// The home folder.
+    /// Home folder of the user.
     pub home: Option<PathBuf>,
     /// Names and aliases of tools that are known to [take command lines](crate::tool::Tool::takes_command_lines).
     pub command_tools: &'static [&'static str],
@@ -38,10 +39,10 @@ pub struct PatternBase {
     pub looked_through: &'static [&'static str],
 }
 
-/// The reach of a pattern, by the effect of its rule.
+/// Anchoring of a pattern, by the effect of its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Only where it says: allow rules.
+    /// At its anchor only: allow rules.
     Anchored,
     /// At any depth: deny and ask rules.
     AnyDepth,
@@ -51,7 +52,7 @@ impl PathPattern {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// [`InvalidPattern`] when it is empty, is no glob, or needs a home or a folder that is not known.
+    /// [`InvalidPattern`] if it is empty, is not a valid glob, or needs a home or rule folder that is not known.
     pub(crate) fn parse(text: &str, base: &PatternBase, reach: Reach) -> Result<Self, InvalidPattern> {
         let wrong = |reason: &str| InvalidPattern { pattern: text.into(), reason: reason.into() };
         let below = |folder: &Option<PathBuf>, rest: &str, reason: &str| {
@@ -92,17 +93,17 @@ impl PathPattern {
         Ok(Self { globs, anchor, within: literal_beginning(&pattern) })
     }
 
-    /// Tells whether every form of the path fits: what an allow rule needs.
+    /// Returns `true` if every form of the path matches, as an allow rule requires.
     pub(crate) fn covers(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
         path.forms().all(|form| self.matches(form, path.tree, roots))
     }
 
-    /// Tells whether some form of the path fits: enough for deny and ask.
+    /// Returns `true` if any form of the path matches, which is enough for deny and ask rules.
     pub(crate) fn touches(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
         path.forms().any(|form| self.matches(form, path.tree, roots))
     }
 
-    /// Tells whether something in the root may fit.
+    /// Returns `true` if something in the root may match.
     pub(super) fn may_reach_into(&self, root: &Path) -> bool {
         match self.anchor {
             Anchor::Absolute => self.within.starts_with(root) || root.starts_with(&self.within),
@@ -110,7 +111,7 @@ impl PathPattern {
         }
     }
 
-    /// Tells whether something below the folder may fit in some form.
+    /// Returns `true` if something below the folder may match in some form.
     pub(super) fn may_touch_below(&self, folder: &PathAccess, roots: &WorkspaceRoots) -> bool {
         let meet = |within: &Path, folder: &Path| within.starts_with(folder) || folder.starts_with(within);
         folder.forms().any(|folder| match self.anchor {
@@ -120,7 +121,7 @@ impl PathPattern {
     }
 
     fn matches(&self, path: &Path, tree: bool, roots: &WorkspaceRoots) -> bool {
-        // A tree fits when anything whatever below it would; no file is called like this.
+        // A tree matches if any path below it would; no real file has this name.
         let probe = tree.then(|| path.join("\u{1}/\u{1}"));
         let path = probe.as_deref().unwrap_or(path);
         match self.anchor {
@@ -132,16 +133,17 @@ impl PathPattern {
     }
 }
 
-/// The leading names of a pattern that stand for themselves.
+/// Returns the leading names of a pattern that contain no wildcards.
 fn literal_beginning(pattern: &str) -> PathBuf {
     let is_literal = |name: &&str| !name.contains(['*', '?', '[', ']', '{', '}', '\\']);
     let mut within = PathBuf::from(if pattern.starts_with('/') { "/" } else { "" });
-    // Braces may hold a slash: behind the first name with a wildcard nothing is looked at.
+    // Braces may contain a slash, so nothing after the first name with a wildcard is used.
     within.extend(pattern.split('/').take_while(is_literal));
     within
 }
 
-/// The narrowest pattern of an allow rule that covers this path in all of its forms; `None` where it cannot be written.
+/// Returns the narrowest pattern of an allow rule that covers this path in all of its forms; `None` if there is no such
+/// pattern.
 pub(super) fn narrowest(path: &PathAccess) -> Option<String> {
     let forms: Option<Vec<String>> =
         path.forms().map(|form| Some(literal(form.to_str()?.strip_prefix('/')?))).collect();
@@ -153,7 +155,7 @@ pub(super) fn narrowest(path: &PathAccess) -> Option<String> {
     }
 }
 
-/// The path as a pattern that matches itself alone.
+/// Returns the path as a pattern that matches only itself.
 pub fn literal(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len());
     for c in path.chars() {
@@ -165,7 +167,7 @@ pub fn literal(path: &str) -> String {
     pattern
 }
 
-/// A pattern that cannot be used.
+/// Unusable pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the path pattern `{pattern}` cannot be used: {reason}")]
 pub(crate) struct InvalidPattern {

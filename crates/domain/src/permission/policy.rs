@@ -1,4 +1,4 @@
-//! All rules, roots and defaults together: the one place where it is decided what runs.
+//! The permission policy: combines rules, roots and defaults into the one decision on what runs.
 
 use crate::{
     access::{Access, AccessKind, Clarity, PathAccess},
@@ -14,17 +14,24 @@ use crate::{
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The treatment of what no deny or ask rule catches. Deny and ask rules hold in every mode.
+/// Treatment of accesses that no deny or ask rule catches. Deny and ask rules apply in every mode.
+///
+/// ```
+/// use toolstead_domain::permission::policy::Mode;
+///
+/// assert_eq!(Mode::parse("accept_edits"), Some(Mode::AcceptEdits));
+/// assert_eq!(Mode::default().as_str(), "default");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
     /// Rules and defaults decide.
     #[default]
     Default,
-    /// Reading only.
+    /// Only reading is allowed.
     Plan,
-    /// Changes of files inside the roots are allowed.
+    /// File changes inside the roots are allowed.
     AcceptEdits,
-    /// Nobody is asked: what would ask is denied.
+    /// No approval is requested: calls that would need one are denied.
     DontAsk,
     /// Everything that nothing denies is allowed.
     Bypass,
@@ -34,7 +41,7 @@ impl Mode {
     /// All modes.
     pub const ALL: &[Self] = &[Self::Default, Self::Plan, Self::AcceptEdits, Self::DontAsk, Self::Bypass];
 
-    /// The mode's name in the configuration.
+    /// Returns the name of the mode in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -45,40 +52,53 @@ impl Mode {
         }
     }
 
-    /// The mode of that name.
+    /// Returns the mode with this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|mode| mode.as_str() == text)
     }
 }
 
-/// The whole policy. A value without I/O; advertising and calling use the same one.
+/// Complete permission policy. A value without I/O; listing and calling use the same one.
+///
+/// ```
+/// use toolstead_domain::{
+///     permission::policy::{Mode, PermissionPolicy},
+///     tool_selection::ToolSelection,
+/// };
+///
+/// let policy = PermissionPolicy { mode: Mode::DontAsk, ..PermissionPolicy::default() };
+/// assert!(policy.asks_nobody());
+/// let view = policy.window(ToolSelection::only(["read_file"]));
+/// assert_eq!(view.mode, Mode::Bypass);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct PermissionPolicy {
     /// All rules, in the order of their sources.
     pub rules: Vec<Arc<PermissionRule>>,
-    /// Allow rules of files that nobody trusts yet: they decide nothing, and are named where they would have.
+    /// Allow rules of files that are not trusted yet. They have no effect on decisions, and are named where they would
+    /// have applied.
     pub waiting: Vec<Arc<PermissionRule>>,
-    /// The mode.
+    /// Mode of the policy.
     pub mode: Mode,
-    /// The folders of the workspace.
+    /// Folders of the workspace.
     pub roots: WorkspaceRoots,
-    /// The tools that are offered.
+    /// Tools that are offered.
     pub selection: ToolSelection,
-    /// Policies that hold beside it; [`narrowed`](Self::narrowed) puts them here.
+    /// Policies that apply in addition; set by [`narrowed`](Self::narrowed).
     pub within: Option<Arc<Within>>,
 }
 
-/// The policies that a policy was narrowed by.
+/// Policies that narrow another policy.
 #[derive(Debug)]
 pub struct Within {
     policies: Vec<Arc<PermissionPolicy>>,
-    /// Roots that lie in the roots of all of them.
+    /// Roots that are contained in the roots of all of these policies.
     roots: WorkspaceRoots,
 }
 
 impl PermissionPolicy {
-    /// The policy that denies what either denies, asks what either asks, and allows what both allow. Each goes on
-    /// reading its rules by its own roots.
+    /// Returns the policy that denies what either denies, asks for what either asks for, and allows what both allow.
+    /// Each continues to resolve its rules by its own roots.
     #[must_use]
     pub fn narrowed(&self, by: &Arc<Self>) -> Self {
         let mut policies = self.within.as_ref().map_or_else(Vec::new, |within| within.policies.clone());
@@ -88,14 +108,15 @@ impl PermissionPolicy {
         Self { within: Some(Arc::new(Within { policies, roots })), ..self.clone() }
     }
 
-    /// A window on these tools alone: all that this policy's roots hold is allowed to them there. What else this policy says
-    /// is for this policy to say, which holds beside it.
+    /// Returns a restricted view of these tools alone, which may access everything in the roots of this policy. All
+    /// other limits come from this policy, which applies in addition.
     #[must_use]
     pub fn window(&self, selection: ToolSelection) -> Self {
         Self { mode: Mode::Bypass, roots: self.workspace().clone(), selection, ..Self::default() }
     }
 
-    /// Likewise, for a program: what a deny rule forbids to offer is in no window, by whatever name it was offered.
+    /// Returns a restricted view for a program. Tools that a deny rule forbids to offer are not part of it, by whatever
+    /// name they are offered.
     #[must_use]
     pub fn window_of_program(&self, selection: ToolSelection) -> Self {
         let rules = self.layers().flat_map(|layer| &layer.rules);
@@ -103,7 +124,8 @@ impl PermissionPolicy {
         Self { rules, ..self.window(selection) }
     }
 
-    /// The same without the rules that are not kept, in whatever it was narrowed by as well.
+    /// Returns this policy with only those rules for which `keep` returns `true`, in the policies that narrow it as
+    /// well.
     #[must_use]
     pub(super) fn keeping(&self, keep: &impl Fn(&PermissionRule) -> bool) -> Self {
         let mut policy = self.clone();
@@ -115,23 +137,23 @@ impl PermissionPolicy {
         policy
     }
 
-    /// This policy, and those that it was narrowed by.
+    /// Returns this policy and those that narrow it.
     pub(super) fn layers(&self) -> impl Iterator<Item = &Self> {
         let within = self.within.iter().flat_map(|within| within.policies.iter().map(Arc::as_ref));
         std::iter::once(self).chain(within)
     }
 
-    /// The folders that tools may work in: what lies in the roots of each policy.
+    /// Returns the folders that tools may work in: the intersection of the roots of all policies.
     pub fn workspace(&self) -> &WorkspaceRoots {
         self.within.as_ref().map_or(&self.roots, |within| &within.roots)
     }
 
-    /// Tells whether what would be asked is denied.
+    /// Returns `true` if calls that would need approval are denied.
     pub fn asks_nobody(&self) -> bool {
         self.layers().any(|layer| layer.mode == Mode::DontAsk)
     }
 
-    /// Decides on one call: the strictest finding of any part wins, deny over ask over allow.
+    /// Decides on one call: the strictest finding on any part wins, deny over ask over allow.
     pub fn decide(&self, tool: &Tool, arguments: &Map<String, Value>, accesses: &[Access]) -> Decision {
         if let Some(cause) = self.leaves_out(tool) {
             return whole(Verdict::Deny, cause);
@@ -156,20 +178,20 @@ impl PermissionPolicy {
         decision
     }
 
-    /// Judges by this policy for itself, before its mode has a word on being asked.
+    /// Returns the verdict of this policy alone, without the effect of the mode on approvals.
     fn judged_alone(&self, tool: &Tool, arguments: &Map<String, Value>, accesses: &[Access]) -> Verdict {
         let whole = self.of_whole_call(tool, arguments).map(|finding| finding.verdict);
         let parts = accesses.iter().map(|access| self.finding(tool, access).verdict);
         parts.chain(whole).max().unwrap_or(Verdict::Allow)
     }
 
-    /// The finding of a rule on the tool as a whole, or on parameters.
+    /// Returns the finding of a rule on the tool as a whole, or on parameters.
     fn of_whole_call(&self, tool: &Tool, arguments: &Map<String, Value>) -> Option<Finding> {
         let caught = |effect| self.caught(effect, tool, arguments, &[]);
         caught(Effect::Deny).or_else(|| caught(Effect::Ask))
     }
 
-    /// Judges one access, also of a call that runs already.
+    /// Judges one access, also of a call that already runs.
     pub fn judge(&self, tool: &Tool, access: &Access) -> Finding {
         let mut finding = self.finding(tool, access);
         for layer in self.layers().skip(1) {
@@ -178,10 +200,10 @@ impl PermissionPolicy {
         finding
     }
 
-    /// The finding of this policy, without those that it was narrowed by.
+    /// Returns the finding of this policy, without those that narrow it.
     fn finding(&self, tool: &Tool, access: &Access) -> Finding {
         let one = std::slice::from_ref(access);
-        // Rules on parameters were judged before the call began.
+        // Rules on parameters were checked before the call began.
         let caught = |effect| {
             let finding = self.caught(effect, tool, &Map::new(), one)?;
             Some(Finding { part: Some(access.clone()), ..finding })
@@ -189,14 +211,14 @@ impl PermissionPolicy {
         let finding = self
             .bounds(access)
             .or_else(|| caught(Effect::Deny))
-            // Before the ask rules: nobody may say yes to what the mode forbids.
+            // Before the ask rules: an approval cannot override what the mode forbids.
             .or_else(|| self.forbidden_by_mode(tool, access))
             .or_else(|| caught(Effect::Ask))
             .unwrap_or_else(|| self.leave(tool, access));
         Finding { near_miss: self.near_miss(tool, access, &finding), ..finding }
     }
 
-    /// The allow rule that speaks of what is not allowed.
+    /// Returns the allow rule that matches an access which is not allowed.
     fn near_miss(&self, tool: &Tool, access: &Access, finding: &Finding) -> Option<NearMiss> {
         let allows = |rule: &&Arc<PermissionRule>| rule.allows(tool, access, &self.roots);
         match (finding.verdict, &finding.cause) {
@@ -215,17 +237,17 @@ impl PermissionPolicy {
         }
     }
 
-    /// Tells whether an ask rule on paths catches it.
+    /// Returns `true` if an ask rule on paths catches the access.
     pub(super) fn asks_about_path(&self, tool: &Tool, access: &Access) -> bool {
         self.asks(tool, access, |rule| rule.subject() == RuleSubject::Path)
     }
 
-    /// Likewise, by one that says which paths.
+    /// Returns `true` if an ask rule that names paths catches the access.
     pub(super) fn asks_about_this_path(&self, tool: &Tool, access: &Access) -> bool {
         self.asks(tool, access, PermissionRule::names_paths)
     }
 
-    /// Likewise, by one that is about more than the call as a whole.
+    /// Returns `true` if an ask rule that applies to parts of a call catches the access.
     pub(super) fn asks_about_part(&self, tool: &Tool, access: &Access) -> bool {
         self.asks(tool, access, PermissionRule::is_about_parts)
     }
@@ -237,7 +259,7 @@ impl PermissionPolicy {
         })
     }
 
-    /// The rules that may catch a reading below a folder.
+    /// Returns the rules that may catch reading below a folder.
     pub(super) fn read_rules<'a>(&'a self, tool: &'a Tool, folder: &PathAccess) -> Vec<ReadRules<'a>> {
         self.layers().map(|layer| layer.own_read_rules(tool, folder)).collect()
     }
@@ -264,13 +286,13 @@ impl PermissionPolicy {
         }
     }
 
-    /// Tells whether callers may see the tool: unless every call of it would be denied, whatever its arguments.
+    /// Returns `true` if callers may see the tool: unless every call of it would be denied, whatever its arguments.
     pub fn advertises(&self, tool: &Tool) -> bool {
         self.refusal_of_every_call(tool).is_none()
     }
 
-    /// The decision on each call of the tool, where whatever it says and touches is denied: it is not selected, or a
-    /// deny rule names it. Such a call is refused before anything of it is looked at.
+    /// Returns the decision on every call of the tool if each is denied, whatever its arguments and accesses: the tool
+    /// is not selected, or a deny rule names it. Such a call is refused before anything else is checked.
     pub fn refusal_of_every_call(&self, tool: &Tool) -> Option<Decision> {
         if let Some(cause) = self.leaves_out(tool) {
             return Some(whole(Verdict::Deny, cause));
@@ -282,12 +304,12 @@ impl PermissionPolicy {
             .map(|rule| whole(Verdict::Deny, Cause::Rule(rule.clone())))
     }
 
-    /// Returns `true` if a deny rule closes all that the access requests, so that no list names it.
+    /// Returns `true` if a deny rule closes everything that the access requests, so that no list includes it.
     pub fn closes_request(&self, access: &Access) -> bool {
         self.layers().any(|layer| layer.rules.iter().any(|rule| rule.closes_request(access, &layer.roots)))
     }
 
-    /// The reason why the tool is not among those that are offered, if it is not.
+    /// Returns the reason why the tool is not offered; `None` if it is.
     fn leaves_out(&self, tool: &Tool) -> Option<Cause> {
         match self.layers().position(|layer| !layer.selection.includes(tool))? {
             0 => Some(Cause::NotSelected),
@@ -295,7 +317,7 @@ impl PermissionPolicy {
         }
     }
 
-    /// Bounds that no rule can change: the roots, and Toolstead's own data.
+    /// Checks the limits that no rule can change: the roots, and Toolstead's own data.
     fn bounds(&self, access: &Access) -> Option<Finding> {
         let path = access.path()?;
         let deny = |cause| Some(Finding::new(Verdict::Deny, Some(access.clone()), cause));
@@ -305,7 +327,7 @@ impl PermissionPolicy {
         if self.roots.start().is_none() {
             return deny(Cause::NoRoots);
         }
-        // The real path counts: a root may itself be reached through a link.
+        // The real path is checked: a root may itself be reached through a link.
         match self.roots.containing(&path.real) {
             None => deny(Cause::OutsideRoots),
             Some((_, RootKind::ReadOnly)) if access.kind() == AccessKind::Write => deny(Cause::ReadOnlyRoot),
@@ -313,7 +335,7 @@ impl PermissionPolicy {
         }
     }
 
-    /// Tells whether a command does nothing but change files inside the roots or free ones, all of which it names.
+    /// Returns `true` if a command only changes files inside the roots or at unrestricted paths, and names all of them.
     fn only_changes_files(&self, access: &Access) -> bool {
         let Access::RunCommand(command) = access else { return false };
         command.clarity == Clarity::Plain
@@ -324,7 +346,7 @@ impl PermissionPolicy {
 
     fn forbidden_by_mode(&self, tool: &Tool, access: &Access) -> Option<Finding> {
         let reads = access.kind() == AccessKind::Read || reads_by_a_program(tool, access) || is_own(tool, access);
-        // Calls of an agent are judged for themselves, in the same mode.
+        // Calls of an agent are checked by themselves, in the same mode.
         let forbidden = self.mode == Mode::Plan && !reads && access.kind() != AccessKind::Agent;
         let cause = Cause::Mode("the mode `plan` allows reading only");
         forbidden.then(|| Finding::new(Verdict::Deny, Some(access.clone()), cause))
@@ -344,7 +366,7 @@ impl PermissionPolicy {
         })
     }
 
-    /// A call that touches nothing a rule could judge.
+    /// Returns the finding on a call without accesses.
     fn without_accesses(&self, tool: &Tool) -> Finding {
         let allow = self.rules.iter().find(|rule| rule.effect == Effect::Allow && rule.allows_whole(tool));
         let cause = allow.map_or(Cause::Default("calls that touch nothing are allowed by default"), |rule| {
@@ -353,7 +375,7 @@ impl PermissionPolicy {
         Finding::new(Verdict::Allow, None, cause)
     }
 
-    /// Judges where nothing denies or asks: by the mode, the allow rules, the defaults.
+    /// Judges an access that nothing denies or asks for: by the mode, the allow rules, the defaults.
     fn leave(&self, tool: &Tool, access: &Access) -> Finding {
         let finding = |verdict, cause| Finding::new(verdict, Some(access.clone()), cause);
         match (self.mode, access.kind()) {
@@ -405,7 +427,7 @@ impl PermissionPolicy {
                 Verdict::Ask,
                 Cause::Default("tools that do not declare what they touch need approval by default"),
             ),
-            // Its calls are judged one by one, and it may do nothing that the one who asks may not.
+            // The agent's calls are checked one by one, and it may do nothing that its caller may not.
             AccessKind::Agent => finding(Verdict::Allow, Cause::Default("agents are allowed by default")),
             AccessKind::Offer => finding(Verdict::Ask, Cause::Default("tools for programs are asked about by default")),
         }
@@ -422,14 +444,14 @@ fn concluded(trace: Vec<Finding>) -> Decision {
     Decision { verdict: decisive.verdict, decisive, trace }
 }
 
-/// The stricter finding; of equals what is hardest to change, and of those the first.
+/// Returns the stricter finding; of equally strict ones the one that is hardest to change, and of those the first.
 fn stricter(a: Finding, b: Finding) -> Finding {
     let weight = |finding: &Finding| (finding.verdict, finding.cause.weight());
     if weight(&b) > weight(&a) { b } else { a }
 }
 
-/// The rules on reading below one folder. They say of every path there what [`PermissionPolicy::judge`] says, by
-/// looking only at what can matter: reading inside the roots is allowed unless something denies or asks.
+/// Rules on reading below one folder. They give the same verdicts on paths there as [`PermissionPolicy::judge`], and
+/// check only what can apply: reading inside the roots is allowed unless something denies it or asks for approval.
 #[derive(Debug)]
 pub(super) struct ReadRules<'a> {
     tool: &'a Tool,
@@ -459,14 +481,14 @@ impl ReadRules<'_> {
     }
 }
 
-/// Tells whether this is the program by which a built-in tool reads. What it reads is judged by itself.
+/// Returns `true` if this is the program through which a built-in tool reads. Its reads are checked by themselves.
 fn reads_by_a_program(tool: &Tool, access: &Access) -> bool {
     access.kind() == AccessKind::Run
         && tool.annotations().read_only_hint == Some(true)
         && matches!(tool.source(), ToolSource::BuiltIn)
 }
 
-/// Returns `true` for a request to a provider of this program, which is not an MCP server.
+/// Returns `true` for a request to an in-process provider, as opposed to an MCP server.
 fn is_own(tool: &Tool, access: &Access) -> bool {
     matches!(access.kind(), AccessKind::Resource | AccessKind::Prompt)
         && !matches!(tool.source(), ToolSource::McpServer { .. })
@@ -477,8 +499,8 @@ fn whole(verdict: Verdict, cause: Cause) -> Decision {
     Decision { verdict, trace: vec![decisive.clone()], decisive }
 }
 
-/// Tells whether the rule leaves no call of the tool: it names the tool, or the one kind of access that all its calls
-/// have.
+/// Returns `true` if the rule denies every call of the tool: it names the tool, or the one kind of access that all its
+/// calls have.
 fn denies_always(rule: &PermissionRule, tool: &Tool) -> bool {
     let only_kind = match (tool.source(), tool.category) {
         (ToolSource::BuiltIn, Category::Shell) => Some(AccessKind::Run),

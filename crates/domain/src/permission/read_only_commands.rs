@@ -1,4 +1,5 @@
-//! Commands that only read, as allow rules: for `[permissions] read_only_commands`, and for approvals that include them.
+//! Commands that only read, as allow rules: for `[permissions] read_only_commands`, and for approvals that include
+//! them.
 
 use crate::{
     access::Access,
@@ -11,8 +12,15 @@ use crate::{
     workspace_roots::WorkspaceRoots,
 };
 
-/// The patterns of commands that only read; none by default. No pattern covers a command whose options make it write or
-/// run something: the analysis of command lines does not return such a command as plain.
+/// Patterns of commands that only read; none by default. No pattern covers a command whose options make it write or run
+/// something: the analysis of command lines does not return such a command as plain.
+///
+/// ```
+/// use toolstead_domain::permission::read_only_commands::ReadOnlyCommands;
+///
+/// let commands = ReadOnlyCommands::new(&["git status", "ls *"]);
+/// assert_eq!(commands.rules().collect::<Vec<_>>(), ["Bash(git status)", "Bash(ls *)"]);
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadOnlyCommands(&'static [&'static str]);
 
@@ -27,8 +35,8 @@ impl ReadOnlyCommands {
         self.0.iter().map(|pattern| format!("Bash({pattern})"))
     }
 
-    /// Returns `true` if an approval of these parts may include all commands that only read, until the session ends: one
-    /// of the parts is such a command of a command line, and each part may be approved for the session by a rule.
+    /// Returns `true` if an approval of these parts may include all commands that only read, until the session ends:
+    /// one of the parts is such a command of a command line, and each part may be approved for the session by a rule.
     pub fn are_offered(self, tool: &Tool, parts: &[ApprovalPart]) -> bool {
         let has_session_rule =
             |part: &ApprovalPart| part.rule.is_some() && part.scopes.contains(&ApprovalScope::Session);

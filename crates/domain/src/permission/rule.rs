@@ -1,4 +1,4 @@
-//! One permission rule: `Tool` or `Tool(spec)`.
+//! Permission rules: `Tool` or `Tool(spec)`.
 
 mod head;
 mod kind;
@@ -18,19 +18,19 @@ use kind::RuleKind;
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
 
-/// The effect of a rule.
+/// Effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Lets a call run.
+    /// Allows a call.
     Allow,
-    /// Has somebody asked.
+    /// Requires approval of a call.
     Ask,
-    /// Stops a call.
+    /// Denies a call.
     Deny,
 }
 
 impl Effect {
-    /// The effect as one word, also the key of its list in the configuration.
+    /// Returns the effect as one word, which is also the key of its list in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -40,7 +40,7 @@ impl Effect {
     }
 }
 
-/// The part of a call that a rule is compared with.
+/// Part of a call that a rule is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RuleSubject {
     /// Commands.
@@ -61,20 +61,38 @@ pub enum RuleSubject {
     Arguments,
 }
 
-/// A rule, parsed.
+/// Parsed permission rule.
 ///
-/// The head names an access kind of any tool (`Read`, `Write` = `Edit`, `Bash`, `WebFetch`) or a tool. Path rules judge
-/// the lexical and the real path: allow needs both to fit, deny and ask either.
+/// The head names an access kind of any tool (`Read`, `Write` = `Edit`, `Bash`, `WebFetch`) or a tool. Path rules check
+/// the lexical and the real path: an allow rule must match both, a deny or ask rule either.
+///
+/// ```
+/// use toolstead_domain::{
+///     access::Access,
+///     permission::{
+///         path_pattern::PatternBase,
+///         rule::{Effect, PermissionRule, RuleOrigin},
+///     },
+///     workspace_roots::WorkspaceRoots,
+/// };
+///
+/// let base = PatternBase::default();
+/// let text = "WebFetch(domain:*.example.com)";
+/// let rule = PermissionRule::parse(Effect::Allow, text, RuleOrigin::CommandLine, &base)?;
+/// assert!(rule.meets(&[Access::ReachHost("docs.example.com".into())], &WorkspaceRoots::default()));
+/// assert!(!rule.meets(&[Access::ReachHost("example.org".into())], &WorkspaceRoots::default()));
+/// # Ok::<(), toolstead_domain::permission::rule::InvalidRule>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct PermissionRule {
-    /// Its effect.
+    /// Effect of the rule.
     pub effect: Effect,
-    /// The rule as it was written.
+    /// Rule as it was written.
     pub text: String,
-    /// The place where it was written.
+    /// Place where it was written.
     pub origin: RuleOrigin,
-    /// The entry of a file that the rule was derived from, such as "`rm` of `denied_commands`"; `None` if the file holds the
-    /// rule itself.
+    /// Entry of a file that the rule was derived from, such as "`rm` of `denied_commands`"; `None` if the file contains
+    /// the rule itself.
     pub entry: Option<String>,
     head: Head,
     spec: Spec,
@@ -87,7 +105,7 @@ impl PartialEq for PermissionRule {
 }
 
 impl fmt::Display for PermissionRule {
-    /// The rule with its place and, if it was derived, the entry of the file.
+    /// Writes the rule with its origin and, if it was derived, the entry of the file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the {} rule `{}` in {}", self.effect.as_str(), self.text, self.origin)?;
         self.entry.as_ref().map_or(Ok(()), |entry| write!(f, " (the entry {entry})"))
@@ -96,24 +114,26 @@ impl fmt::Display for PermissionRule {
 
 #[derive(Debug, Clone)]
 enum Spec {
-    /// Nothing stands in the parentheses, or there are none.
+    /// No parentheses, or only `*` in them.
     Any,
     One(Arc<dyn RuleKind>),
-    /// Behind a name that may be that of a tool which takes command lines: with each call its definition says.
+    /// Spec after a name that may be that of a tool which takes command lines. The definition of the called tool
+    /// decides.
     OfTool {
-        /// For a tool that takes command lines; why it is none there.
+        /// Spec for a tool that takes command lines; the reason if it is not valid there.
         command: Result<Arc<dyn RuleKind>, String>,
-        /// For any other.
+        /// Spec for any other tool.
         other: Arc<dyn RuleKind>,
     },
 }
 
 impl PermissionRule {
-    /// Parses a rule. Behind the name of a tool that [takes command lines](Tool::takes_command_lines) stands a command
-    /// pattern, as behind `Bash`: also where only the definition of the tool that is called says so.
+    /// Parses a rule. After the name of a tool that [takes command lines](Tool::takes_command_lines), the parentheses
+    /// contain a command pattern, as after `Bash`. This also applies where only the definition of the called tool shows
+    /// that it takes command lines.
     ///
     /// # Errors
-    /// [`InvalidRule`] with what is wrong and what to write instead.
+    /// [`InvalidRule`] with the fault and an alternative to write.
     pub fn parse(effect: Effect, text: &str, origin: RuleOrigin, base: &PatternBase) -> Result<Self, InvalidRule> {
         let wrong = |reason: String| InvalidRule { rule: text.into(), origin: origin.clone(), reason };
         let trimmed = text.trim();
@@ -126,7 +146,7 @@ impl PermissionRule {
         };
         let head = Head::parse(head, effect).map_err(&wrong)?;
         let spec = match spec {
-            // Only a server that is named is trusted, as in `mcp__server__*`.
+            // Only a named server is trusted, as in `mcp__server__*`.
             None | Some("*") if effect == Effect::Allow && head.is_request() => {
                 return Err(wrong(format!("an allow rule must name the server: write `{}(SERVER:*)`", head.as_str())));
             }
@@ -147,10 +167,10 @@ impl PermissionRule {
         Self { entry: Some(entry.into()), ..self }
     }
 
-    /// The part behind the head, for this tool; `None` for everything.
+    /// Returns the kind of the parentheses for this tool; `None` if the rule applies to everything.
     ///
     /// # Errors
-    /// The kind that the parentheses are for this tool; `Err`: why they mean nothing for it.
+    /// The reason why the parentheses have no meaning for this tool.
     fn spec_for(&self, tool: &Tool) -> Result<Option<&dyn RuleKind>, &str> {
         match &self.spec {
             Spec::OfTool { command: Ok(command), .. } if tool.takes_command_lines => Ok(Some(&**command)),
@@ -159,7 +179,7 @@ impl PermissionRule {
         }
     }
 
-    /// The kind that the parentheses are, where no tool is known.
+    /// Returns the kind of the parentheses where no tool is known.
     fn spec(&self) -> Option<&dyn RuleKind> {
         match &self.spec {
             Spec::Any => None,
@@ -167,14 +187,15 @@ impl PermissionRule {
         }
     }
 
-    /// The reason why the parentheses mean nothing for this tool, if the rule names it: for checking rules against
-    /// what exists. Such a deny or ask rule catches every call of the tool, such an allow rule covers none.
+    /// Returns the reason why the parentheses have no meaning for this tool, if the rule names it: for checking rules
+    /// against existing tools. Such a deny or ask rule catches every call of the tool, and such an allow rule covers
+    /// none.
     pub fn unreadable_for(&self, tool: &Tool) -> Option<&str> {
         let Head::Tool(pattern) = &self.head else { return None };
         self.spec_for(tool).err().filter(|_| names(pattern, tool))
     }
 
-    /// The tool's name that the head must name, if it is a plain name: for checking rules against what exists.
+    /// Returns the name of the tool in the head, if it is a plain name: for checking rules against existing tools.
     /// `None` for access kinds, globs and names of MCP tools.
     pub fn named_tool(&self) -> Option<&str> {
         match &self.head {
@@ -183,14 +204,15 @@ impl PermissionRule {
         }
     }
 
-    /// The tool, if it is a plain name, and the parameter that a rule on parameters looks at, without what lies deeper:
-    /// for checking rules against what exists.
+    /// Returns the tool, if it is a plain name, and the top-level parameter of a rule on parameters: for checking rules
+    /// against existing tools.
     pub fn named_parameter(&self) -> Option<(&str, &str)> {
         let path = self.spec()?.parameter()?;
         Some((self.named_tool()?, path.split('.').next().unwrap_or(path)))
     }
 
-    /// The part of a call that the rule is compared with; of a rule without parentheses, the one its head names.
+    /// Returns the part of a call that the rule is compared with; for a rule without parentheses, the part that its
+    /// head names.
     pub fn subject(&self) -> RuleSubject {
         match (self.spec(), &self.head) {
             (Some(kind), _) => kind.subject(),
@@ -199,18 +221,18 @@ impl PermissionRule {
         }
     }
 
-    /// Tells whether the rule is about parts of a call, and not about its tool or its arguments.
+    /// Returns `true` if the rule applies to parts of a call, as opposed to its tool or its arguments.
     pub(super) fn is_about_parts(&self) -> bool {
         !matches!(self.subject(), RuleSubject::ToolName | RuleSubject::Arguments)
     }
 
-    /// Tells whether the rule says which paths it is about.
+    /// Returns `true` if the rule names paths.
     pub(super) fn names_paths(&self) -> bool {
         self.spec().is_some_and(|kind| kind.subject() == RuleSubject::Path)
     }
 
-    /// Tells whether the rule meets accesses of these kinds, whatever tool they are of: every one of them for an allow
-    /// rule, some one for the others. For trying a rule out.
+    /// Returns `true` if the rule matches accesses of these kinds, for any tool: all of them for an allow rule, at
+    /// least one for other rules. Used to try out a rule.
     pub fn meets(&self, accesses: &[Access], roots: &WorkspaceRoots) -> bool {
         match self.effect {
             Effect::Allow => {
@@ -220,17 +242,17 @@ impl PermissionRule {
         }
     }
 
-    /// Tells whether the rule meets a call with these arguments, for rules on parameters. For trying a rule out.
+    /// Returns `true` if a rule on parameters matches a call with these arguments. Used to try out a rule.
     pub fn meets_arguments(&self, arguments: &Map<String, Value>) -> bool {
         self.spec().is_some_and(|kind| kind.catches_arguments(arguments, None) == Some(true))
     }
 
-    /// Tells whether the rule's head is, or fits, the name of a tool. For trying a rule out.
+    /// Returns `true` if the head of the rule matches the name of a tool. Used to try out a rule.
     pub fn meets_name(&self, name: &str) -> bool {
         matches!(&self.head, Head::Tool(pattern) if fits(pattern, name))
     }
 
-    /// Tells whether this allow rule lets any program run, where this says which tools
+    /// Returns `true` if this allow rule allows any program. The function returns `true` for the names of tools that
     /// [take command lines](Tool::takes_command_lines).
     pub fn allows_any_program(&self, takes_command_lines: impl FnOnce(&str) -> bool) -> bool {
         let any = match (self.spec(), &self.head) {
@@ -246,17 +268,18 @@ impl PermissionRule {
         self.spec().is_some_and(|kind| kind.is_one_command())
     }
 
-    /// Of an allow rule on commands with wildcards: what stands in all that it may cover.
+    /// Returns the words that are common to all commands that an allow rule with wildcards may cover.
     pub fn outline(&self) -> Option<Outline> {
         self.spec().filter(|_| self.effect == Effect::Allow)?.outline()
     }
 
-    /// Tells whether this allow rule is about paths outside of every root alone, so that it covers nothing.
+    /// Returns `true` if this allow rule applies only to paths outside of every root, so that it covers nothing.
     pub fn is_outside(&self, roots: &WorkspaceRoots) -> bool {
         self.effect == Effect::Allow && self.spec().is_some_and(|kind| kind.is_outside(roots))
     }
 
-    /// Tells whether this allow rule says the access, and a wildcard of it does not cover what is not plain.
+    /// Returns `true` if this allow rule matches the access, but does not cover it because its wildcards cover only
+    /// plain commands.
     pub(super) fn misses(&self, tool: &Tool, access: &Access) -> bool {
         let head = match &self.head {
             Head::Access(head) => access.kind() == head.access,
@@ -266,30 +289,30 @@ impl PermissionRule {
         head && matches!(access, Access::RunCommand(command) if kind.misses(command))
     }
 
-    /// Tells whether the rule lets this one access of the tool happen. For allow rules.
+    /// Returns `true` if this allow rule allows this one access of the tool.
     pub fn allows(&self, tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> bool {
-        // A rule that lets every command run lets it write where it redirects to.
+        // A rule that allows every command also allows the redirections of commands to files.
         if self.names_whole_kind(AccessKind::Run) && is_shell(tool) && access.path().is_some() {
             return true;
         }
         let head = match &self.head {
             Head::Access(head) => access.kind() == head.access,
             Head::Tool(pattern) if tool.stands_for().is_some() => names_server(pattern, tool),
-            // Sending is asked about each time.
+            // Sending always needs approval.
             Head::Tool(pattern) => access.kind() != AccessKind::Send && names(pattern, tool),
         };
         head && self.spec_for(tool).is_ok_and(|spec| self.covers_access(spec, access, roots))
     }
 
-    /// Returns `true` if this allow rule names the tool that stands for the request, and a request is not a call of a
-    /// tool of that name.
+    /// Returns `true` if this allow rule names the tool that represents the request, because a request is not a call of
+    /// a tool with that name.
     pub(super) fn names_only_tools(&self, tool: &Tool) -> bool {
         let Head::Tool(pattern) = &self.head else { return false };
         tool.stands_for().is_some() && names(pattern, tool) && !names_server(pattern, tool)
     }
 
-    /// The name of a tool in this allow rule by which deny and ask rules also know the requests of this kind, with the
-    /// rule that allows those instead.
+    /// Returns the kind of requests that deny and ask rules match by the tool name in this allow rule, with the rule
+    /// that allows such requests instead.
     pub fn named_requests(&self) -> Option<(AccessKind, String)> {
         let Head::Tool(name) = &self.head else { return None };
         let (server, tool) = match name.strip_prefix("mcp__") {
@@ -304,27 +327,27 @@ impl PermissionRule {
         (self.effect == Effect::Allow).then(|| (kind, format!("{head}({server}:*)")))
     }
 
-    /// The pattern of the name of the server whose resources or prompts the rule is about.
+    /// Returns the pattern of the name of the server whose resources or prompts the rule applies to.
     pub fn named_server(&self) -> Option<&str> {
         self.spec()?.server()
     }
 
-    /// Returns `true` if this deny rule closes all that the access requests: a resource, a prompt, or every resource of a
-    /// template.
+    /// Returns `true` if this deny rule closes everything that the access requests: a resource, a prompt, or every
+    /// resource of a template.
     pub(super) fn closes_request(&self, access: &Access, roots: &WorkspaceRoots) -> bool {
         matches!(&self.head, Head::Access(_))
             && self.effect == Effect::Deny
             && self.covers_access(self.spec(), access, roots)
     }
 
-    /// Returns `true` if the rule is about every request that this tool stands for.
+    /// Returns `true` if the rule applies to every request that this tool represents.
     pub(super) fn names_requests_of(&self, tool: &Tool) -> bool {
         let Some(kind) = tool.stands_for() else { return false };
         let covers_server = |kind: &dyn RuleKind| tool.server().is_some_and(|one| kind.covers_server(one.as_str()));
         matches!(&self.head, Head::Access(head) if head.access == kind) && self.spec().is_none_or(covers_server)
     }
 
-    /// For allow, the tool aside.
+    /// Returns `true` if an allow rule covers the access, for any tool.
     fn covers_access(&self, spec: Option<&dyn RuleKind>, access: &Access, roots: &WorkspaceRoots) -> bool {
         let head = match &self.head {
             Head::Access(head) => access.kind() == head.access,
@@ -333,12 +356,13 @@ impl PermissionRule {
         head && spec.is_none_or(|kind| kind.covers(access, roots))
     }
 
-    /// Tells whether the rule names every call of the tool that has no accesses at all. For allow rules.
+    /// Returns `true` if this allow rule names every call of the tool that has no accesses.
     pub(super) fn allows_whole(&self, tool: &Tool) -> bool {
         matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if allows_name(pattern, tool))
     }
 
-    /// Tells whether the rule catches this call, and by which access. For deny and ask rules.
+    /// Returns the access by which this deny or ask rule catches the call; `Some(None)` if it catches the call as a
+    /// whole, `None` if it does not catch it.
     pub fn catches<'a>(
         &self,
         tool: &Tool,
@@ -353,7 +377,7 @@ impl PermissionRule {
             Head::Tool(_) if matches!(self.spec, Spec::Any) => return Some(None),
             Head::Tool(_) | Head::Access(_) => {}
         }
-        // Nothing that it could be about gets past a rule that means nothing for the tool.
+        // A rule whose parentheses have no meaning for the tool catches everything it could apply to.
         let Ok(spec) = self.spec_for(tool) else { return Some(None) };
         if let Some(caught) = spec.and_then(|kind| kind.catches_arguments(arguments, Some(tool))) {
             return caught.then_some(None);
@@ -361,15 +385,17 @@ impl PermissionRule {
         accesses.iter().find(|access| self.catches_access(spec, access, roots)).map(Some)
     }
 
-    /// Tells whether this rule denies every tool that is offered: nobody gets the means to call what no call may use.
+    /// Returns `true` if this rule denies every tool that is offered, so that a program is not offered tools that no
+    /// call may use.
     fn denies_offering(&self, pattern: &str, access: &Access) -> bool {
-        // A pattern that fits with its stars as they stand lies within the rule's pattern.
+        // A pattern that matches with its stars as literal characters is contained in the pattern of the rule.
         matches!(access, Access::OfferTools(tools) if fits(pattern, tools))
             && self.effect == Effect::Deny
             && matches!(self.spec, Spec::Any)
     }
 
-    /// Of a deny rule on what programs are offered: the one on calls of these tools, as it holds for such a program.
+    /// Returns a deny rule on offered tools as the deny rule on calls of these tools, for a program that is offered
+    /// them.
     pub(super) fn of_offered_tools(&self) -> Option<Self> {
         let Head::Access(head) = &self.head else { return None };
         let pattern = self.spec().map_or(Some("*"), RuleKind::names)?;
@@ -385,7 +411,8 @@ impl PermissionRule {
         }
         let head = match &self.head {
             Head::Tool(_) => true,
-            // A path that may not be read may not be written either; asking stays with what it names.
+            // A path that may not be read may not be written either; an ask rule applies only to the access that it
+            // names.
             Head::Access(head) if (head.access, access.kind()) == (AccessKind::Read, AccessKind::Write) => {
                 self.effect == Effect::Deny && spec.is_some()
             }
@@ -394,8 +421,8 @@ impl PermissionRule {
         head && spec.is_none_or(|kind| kind.catches(access, roots))
     }
 
-    /// Tells whether the rule catches an access of this kind, which is one to paths, to anything below a folder by this
-    /// tool, as far as that can be told without the names there. For deny and ask rules.
+    /// Returns `true` if this deny or ask rule may catch an access of this kind to a path below a folder by this tool,
+    /// as far as that can be determined without the names of the entries.
     pub(super) fn may_catch_below(
         &self,
         tool: &Tool,
@@ -413,7 +440,7 @@ impl PermissionRule {
         }
     }
 
-    /// Tells whether the rule catches the reading of a path, if [it may](Self::may_catch_below).
+    /// Returns `true` if the rule catches reading a path, provided that [it may](Self::may_catch_below).
     pub(super) fn catches_reading(&self, tool: &Tool, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
         match self.spec_for(tool) {
             Ok(None) | Err(_) => true,
@@ -421,19 +448,19 @@ impl PermissionRule {
         }
     }
 
-    /// Tells whether no call of the tool can escape this deny rule, whatever its arguments.
+    /// Returns `true` if this deny rule denies every call of the tool, whatever its arguments.
     pub(super) fn denies_whole(&self, tool: &Tool) -> bool {
         matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if names_in_any_spelling(pattern, tool))
     }
 
-    /// Tells whether the rule names every access of this kind, and the tool bears a name of that kind: all its calls have
-    /// one.
+    /// Returns `true` if the rule names every access of this kind, and the tool has an alias of that kind: all its
+    /// calls have such an access.
     pub(super) fn names_whole_kind_of(&self, kind: AccessKind, tool: &Tool) -> bool {
         let mut names = kind::names(kind);
         self.names_whole_kind(kind) && names.any(|name| tool.aliases.iter().any(|alias| alias.name == name))
     }
 
-    /// Tells whether the rule names every access of this kind, whatever it touches.
+    /// Returns `true` if the rule names every access of this kind.
     pub(super) fn names_whole_kind(&self, kind: AccessKind) -> bool {
         matches!((&self.head, &self.spec), (Head::Access(head), Spec::Any) if head.access == kind)
     }
@@ -454,20 +481,20 @@ impl Spec {
     }
 }
 
-/// Tells whether the tool runs command lines.
+/// Returns `true` if the tool runs command lines.
 fn is_shell(tool: &Tool) -> bool {
     tool.category == Category::Shell && matches!(tool.source(), ToolSource::BuiltIn)
 }
 
-/// A text that is no rule.
+/// Text that is not a valid rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the permission rule `{rule}` in {origin} cannot be used: {reason}")]
 pub struct InvalidRule {
-    /// The rule as it was written.
+    /// Rule as it was written.
     pub rule: String,
-    /// The place where it was written.
+    /// Place where it was written.
     pub origin: RuleOrigin,
-    /// The fault, and what to write instead.
+    /// Fault, and an alternative to write.
     pub reason: String,
 }
 

@@ -1,26 +1,26 @@
-//! The place of a permission rule.
+//! The origin of a permission rule.
 
 use std::{fmt, path::PathBuf};
 
-/// The place of a rule.
+/// Origin of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleOrigin {
-    /// In a configuration file, at this line (from 1).
+    /// Configuration file, with the line (from 1).
     File(PathBuf, usize),
-    /// On the command line.
+    /// Command line.
     CommandLine,
-    /// In the environment variable.
+    /// Environment variable with this name.
     Environment(String),
-    /// In the program that embeds Toolstead, or in Toolstead itself.
+    /// Embedding application, or Toolstead itself.
     Program,
-    /// Approved by a person, for as long as the session lasts.
+    /// Approval by the user, until the session ends.
     Session,
 }
 
 impl fmt::Display for RuleOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // Most paths are text, and are told with every call.
+            // Most paths are valid text, and are formatted for every call.
             Self::File(path, line) => match path.to_str() {
                 Some(path) => write!(f, "{path}:{line}"),
                 None => write!(f, "{}:{line}", path.display()),

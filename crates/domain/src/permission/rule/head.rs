@@ -13,9 +13,9 @@ use crate::{
 
 #[derive(Debug, Clone)]
 pub(super) enum Head {
-    /// A kind of access, of any tool.
+    /// Kind of access, of any tool.
     Access(&'static AccessHead),
-    /// A tool's name, or a pattern of names.
+    /// Name of a tool, or a pattern of names.
     Tool(String),
 }
 
@@ -71,7 +71,8 @@ pub(super) fn names_server(pattern: &str, tool: &Tool) -> bool {
     name.is_some() && tool.server().map(ServerName::as_str) == name
 }
 
-/// For allow: a server's tool by its qualified name alone, whatever name its server gave it.
+/// Returns `true` if an allow rule with this pattern matches the tool: a tool of a server only by its qualified name,
+/// whatever its server calls it.
 pub(super) fn allows_name(pattern: &str, tool: &Tool) -> bool {
     match tool.source() {
         ToolSource::McpServer { .. } => fits(pattern, tool.rule_name().as_str()),
@@ -83,7 +84,7 @@ pub(super) fn fits(pattern: &str, name: &str) -> bool {
     if pattern.contains('*') { wildcard_match(pattern, name) } else { pattern == name }
 }
 
-/// By any name that it bears.
+/// Returns `true` if the pattern matches any name of the tool.
 pub(super) fn names(pattern: &str, tool: &Tool) -> bool {
     let fits = |name: &str| fits(pattern, name);
     fits(tool.name().as_str())
@@ -91,7 +92,8 @@ pub(super) fn names(pattern: &str, tool: &Tool) -> bool {
         || tool.aliases.iter().any(|alias| fits(alias.name))
 }
 
-/// For deny and ask: also by the spellings of other clients, with which a server's tool may be called.
+/// Returns `true` if a deny or ask rule with this pattern matches the tool: also by the names that other clients use
+/// for the tools of a server.
 pub(super) fn names_in_any_spelling(pattern: &str, tool: &Tool) -> bool {
     let is_upstream = |spellings: [String; 3]| spellings.iter().any(|spelling| fits(pattern, spelling));
     names(pattern, tool) || tool.upstream_spellings().is_some_and(is_upstream)

@@ -1,4 +1,5 @@
-//! The kinds of rules: what may stand in the parentheses. One kind a file; the two lists here name them all.
+//! Kinds of rules: the possible contents of the parentheses. Each file has one kind; the two lists here contain them
+//! all.
 
 mod command;
 mod host;
@@ -17,67 +18,67 @@ use crate::{
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
 
-/// The parentheses of a rule, compiled.
+/// Compiled parentheses of a rule.
 ///
-/// The first three methods say what the rule means. The others answer for kinds that know more.
+/// The first three methods define the meaning of the rule. Kinds override the others where they apply.
 pub(super) trait RuleKind: fmt::Debug + Send + Sync {
-    /// The part of a call that it is compared with.
+    /// Returns the part of a call that the rule is compared with.
     fn subject(&self) -> RuleSubject;
 
-    /// Tells whether an allow rule covers the access. What cannot be told is not covered.
+    /// Returns `true` if an allow rule covers the access. An access that cannot be determined is not covered.
     fn covers(&self, access: &Access, roots: &WorkspaceRoots) -> bool;
 
-    /// Tells whether a deny or ask rule catches the access. What cannot be told is caught.
+    /// Returns `true` if a deny or ask rule catches the access. An access that cannot be determined is caught.
     fn catches(&self, access: &Access, roots: &WorkspaceRoots) -> bool;
 
-    /// Tells whether a deny or ask rule catches a call by its arguments, or by what the tool's schema says that absent
-    /// ones mean; `None` for kinds that are about accesses.
+    /// Returns `true` if a deny or ask rule catches a call by its arguments, or by the schema defaults of absent ones;
+    /// `None` for kinds that apply to accesses.
     fn catches_arguments(&self, _arguments: &Map<String, Value>, _tool: Option<&Tool>) -> Option<bool> {
         None
     }
 
-    /// Tells whether it catches the reading of a path.
+    /// Returns `true` if the rule catches reading a path.
     fn catches_reading(&self, _path: &PathAccess, _roots: &WorkspaceRoots) -> bool {
         false
     }
 
-    /// Tells whether it may catch an access to a path below the folder, as far as that can be told without the names
-    /// there.
+    /// Returns `true` if the rule may catch an access to a path below the folder, as far as that can be determined
+    /// without the names of its entries.
     fn may_catch_below(&self, _folder: &PathAccess, _roots: &WorkspaceRoots) -> bool {
         false
     }
 
-    /// Tells whether it says the command, and does not cover it because it is not plain.
+    /// Returns `true` if the rule matches the command, but does not cover it because the command is not plain.
     fn misses(&self, _command: &CommandAccess) -> bool {
         false
     }
 
-    /// Tells whether it covers commands of any program.
+    /// Returns `true` if the rule covers commands of any program.
     fn fits_any_program(&self) -> bool {
         false
     }
 
-    /// Returns `true` if it is about one command, word for word.
+    /// Returns `true` if the rule applies to one command, word for word.
     fn is_one_command(&self) -> bool {
         false
     }
 
-    /// The words of every command that it covers.
+    /// Returns the words of every command that the rule covers.
     fn outline(&self) -> Option<Outline> {
         None
     }
 
-    /// Tells whether nothing in a root can be covered by it.
+    /// Returns `true` if the rule can cover nothing in a root.
     fn is_outside(&self, _roots: &WorkspaceRoots) -> bool {
         false
     }
 
-    /// The pattern of names that it is about.
+    /// Returns the pattern of names that the rule applies to.
     fn names(&self) -> Option<&str> {
         None
     }
 
-    /// The pattern of the name of the server that it is about.
+    /// Returns the pattern of the name of the server that the rule applies to.
     fn server(&self) -> Option<&str> {
         None
     }
@@ -87,21 +88,21 @@ pub(super) trait RuleKind: fmt::Debug + Send + Sync {
         false
     }
 
-    /// The dotted path of the parameter that it looks at.
+    /// Returns the dotted path of the parameter that the rule checks.
     fn parameter(&self) -> Option<&str> {
         None
     }
 }
 
-/// Reads what stands in the parentheses; the error says what to write instead.
+/// Compiled parentheses; the error contains an alternative to write.
 type Parsed = Result<Arc<dyn RuleKind>, String>;
 
-/// A head that names a kind of access, whatever tool it is of.
+/// Head that names a kind of access, of any tool.
 #[derive(Debug)]
 pub(super) struct AccessHead {
     pub(super) name: &'static str,
     pub(super) access: AccessKind,
-    /// The part of a call that a rule without parentheses is compared with.
+    /// Part of a call that a rule without parentheses is compared with.
     pub(super) subject: RuleSubject,
     pub(super) parse: fn(&str, Effect, &PatternBase) -> Parsed,
 }
@@ -129,26 +130,26 @@ const HEADS: &[AccessHead] = &[
     },
 ];
 
-/// The kinds behind the name of a tool, in the order in which they are tried. Each returns `None` for a text that is not
-/// its own; what is left is a path.
+/// Kinds after the name of a tool, in the order in which they are tried. Each returns `None` for a text that is not its
+/// own; any other text is a path.
 const BEHIND_A_TOOL: &[fn(&str, Effect) -> Option<Parsed>] = &[host::behind_a_tool, parameter::behind_a_tool];
 
-/// The head of this name, if it names a kind of access.
+/// Returns the head with this name, if it names a kind of access.
 pub(super) fn access_head(name: &str) -> Option<&'static AccessHead> {
     HEADS.iter().find(|head| head.name == name)
 }
 
-/// The names of the heads for this kind of access.
+/// Returns the names of the heads for this kind of access.
 pub(super) fn names(kind: AccessKind) -> impl Iterator<Item = &'static str> {
     HEADS.iter().filter(move |head| head.access == kind).map(|head| head.name)
 }
 
-/// Reads what stands behind the name of a tool that takes command lines.
+/// Parses the parentheses after the name of a tool that takes command lines.
 pub(super) fn behind_a_command_tool(text: &str, effect: Effect, base: &PatternBase) -> Parsed {
     command::parse(text, effect, base)
 }
 
-/// Reads what stands behind the name of any other tool.
+/// Parses the parentheses after the name of any other tool.
 pub(super) fn behind_a_tool(text: &str, effect: Effect, base: &PatternBase) -> Parsed {
     let own = BEHIND_A_TOOL.iter().find_map(|parse| parse(text, effect));
     own.unwrap_or_else(|| path::parse(text, effect, base))

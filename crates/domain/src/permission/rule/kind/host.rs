@@ -12,7 +12,7 @@ use crate::{
 };
 use std::{net::Ipv4Addr, sync::Arc};
 
-/// The pattern of a host, in lower case.
+/// Pattern of a host, in lower case.
 #[derive(Debug)]
 struct Domain(String);
 
@@ -26,9 +26,9 @@ pub(super) fn behind_a_tool(text: &str, _: Effect) -> Option<Parsed> {
     Some(domain(host))
 }
 
-/// Reads a pattern. One that no host can match is an error: a rule that denies it would protect nothing.
+/// Parses a pattern. A pattern that no host can match is an error: a deny rule with it would protect nothing.
 fn domain(host: &str) -> Parsed {
-    // A name with the dot of the root is the same name, and calls are judged without it.
+    // A trailing dot (the DNS root) does not change the name, and calls are checked without it.
     let pattern = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     if !pattern.is_ascii() {
         return Err(format!("`{host}` is not ASCII: write the name as it is in the DNS, with `xn--`"));

@@ -12,7 +12,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// A name, with `*` for any characters.
+/// Name, with `*` for any characters.
 #[derive(Debug)]
 struct Name(String);
 
@@ -37,7 +37,7 @@ impl RuleKind for Name {
         named(access).is_some_and(|name| wildcard_match(&self.0, name))
     }
 
-    /// Also a pattern that leaves room for one of these names.
+    /// Also catches a pattern that can match one of these names.
     fn catches(&self, access: &Access, _: &WorkspaceRoots) -> bool {
         named(access).is_some_and(|name| patterns_meet(&self.0, name))
     }

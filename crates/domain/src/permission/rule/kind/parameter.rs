@@ -11,7 +11,7 @@ use crate::{
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// A dotted path into the arguments, and a pattern of the value there.
+/// Dotted path into the arguments, and a pattern of the value there.
 #[derive(Debug)]
 struct Parameter {
     path: String,
@@ -55,21 +55,21 @@ fn is_path(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
 }
 
-/// The value at a dotted path of the arguments.
+/// Returns the value at a dotted path of the arguments.
 fn given<'a>(arguments: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     let mut parts = path.split('.');
     let first = arguments.get(parts.next()?)?;
     parts.try_fold(first, |value, part| value.get(part))
 }
 
-/// The value that an absent parameter means by the tool's schema.
+/// Returns the default of an absent parameter in the schema of the tool.
 fn default_of<'a>(tool: &'a Tool, path: &str) -> Option<&'a Value> {
     let mut parts = path.split('.');
     let first = tool.input_schema().get("properties")?.get(parts.next()?)?;
     parts.try_fold(first, |schema, part| schema.get("properties")?.get(part))?.get("default")
 }
 
-/// Tells whether a value, or one item of a list, is what the rule says. Numbers are compared as numbers.
+/// Returns `true` if a value, or one item of a list, matches the pattern. Numbers are compared as numbers.
 fn is_value(pattern: &str, given: &Value) -> bool {
     match given {
         Value::String(text) => wildcard_match(pattern, text),

@@ -13,11 +13,11 @@ use crate::{
 };
 use std::{borrow::Cow, sync::Arc};
 
-/// Longest URI template that is compared with a pattern expression by expression, in bytes. A deny or ask rule catches
-/// every longer one.
+/// Maximum length of a URI template that is compared with a pattern expression by expression, in bytes. A deny or ask
+/// rule catches every longer one.
 const LONGEST_TEMPLATE: usize = 8_192;
 
-/// Patterns of a server's name and of what is requested from it, with `*` for any characters.
+/// Patterns of the name of a server and of what is requested from it, with `*` for any characters.
 #[derive(Debug)]
 struct Requests {
     subject: RuleSubject,
@@ -47,7 +47,7 @@ fn parse(subject: RuleSubject, text: &str, effect: Effect) -> Parsed {
     if name.is_empty() {
         return Err(format!("nothing follows the server's name: write `{form}`, or `*` for everything"));
     }
-    // A star may be any part of a name, and is replaced by one that fits at each place.
+    // A star can match any part of a name, and is replaced by a letter that is valid everywhere.
     if ServerName::parse(&server.replace('*', "a")).is_err() {
         return Err(format!("`{server}` is not the name of a server: write `{form}`"));
     }
@@ -58,7 +58,7 @@ fn parse(subject: RuleSubject, text: &str, effect: Effect) -> Parsed {
 }
 
 impl Requests {
-    /// The name or URI that the access requests, if this rule is about such a request to its server.
+    /// Returns the name or URI that the access requests, if this rule applies to such a request to its server.
     fn requested<'a>(&self, access: &'a Access) -> Option<&'a str> {
         let (subject, server, name) = match access {
             Access::ReadResource { server, uri } => (RuleSubject::Resource, server, uri),
@@ -72,7 +72,7 @@ impl Requests {
         self.name.bytes().all(|byte| byte == b'*')
     }
 
-    /// Returns `true` if the server may resolve this URI to one that the pattern says nothing of.
+    /// Returns `true` if the server may resolve this URI to one that the pattern does not match.
     fn may_lead_elsewhere(&self, name: &str) -> bool {
         self.subject == RuleSubject::Resource && has_dot_segment(name)
     }
@@ -83,8 +83,8 @@ impl RuleKind for Requests {
         self.subject
     }
 
-    /// Covers a template only if the pattern fits each of its URIs, and a URI with dot segments only by everything or word
-    /// for word.
+    /// Covers a template only if the pattern matches each of its URIs, and a URI with dot segments only if the pattern
+    /// is `*` or that URI, word for word.
     fn covers(&self, access: &Access, _: &WorkspaceRoots) -> bool {
         self.requested(access).is_some_and(|name| {
             (self.is_about_everything() || self.name == name || !self.may_lead_elsewhere(name))
@@ -93,8 +93,8 @@ impl RuleKind for Requests {
         })
     }
 
-    /// Catches a template if one of its URIs fits the pattern, a URI in whatever escapes and case it is written, and every
-    /// URI with dot segments.
+    /// Catches a template if one of its URIs matches the pattern, a URI in any escaping and case, and every URI with
+    /// dot segments.
     fn catches(&self, access: &Access, _: &WorkspaceRoots) -> bool {
         self.requested(access).is_some_and(|name| {
             let fits = |name: &str| match name.contains('{') {
