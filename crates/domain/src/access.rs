@@ -1,5 +1,5 @@
-//! Accesses of a call, said by its provider before it runs. Permission rules judge accesses, so a rule means
-//! the same for every tool.
+//! Accesses of a call, reported by its provider before it runs. Permission rules apply to accesses, so a rule means the
+//! same for every tool.
 
 use crate::server_name::ServerName;
 use std::{
@@ -8,74 +8,91 @@ use std::{
     sync::Arc,
 };
 
-/// One thing that a call would touch.
+/// One resource that a call would touch.
+///
+/// ```
+/// use toolstead_domain::access::{Access, AccessKind, PathAccess};
+///
+/// let tree = Access::ReadPath(PathAccess::plain("/srv").whole_tree());
+/// assert!(tree.covers(&Access::ReadPath(PathAccess::plain("/srv/a.txt"))));
+/// assert!(!tree.covers(&Access::WritePath(PathAccess::plain("/srv/a.txt"))));
+/// assert_eq!(Access::ReachHost("example.com".into()).kind(), AccessKind::Reach);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Access {
-    /// Reads a file or a folder's entries.
+    /// Reads a file or the entries of a folder.
     ReadPath(PathAccess),
     /// Creates, changes or deletes a file or folder.
     WritePath(PathAccess),
-    /// Runs one simple command, as it was found in a command line.
+    /// Runs one simple command of a command line.
     RunCommand(CommandAccess),
     /// Connects to a host (lower case, without port).
     ReachHost(Arc<str>),
-    /// Sends something to somebody: a mail, an invitation. The text names the receiver.
+    /// Sends something to a recipient: a mail, an invitation. The text names the recipient.
     Send(Arc<str>),
-    /// Hands the call to an MCP server.
+    /// Passes the call to an MCP server.
     CallUpstream {
-        /// The server.
+        /// Name of the server.
         server: ServerName,
-        /// The tool's name over there.
+        /// Name of the tool on the server.
         tool: Arc<str>,
     },
-    /// Runs a tool of this name that does not declare what it touches.
+    /// Runs the tool with this name, which does not declare its accesses.
     Undeclared(Arc<str>),
     /// Reads a resource, or completes the URI of a template.
     ReadResource {
-        /// The MCP server, or the provider of this program.
+        /// Name of the MCP server, or of the in-process provider.
         server: ServerName,
-        /// The URI or the template, as the server knows it.
+        /// URI or template, as the server defines it.
         uri: Arc<str>,
     },
     /// Gets a prompt, or completes its arguments.
     GetPrompt {
-        /// The MCP server, or the provider of this program.
+        /// Name of the MCP server, or of the in-process provider.
         server: ServerName,
-        /// The prompt's name, as the server knows it.
+        /// Name of the prompt, as the server defines it.
         prompt: Arc<str>,
     },
-    /// Hands work to an agent of this name.
+    /// Delegates work to the agent with this name.
     RunAgent(Arc<str>),
-    /// Gives a program that the call runs the means to call tools: their canonical name, or a pattern of such names with
-    /// `*`. Each call that the program then makes is judged for itself.
+    /// Enables a program that the call runs to call tools: their canonical name, or a pattern of such names with `*`.
+    /// Each call by the program is checked by itself.
     OfferTools(Arc<str>),
 }
 
-/// One simple command that a call would run. A command line is as many accesses as it holds simple commands, so each
-/// part needs a rule of its own; files that it redirects to are accesses of their own as well.
+/// One simple command that a call would run. A command line has one access for each of its simple commands, so each
+/// part needs a rule; files that a command redirects to are separate accesses as well.
+///
+/// ```
+/// use toolstead_domain::access::{Clarity, CommandAccess};
+///
+/// let command = CommandAccess::program(["git", "log", "two words"]);
+/// assert_eq!(command.to_string(), "git log 'two words'");
+/// assert_eq!(command.clarity, Clarity::Plain);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CommandAccess {
-    /// The whole command line as the caller wrote it. A rule without wildcards that equals it covers all of its parts.
+    /// Whole command line as the caller wrote it. A rule without wildcards that equals it covers all of its parts.
     pub whole: Arc<str>,
-    /// This part as it was written, for people.
+    /// This part as it was written, for users.
     pub text: Arc<str>,
-    /// Its words without quotes, the program first, after assignments and wrappers that change nothing: what allow
-    /// rules are compared with. Empty where it is [opaque](Clarity::Opaque).
+    /// Words without quotes, beginning with the program, after assignments and wrappers that change nothing: allow
+    /// rules are compared with them. Empty if the command is [opaque](Clarity::Opaque).
     pub words: Arc<[Arc<str>]>,
-    /// Further readings, as words, that deny and ask rules are compared with as well: behind each wrapper, by the
-    /// program's bare name, without the options that stand before a subcommand.
+    /// Further readings as words, which deny and ask rules are compared with as well: after each wrapper, by the bare
+    /// name of the program, without the options before a subcommand.
     pub readings: Arc<[Arc<[Arc<str>]>]>,
-    /// The files that its words name and that it changes or reads itself, as far as that can be told (`rm x`). An allow
-    /// rule on the command covers them; deny and ask rules on paths catch them.
+    /// Files that its words name and that it changes or reads itself, as far as that can be determined (`rm x`). An
+    /// allow rule on the command covers them; deny and ask rules on paths catch them.
     pub operands: Arc<[Access]>,
-    /// The same of files that every command may open, whatever the roots are (a `/tmp` of its own, devices, what all read
-    /// of the system), where it redirects to them as well.
+    /// Files that it opens and that every command may open, whatever the roots are (its private `/tmp`, devices, system
+    /// files readable by all), redirections included.
     pub free: Arc<[Access]>,
-    /// Its program does nothing but change the files that it names.
+    /// `true` if its program only changes the files that it names.
     pub only_changes_files: bool,
-    /// The degree to which it is understood.
+    /// Degree to which it could be parsed.
     pub clarity: Clarity,
     /// Built-in rule that allows it if no deny rule, ask rule or mode applies.
     #[cfg_attr(feature = "serde", serde(default))]
@@ -85,7 +102,7 @@ pub struct CommandAccess {
     pub widening: Option<Widening>,
 }
 
-/// A rule that is part of the program: it allows commands that touch nothing which a rule could be about.
+/// Built-in rule, which allows commands without an access that a rule could apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum BuiltInRule {
@@ -93,7 +110,7 @@ pub enum BuiltInRule {
     Status,
     /// `echo` and `printf`, which print their arguments.
     Print,
-    /// `head`, `sort` and their like, which read a pipe and name no file.
+    /// `head`, `sort` and similar programs that read a pipe and name no file.
     PipeFilter,
 }
 
@@ -101,7 +118,7 @@ impl BuiltInRule {
     /// All built-in rules.
     pub const ALL: &[Self] = &[Self::Status, Self::Print, Self::PipeFilter];
 
-    /// The reason for which the rule allows a command, with its name.
+    /// Returns the reason why the rule allows a command, with its name.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Status => "the built-in rule `status` allows `true`, `:` and `exit`",
@@ -115,28 +132,29 @@ impl BuiltInRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Widening {
-    /// Fewest words that a rule which a user writes must begin with. At least 1.
+    /// Minimum number of words with which a rule of the user must begin. At least 1.
     pub least: u8,
-    /// Words in front of the wildcard of the rule that is offered; `None` where the command alone is offered.
+    /// Number of words before the wildcard of the offered rule; `None` if only the exact command is offered.
     pub offered: Option<u8>,
 }
 
-/// The degree to which a command is understood, and so how far an allow rule may go.
+/// Degree to which a command could be parsed, which limits the allow rules that can cover it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Clarity {
     /// Plain words of a plain program: a pattern may cover it.
     Plain,
-    /// Plain words, one of which makes the program run or write something else (`find -exec`), or a program that
-    /// cannot be told apart from its namesakes. No pattern covers it, only a rule that says all of it. The reason.
+    /// Plain words, one of which makes the program run or write something else (`find -exec`), or a program that cannot
+    /// be distinguished from others of its name. No pattern covers it, only a rule with its complete text. Holds the
+    /// reason.
     Exact(Arc<str>),
-    /// Nobody can tell what would run. A rule on the whole command line or on every command covers it, and every other
-    /// deny and ask rule on commands catches it. The reason.
+    /// Command that cannot be determined. A rule on the whole command line or on every command covers it, and every
+    /// other deny and ask rule on commands catches it. Holds the reason.
     Opaque(Arc<str>),
 }
 
 impl Clarity {
-    /// The reason why it is not plain; `None` where it is.
+    /// Returns the reason why it is not plain; `None` if it is.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Plain => None,
@@ -145,19 +163,19 @@ impl Clarity {
     }
 }
 
-/// A path that a call would touch. Rules judge both forms: a link must not lead past a rule.
+/// Path that a call would touch. Rules check both forms, so that a link cannot bypass a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PathAccess {
-    /// The path as asked for: absolute, without `.` and `..`.
+    /// Requested path: absolute, without `.` and `..`.
     pub lexical: PathBuf,
-    /// The path that it leads to: absolute, links resolved as far as it exists.
+    /// Real path: absolute, with links resolved as far as it exists.
     pub real: PathBuf,
-    /// Everything below is touched as well.
+    /// `true` if everything below is touched as well.
     pub tree: bool,
 }
 
-/// The kind of access that a rule speaks of.
+/// Kind of access that a rule applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AccessKind {
     /// `Read`.
@@ -170,9 +188,9 @@ pub enum AccessKind {
     Reach,
     /// Sending; no rule head names it, because no broad rule may cover it.
     Send,
-    /// Calling an MCP server's tool; rules name the tool itself.
+    /// Call of a tool of an MCP server; rules name the tool itself.
     Upstream,
-    /// Running a tool that does not declare what it touches; rules name the tool itself.
+    /// Run of a tool that does not declare its accesses; rules name the tool itself.
     Undeclared,
     /// `Resource`.
     Resource,
@@ -185,7 +203,7 @@ pub enum AccessKind {
 }
 
 impl Access {
-    /// The kind of access.
+    /// Returns the kind of access.
     pub fn kind(&self) -> AccessKind {
         match self {
             Self::ReadPath(_) => AccessKind::Read,
@@ -202,7 +220,7 @@ impl Access {
         }
     }
 
-    /// The path, for accesses that have one.
+    /// Returns the path, for accesses that have one.
     pub fn path(&self) -> Option<&PathAccess> {
         match self {
             Self::ReadPath(path) | Self::WritePath(path) => Some(path),
@@ -218,7 +236,7 @@ impl Access {
         }
     }
 
-    /// Tells whether having this access includes having `other`: the same thing, or a path below a tree.
+    /// Returns `true` if this access includes `other`: the same access, or a path below a tree.
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::ReadPath(tree), Self::ReadPath(path)) | (Self::WritePath(tree), Self::WritePath(path)) => {
@@ -228,29 +246,29 @@ impl Access {
         }
     }
 
-    /// Tells whether having this access includes reading that path.
+    /// Returns `true` if this access includes reading the path.
     pub(crate) fn covers_reading(&self, path: &PathAccess) -> bool {
         matches!(self, Self::ReadPath(tree) if tree.holds(path))
     }
 }
 
 impl CommandAccess {
-    /// Every file that is known to be opened by it or for it: what deny and ask rules on paths catch.
+    /// Returns every file that the command is known to open, which deny and ask rules on paths catch.
     pub fn files(&self) -> impl Iterator<Item = &Access> {
         self.operands.iter().chain(self.free.iter())
     }
 
-    /// Returns the built-in rule that allows it. What opens a file, also one that every command may open, has none, nor
-    /// has what is not understood.
+    /// Returns the built-in rule that allows the command; `None` if the command opens a file, even one that every
+    /// command may open, or could not be parsed.
     pub fn allowing_rule(&self) -> Option<BuiltInRule> {
         let opens_nothing = self.files().next().is_none() && !matches!(self.clarity, Clarity::Opaque(_));
         self.built_in_rule.filter(|_| opens_nothing)
     }
 
-    /// A program with its arguments, as tools start it that use no shell.
+    /// Creates the access for a program with its arguments that a tool starts without a shell.
     pub fn program<S: Into<Arc<str>>>(words: impl IntoIterator<Item = S>) -> Self {
         let words: Arc<[Arc<str>]> = words.into_iter().map(Into::into).collect();
-        // With quotes, so that the text says where a word ends.
+        // Quoted, so that the text shows the ends of words.
         let text: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         let text: Arc<str> = text.join(" ").into();
         Self {
@@ -267,7 +285,7 @@ impl CommandAccess {
         }
     }
 
-    /// A command line of which nothing can be said.
+    /// Creates the access for a command line about which nothing is known.
     pub fn opaque(whole: impl Into<Arc<str>>, reason: impl Into<Arc<str>>) -> Self {
         let whole = whole.into();
         let clarity = Clarity::Opaque(reason.into());
@@ -286,7 +304,7 @@ impl CommandAccess {
     }
 }
 
-/// A word as a shell would have to read it.
+/// Quotes a word for a shell, if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+^".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -305,25 +323,25 @@ impl fmt::Display for CommandAccess {
 }
 
 impl PathAccess {
-    /// A path whose lexical and real form are the same.
+    /// Creates a path whose lexical and real form are the same.
     pub fn plain(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self { lexical: path.clone(), real: path, tree: false }
     }
 
-    /// The same path with everything below it.
+    /// Extends the path to everything below it.
     #[must_use]
     pub fn whole_tree(mut self) -> Self {
         self.tree = true;
         self
     }
 
-    /// Tells whether this is that path, or a tree around it.
+    /// Returns `true` if the other path is this path, or below it in this tree.
     fn holds(&self, path: &Self) -> bool {
         self == path || (self.tree && path.real.starts_with(&self.real) && path.lexical.starts_with(&self.lexical))
     }
 
-    /// Both forms, once where they are equal.
+    /// Returns both forms of the path, or one if they are equal.
     pub fn forms(&self) -> impl Iterator<Item = &Path> {
         let real = (self.real != self.lexical).then_some(self.real.as_path());
         std::iter::once(self.lexical.as_path()).chain(real)

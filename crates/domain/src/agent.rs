@@ -1,4 +1,4 @@
-//! An agent: a model that calls tools until it is done.
+//! Agents: models that call tools until they are done.
 
 pub mod budget;
 pub mod command_text;

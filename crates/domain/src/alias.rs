@@ -1,4 +1,4 @@
-//! Other spellings of a tool and of its parameters, and how the tool looks to those who spell it so.
+//! Other names of a tool and of its parameters, and its appearance in the system that uses these names.
 
 pub mod face;
 pub mod rewrite;
@@ -8,41 +8,53 @@ use face::Face;
 pub use rewrite::Rewrite;
 use serde_json::{Map, Value};
 
-/// A name under which a tool is also understood, and how the arguments of that spelling become canonical ones.
+/// Name by which a tool can also be called, with the conversion of its arguments to canonical ones.
 ///
-/// An alias may bear the tool's own name: then it only adds parameter spellings.
+/// An alias may have the tool's own name: it then only adds parameter names.
+///
+/// ```
+/// use serde_json::json;
+/// use toolstead_domain::alias::{Alias, Dialect, Rewrite};
+///
+/// const CAT: Alias = Alias::new("cat", Dialect("unix"), &[Rewrite::Rename("file", "path")]);
+///
+/// let mut arguments = json!({"file": "a.txt"}).as_object().unwrap().clone();
+/// CAT.rewrite(&mut arguments)?;
+/// assert_eq!(arguments["path"], "a.txt");
+/// # Ok::<(), toolstead_domain::tool_failure::ToolFailure>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Alias {
-    /// The other name.
+    /// Other name.
     pub name: &'static str,
-    /// The tool system that the spelling comes from.
+    /// Tool system that the name comes from.
     pub dialect: Dialect,
-    /// The steps on its arguments, in order.
+    /// Conversion of its arguments, in steps.
     pub rewrites: &'static [Rewrite],
-    /// The looks of the tool there; `None`: only its spelling is known.
+    /// Dialect adapter of the tool there; `None` if only its names are supported.
     pub face: Option<&'static Face>,
 }
 
-/// A tool system whose spellings are understood. Its name means nothing here: whoever makes aliases knows it.
+/// Tool system whose names are supported. The name is chosen by the author of the aliases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dialect(pub &'static str);
 
 impl Alias {
-    /// Another spelling, which has no face.
+    /// Creates an alias without a dialect adapter.
     pub const fn new(name: &'static str, dialect: Dialect, rewrites: &'static [Rewrite]) -> Self {
         Self { name, dialect, rewrites, face: None }
     }
 
-    /// Tells whether this is how that dialect spells it.
+    /// Returns `true` if this is the name in this dialect.
     pub fn is(&self, name: &str, dialect: Option<Dialect>) -> bool {
         self.name == name && Some(self.dialect) == dialect
     }
 
-    /// Turns arguments of this spelling into canonical ones.
+    /// Converts arguments with these names to canonical ones.
     ///
     /// # Errors
-    /// `invalid_input` when both spellings of one parameter are given with different values, or a value does not fit
-    /// the spelling's rule.
+    /// `invalid_input` if one parameter is given by two names with different values, or a value does not satisfy a
+    /// step.
     pub fn rewrite(&self, arguments: &mut Map<String, Value>) -> Result<(), ToolFailure> {
         self.rewrites.iter().try_for_each(|rewrite| rewrite.apply(arguments))
     }

@@ -1,4 +1,4 @@
-//! A tool's definition.
+//! The definition of a tool.
 
 mod definition;
 pub mod hidden_text;
@@ -14,137 +14,163 @@ use definition::Definition;
 use serde_json::{Map, Value};
 use std::{borrow::Cow, sync::Arc};
 
-/// The provider whose tools may say that they are built in ([`ToolSource::BuiltIn`]), and the label of that source.
+/// Provider whose tools may have the source [`ToolSource::BuiltIn`], and the label of that source.
 pub const BUILT_IN: &str = "built-in";
 
-/// The provider of Toolstead's own tools that call other tools. No server can bear this name.
+/// Provider of Toolstead's own tools that call other tools. No server can have this name.
 pub const ORCHESTRATION: &str = "built-in (orchestration)";
 
-/// A tool as it is known here: MCP's definition as a JSON object, and what Toolstead adds to it.
+/// Tool: the MCP definition as a JSON object, and what Toolstead adds to it.
 ///
-/// The object is the one that goes on the wire (MCP 2025-11-25, server/tools, "Tool"), with every member that its
-/// server sent; only `name` is ours. Accessors read it where it stands.
+/// The object is sent on the wire unchanged (MCP 2025-11-25, server/tools, "Tool"), with every member that its server
+/// sent; only `name` is set by Toolstead. Accessors read from this object.
+///
+/// ```
+/// use serde_json::json;
+/// use toolstead_domain::{
+///     category::Category,
+///     tool::{Tool, ToolSource},
+///     tool_name::ToolName,
+/// };
+///
+/// let definition = json!({"description": "Adds numbers.", "inputSchema": {"type": "object"}});
+/// let members = definition.as_object().unwrap().clone();
+/// let tool = Tool::new(ToolName::parse("add").unwrap(), members, Category::Utility, ToolSource::BuiltIn);
+/// assert_eq!(tool.description(), "Adds numbers.");
+/// assert_eq!(tool.definition()["name"], "add");
+/// assert!(tool.is_callable());
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
     name: ToolName,
     rule_name: ToolName,
     definition: Definition,
     advertised: Option<Definition>,
-    /// What the tool is for.
+    /// Purpose of the tool.
     pub category: Category,
-    /// Free words to filter by, sorted.
+    /// Free words for filtering, sorted.
     pub tags: Vec<String>,
-    /// Whether an operator left it switched on.
+    /// `false` if an operator disabled the tool.
     pub enabled: bool,
     source: ToolSource,
-    /// Other spellings that reach it, with their parameter renames.
+    /// Other names of the tool, with their parameter renames.
     pub aliases: Vec<Alias>,
-    /// Whether it can work here and now.
+    /// Availability in the current environment.
     pub availability: Availability,
-    /// Whether it runs a command line that it is given: then a command pattern stands in the parentheses of rules that
-    /// name it.
+    /// `true` if the tool runs a command line from its arguments. The parentheses of rules that name it then contain a
+    /// command pattern.
     pub takes_command_lines: bool,
-    /// How it reads stored outputs, if it does: who gets a handle is told of it.
+    /// Parameters for reading stored outputs, if the tool can read them. Results with a handle mention the tool.
     pub reads_outputs: Option<OutputReading>,
-    /// Whether its arguments are those of other calls, so that references to stored outputs among them are followed by
-    /// these and not by its own.
+    /// `true` if its arguments are those of other calls, so that references to stored outputs among them are resolved
+    /// by these calls.
     pub passes_references_on: bool,
-    /// Tells whether it means something only in a call of its own, so that no batch of calls holds it.
+    /// `true` if the tool is meaningful only in a call of its own, so that no batch of calls may contain it.
     pub stands_alone: bool,
     stands_for: Option<AccessKind>,
 }
 
-/// How a tool reads a stored output, by the names of its parameters.
+/// Way in which a tool reads a stored output, with the names of its parameters.
+///
+/// ```
+/// use toolstead_domain::tool::OutputReading;
+///
+/// let reading = OutputReading::lines("path", "offset");
+/// assert!(matches!(&reading, OutputReading::Lines { handle, .. } if handle == "path"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum OutputReading {
-    /// Lines of it.
+    /// Reads lines of the output.
     Lines {
-        /// Takes the handle.
+        /// Parameter for the handle.
         handle: Cow<'static, str>,
-        /// Takes the number of the first line.
+        /// Parameter for the number of the first line.
         first: Cow<'static, str>,
     },
-    /// The lines that fit a pattern.
+    /// Reads the lines that match a pattern.
     Matches {
-        /// Takes the handle.
+        /// Parameter for the handle.
         handle: Cow<'static, str>,
-        /// Takes the pattern.
+        /// Parameter for the pattern.
         pattern: Cow<'static, str>,
     },
 }
 
-/// Who provides a tool.
+/// Provider of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum ToolSource {
-    /// One of Toolstead's own. Where a rule or a default trusts what a tool says of itself, it trusts these alone, so a
-    /// tool of any other provider than [`BUILT_IN`] and [`ORCHESTRATION`] never has this source, whatever its author wrote.
+    /// One of Toolstead's own tools. Rules and defaults that trust the self-description of a tool trust only these, so
+    /// a tool of a provider other than [`BUILT_IN`] and [`ORCHESTRATION`] never has this source, whatever its author
+    /// sets.
     BuiltIn,
     /// Served by an MCP server.
     McpServer {
-        /// The server, as the configuration names it.
+        /// Name of the server in the configuration.
         server: ServerName,
-        /// The tool's name over there, character by character.
+        /// Name of the tool on the server, unchanged.
         tool: Arc<str>,
     },
-    /// Added by a program that embeds Toolstead; the name is its provider's.
+    /// Added by an embedding application; the name is that of its provider.
     Embedded(ServerName),
 }
 
-/// Whether a tool can work here.
+/// Availability of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Availability {
-    /// It can.
+    /// The tool can be used.
     Available,
-    /// It cannot; the sentence says what is missing. Such a tool is listed by the CLI and advertised to nobody.
+    /// The tool cannot be used; the sentence names what is missing. Such a tool is listed by the CLI and not
+    /// advertised.
     Unavailable(String),
 }
 
-/// A part of a definition that a model or a person decides by.
+/// Part of a definition on which a model or a user relies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DefinitionPart {
-    /// Its title.
+    /// Title.
     Title,
-    /// Its description.
+    /// Description.
     Description,
-    /// The schema of its arguments.
+    /// Schema of the arguments.
     InputSchema,
-    /// The schema of its structured content.
+    /// Schema of the structured content.
     OutputSchema,
-    /// Its hints.
+    /// Hints.
     Annotations,
 }
 
-/// MCP's hints (2025-11-25, schema, `ToolAnnotations`). They inform people; no rule trusts them.
+/// Hints of MCP (2025-11-25, schema, `ToolAnnotations`). They are information for users; no rule trusts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ToolAnnotations {
-    /// The tool changes nothing. Absent means it may.
+    /// `true` if the tool changes nothing. If absent, it may.
     pub read_only_hint: Option<bool>,
-    /// The tool may destroy something.
+    /// `true` if the tool may destroy something.
     pub destructive_hint: Option<bool>,
-    /// Calling it twice does no more than calling it once.
+    /// `true` if repeating a call has no further effect.
     pub idempotent_hint: Option<bool>,
-    /// The tool reaches beyond this machine.
+    /// `true` if the tool reaches beyond this machine.
     pub open_world_hint: Option<bool>,
 }
 
 impl OutputReading {
-    /// Reads lines: `handle` and `first` are the parameters for the handle and the number of the first line.
+    /// Returns a reading by lines: `handle` and `first` are the parameters for the handle and the number of the first
+    /// line.
     pub const fn lines(handle: &'static str, first: &'static str) -> Self {
         Self::Lines { handle: Cow::Borrowed(handle), first: Cow::Borrowed(first) }
     }
 
-    /// Searches: `handle` and `pattern` are the parameters for the handle and the pattern.
+    /// Returns a reading by search: `handle` and `pattern` are the parameters for the handle and the pattern.
     pub const fn matches(handle: &'static str, pattern: &'static str) -> Self {
         Self::Matches { handle: Cow::Borrowed(handle), pattern: Cow::Borrowed(pattern) }
     }
 }
 
 impl Tool {
-    /// A tool of this definition. `definition.name` is set to `name`, in place where it is there already. A definition
-    /// with characters that hide or turn around what is read is kept as it is, and the tool is unavailable.
+    /// Creates a tool with this definition. The member `name` is set to `name`, in its existing position if it has one.
+    /// A definition with characters that hide or reorder text is stored unchanged, and the tool is unavailable.
     pub fn new(name: ToolName, mut definition: Map<String, Value>, category: Category, source: ToolSource) -> Self {
         let own_name = match &source {
             ToolSource::McpServer { tool, .. } => hidden_text::find_in_text("name", tool),
@@ -158,7 +184,7 @@ impl Tool {
         Self::with_definition(name, definition.into(), availability, category, source)
     }
 
-    /// Creates a tool whose definition is built when it is read first. For tools of this program: `build` inserts the name,
+    /// Creates a tool whose definition is built when it is first read. For in-process tools: `build` inserts the name,
     /// and its texts are not searched for characters that hide or reorder text.
     pub fn deferred(
         name: ToolName,
@@ -202,12 +228,12 @@ impl Tool {
         }
     }
 
-    /// The name under which it is offered.
+    /// Returns the name under which the tool is offered.
     pub fn name(&self) -> &ToolName {
         &self.name
     }
 
-    /// The name that is its own, whatever name it is shown under.
+    /// Returns the tool's own name, under whatever name it is shown.
     pub fn own_name(&self) -> &ToolName {
         match &self.source {
             ToolSource::BuiltIn => &self.rule_name,
@@ -215,8 +241,8 @@ impl Tool {
         }
     }
 
-    /// The face in which a call under this name is answered: that of the name, else, under the tool's own name, the first
-    /// that it has in the caller's dialect. A name of several other systems says nothing.
+    /// Returns the dialect adapter for a call with this name: that of the name, or, for the tool's own name, the first
+    /// one in the caller's dialect. `None` if the name belongs to several other systems.
     pub fn face_for(&self, dialect: Option<Dialect>, called_as: &str) -> Option<&'static Face> {
         let of_dialect = || self.aliases.iter().filter(|alias| Some(alias.dialect) == dialect);
         let named = of_dialect().find(|alias| alias.name == called_as);
@@ -233,14 +259,15 @@ impl Tool {
         }
     }
 
-    /// The tool as a dialect shows it: once for each of its faces there, in their order; `None` where it has none.
+    /// Returns the tool as a dialect shows it: once for each of its adapters there, in their order; `None` if it has
+    /// none.
     pub fn shown_in(&self, dialect: Dialect) -> Option<Vec<Self>> {
         let of_dialect = self.aliases.iter().filter(|alias| alias.dialect == dialect);
         let shown: Vec<Self> = of_dialect.filter_map(|alias| self.as_face(alias.name, alias.face?)).collect();
         (!shown.is_empty()).then_some(shown)
     }
 
-    /// Rules know it by its own name all the same.
+    /// Returns the tool with the name and the adapter of an alias. Rules still match it by its own name.
     fn as_face(&self, name: &str, face: &Face) -> Option<Self> {
         let name = ToolName::parse(name).ok()?;
         let json = |text: &str| serde_json::from_str::<Value>(text).ok();
@@ -257,8 +284,8 @@ impl Tool {
         Some(Self { name, definition: definition.into(), advertised: None, category, ..self.clone() })
     }
 
-    /// The same tool, advertised to models by a shorter definition than the one that calls are validated against: every
-    /// token of a list is paid for in each conversation.
+    /// Advertises the tool to models with a shorter definition than the one that calls are validated against, because
+    /// every conversation pays for each token of a tool list.
     #[must_use]
     pub fn advertised_as(mut self, mut definition: Map<String, Value>) -> Self {
         if let Some(hidden) = hidden_text::find(&definition) {
@@ -269,8 +296,8 @@ impl Tool {
         self
     }
 
-    /// Advertises a shorter definition, as [`advertised_as`](Self::advertised_as) does, that is built when it is read first.
-    /// As in [`deferred`](Self::deferred), `build` inserts the name.
+    /// Advertises a shorter definition, as [`advertised_as`](Self::advertised_as) does, that is built when it is first
+    /// read. As in [`deferred`](Self::deferred), `build` inserts the name.
     #[must_use]
     pub fn advertised_by(mut self, build: impl FnOnce() -> Map<String, Value> + Send + 'static) -> Self {
         self.advertised = Some(Definition::deferred(build));
@@ -287,24 +314,24 @@ impl Tool {
         self.definition.is_built() || self.advertised.as_ref().is_some_and(Definition::is_built)
     }
 
-    /// Marks it as the tool by which requests of this kind are judged: it is not a tool that can be called.
+    /// Marks the tool as the one that represents requests of this kind for rules: it is not a tool that can be called.
     #[must_use]
     pub fn standing_for(mut self, requests: AccessKind) -> Self {
         self.stands_for = Some(requests);
         self
     }
 
-    /// The kind of requests that are judged as this tool, if it is not a tool that can be called.
+    /// Returns the kind of requests that the tool represents, if it is not a tool that can be called.
     pub fn stands_for(&self) -> Option<AccessKind> {
         self.stands_for
     }
 
-    /// MCP's definition, whole.
+    /// Returns the complete MCP definition.
     pub fn definition(&self) -> &Map<String, Value> {
         self.definition.get()
     }
 
-    /// The definition that a list for models carries: the whole one, unless a shorter one was written.
+    /// Returns the definition for tool lists of models: the complete one, unless a shorter one is set.
     pub fn advertised(&self) -> &Map<String, Value> {
         self.advertised.as_ref().unwrap_or(&self.definition).get()
     }
@@ -315,28 +342,28 @@ impl Tool {
         self.advertised.as_ref().map(Definition::get)
     }
 
-    /// The title for people: `title`, else `annotations.title`.
+    /// Returns the title for users: `title`, else `annotations.title`.
     pub fn title(&self) -> Option<&str> {
         let annotated = || self.definition().get("annotations")?.get("title")?.as_str();
         self.definition().get("title").and_then(Value::as_str).or_else(annotated)
     }
 
-    /// The description for models; empty if there is none.
+    /// Returns the description for models; empty if there is none.
     pub fn description(&self) -> &str {
         self.definition().get("description").and_then(Value::as_str).unwrap_or("")
     }
 
-    /// The input schema; `Null` where a server sent none.
+    /// Returns the input schema; `Null` if the server sent none.
     pub fn input_schema(&self) -> &Value {
         self.definition().get("inputSchema").unwrap_or(&Value::Null)
     }
 
-    /// The schema of `structuredContent`, if the tool promises one.
+    /// Returns the schema of `structuredContent`, if the tool has one.
     pub fn output_schema(&self) -> Option<&Value> {
         self.definition().get("outputSchema")
     }
 
-    /// The hints.
+    /// Returns the hints.
     pub fn annotations(&self) -> ToolAnnotations {
         let hint = |name: &str| self.definition().get("annotations")?.get(name)?.as_bool();
         ToolAnnotations {
@@ -347,14 +374,14 @@ impl Tool {
         }
     }
 
-    /// The parts in which another definition of the tool differs. The order of members does not count.
+    /// Returns the parts in which the definitions of two tools differ. The order of members does not matter.
     pub fn differences(&self, other: &Self) -> Vec<DefinitionPart> {
         let differs =
             |part: &DefinitionPart| self.definition().get(part.member()) != other.definition().get(part.member());
         DefinitionPart::ALL.into_iter().filter(differs).collect()
     }
 
-    /// The same tool as one of the provider of that name, unless it says already that it is not built in.
+    /// Assigns the tool to the provider with this name, unless its source is already something other than built-in.
     #[must_use]
     pub fn owned_by(self, provider: &str) -> Self {
         if self.source != ToolSource::BuiltIn || provider == BUILT_IN || provider == ORCHESTRATION {
@@ -377,18 +404,18 @@ impl Tool {
         }
     }
 
-    /// Where it comes from.
+    /// Returns the source.
     pub fn source(&self) -> &ToolSource {
         &self.source
     }
 
-    /// The name by which rules know it: `mcp__{server}__{tool}` also where the names of a server or of an embedding
-    /// program are advertised unchanged.
+    /// Returns the name that rules match: `mcp__{server}__{tool}`, even where the names of a server or of an embedding
+    /// application are advertised unchanged.
     pub fn rule_name(&self) -> &ToolName {
         &self.rule_name
     }
 
-    /// The MCP server that serves it, or the provider that an embedding program registered.
+    /// Returns the MCP server of the tool, or the provider that the embedding application registered.
     pub fn server(&self) -> Option<&ServerName> {
         match &self.source {
             ToolSource::McpServer { server, .. } | ToolSource::Embedded(server) => Some(server),
@@ -396,21 +423,21 @@ impl Tool {
         }
     }
 
-    /// Makes a tool unavailable that could be called otherwise.
+    /// Sets the availability of a tool that is available so far.
     pub fn set_availability(&mut self, availability: Availability) {
         if self.availability == Availability::Available {
             self.availability = availability;
         }
     }
 
-    /// The other spellings of a server's tool: `{server}__{tool}`, `mcp_{server}_{tool}` and, where the name alone says
-    /// which tool it is, `mcp_{tool}`.
+    /// Returns the other names of a server's tool: `{server}__{tool}`, `mcp_{server}_{tool}` and, if the name alone
+    /// identifies the tool, `mcp_{tool}`.
     pub fn upstream_spellings(&self) -> Option<[String; 3]> {
         let ToolSource::McpServer { server, tool } = &self.source else { return None };
         Some([format!("{server}__{tool}"), format!("mcp_{server}_{tool}"), format!("mcp_{tool}")])
     }
 
-    /// Whether the tool may be called at all: switched on and able to work.
+    /// Returns `true` if the tool may be called at all: enabled and available.
     pub fn is_callable(&self) -> bool {
         self.enabled && self.availability == Availability::Available
     }
@@ -421,7 +448,7 @@ impl DefinitionPart {
     pub const ALL: [Self; 5] =
         [Self::Title, Self::Description, Self::InputSchema, Self::OutputSchema, Self::Annotations];
 
-    /// MCP's name of the member.
+    /// Returns the name of the member in MCP.
     pub fn member(self) -> &'static str {
         match self {
             Self::Title => "title",
@@ -432,14 +459,14 @@ impl DefinitionPart {
         }
     }
 
-    /// The part of this member.
+    /// Returns the part with this member name.
     pub fn of_member(member: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|part| part.member() == member)
     }
 }
 
 impl std::fmt::Display for DefinitionPart {
-    /// As people say it.
+    /// Writes the name of the part for users.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Title => "title",
@@ -456,7 +483,7 @@ impl ToolAnnotations {
     pub const UNSAID: Self =
         Self { read_only_hint: None, destructive_hint: None, idempotent_hint: None, open_world_hint: None };
 
-    /// The hints of a tool that only reads.
+    /// Hints of a tool that only reads.
     pub const READ_ONLY: Self = Self {
         read_only_hint: Some(true),
         destructive_hint: Some(false),
@@ -464,7 +491,7 @@ impl ToolAnnotations {
         open_world_hint: Some(false),
     };
 
-    /// The hints of a tool that may replace or remove what is there.
+    /// Hints of a tool that may replace or remove existing data.
     pub const WRITING: Self = Self {
         read_only_hint: Some(false),
         destructive_hint: Some(true),
@@ -472,8 +499,15 @@ impl ToolAnnotations {
         open_world_hint: Some(false),
     };
 
-    /// The hints as JSON without those that say what MCP takes for granted of a tool that says nothing, and without
-    /// those that mean nothing of a tool that only reads.
+    /// Returns the hints as JSON, without those that equal the defaults of MCP, and without those that have no meaning
+    /// for a tool that only reads.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use toolstead_domain::tool::ToolAnnotations;
+    ///
+    /// assert_eq!(ToolAnnotations::READ_ONLY.beside_defaults(), json!({"readOnlyHint": true, "openWorldHint": false}));
+    /// ```
     pub fn beside_defaults(self) -> Value {
         let reads = self.read_only_hint == Some(true);
         let beside = |hint: Option<bool>, usual: bool| hint.filter(|hint| *hint != usual);
@@ -486,7 +520,7 @@ impl ToolAnnotations {
         .to_json()
     }
 
-    /// The members that are set, with MCP's names.
+    /// Returns the members that are set, with their names in MCP.
     pub fn to_json(self) -> Value {
         let hints = [
             ("readOnlyHint", self.read_only_hint),
@@ -503,7 +537,7 @@ impl ToolAnnotations {
 }
 
 impl ToolSource {
-    /// The source as one word, for lists and the audit trail: `built-in`, `mcp:SERVER` or `embedded:NAME`.
+    /// Returns the source as one word, for lists and the audit log: `built-in`, `mcp:SERVER` or `embedded:NAME`.
     pub fn label(&self) -> String {
         match self {
             Self::BuiltIn => BUILT_IN.into(),

@@ -1,40 +1,49 @@
-//! The bounds of an agent.
+//! Limits of an agent.
 
 use std::{fmt, time::Duration};
 
-/// The bounds of one run, which is one turn of a conversation. `None`: no bound.
+/// Limits of one run, which is one turn of a conversation. `None` is unlimited.
+///
+/// ```
+/// use toolstead_domain::agent::budget::{Budget, Budgets};
+///
+/// let mut budgets = Budgets::default();
+/// budgets.calls = Some(20);
+/// assert_eq!(budgets.tokens, None);
+/// assert_eq!(Budget::Time.to_string(), "seconds");
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Budgets {
-    /// Calls of tools.
+    /// Maximum number of tool calls.
     pub calls: Option<u64>,
-    /// Answers of the model.
+    /// Maximum number of model answers.
     pub turns: Option<u64>,
-    /// Tokens, in and out.
+    /// Maximum number of tokens, input and output together.
     pub tokens: Option<u64>,
-    /// US dollars. Counts only where the model's prices are known.
+    /// Maximum cost in US dollars. Applies only if the prices of the model are known.
     pub cost: Option<f64>,
-    /// Time by the clock on the wall.
+    /// Maximum elapsed time.
     pub time: Option<Duration>,
 }
 
-/// A budget, by name.
+/// One of the limits, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Budget {
-    /// Calls of tools.
+    /// Tool calls.
     Calls,
-    /// Answers of the model.
+    /// Model answers.
     Turns,
     /// Tokens.
     Tokens,
-    /// Money.
+    /// Cost.
     Cost,
     /// Time.
     Time,
 }
 
 impl Budget {
-    /// The budget as one word, as in the configuration: `max_` stands before it there.
+    /// Returns the budget as one word. Its configuration key has the prefix `max_`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Calls => "calls",

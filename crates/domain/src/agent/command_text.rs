@@ -1,34 +1,34 @@
-//! The text of a command with what was typed behind its name in its places.
+//! Insertion of arguments into the text of a command.
 //!
-//! `$ARGUMENTS` stands for all that was typed, `$1` to `$99` for one word of it, and `{{.name}}` for the argument of that
-//! name. What is put in is never searched for places again.
+//! `$ARGUMENTS` is replaced by everything that the user typed after the name, `$1` to `$99` by one word of it, and
+//! `{{.name}}` by the argument with that name. Inserted text is never searched for placeholders again.
 
 use crate::agent::definition::{PromptCommand, Skill};
 use std::collections::BTreeMap;
 
-/// No text becomes longer, in bytes.
+/// Maximum length of the resulting text, in bytes.
 const MOST_BYTES: usize = 1 << 20;
-/// In bytes.
+/// Maximum length of an argument name, in bytes.
 const LONGEST_NAME: usize = 64;
 const ALL: &str = "$ARGUMENTS";
 
-/// A text that cannot be made.
+/// Reason why the text cannot be produced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandTextError {
-    /// Arguments are missing.
+    /// Required arguments are missing.
     #[error("it needs {}", .0.iter().map(|name| format!("`{name}=…`")).collect::<Vec<_>>().join(" and "))]
     Missing(Vec<String>),
-    /// It would be too long.
+    /// The text would be too long.
     #[error("with these arguments its text is longer than {MOST_BYTES} bytes: give shorter ones")]
     TooLong,
 }
 
 impl PromptCommand {
-    /// The text for what a person typed behind the name. Words `name=value` are arguments of these names, where there are
-    /// such; quotes keep blanks together.
+    /// Returns the text for what the user typed after the name. Words `name=value` set the argument with this name, if
+    /// there is one; quotes hold blanks together.
     ///
     /// # Errors
-    /// [`CommandTextError`].
+    /// [`CommandTextError`] if arguments are missing or the text is too long.
     pub fn text(&self, typed: &str) -> Result<String, CommandTextError> {
         let mut named = BTreeMap::new();
         let mut rest = Vec::new();
@@ -40,15 +40,15 @@ impl PromptCommand {
                 _ => rest.push(word),
             }
         }
-        // Untouched as long as nothing was taken out of it.
+        // Unchanged unless named arguments were removed from it.
         let rest = if named.is_empty() { typed.trim().to_owned() } else { rest.join(" ") };
         self.text_with(&rest, &named)
     }
 
-    /// The text for these words and arguments.
+    /// Returns the text for these words and arguments.
     ///
     /// # Errors
-    /// [`CommandTextError`].
+    /// [`CommandTextError`] if arguments are missing or the text is too long.
     pub fn text_with(&self, typed: &str, named: &BTreeMap<String, String>) -> Result<String, CommandTextError> {
         let mut values = BTreeMap::new();
         let mut missing = Vec::new();
@@ -64,23 +64,23 @@ impl PromptCommand {
         }
     }
 
-    /// Tells whether the text has a place for words that are typed.
+    /// Returns `true` if the text has a placeholder for typed words.
     pub fn takes_words(&self) -> bool {
         next_place(&self.body, &BTreeMap::new()).is_some()
     }
 }
 
 impl Skill {
-    /// The instructions for these words.
+    /// Returns the instructions for these words.
     ///
     /// # Errors
-    /// [`CommandTextError::TooLong`].
+    /// [`CommandTextError::TooLong`] if the text is too long.
     pub fn text(&self, typed: &str) -> Result<String, CommandTextError> {
         filled(&self.body, typed, &BTreeMap::new())
     }
 }
 
-/// The body with everything in its place. Words without a place stand behind it.
+/// Returns the body with all placeholders replaced. Words without a placeholder are appended.
 fn filled(body: &str, typed: &str, named: &BTreeMap<&str, &str>) -> Result<String, CommandTextError> {
     let typed = typed.trim();
     let words = words(typed);
@@ -117,7 +117,7 @@ enum Place<'a> {
     Named(&'a str),
 }
 
-/// The first place in the text: where it begins, how long it is, and its sort.
+/// Returns the first placeholder in the text: its position, its length and its kind.
 fn next_place<'a>(text: &str, named: &BTreeMap<&str, &'a str>) -> Option<(usize, usize, Place<'a>)> {
     text.match_indices(['$', '{']).find_map(|(at, _)| {
         let rest = &text[at..];
@@ -139,7 +139,7 @@ fn next_place<'a>(text: &str, named: &BTreeMap<&str, &'a str>) -> Option<(usize,
     })
 }
 
-/// The words of a text; quotes keep blanks together, and one without an end goes to the end.
+/// Splits a text into words; quotes hold blanks together, and an unclosed quote extends to the end.
 fn words(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     let (mut word, mut quote) = (None::<String>, None);

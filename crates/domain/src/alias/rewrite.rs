@@ -1,52 +1,62 @@
-//! Steps from the arguments of another spelling to canonical ones.
+//! Steps from the arguments of another tool system to canonical ones.
 
 use crate::{error_kind::ErrorKind, tool_failure::ToolFailure};
 use serde_json::{Map, Value};
 
-/// One step from a foreign spelling to the canonical one. A step whose parameter is absent does nothing.
+/// One step from the arguments of another system to canonical ones. A step whose parameter is absent does nothing.
+///
+/// ```
+/// use serde_json::json;
+/// use toolstead_domain::alias::Rewrite;
+///
+/// let mut arguments = json!({"timeout": 2}).as_object().unwrap().clone();
+/// Rewrite::Seconds("timeout", "timeout_ms", 600).apply(&mut arguments)?;
+/// assert_eq!(arguments["timeout_ms"], 2000);
+/// # Ok::<(), toolstead_domain::tool_failure::ToolFailure>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rewrite {
-    /// The parameter has another name.
+    /// Renames the parameter.
     Rename(&'static str, &'static str),
-    /// The parameter has another name and the opposite meaning.
+    /// Renames the parameter and negates its value.
     Negate(&'static str, &'static str),
-    /// The parameter has another name, and words that stand for other words.
+    /// Renames the parameter and replaces words of its value.
     Words(&'static str, &'static str, &'static [(&'static str, &'static str)]),
-    /// The parameter always has this value (JSON text).
+    /// Sets the parameter to this value (JSON text).
     Set(&'static str, &'static str),
-    /// The parameter has this value when it is absent (JSON text).
+    /// Sets the parameter to this value (JSON text) if it is absent.
     Default(&'static str, &'static str),
-    /// The same, unless the first parameter is true.
+    /// Sets the second parameter to this value (JSON text) if it is absent, unless the first parameter is true.
     DefaultUnless(&'static str, &'static str, &'static str),
-    /// The parameter, being true, gives another parameter this value (JSON text); being false it goes away.
+    /// Removes the parameter and, if it was true, sets another parameter to this value (JSON text).
     IfTrue(&'static str, &'static str, &'static str),
-    /// A number 0 means this number.
+    /// Replaces the number 0 by this number.
     ZeroIs(&'static str, i64),
-    /// A first and a last line, both counted, become an offset and a limit.
+    /// Converts a first and a last line, both included, to an offset and a limit.
     Span(&'static str, &'static str),
-    /// A pattern without a slash matches at any depth: `**/` is put before it.
+    /// Makes a pattern without a slash match at any depth: inserts `**/` before it.
     AnyDepth(&'static str),
-    /// Each object in the list is rewritten by these steps.
+    /// Applies these steps to each object in the list.
     Each(&'static str, &'static [Rewrite]),
-    /// The parameter means nothing here.
+    /// Removes the parameter, which has no meaning here.
     Drop(&'static str),
-    /// A time in whole seconds, at most so many, becomes one in milliseconds under another name; 0 means none.
+    /// Converts a time in seconds, at most this maximum, to milliseconds under another name; 0 means none.
     Seconds(&'static str, &'static str, u64),
-    /// The first parameter, being false, takes the second away; it goes away itself.
+    /// Removes the first parameter and, if it was false, the second one as well.
     OnlyIf(&'static str, &'static str),
-    /// A program and the list of its arguments become one line for a shell, each part quoted.
+    /// Converts a program and the list of its arguments to one shell line, each part quoted.
     ShellLine(&'static str, &'static str),
-    /// A line of arguments, as a shell would split it, becomes the text under another name: without these words at its
-    /// beginning, and without these options, whose values are parameters of their own.
+    /// Splits a line of arguments as a shell does, and stores it as the text under another name: without these words at
+    /// its beginning, and without these options, whose values become parameters of their own.
     CommandLine(&'static str, &'static str, &'static [&'static str], &'static [(&'static str, &'static str)]),
-    /// A text becomes the list of its words, divided by blanks.
+    /// Converts a text to the list of its words, separated by blanks.
     Fields(&'static str),
-    /// A text becomes the list of what stands between its commas; one in quotes or in angle brackets divides nothing.
+    /// Splits a text at its commas into a list; commas in quotes or in angle brackets do not separate.
     Commas(&'static str),
 }
 
 impl Rewrite {
-    /// Takes this step.
+    /// Applies this step.
     ///
     /// # Errors
     /// As [`Alias::rewrite`](super::Alias::rewrite).
@@ -133,7 +143,7 @@ impl Rewrite {
     }
 }
 
-/// The pieces without the blanks around them; none is empty.
+/// Splits the text at its commas, removes blanks around the pieces and drops empty ones.
 fn between_commas(text: &str) -> Vec<String> {
     let (mut pieces, mut piece) = (Vec::new(), String::new());
     let (mut is_quoted, mut is_bracketed, mut is_escaped) = (false, false, false);
@@ -153,7 +163,7 @@ fn between_commas(text: &str) -> Vec<String> {
         }
     }
     pieces.push(piece);
-    // Only the blanks: what else cannot be seen is for the tool to refuse.
+    // Only blanks are removed: the tool rejects other invisible characters.
     pieces.iter().map(|piece| piece.trim_matches(' ').to_owned()).filter(|piece| !piece.is_empty()).collect()
 }
 
@@ -188,7 +198,7 @@ fn milliseconds(
     most: u64,
 ) -> Result<(), ToolFailure> {
     let Some(value) = arguments.shift_remove(from) else { return Ok(()) };
-    // As a text it would pass for milliseconds later.
+    // A text would be read as milliseconds later.
     let seconds = match &value {
         Value::String(text) => text.trim().parse().ok(),
         value => value.as_f64(),
@@ -226,7 +236,7 @@ fn command_line(
     while let Some(word) = left.next() {
         let option = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).unwrap_or("");
         let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
-        // Options stand before the text.
+        // Options precede the text.
         match options.iter().find(|(option, _)| *option == name).filter(|_| said.is_empty()) {
             Some((_, to)) => {
                 let value = value.map(str::to_owned).or_else(|| left.next()).unwrap_or_default();
@@ -240,7 +250,7 @@ fn command_line(
     put(arguments, line, rest, |value| value)
 }
 
-/// The words of a line; `None` where a quote is not closed.
+/// Splits a line into words; returns `None` if a quote is not closed.
 fn split_as_a_shell(line: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote): (Vec<String>, Option<String>, Option<char>) = (Vec::new(), None, None);
     let mut signs = line.chars();
@@ -282,7 +292,7 @@ fn shell_line(
     Ok(())
 }
 
-/// The text as one word of a shell.
+/// Quotes the text as one word for a shell.
 fn shell_quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+,".contains(&byte);
     match !word.is_empty() && word.bytes().all(is_plain) {

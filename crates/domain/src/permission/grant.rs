@@ -194,13 +194,13 @@ mod tests {
                 ["/w/a/secret/key", "/w/x/secret/key"].map(|path| is_open(access(PathAccess::plain(path))))
             })
         };
-        // The command was asked about by default, or by a rule on commands or on the tool: nobody saw the folders in it.
+        // A default, or a rule on commands or on the tool, required the approval: the folders in it were not shown.
         for rules in [&["Read(secret/**)"][..], &["Read(secret/**)", "Bash(cp *)"]] {
             assert_eq!(opened(rules), [[false, false], [true, true]], "{rules:?}");
         }
         assert_eq!(opened(&["bash", "Read(secret/**)"])[0], [false, false]);
         assert_eq!(opened(&["Edit(secret/**)"]), [[true, true], [false, false]]);
-        // Somebody was asked about the folder itself.
+        // The folder itself needed approval.
         assert_eq!(opened(&["Read(a/**)", "Read(secret/**)"]), [[true, false], [true, true]]);
         assert_eq!(opened(&["Edit(x)", "Edit(secret/**)"]), [[true, true], [false, true]]);
     }

@@ -8,7 +8,7 @@ use std::{
 
 type Build = Box<dyn FnOnce() -> Map<String, Value> + Send>;
 
-/// A definition that exists, or one that is built when it is read first.
+/// Definition that exists, or is built when it is first read.
 #[derive(Clone)]
 pub(super) enum Definition {
     Built(Arc<Map<String, Value>>),
@@ -49,7 +49,7 @@ impl From<Map<String, Value>> for Definition {
 }
 
 impl PartialEq for Definition {
-    /// Clones are equal without being built.
+    /// Compares clones without building them.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Built(one), Self::Built(other)) if Arc::ptr_eq(one, other) => true,

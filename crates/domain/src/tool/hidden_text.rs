@@ -1,27 +1,27 @@
-//! Characters of a definition that hide text from people, or turn it around, while a model reads it.
+//! Characters of a definition that hide or reorder text for users, while a model reads it.
 
 use crate::unseen::turns;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// The first such character, and where it stands.
+/// First such character, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HiddenText {
     character: char,
     kind: &'static str,
-    /// The members that lead there.
+    /// Path of members to it.
     place: String,
 }
 
-/// A place is told up to this length, in characters.
+/// Maximum length of a reported path, in characters.
 const TOLD_CHARACTERS: usize = 120;
 
-/// Looks through every text and every name of a member.
+/// Searches every text and every member name.
 pub(super) fn find(definition: &Map<String, Value>) -> Option<HiddenText> {
     in_members(definition, &mut Vec::new())
 }
 
-/// Looks through one text.
+/// Searches one text.
 pub(super) fn find_in_text(place: &str, text: &str) -> Option<HiddenText> {
     in_text(text, &[place.to_owned()])
 }
@@ -35,7 +35,7 @@ fn in_members(members: &Map<String, Value>, place: &mut Vec<String>) -> Option<H
     })
 }
 
-/// As deep as the parser of the JSON lets a definition be.
+/// Recurses as deep as the JSON parser allows a definition to be nested.
 fn in_value(value: &Value, place: &mut Vec<String>) -> Option<HiddenText> {
     match value {
         Value::String(text) => in_text(text, place),
@@ -55,12 +55,12 @@ fn kind_of_told(character: char) -> bool {
     kind(character).is_none() && !character.is_control()
 }
 
-/// Tells whether the character hides what a model reads from people, or turns it around. Line ends and tabs do not.
+/// Returns `true` if the character hides or reorders text that a model reads. Line ends and tabs do not.
 pub fn hides(character: char) -> bool {
     kind(character).is_some()
 }
 
-/// The harm of a character that no definition needs; `None` for all others. Those that join emoji stay.
+/// Returns the kind of a character that no definition needs; `None` for all others. Joiners in emoji are allowed.
 fn kind(character: char) -> Option<&'static str> {
     match character {
         '\t' | '\n' | '\r' => None,
