@@ -1,8 +1,15 @@
-//! The purposes of tools, as one fixed list.
+//! Categories of tools, as a fixed list.
 
 use std::fmt;
 
-/// The category of a tool. Every tool has exactly one; tools of MCP servers are [`Category::Mcp`].
+/// Category of a tool. Every tool has exactly one; tools of MCP servers are [`Category::Mcp`].
+///
+/// ```
+/// use toolstead_domain::category::Category;
+///
+/// assert_eq!(Category::parse("shell"), Ok(Category::Shell));
+/// assert!(Category::parse("games").is_err());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Category {
     /// Reads or changes files.
@@ -11,24 +18,24 @@ pub enum Category {
     Search,
     /// Runs commands.
     Shell,
-    /// Tells about the machine.
+    /// Reports facts about the machine.
     System,
     /// Reaches the web.
     Web,
-    /// Asks a model.
+    /// Requests answers from a model.
     Ai,
     /// Reads or sends mail.
     Mail,
     /// Reads or changes calendars.
     Calendar,
-    /// Everything small that fits nowhere else.
+    /// Small functions that belong to no other category.
     Utility,
     /// Comes from an MCP server.
     Mcp,
 }
 
 impl Category {
-    /// Every category, in the order in which lists show them.
+    /// All categories, in the order of lists.
     pub const ALL: &[Self] = &[
         Self::File,
         Self::Search,
@@ -42,7 +49,7 @@ impl Category {
         Self::Mcp,
     ];
 
-    /// The category's name in lower case.
+    /// Returns the name of the category in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -58,10 +65,10 @@ impl Category {
         }
     }
 
-    /// Parses a category's name.
+    /// Parses the name of a category.
     ///
     /// # Errors
-    /// [`UnknownCategory`], which lists the names that exist.
+    /// [`UnknownCategory`], which lists the valid names.
     pub fn parse(text: &str) -> Result<Self, UnknownCategory> {
         Self::ALL.iter().copied().find(|category| category.as_str() == text).ok_or_else(|| UnknownCategory(text.into()))
     }
@@ -73,7 +80,7 @@ impl fmt::Display for Category {
     }
 }
 
-/// A text that names no category.
+/// Text that is not the name of a category.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a category: use one of file, search, shell, system, web, ai, mail, calendar, utility, mcp")]
 pub struct UnknownCategory(String);

@@ -1,25 +1,25 @@
-//! Capabilities that a client must have declared to be asked something.
+//! Capabilities that a client must have declared to receive a question.
 
 use crate::ports::caller::InputRequest;
 use serde_json::{Map, Value, json};
 
-/// A client's capability to answer questions of one kind.
+/// Capability of a client to answer questions of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
-    /// It puts forms before a person.
+    /// Shows forms to the user.
     Elicitation,
-    /// It sends a person to a page.
+    /// Sends the user to a page.
     UrlElicitation,
-    /// It asks its model.
+    /// Requests answers from its model.
     Sampling,
-    /// It asks its model, which may use tools of the one who asks.
+    /// Requests answers from its model, which may use tools of the requester.
     SamplingWithTools,
-    /// It names its folders.
+    /// Lists its folders.
     Roots,
 }
 
 impl Capability {
-    /// The capability that the question needs; `None` for one that MCP does not know.
+    /// Returns the capability that the question requires; `None` if MCP does not define the method.
     pub fn of(question: &InputRequest) -> Option<Self> {
         match question.method.as_str() {
             "elicitation/create" if question.params["mode"] == "url" => Some(Self::UrlElicitation),
@@ -35,7 +35,7 @@ impl Capability {
         }
     }
 
-    /// Tells whether a client that declared this (MCP's `ClientCapabilities`) has it.
+    /// Returns `true` if a client with this declaration (MCP `ClientCapabilities`) has the capability.
     pub fn is_declared(self, declared: &Map<String, Value>) -> bool {
         let elicitation = || declared.get("elicitation").and_then(Value::as_object);
         match self {
@@ -51,7 +51,7 @@ impl Capability {
         }
     }
 
-    /// Its member in MCP's `ClientCapabilities`.
+    /// Returns its member in MCP's `ClientCapabilities`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Elicitation | Self::UrlElicitation => "elicitation",
@@ -60,7 +60,7 @@ impl Capability {
         }
     }
 
-    /// As MCP's `ClientCapabilities` would declare it.
+    /// Returns its declaration in MCP's `ClientCapabilities`.
     pub fn as_object(self) -> Map<String, Value> {
         let value = match self {
             Self::Elicitation | Self::Sampling | Self::Roots => json!({}),

@@ -1,9 +1,9 @@
-//! The abilities of the client of one request.
+//! The capabilities of the client of one request.
 
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// The revisions of MCP that are spoken here, oldest first.
+/// Supported revisions of MCP, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProtocolVersion {
     /// 2024-11-05.
@@ -18,12 +18,12 @@ pub enum ProtocolVersion {
     V20260728,
 }
 
-/// The way in which a revision opens a conversation.
+/// Way in which a revision negotiates version and capabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Generation {
     /// `initialize`, then a session.
     Legacy,
-    /// Version and capabilities travel with every request.
+    /// Version and capabilities are sent with every request.
     Modern,
 }
 
@@ -35,7 +35,7 @@ impl ProtocolVersion {
     /// The newest revision.
     pub const NEWEST: Self = Self::V20260728;
 
-    /// The revision's date.
+    /// Returns the date of the revision.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V20241105 => "2024-11-05",
@@ -46,12 +46,12 @@ impl ProtocolVersion {
         }
     }
 
-    /// The revision of that date; `None` if it is not spoken here.
+    /// Returns the revision with this date; `None` if it is not supported.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|version| version.as_str() == text)
     }
 
-    /// The revision's generation.
+    /// Returns the generation of the revision.
     pub fn generation(self) -> Generation {
         if self >= Self::V20260728 { Generation::Modern } else { Generation::Legacy }
     }
@@ -63,7 +63,7 @@ impl fmt::Display for ProtocolVersion {
     }
 }
 
-/// The severity of a message, and the least that a client wants to hear (RFC 5424, MCP `LoggingLevel`), least severe
+/// Severity of a message, and minimum severity that a client requests (RFC 5424, MCP `LoggingLevel`), least severe
 /// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
@@ -79,7 +79,7 @@ pub enum LogLevel {
     Error,
     /// A component failed.
     Critical,
-    /// Somebody must act at once.
+    /// The operator must act at once.
     Alert,
     /// Nothing works.
     Emergency,
@@ -98,7 +98,7 @@ impl LogLevel {
         Self::Emergency,
     ];
 
-    /// MCP's word for it.
+    /// Returns the name of the level in MCP.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -112,28 +112,36 @@ impl LogLevel {
         }
     }
 
-    /// The level of that name.
+    /// Returns the level with this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|level| level.as_str() == text)
     }
 }
 
-/// The client of one request. Clients with a handshake have the same profile for a whole session; later ones say it
-/// with each request.
+/// Client of one request. Clients with a handshake have the same profile for a whole session; later ones send it with
+/// each request.
+///
+/// ```
+/// use toolstead_domain::client_profile::ClientProfile;
+///
+/// let client = ClientProfile::without_protocol("report-job 1.2");
+/// assert_eq!(client.protocol, None);
+/// assert_eq!(client.client, "report-job 1.2");
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientProfile {
-    /// The revision in use; `None` for callers that speak no MCP (the CLI, embedding programs).
+    /// Revision in use; `None` for callers without MCP (the CLI, embedding applications).
     pub protocol: Option<ProtocolVersion>,
-    /// MCP's `ClientCapabilities`, as declared.
+    /// `ClientCapabilities` of MCP, as declared.
     pub capabilities: Map<String, Value>,
-    /// The client's name and version in one text, for the audit trail.
+    /// Name and version of the client in one text, for the audit log.
     pub client: String,
-    /// The least severe log message that it wants; `None`: none at all.
+    /// Minimum severity of log messages to send; `None` for no messages.
     pub log_level: Option<LogLevel>,
 }
 
 impl ClientProfile {
-    /// A caller that speaks no MCP and answers no questions.
+    /// Creates the profile of a caller that does not use MCP and answers no questions.
     pub fn without_protocol(client: &str) -> Self {
         Self { protocol: None, capabilities: Map::new(), client: client.into(), log_level: None }
     }

@@ -1,15 +1,25 @@
-//! Harmless repairs of arguments that say the right thing in the wrong type.
+//! Safe repairs of arguments with the right value in the wrong type.
 
 use crate::json_memory::hides_values;
 use serde_json::{Map, Value};
 
-/// A text of more bytes is not taken for JSON: what it holds could be many times larger.
+/// Maximum size in bytes of a text that is parsed as JSON: the parsed values could be many times larger.
 const MAX_JSON_BYTES: usize = 1 << 20;
 
-/// Changes arguments whose type the schema does not allow into what they plainly mean, without loss: `"10"` to `10`,
-/// `"true"` to `true`, `null` to absent, one value to a list of one, JSON text to the object or list that is wanted.
-/// Everything else is left for validation to report. Looks at the schema's own `properties` only, not behind `$ref`.
-/// Returns whether anything is another now.
+/// Converts arguments whose type the schema does not allow to the intended type, without loss: `"10"` to `10`, `"true"`
+/// to `true`, `null` to absent, one value to a list of one, JSON text to the expected object or list. Everything else
+/// is left for validation to report. Uses only the `properties` of the schema itself, not those behind `$ref`. Returns
+/// `true` if an argument changed.
+///
+/// ```
+/// use serde_json::json;
+/// use toolstead_domain::coercion::coerce;
+///
+/// let schema = json!({"properties": {"limit": {"type": "integer"}, "paths": {"type": "array"}}});
+/// let mut arguments = json!({"limit": "10", "paths": "src"}).as_object().unwrap().clone();
+/// assert!(coerce(&schema, &mut arguments));
+/// assert_eq!(serde_json::Value::from(arguments), json!({"limit": 10, "paths": ["src"]}));
+/// ```
 pub fn coerce(schema: &Value, arguments: &mut Map<String, Value>) -> bool {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return false };
     let given = arguments.len();
@@ -36,7 +46,7 @@ fn coerce_value(schema: &Value, value: &mut Value) -> bool {
     }
     let text = value.as_str().filter(|text| text.len() <= MAX_JSON_BYTES && !hides_values(text.as_bytes()));
     let parsed = text.and_then(|text| serde_json::from_str::<Value>(text.trim()).ok());
-    // A number that would become another one is left as the text that it is.
+    // A number that would change its value when parsed remains a text.
     let parsed = parsed.filter(|parsed| {
         !parsed.is_number()
             || parsed.is_i64()

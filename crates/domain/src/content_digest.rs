@@ -1,13 +1,21 @@
-//! The digest that stands for a content.
+//! Digests of contents.
 
 use std::{fmt, str::FromStr};
 
-/// The SHA-256 of a content: who has the same digest has the same bytes.
+/// SHA-256 of a content: equal digests mean equal bytes.
+///
+/// ```
+/// use toolstead_domain::content_digest::ContentDigest;
+///
+/// let digest = ContentDigest([0xab; 32]);
+/// assert_eq!(digest.to_string(), "ab".repeat(32));
+/// assert_eq!("ab".repeat(32).parse(), Ok(digest));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentDigest(pub [u8; 32]);
 
 impl fmt::Display for ContentDigest {
-    /// As 64 hexadecimal digits.
+    /// Writes 64 hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
@@ -28,7 +36,7 @@ impl FromStr for ContentDigest {
     }
 }
 
-/// A text that is no digest.
+/// Text that is not a valid digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a digest has 64 hexadecimal digits")]
 pub struct InvalidDigest;

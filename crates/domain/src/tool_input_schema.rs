@@ -1,5 +1,5 @@
-//! A tool's input schema, and what arguments do wrong against it. Compiling and validating need the feature
-//! `json-schema`; the words for faults are always there.
+//! Input schemas of tools, and violations of them by arguments. Compiling and validating need the feature
+//! `json-schema`; the types for faults are always available.
 
 #[cfg(feature = "json-schema")]
 mod bounds;

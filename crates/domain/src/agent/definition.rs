@@ -1,25 +1,25 @@
-//! Agents, skills and commands as people write them down.
+//! Agents, skills and commands as users define them.
 
 use crate::tool_selection::ToolSelection;
 use std::{path::PathBuf, sync::Arc};
 
-/// An agent that work can be handed to.
+/// Agent to which work can be delegated.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AgentDefinition {
-    /// Its name, as rules and calls write it.
+    /// Name of the agent in rules and calls.
     pub name: Arc<str>,
-    /// The work to hand to it, for the model that does.
+    /// Work to delegate to it, described for the delegating model.
     pub description: String,
-    /// Its instructions.
+    /// Instructions of the agent.
     pub prompt: String,
-    /// The tools it may use, among those of the one who hands it work.
+    /// Tools that it may use, among those of the delegating agent.
     pub tools: ToolSelection,
-    /// Its model, by name or strength; `None`: that of the one who hands it work.
+    /// Model by name or strength; `None` for that of the delegating agent.
     pub model: Option<String>,
-    /// The most answers of its model.
+    /// Maximum number of answers of its model.
     pub max_turns: Option<u64>,
-    /// The file; `None`: a program's own, or one of ours.
+    /// File that defines it; `None` for an agent of the embedding application or of Toolstead.
     pub source: Option<PathBuf>,
 }
 
@@ -27,46 +27,54 @@ pub struct AgentDefinition {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Skill {
-    /// Its name.
+    /// Name of the skill.
     pub name: Arc<str>,
-    /// The work to read it for, told to the model.
+    /// Work that the skill is for, described for the model.
     pub description: String,
-    /// The instructions.
+    /// Instructions of the skill.
     pub body: String,
-    /// The folder with further files; `None` where there is none.
+    /// Folder with further files; `None` if there is none.
     pub folder: Option<PathBuf>,
 }
 
-/// A prompt that a person calls by a name.
+/// Prompt that the user calls by name.
+///
+/// ```
+/// use toolstead_domain::agent::definition::PromptCommand;
+///
+/// let command = PromptCommand::new("review", "Reviews a file.", "Review $1 for $2.");
+/// assert_eq!(command.text("main.rs 'error handling'").unwrap(), "Review main.rs for error handling.");
+/// assert!(command.takes_words());
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PromptCommand {
-    /// Its name, with `:` between the folders that it lies in.
+    /// Name of the command, with `:` between the folders that contain it.
     pub name: Arc<str>,
-    /// A sentence on what it does, for the person.
+    /// Description in one sentence, for the user.
     pub description: String,
-    /// The arguments it takes, for the person (`[file]`).
+    /// Arguments of the command, for the user (`[file]`).
     pub argument_hint: Option<String>,
-    /// The text, with places for arguments.
+    /// Text with placeholders for arguments.
     pub body: String,
-    /// The arguments that have a name. Beside them a text of any words may be typed.
+    /// Named arguments. In addition, any words may be typed.
     pub arguments: Vec<CommandArgument>,
-    /// The file.
+    /// File that defines it.
     pub source: Option<PathBuf>,
 }
 
-/// An argument of a command that has a name.
+/// Named argument of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandArgument {
-    /// Its name.
+    /// Name of the argument.
     pub name: String,
-    /// The text that stands for it where it is not given; `None`: it must be given.
+    /// Default value; `None` if the argument is required.
     pub default: Option<String>,
 }
 
 impl AgentDefinition {
-    /// An agent with these instructions, which has all tools and the model of the one who hands it work. The fields say
-    /// what is different.
+    /// Creates an agent with these instructions that has all tools and the model of the delegating agent. Set fields to
+    /// change that.
     pub fn new(name: impl Into<Arc<str>>, description: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -81,14 +89,14 @@ impl AgentDefinition {
 }
 
 impl Skill {
-    /// A skill without a folder.
+    /// Creates a skill without a folder.
     pub fn new(name: impl Into<Arc<str>>, description: impl Into<String>, body: impl Into<String>) -> Self {
         Self { name: name.into(), description: description.into(), body: body.into(), folder: None }
     }
 }
 
 impl PromptCommand {
-    /// A command with this text.
+    /// Creates a command with this text.
     pub fn new(name: impl Into<Arc<str>>, description: impl Into<String>, body: impl Into<String>) -> Self {
         Self {
             name: name.into(),

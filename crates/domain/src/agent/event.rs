@@ -1,4 +1,4 @@
-//! Events of an agent's run, for those who watch: a terminal, JSON lines, a console.
+//! Events of an agent's run for subscribers: a terminal, JSON lines, a console.
 
 use super::budget::Budget;
 use crate::{
@@ -10,145 +10,152 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// One thing that happens while an agent runs.
+/// Event of a running agent.
+///
+/// ```
+/// use serde_json::json;
+/// use toolstead_domain::agent::event::AgentEvent;
+///
+/// assert_eq!(AgentEvent::Text("Hello".into()).to_json(), json!({"type": "text", "text": "Hello"}));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AgentEvent {
-    /// A run began. It is the first event.
+    /// A run began. This is the first event.
     Started {
-        /// The conversation.
+        /// Conversation of the run.
         conversation: ConversationId,
-        /// The model, by its name in the configuration.
+        /// Model, by its name in the configuration.
         model: String,
     },
-    /// More text of the model.
+    /// Further text of the model.
     Text(String),
-    /// More of its thinking.
+    /// Further thinking of the model.
     Thinking(String),
-    /// The model is asked again.
+    /// The request to the model is repeated.
     Retrying {
-        /// After so long.
+        /// Wait before the retry.
         after: Duration,
-        /// Because of this.
+        /// Reason for the retry.
         reason: String,
     },
     /// The model is writing a call.
     CallWritten {
-        /// The tool, as the model calls it.
+        /// Tool name that the model uses.
         tool: String,
     },
     /// A call begins.
     CallStarted {
-        /// The model's id of it.
+        /// Id of the call from the model.
         id: String,
-        /// The tool, as the model calls it.
+        /// Tool name that the model uses.
         tool: String,
-        /// As the audit trail keeps them.
+        /// Arguments, as the audit log stores them.
         arguments: Value,
     },
-    /// A running call reports its progress. Sent only if the caller of the run wants progress.
+    /// A running call reports its progress. Sent only if the caller of the run requested progress.
     CallProgress {
-        /// The model's id of the call.
+        /// Id of the call from the model.
         id: String,
-        /// A number that rises.
+        /// Current value. Rises with every event.
         progress: f64,
-        /// The number at the end, if known.
+        /// Value at the end of the call, if it is known.
         total: Option<f64>,
-        /// The current step or the newest output, for people.
+        /// Current step or newest output, for users.
         message: Option<String>,
     },
-    /// A call ended. The results come in the order of the calls.
+    /// A call ended. Results arrive in the order of the calls.
     CallEnded {
-        /// The model's id of it.
+        /// Id of the call from the model.
         id: String,
-        /// The tool, as the model calls it.
+        /// Tool name that the model uses.
         tool: String,
-        /// Its row; `None`: it was never made.
+        /// Id of its audit record; `None` if the call was never made.
         call: Option<CallId>,
-        /// It failed.
+        /// `true` if the call failed.
         is_error: bool,
-        /// The text of what the model gets.
+        /// Text that the model receives.
         text: String,
         /// The structured content of the tool's result. Not part of the JSON form.
         structured: Option<Value>,
-        /// Change by which the user makes a refused call possible; the model does not get it.
+        /// Change by which the user can allow a refused call; the model does not receive it.
         suggestion: Option<String>,
-        /// From its coming to its end.
+        /// Time from the arrival of the call to its end.
         duration: Duration,
     },
-    /// An answer of the model is over.
+    /// The model completed an answer.
     Answered {
-        /// Its tokens.
+        /// Tokens of the answer.
         usage: Usage,
-        /// The whole run so far.
+        /// Tokens of the run so far.
         total: Usage,
-        /// The whole run so far, in US dollars, where prices are known.
+        /// Cost of the run so far, in US dollars, if prices are known.
         cost: Option<f64>,
     },
-    /// The conversation so far was made shorter.
+    /// The conversation so far was shortened.
     Compacted {
-        /// The way: `masked` or `summarized`.
+        /// Method: `masked` or `summarized`.
         how: &'static str,
-        /// Tokens before, as far as can be told.
+        /// Number of tokens before, as far as it is known.
         before: u64,
-        /// Tokens after.
+        /// Number of tokens after.
         after: u64,
     },
-    /// Something for the person: of a hook, or of the loop itself.
+    /// Message of a hook or of the agent loop to the user.
     Notice(String),
-    /// Something happens to an agent that was handed work in this run. Its words do not come this way.
+    /// Event of an agent to which this run delegated work. The text of that agent is not included.
     OfSubagent {
-        /// The way it came by its work.
+        /// Delegation by which it received its work.
         handed_over: HandedOver,
-        /// Its conversation.
+        /// Conversation of that agent.
         conversation: ConversationId,
-        /// The thing that happens.
+        /// Event of that agent.
         event: Box<AgentEvent>,
     },
-    /// The run is over. It is the last event.
+    /// The run ended. This is the last event.
     Ended {
-        /// The outcome.
+        /// Outcome of the run.
         outcome: AgentOutcome,
-        /// The last text of the model.
+        /// Last text of the model.
         text: String,
-        /// The tokens of all of it.
+        /// Tokens of the whole run.
         usage: Usage,
-        /// In US dollars, where prices are known.
+        /// Cost of the whole run in US dollars, if prices are known.
         cost: Option<f64>,
-        /// Calls that were made.
+        /// Number of calls that were made.
         calls: u64,
-        /// Answers of the model.
+        /// Number of answers of the model.
         turns: u64,
     },
 }
 
-/// The end of a run.
+/// Outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AgentOutcome {
     /// The model was done.
     Finished,
-    /// Somebody took it back.
+    /// The run was cancelled.
     Cancelled,
-    /// A budget is used up.
+    /// This budget is exhausted.
     BudgetExhausted(Budget),
-    /// A hook or a person refused to go on.
+    /// A hook or the user ended the run, for this reason.
     Stopped(String),
-    /// It went round in a circle, and the nudge did not help.
+    /// The run repeated itself, and a warning to the model did not help.
     Looping(String),
-    /// It asked something that somebody is to answer later, under this name, and goes on then.
+    /// The run asked a question with this id and resumes once it is answered.
     Waiting(String),
-    /// It could not go on.
+    /// The run could not continue.
     Failed {
-        /// The kind.
+        /// Kind of the error.
         kind: ErrorKind,
-        /// In words.
+        /// Message of the error.
         message: String,
     },
 }
 
 impl AgentOutcome {
-    /// The outcome as one word.
+    /// Returns the outcome as one word.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -163,7 +170,7 @@ impl AgentOutcome {
 }
 
 impl AgentEvent {
-    /// The event as one flat object with its `type`.
+    /// Returns the event as one flat object with its `type`.
     pub fn to_json(&self) -> Value {
         let millis = |duration: &Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let members = match self {

@@ -1,69 +1,70 @@
-//! The cost of a schema, told before it is compiled.
+//! The cost of a schema, computed before it is compiled.
 //!
-//! A validator has no budget of its own: a schema whose parts refer to each other can make it do more steps than there
-//! are atoms. So the schema is taken as a graph, and its cost is counted as if every reference were written out.
+//! A validator has no budget of its own: a schema whose parts refer to each other can make it perform more steps than
+//! there are atoms. The schema is therefore treated as a graph, and its cost is counted as if every reference were
+//! expanded.
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Schemas after every reference is written out.
+/// Maximum number of schemas after every reference is expanded.
 const MAX_SCHEMAS: u64 = 1_000;
-/// Schemas inside of one another after every reference is written out. A schema that contains itself counts once.
+/// Maximum nesting of schemas after every reference is expanded. A schema that contains itself counts once.
 const MAX_DEPTH: usize = 64;
-/// Schemas that follow one another at one place of the instance, where a schema contains itself: so many times the depth
-/// of the instance is the stack that is needed.
+/// Maximum number of schemas that are applied one after another at one place of the instance, for a schema that
+/// contains itself. The stack depth is this number times the depth of the instance.
 const MAX_IN_PLACE: usize = 6;
-/// Patterns, and their bytes together.
+/// Maximum number of patterns, and maximum of their total size in bytes.
 const MAX_PATTERNS: usize = 32;
 const MAX_PATTERN_BYTES: usize = 4 << 10;
-/// The greatest depth of an instance: no message has JSON that is deeper.
+/// Maximum depth of an instance: no message contains deeper JSON.
 const INSTANCE_DEPTH: u64 = 128;
-/// So many names of `required` and its kin, and options of `enum`, cost as much as a schema.
+/// Number of names in `required` and similar keywords, or options of `enum`, that cost as much as one schema.
 const NAMES_A_SCHEMA: u64 = 16;
 
-/// The cost of one place of an instance.
+/// Cost of one place of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SchemaCost {
-    /// Schemas that are applied to it.
+    /// Number of schemas that are applied to it.
     pub(super) schemas: u64,
-    /// Patterns that a text of it is compared with.
+    /// Number of patterns that a text there is compared with.
     pub(super) patterns: u64,
-    /// One of them needs an engine that goes back.
+    /// `true` if one of the patterns needs a backtracking engine.
     pub(super) backtracks: bool,
 }
 
-/// A schema whose cost has no bound that is small enough.
+/// Schema whose cost has no sufficiently small bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unbounded {
     /// Too many schemas.
     #[error("it has more than {MAX_SCHEMAS} schemas once its references are written out")]
     Schemas,
-    /// Too deep.
+    /// Too deeply nested schemas.
     #[error("its schemas are nested more than {MAX_DEPTH} deep once its references are written out")]
     Depth,
-    /// It contains itself without going deeper into the instance, or along too many schemas.
+    /// The schema contains itself without descending into the instance, or through too many schemas.
     #[error("it contains itself, and more than {MAX_IN_PLACE} of its schemas follow one another at one place")]
     InPlace,
-    /// It contains itself twice at one place.
+    /// The schema contains itself twice at one place.
     #[error("it contains itself, and refers twice to one place of what it describes")]
     Ambiguous,
-    /// A reference that is not followed here.
+    /// A reference of a form that is not followed here.
     #[error("it has a reference of another form than `#/…`")]
     Reference,
     /// Too many patterns, or too large ones.
     #[error("its patterns are more than {MAX_PATTERNS}, or larger than can be held")]
     Patterns,
-    /// The arguments are too large for such a schema.
+    /// The arguments are too large for this schema.
     #[error("there are too many values to compare with it")]
     Instance,
 }
 
-/// The reason why a schema is not compiled here.
+/// Reason why a schema is not compiled in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NotHere {
     /// It may cost too much.
     Unbounded(Unbounded),
-    /// It refers to what it does not hold.
+    /// It refers to a part that does not exist.
     Dangling(String),
 }
 
@@ -73,7 +74,7 @@ impl From<Unbounded> for NotHere {
     }
 }
 
-/// Counts what the schema can cost. Linear in its size, whatever its references are.
+/// Computes the maximum cost of the schema. Takes time linear in its size, whatever its references are.
 pub(super) fn cost(root: &Value) -> Result<SchemaCost, NotHere> {
     let graph = Graph::of(root)?;
     let patterns = graph.patterns()?;
@@ -90,18 +91,18 @@ pub(super) fn cost(root: &Value) -> Result<SchemaCost, NotHere> {
     Ok(SchemaCost { schemas: graph.written_out(&families)?, ..patterns })
 }
 
-/// The place where a schema is applied, seen from the one that holds it.
+/// Place where a schema is applied, relative to the schema that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place<'a> {
-    /// At the same place of the instance.
+    /// The same place of the instance.
     Here,
-    /// At one property of it.
+    /// One property of it.
     Property(&'a str),
-    /// At any of its properties.
+    /// Any of its properties.
     AnyProperty,
-    /// At one of its items.
+    /// One of its items.
     Item(usize),
-    /// At any of its items.
+    /// Any of its items.
     AnyItem,
 }
 
@@ -119,10 +120,10 @@ impl Place<'_> {
     }
 }
 
-/// The schemas that can be reached from the root, each once.
+/// Schemas that can be reached from the root, each once.
 struct Graph<'a> {
     schemas: Vec<&'a Value>,
-    /// To which schemas each one leads, and where those are applied.
+    /// Edges of each schema: the schemas that it applies, and the places where it applies them.
     leads_to: Vec<Vec<(Place<'a>, usize)>>,
 }
 
@@ -165,11 +166,11 @@ impl<'a> Graph<'a> {
         Ok(SchemaCost { schemas: 0, patterns: all.len() as u64, backtracks })
     }
 
-    /// The number of schemas that follow one another at one place, from each schema on.
+    /// Returns the number of schemas that are applied one after another at one place, starting from each schema.
     fn in_place_depths(&self) -> Result<Vec<usize>, Unbounded> {
         let here = |at: usize| self.leads_to[at].iter().filter(|(place, _)| *place == Place::Here).map(|(_, to)| *to);
         let mut depths = vec![0; self.schemas.len()];
-        // Each round settles one more schema of the longest chain; a circle is never settled.
+        // Each round settles one more schema of the longest chain; a cycle is never settled.
         for _ in 0..=MAX_DEPTH + 1 {
             let mut is_settled = true;
             for at in (0..depths.len()).rev() {
@@ -184,7 +185,7 @@ impl<'a> Graph<'a> {
         Err(Unbounded::InPlace)
     }
 
-    /// Which schemas contain each other.
+    /// Groups the schemas that contain each other.
     fn families(&self) -> Families {
         let reach: Vec<Vec<bool>> = (0..self.schemas.len()).map(|at| self.reachable(at)).collect();
         let count = reach.len();
@@ -192,7 +193,7 @@ impl<'a> Graph<'a> {
         Families { of: (0..count).map(first).collect() }
     }
 
-    /// The schemas that one leads to in a step or more.
+    /// Returns the schemas that can be reached from this one in one step or more.
     fn reachable(&self, from: usize) -> Vec<bool> {
         let mut seen = vec![false; self.schemas.len()];
         let mut open = vec![from];
@@ -206,7 +207,8 @@ impl<'a> Graph<'a> {
         seen
     }
 
-    /// Tells whether one place of the instance is reached in one way only within the schemas that contain this one.
+    /// Returns `true` if each place of the instance is reached by only one path within the schemas that contain this
+    /// one.
     fn is_clear(&self, at: usize, families: &Families) -> bool {
         let mut below: Vec<Place<'a>> = Vec::new();
         let mut open = vec![at];
@@ -226,7 +228,7 @@ impl<'a> Graph<'a> {
         true
     }
 
-    /// The number of schemas once every reference is written out.
+    /// Returns the number of schemas once every reference is expanded.
     fn written_out(&self, families: &Families) -> Result<u64, Unbounded> {
         let mut totals = Totals { graph: self, families, of: vec![None; self.schemas.len()] };
         let Total { schemas, depth, .. } = totals.of_family(0, 0)?;
@@ -238,7 +240,8 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The schemas that contain each other, by the first of them; `None` for one that does not contain itself.
+/// Groups of schemas that contain each other, identified by the first of them; `None` for a schema that does not
+/// contain itself.
 struct Families {
     of: Vec<Option<usize>>,
 }
@@ -260,11 +263,11 @@ impl Families {
 struct Total {
     schemas: u64,
     depth: usize,
-    /// A schema that contains itself is among them.
+    /// `true` if a schema that contains itself is among them.
     recurs: bool,
 }
 
-/// Sums of schemas that are counted already, so that one which many refer to is counted once.
+/// Totals of schemas that are already counted, so that a schema with many references is counted once.
 struct Totals<'a, 'g> {
     graph: &'g Graph<'a>,
     families: &'g Families,
@@ -272,7 +275,7 @@ struct Totals<'a, 'g> {
 }
 
 impl Totals<'_, '_> {
-    /// `above` bounds the recursion: what is deeper than that is refused anyway.
+    /// Returns the total of a group of schemas. `above` limits the recursion: deeper schemas are rejected anyway.
     fn of_family(&mut self, at: usize, above: usize) -> Result<Total, Unbounded> {
         if let Some(total) = self.of[at] {
             return Ok(total);
@@ -285,7 +288,7 @@ impl Totals<'_, '_> {
         let mut total = Total { schemas: 0, depth: 0, recurs };
         for member in &members {
             let weight = weight(self.graph.schemas[*member]);
-            // A part that is not evaluated shows only when all that stands beside it is evaluated once more.
+            // To find its unevaluated parts, everything beside it is evaluated once more.
             let again = if looks_again(self.graph.schemas[*member]) { 2 } else { 1 };
             total.schemas = total.schemas.saturating_add(weight);
             for (place, to) in self.graph.leads_to[*member].clone() {
@@ -293,7 +296,7 @@ impl Totals<'_, '_> {
                     continue;
                 }
                 let part = self.of_family(to, above + members.len())?;
-                // A schema that contains itself may be left at every depth, and each time for another way through the
+                // A schema that contains itself may be left at every depth, and each time by another path through the
                 // next.
                 let ways = if recurs && part.recurs { INSTANCE_DEPTH } else { 1 };
                 let again = if place == Place::Here { again } else { 1 };
@@ -312,7 +315,7 @@ impl Totals<'_, '_> {
 
 fn weight(schema: &Value) -> u64 {
     let all = |keyword: &str| schema.get(keyword).and_then(Value::as_array).map_or(0, |all| all.len() as u64);
-    // Each name, and each of the names that it wants beside it.
+    // Each name, and each of the names that it requires.
     let beside = |keyword: &str| {
         let named = schema.get(keyword).and_then(Value::as_object).into_iter().flat_map(Map::values);
         named.map(|wanted| 1 + wanted.as_array().map_or(0, |all| all.len() as u64)).sum::<u64>()
@@ -325,8 +328,7 @@ fn looks_again(schema: &Value) -> bool {
     schema.get("unevaluatedProperties").is_some() || schema.get("unevaluatedItems").is_some()
 }
 
-/// Tells whether a pattern has what only an engine that goes back can match: looking around, groups once more, atomic
-/// groups.
+/// Returns `true` if the pattern needs a backtracking engine: it has lookaround, backreferences or atomic groups.
 fn backtracks(pattern: &str) -> bool {
     let bytes = pattern.as_bytes();
     bytes.windows(3).any(|part| matches!(part, [b'(', b'?', b'=' | b'!' | b'<' | b'>' | b'(']))
@@ -334,7 +336,8 @@ fn backtracks(pattern: &str) -> bool {
         || bytes.windows(2).any(|part| matches!(part, [b'+' | b'*' | b'?' | b'}', b'+']))
 }
 
-/// Hands out every schema that a schema applies. Keywords of all drafts are looked at, whichever it says it is.
+/// Calls `lead` for every schema that a schema applies. The keywords of all drafts are examined, whatever draft the
+/// schema declares.
 fn each_subschema<'a>(
     root: &'a Value,
     schema: &'a Map<String, Value>,
@@ -345,7 +348,7 @@ fn each_subschema<'a>(
         match (keyword.as_str(), value) {
             ("$ref", Value::String(reference)) => lead(Place::Here, target(root, reference)?)?,
             ("$dynamicRef" | "$recursiveRef", _) => return Err(Unbounded::Reference.into()),
-            // References below it would mean something else.
+            // References below it would have another base.
             ("$id" | "id", Value::String(_)) if !is_root => return Err(Unbounded::Reference.into()),
             ("not" | "if" | "then" | "else", one) => lead(Place::Here, one)?,
             ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => {
@@ -368,7 +371,7 @@ fn each_subschema<'a>(
             }
             ("contains", one) => {
                 lead(Place::AnyItem, one)?;
-                // Which items it has evaluated is found out by trying each once more.
+                // To find the items that it evaluated, each is tried once more.
                 if schema.contains_key("unevaluatedItems") {
                     lead(Place::AnyItem, one)?;
                 }
@@ -380,11 +383,11 @@ fn each_subschema<'a>(
     Ok(())
 }
 
-/// The schema that a reference names, if it is a JSON pointer into this one.
+/// Returns the schema that a reference names, if it is a JSON pointer into this schema.
 fn target<'a>(root: &'a Value, reference: &str) -> Result<&'a Value, NotHere> {
     let is_named = ["$id", "id"].iter().any(|name| root.get(name).is_some_and(Value::is_string));
     match reference.strip_prefix('#') {
-        // A name, or one that is escaped for an address: rare, and left to the one who can resolve it.
+        // An anchor, or a percent-encoded pointer: rare, and left to the external validator.
         Some(pointer) if pointer.contains('%') || !(pointer.is_empty() || pointer.starts_with('/')) => {
             Err(Unbounded::Reference.into())
         }
@@ -394,7 +397,7 @@ fn target<'a>(root: &'a Value, reference: &str) -> Result<&'a Value, NotHere> {
     }
 }
 
-/// The schema that describes a part, where a schema names it plainly.
+/// Returns the schema that a chain of plain references leads to.
 pub(super) fn resolved<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Value> {
     let mut schema = schema;
     for _ in 0..MAX_IN_PLACE {

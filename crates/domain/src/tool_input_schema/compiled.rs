@@ -1,8 +1,8 @@
-//! A schema, compiled.
+//! Compiled schemas.
 //!
-//! It comes from whoever wrote the tool, and a validator has no budget of steps. So what a schema can cost is counted
-//! before it is compiled, and what has no bound is left to a
-//! [`SchemaValidator`](crate::ports::schema_validator::SchemaValidator) beside this process.
+//! Tool authors write the schemas, and a validator has no budget of steps. The maximum cost of a schema is therefore
+//! computed before it is compiled, and a schema without a bound is left to a
+//! [`SchemaValidator`](crate::ports::schema_validator::SchemaValidator) in another process.
 
 use super::{
     bounds::{self, NotHere, SchemaCost, Unbounded},
@@ -18,26 +18,27 @@ use jsonschema::{
 use serde_json::{Map, Value};
 use std::{fmt, io};
 
-/// The largest schema that is compiled, in bytes of compact JSON.
+/// Maximum size of a compiled schema, in bytes of compact JSON.
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
-/// The deepest nesting of a schema that is compiled.
+/// Maximum nesting of a compiled schema.
 const MAX_SCHEMA_DEPTH: usize = 64;
-/// As many violations are told at once; a model mends no more than that in one go. The others are counted.
+/// Maximum number of violations that are reported at once; a model does not fix more in one attempt. The others are
+/// counted.
 const MAX_VIOLATIONS: usize = 20;
-/// As many unknown properties are named in one violation.
+/// Maximum number of unknown properties that are named in one violation.
 const NAMED_PROPERTIES: usize = 10;
-/// Characters of what is expected, and of what stands there.
+/// Maximum number of characters of the expected and of the actual value.
 const EXPECTED_CHARACTERS: usize = 2_000;
 const GOT_CHARACTERS: usize = 60;
-/// Steps of a validation in this process.
+/// Maximum number of steps of a validation in this process.
 const MAX_STEPS: u64 = 2_000_000;
-/// Steps up to which all violations are collected; behind that only the first is looked for.
+/// Maximum number of steps for collecting all violations; beyond it only the first violation is searched.
 const MAX_COLLECTING_STEPS: u64 = 100_000;
-/// Memory of one compiled pattern, and of its cache.
+/// Maximum memory of one compiled pattern, and of its cache, in bytes.
 const PATTERN_MEMORY: usize = 256 << 10;
 
-/// A compiled JSON Schema: 2020-12 unless `$schema` says draft 4, 6, 7 or 2019-09 (MCP 2025-11-25, basic, "JSON Schema
-/// Usage"). Nothing is ever fetched for it.
+/// Compiled JSON Schema: 2020-12 unless `$schema` declares draft 4, 6, 7 or 2019-09 (MCP 2025-11-25, basic, "JSON
+/// Schema Usage"). Nothing is ever fetched for it.
 #[derive(Debug)]
 pub struct ToolInputSchema {
     schema: Value,
@@ -47,9 +48,9 @@ pub struct ToolInputSchema {
 
 #[derive(Debug)]
 enum Engine {
-    /// Compiled here; each place of an instance costs so much.
+    /// Compiled in this process; each place of an instance has this cost.
     Here(Box<Validator>, SchemaCost),
-    /// Not to be compiled here.
+    /// Not compiled in this process.
     Elsewhere(Unbounded),
 }
 
@@ -62,16 +63,18 @@ impl Retrieve for NoRemote {
 }
 
 impl ToolInputSchema {
-    /// Compiles a schema, if what it can cost has a bound. One without can still be had, and is validated elsewhere.
+    /// Compiles a schema, if its cost has a bound. A schema without one is accepted as well, and is validated in
+    /// another process.
     ///
     /// # Errors
-    /// [`InvalidSchema`] when it is too large or too deep, is no schema, or refers to something outside itself.
+    /// [`InvalidSchema`] if it is too large or too deep, is not a valid schema, or refers to something outside of
+    /// itself.
     pub fn compile(schema: &Value, formats: Formats) -> Result<Self, InvalidSchema> {
         check_size(schema)?;
         let engine = match bounds::cost(schema) {
             Ok(cost) => match validator(schema, formats, PATTERN_MEMORY) {
                 Ok(validator) => Engine::Here(Box::new(validator), cost),
-                // A pattern may be too large for us, or no pattern.
+                // The pattern is either too large for this process or invalid.
                 Err(_) if cost.patterns > 0 => Engine::Elsewhere(Unbounded::Patterns),
                 Err(invalid) => return Err(invalid),
             },
@@ -84,7 +87,7 @@ impl ToolInputSchema {
         Ok(Self { schema: schema.clone(), formats, engine })
     }
 
-    /// Compiles a schema whatever it costs: for a process that may be lost.
+    /// Compiles a schema whatever it costs, in a process that may be killed.
     ///
     /// # Errors
     /// As [`compile`](Self::compile).
@@ -95,22 +98,23 @@ impl ToolInputSchema {
         Ok(Self { schema: schema.clone(), formats, engine: Engine::Here(Box::new(validator), free) })
     }
 
-    /// The schema as it was given.
+    /// Returns the schema as it was given.
     pub fn as_value(&self) -> &Value {
         &self.schema
     }
 
-    /// Tells whether `format` is more than a remark here.
+    /// Returns the treatment of `format`.
     pub fn formats(&self) -> Formats {
         self.formats
     }
 
-    /// Checks arguments.
+    /// Validates arguments.
     ///
     /// # Errors
-    /// [`NotValid`] with the first violations, sorted by place, and how many there are; or that nothing here can say.
+    /// [`NotValid`] with the first violations, sorted by path, and their number; or [`NotValid::Unbounded`] if the
+    /// validation here could cost too much.
     pub fn validate(&self, arguments: &Value) -> Result<(), NotValid> {
-        // A text or list that is too long is not looked into.
+        // Too long texts and lists are not examined further.
         let mut kept = lengths::too_long(&self.schema, arguments, MAX_VIOLATIONS);
         let is_too_long = !kept.is_empty();
         let only_too_long = |violations| Err(InvalidArguments { violations, more: More::Unknown }.into());
@@ -184,7 +188,7 @@ impl ToolInputSchema {
         Violation { path, expected: shortened(expected, EXPECTED_CHARACTERS), got }
     }
 
-    /// "only known properties", with the nearest known name for each unknown one.
+    /// Returns "only known properties", with the nearest known name for each unknown one.
     fn known_properties(&self, error: &ValidationError<'_>, unexpected: &[String]) -> String {
         let parent = error.schema_path().as_str().rsplit_once('/').map_or("", |(parent, _)| parent);
         let properties = self.schema.pointer(&format!("{parent}/properties")).and_then(Value::as_object);
@@ -221,12 +225,12 @@ fn types(keyword: &Value) -> String {
     }
 }
 
-/// A value as a short text: what it is, and as much of it as helps.
+/// Returns a short text for a value: the beginning of its JSON.
 fn shown(value: &Value) -> String {
     written(value, GOT_CHARACTERS)
 }
 
-/// The beginning of a value as JSON. No more of it is written than that.
+/// Returns the beginning of a value as JSON. No more of it is serialized.
 fn written(value: &Value, characters: usize) -> String {
     struct Beginning(Vec<u8>, usize);
     impl io::Write for Beginning {
@@ -234,7 +238,7 @@ fn written(value: &Value, characters: usize) -> String {
             if self.0.len() > self.1 {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
-            // A single text may be larger than all that is wanted.
+            // A single text may be larger than the limit.
             self.0.extend_from_slice(&bytes[..bytes.len().min(self.1 + 1)]);
             Ok(bytes.len())
         }
@@ -242,9 +246,9 @@ fn written(value: &Value, characters: usize) -> String {
             Ok(())
         }
     }
-    // No character has more than four bytes.
+    // A character has at most four bytes.
     let mut beginning = Beginning(Vec::new(), characters * 4);
-    // It fails where there is more than is wanted.
+    // Fails if the value is longer than the limit.
     let _ = serde_json::to_writer(&mut beginning, value);
     shortened(String::from_utf8_lossy(&beginning.0).into_owned(), characters)
 }
@@ -257,7 +261,7 @@ fn shortened(mut text: String, characters: usize) -> String {
     text
 }
 
-/// The first names, and how many more there are.
+/// Returns the first names, and the number of the others.
 fn quoted(names: &[String]) -> String {
     let named: Vec<String> = names
         .iter()
@@ -270,7 +274,7 @@ fn quoted(names: &[String]) -> String {
     }
 }
 
-/// Tells whether a place is another one, or within it. Both are JSON pointers.
+/// Returns `true` if a path is the outer path, or within it. Both are JSON pointers.
 fn is_within(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -306,13 +310,13 @@ fn validator(schema: &Value, formats: Formats, pattern_memory: usize) -> Result<
     options.build(schema).map_err(|error| InvalidSchema { reason: shortened(error.to_string(), EXPECTED_CHARACTERS) })
 }
 
-/// The reason why arguments are not known to be valid.
+/// Reason why arguments are not known to be valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotValid {
-    /// They do not fit.
+    /// The arguments are invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidArguments),
-    /// Nothing in this process may look: that could cost too much.
+    /// Validation in this process could cost too much.
     #[error("the schema is not validated here: {0}")]
     Unbounded(Unbounded),
 }

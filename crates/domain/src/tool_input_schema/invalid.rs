@@ -1,24 +1,31 @@
-//! A schema's and its arguments' faults.
+//! Faults of schemas and of arguments.
 
 use std::fmt;
 
-/// The weight of `format`: a remark, or more.
+/// Treatment of `format` in schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formats {
-    /// Checked: our own tools.
+    /// Checked: schemas of Toolstead's own tools.
     Asserted,
-    /// Ignored: schemas of MCP servers, as their authors' validators do.
+    /// Ignored: schemas of MCP servers, as the validators of their authors do.
     Annotations,
 }
 
-/// One thing that is wrong with arguments.
+/// One fault of arguments.
+///
+/// ```
+/// use toolstead_domain::tool_input_schema::Violation;
+///
+/// let violation = Violation { path: "/limit".into(), expected: "at most 10".into(), got: "12".into() };
+/// assert_eq!(violation.to_string(), "/limit: expected at most 10, got 12");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The place: a JSON pointer into the arguments, empty for the whole.
+    /// JSON pointer into the arguments; empty for the arguments as a whole.
     pub path: String,
-    /// The value that the schema wants there.
+    /// Value that the schema requires there.
     pub expected: String,
-    /// The value that stands there, shortened.
+    /// Actual value, shortened.
     pub got: String,
 }
 
@@ -29,24 +36,24 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Arguments that do not fit a schema. The text lists violations on lines of their own, and says how many more there are.
+/// Arguments that violate a schema. The text lists each violation on a line, followed by the number of further ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{more}", violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct InvalidArguments {
-    /// The first ones, sorted by path, never empty.
+    /// First violations, sorted by path. Never empty.
     pub violations: Vec<Violation>,
-    /// More of them, as far as they are counted.
+    /// Number of further violations, as far as it is known.
     pub more: More,
 }
 
-/// Violations that are not told one by one.
+/// Number of violations that are not listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum More {
-    /// There are no others.
+    /// None.
     None,
-    /// So many.
+    /// Exactly this number.
     Exactly(usize),
-    /// Nobody looked: there is too much of it.
+    /// Unknown: the arguments are too large to count.
     Unknown,
 }
 
@@ -60,7 +67,7 @@ impl fmt::Display for More {
     }
 }
 
-/// A schema that cannot be compiled.
+/// Schema that cannot be compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the schema cannot be used: {reason}")]
 pub struct InvalidSchema {
@@ -68,12 +75,12 @@ pub struct InvalidSchema {
 }
 
 impl InvalidSchema {
-    /// A schema that somebody else could not compile.
+    /// Creates the error for a schema that another process could not compile.
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }
     }
 
-    /// The reason, as a clause.
+    /// Returns the reason, as a clause.
     pub fn reason(&self) -> &str {
         &self.reason
     }

@@ -1,11 +1,11 @@
-//! Lists, texts and objects that are longer than their schema allows, found without a look at what they hold.
+//! Lists, texts and objects that are longer than their schema allows, found without examining their contents.
 
 use super::{Violation, bounds};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// The parts of a value that are too long, where the schema says so plainly: along `properties` and `items`. No more
-/// than `most` of them.
+/// Returns the parts of a value that are too long, where a limit is reached by `properties` and `items` alone. At most
+/// `most` of them.
 pub(super) fn too_long(schema: &Value, value: &Value, most: usize) -> Vec<Violation> {
     let mut search = Search { root: schema, found: Vec::new(), most };
     search.look(schema, value, ValuePath::Root);
@@ -18,7 +18,7 @@ struct Search<'a> {
     most: usize,
 }
 
-/// Path of a value within the arguments. It becomes a text only where the value is too long.
+/// Path of a value within the arguments. It is formatted only if the value is too long.
 #[derive(Clone, Copy)]
 enum ValuePath<'a> {
     Root,
@@ -38,7 +38,7 @@ impl fmt::Display for ValuePath<'_> {
 }
 
 impl Search<'_> {
-    /// As deep as the value is.
+    /// Recurses as deep as the value is nested.
     fn look(&mut self, schema: &Value, value: &Value, path: ValuePath<'_>) {
         let Some(schema) = bounds::resolved(self.root, schema).and_then(Value::as_object) else { return };
         if self.found.len() >= self.most {
@@ -47,7 +47,7 @@ impl Search<'_> {
         match value {
             Value::String(text) => {
                 if let Some(limit) = limit(schema, "maxLength")
-                    // Bytes are never fewer than characters.
+                    // A text never has fewer bytes than characters.
                     && text.len() as u64 > limit
                 {
                     self.compare(path, text.chars().count(), limit, "characters");
@@ -59,7 +59,7 @@ impl Search<'_> {
                 {
                     return;
                 }
-                // A list in place of one schema is for single items.
+                // A list of schemas applies to single items.
                 if let Some(each) = schema.get("items").filter(|each| each.is_object()) {
                     for (at, item) in items.iter().enumerate().filter(|(_, item)| !item.is_number()) {
                         self.look(each, item, ValuePath::Item(&path, at));

@@ -1,15 +1,15 @@
-//! The size of an instance, as far as it costs time to compare with a schema.
+//! The size of an instance, as far as it affects the cost of its validation.
 
 use super::bounds::SchemaCost;
 use serde_json::Value;
 
-/// The number of times that a pattern which goes back may do so on one text.
+/// Maximum number of backtracking steps of a pattern on one text.
 pub(super) const BACKTRACKS: usize = 10_000;
-/// Bytes of a text cost as much as a step when they are copied or counted, and when a pattern goes over them.
+/// Number of bytes of a text that cost as much as one step, for copying or counting and for matching a pattern.
 const BYTES_A_STEP: u64 = 1 << 10;
 const MATCHED_BYTES_A_STEP: u64 = 64;
 
-/// The content of an instance, counted.
+/// Size of an instance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Load {
     values: u64,
@@ -23,7 +23,7 @@ impl Load {
         load
     }
 
-    /// As deep as the value is.
+    /// Recurses as deep as the value is nested.
     fn add(&mut self, value: &Value) {
         self.values += 1;
         match value {
@@ -39,14 +39,14 @@ impl Load {
         }
     }
 
-    /// Steps of a validation at most.
+    /// Returns the maximum number of steps of a validation.
     pub(super) fn steps(self, cost: SchemaCost) -> u64 {
         let matched = self.text_bytes.div_ceil(MATCHED_BYTES_A_STEP).saturating_mul(cost.patterns);
         let matched = if cost.backtracks { matched.saturating_mul(BACKTRACKS as u64) } else { matched };
         self.looked_at(cost).saturating_add(matched)
     }
 
-    /// Steps of it that may each find a violation.
+    /// Returns the maximum number of those steps that may each find a violation.
     pub(super) fn looked_at(self, cost: SchemaCost) -> u64 {
         (self.values + self.text_bytes / BYTES_A_STEP).saturating_mul(cost.schemas)
     }

@@ -1,6 +1,13 @@
-//! The name that was meant.
+//! Suggestions for misspelled names.
 
-/// The name in `known` that is nearest to `name`, if one is near enough to be meant.
+/// Returns the name in `known` that is nearest to `name`, if one is near enough to be intended.
+///
+/// ```
+/// use toolstead_domain::tool_input_schema::nearest_name;
+///
+/// assert_eq!(nearest_name("read_fil", ["write_file", "read_file"]), Some("read_file"));
+/// assert_eq!(nearest_name("calendar", ["write_file", "read_file"]), None);
+/// ```
 pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = name.to_lowercase();
     let near = known
@@ -10,7 +17,7 @@ pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
     near.filter(|(distance, _)| *distance <= 1 + name.chars().count() / 3).map(|(_, other)| other)
 }
 
-/// Levenshtein's distance, of at most 64 characters of each.
+/// Returns the Levenshtein distance, of at most the first 64 characters of each.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
