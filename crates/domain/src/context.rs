@@ -1,4 +1,4 @@
-//! Offers of servers beside tools: resources, templates of resources, and prompts (MCP 2025-11-25, server/resources and
+//! Resources, resource templates and prompts, which servers offer beside tools (MCP 2025-11-25, server/resources and
 //! server/prompts).
 
 pub mod notice;
@@ -10,52 +10,63 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use uri_template::UriTemplate;
 
-/// The name by which rules, hooks and the choice of tools know the reading of resources, and the completion of their URIs.
+/// Name of reading resources and completing their URIs, in rules, hooks and tool selections.
 pub const READ_RESOURCE: &str = "read_resource";
-/// Likewise of getting prompts.
+/// Name of getting prompts, in rules, hooks and tool selections.
 pub const GET_PROMPT: &str = "get_prompt";
-/// Both.
+/// Both names.
 pub const RULE_NAMES: [&str; 2] = [READ_RESOURCE, GET_PROMPT];
 
-/// Something that can be read by its URI: MCP's `Resource` as it came.
+/// Content that can be read by its URI: `Resource` of MCP, as received.
+///
+/// ```
+/// use serde_json::json;
+/// use toolstead_domain::context::Resource;
+///
+/// let members = json!({"uri": "memo://today", "name": "today"}).as_object().unwrap().clone();
+/// let resource = Resource::new(members)?;
+/// assert_eq!(resource.uri(), "memo://today");
+/// assert!(Resource::new(serde_json::Map::new()).is_err());
+/// # Ok::<(), toolstead_domain::context::InvalidDefinition>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource(Arc<Map<String, Value>>);
 
-/// A family of resources: MCP's `ResourceTemplate` as it came.
+/// Family of resources: `ResourceTemplate` of MCP, as received.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceTemplate {
     definition: Arc<Map<String, Value>>,
     template: UriTemplate,
 }
 
-/// A text with places for arguments: MCP's `Prompt` as it came.
+/// Text with placeholders for arguments: `Prompt` of MCP, as received.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt(Arc<Map<String, Value>>);
 
 /// Everything that one provider offers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ContextCatalogue {
-    /// The resources.
+    /// Resources.
     pub resources: Vec<Resource>,
-    /// The templates of resources.
+    /// Resource templates.
     pub templates: Vec<ResourceTemplate>,
-    /// The prompts.
+    /// Prompts.
     pub prompts: Vec<Prompt>,
 }
 
-/// A definition that lacks what it is known by.
+/// Definition without a required member.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDefinition {
-    /// The member is missing, no text or empty.
+    /// The member is missing, is not a text, or is empty.
     #[error("the member `{0}` must be a text that is not empty")]
     Lacks(&'static str),
-    /// The URI template cannot be used.
+    /// The URI template is invalid.
     #[error(transparent)]
     Template(#[from] uri_template::InvalidUriTemplate),
 }
 
 impl Resource {
-    /// A resource of this definition.
+    /// Creates a resource with this definition.
     ///
     /// # Errors
     /// [`InvalidDefinition`] without `uri` and `name`.
@@ -64,17 +75,17 @@ impl Resource {
         Ok(Self(Arc::new(definition)))
     }
 
-    /// Its address.
+    /// Returns its URI.
     pub fn uri(&self) -> &str {
         text(&self.0, "uri")
     }
 
-    /// MCP's definition.
+    /// Returns the MCP definition.
     pub fn definition(&self) -> &Map<String, Value> {
         &self.0
     }
 
-    /// The same under another URI.
+    /// Returns the resource with another URI.
     #[must_use]
     pub fn at(&self, uri: &str) -> Self {
         let mut definition = Map::clone(&self.0);
@@ -84,39 +95,39 @@ impl Resource {
 }
 
 impl ResourceTemplate {
-    /// A template of this definition.
+    /// Creates a template with this definition.
     ///
     /// # Errors
-    /// [`InvalidDefinition`] without `uriTemplate` and `name`, or where the template cannot be read.
+    /// [`InvalidDefinition`] without `uriTemplate` and `name`, or if the template is invalid.
     pub fn new(definition: Map<String, Value>) -> Result<Self, InvalidDefinition> {
         demand(&definition, &["uriTemplate", "name"])?;
         let template = UriTemplate::parse(text(&definition, "uriTemplate"))?;
         Ok(Self { definition: Arc::new(definition), template })
     }
 
-    /// The same family under another template.
+    /// Returns the family with another template.
     ///
     /// # Errors
-    /// [`InvalidDefinition`] where it cannot be read.
+    /// [`InvalidDefinition`] if the template is invalid.
     pub fn at(&self, template: &str) -> Result<Self, InvalidDefinition> {
         let mut definition = Map::clone(&self.definition);
         definition.insert("uriTemplate".into(), template.into());
         Self::new(definition)
     }
 
-    /// The URIs of the family.
+    /// Returns the template of the URIs.
     pub fn template(&self) -> &UriTemplate {
         &self.template
     }
 
-    /// MCP's definition.
+    /// Returns the MCP definition.
     pub fn definition(&self) -> &Map<String, Value> {
         &self.definition
     }
 }
 
 impl Prompt {
-    /// A prompt of this definition.
+    /// Creates a prompt with this definition.
     ///
     /// # Errors
     /// [`InvalidDefinition`] without `name`.
@@ -125,7 +136,7 @@ impl Prompt {
         Ok(Self(Arc::new(definition)))
     }
 
-    /// The same under another name.
+    /// Returns the prompt with another name.
     #[must_use]
     pub fn named(&self, name: &str) -> Self {
         let mut definition = Map::clone(&self.0);
@@ -133,12 +144,12 @@ impl Prompt {
         Self(Arc::new(definition))
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         text(&self.0, "name")
     }
 
-    /// MCP's definition.
+    /// Returns the MCP definition.
     pub fn definition(&self) -> &Map<String, Value> {
         &self.0
     }

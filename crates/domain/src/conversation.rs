@@ -8,48 +8,49 @@ use crate::{ports::clock::Timestamp, principal::Principal, tool_call::CallId};
 use std::{fmt, str::FromStr, sync::Arc};
 use uuid::Uuid;
 
-/// Names a conversation: a version 7 UUID made outside. It is also the session of the calls made in it.
+/// Id of a conversation: a version 7 UUID that the caller generates. It is also the session of the calls made in the
+/// conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct ConversationId(pub Uuid);
 
-/// A conversation without its events.
+/// Conversation without its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Conversation {
-    /// Its id.
+    /// Id of the conversation.
     pub id: ConversationId,
-    /// Whose it is.
+    /// Owner of the conversation.
     pub principal: Principal,
-    /// For people: the beginning of what was said first.
+    /// Title for users: the beginning of the first message.
     pub title: String,
-    /// The profile that it was begun with, by name.
+    /// Name of the profile with which it was begun.
     pub profile: Option<String>,
-    /// The time of its beginning.
+    /// Time of its beginning.
     pub created: Timestamp,
-    /// The time of the last event that was added.
+    /// Time of its last event.
     pub updated: Timestamp,
-    /// As many events it has.
+    /// Number of events.
     pub events: u64,
-    /// The conversation that it is a copy of, and as many events of it.
+    /// Conversation that it is a copy of, and the number of events copied from it.
     pub forked_from: Option<(ConversationId, u64)>,
-    /// Set where it is that of an agent that was handed work; `None`: a person began it.
+    /// Set if the conversation belongs to an agent to which work was delegated; `None` if a user began it.
     pub handed_over: Option<HandedOver>,
 }
 
-/// The way an agent came by its work.
+/// Delegation of work to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandedOver {
-    /// In this session, which for an agent is that of its conversation.
+    /// Session of the delegation; the session of an agent is its conversation.
     pub session: Arc<str>,
-    /// By this call.
+    /// Call that delegated the work.
     pub call: CallId,
-    /// The agent, by name.
+    /// Name of the agent.
     pub agent: Arc<str>,
 }
 
 impl ConversationId {
-    /// As the id of the session in which the calls of the conversation are made.
+    /// Returns the id of the session in which the calls of the conversation are made.
     pub fn session(self) -> Arc<str> {
         self.to_string().into()
     }
@@ -70,7 +71,7 @@ impl FromStr for ConversationId {
 }
 
 impl Conversation {
-    /// A conversation that begins.
+    /// Creates a conversation without events.
     pub fn begun(id: ConversationId, principal: Principal, title: impl Into<String>, at: Timestamp) -> Self {
         Self {
             id,

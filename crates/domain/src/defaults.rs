@@ -1,10 +1,20 @@
-//! Arguments that were left out, as the schema fills them in.
+//! Defaults of the schema for missing arguments.
 
 use serde_json::{Map, Value};
 
-/// Puts the `default` of each property that is missing into the arguments, also within objects that were given. Looks at
-/// the schema's own `properties` only: not behind `$ref`, and not into lists, so that no more is added than the schema
-/// itself holds. Returns whether anything is another now.
+/// Inserts the `default` of each missing property into the arguments, also within objects that were given. Uses only
+/// the `properties` of the schema itself: not those behind `$ref`, and not those of list items, so that no more is
+/// added than the schema contains. Returns `true` if an argument was added.
+///
+/// ```
+/// use serde_json::json;
+/// use toolstead_domain::defaults::fill_defaults;
+///
+/// let schema = json!({"properties": {"limit": {"default": 10}}});
+/// let mut arguments = serde_json::Map::new();
+/// assert!(fill_defaults(&schema, &mut arguments));
+/// assert_eq!(arguments["limit"], 10);
+/// ```
 pub fn fill_defaults(schema: &Value, arguments: &mut Map<String, Value>) -> bool {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return false };
     let mut is_changed = false;

@@ -1,12 +1,12 @@
-//! File descriptors that ran out, recognised by the error of the operating system.
+//! Exhausted file descriptors, recognised by the error of the operating system.
 
 use std::{error::Error, io};
 
-/// Numbers of errors that Linux and the BSDs share: `EMFILE` and `ENFILE`.
+/// Error numbers that Linux and the BSDs share: `EMFILE` and `ENFILE`.
 const PROCESS: i32 = 24;
 const SYSTEM: i32 = 23;
 
-/// The limit that a process has met.
+/// Limit of file descriptors that was reached.
 ///
 /// ```
 /// use std::io::Error;

@@ -2,7 +2,8 @@
 
 use std::error::Error;
 
-/// The error and all its causes, outermost first, joined by `: `. May hold foreign text; whoever shows it cleans it.
+/// Returns the error and all its causes, outermost first, joined by `: `. May contain untrusted text, which must be
+/// sanitized before it is shown.
 ///
 /// ```
 /// use toolstead_domain::error_chain::with_causes;

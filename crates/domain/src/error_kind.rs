@@ -4,15 +4,23 @@ use std::fmt;
 
 macro_rules! error_kinds {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// The kind of a failure (`data.kind` on the wire, `error_kind` in the audit trail).
+        /// Kind of a failure (`data.kind` on the wire, `error_kind` in the audit log).
+        ///
+        /// ```
+        /// use toolstead_domain::error_kind::ErrorKind;
+        ///
+        /// assert_eq!(ErrorKind::from_name("timeout"), Some(ErrorKind::Timeout));
+        /// assert_eq!(ErrorKind::PermissionDenied.exit_code(), 3);
+        /// assert!(ErrorKind::RateLimited.is_retryable());
+        /// ```
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum ErrorKind { $($(#[$doc])* $variant,)* }
 
         impl ErrorKind {
-            /// Every kind, in the order of declaration.
+            /// All kinds, in the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The kind's name in lower snake case: stable, part of the contract.
+            /// Returns the name of the kind in lower snake case. It is stable and part of the contract.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -21,21 +29,21 @@ macro_rules! error_kinds {
 }
 
 error_kinds! {
-    /// No tool, server, row or file of that name.
+    /// No tool, server, record or file has that name.
     NotFound = "not_found",
-    /// The tool exists and was switched off.
+    /// The tool exists and is disabled.
     Disabled = "disabled",
-    /// The tool cannot work here: a key, a program or its server is missing.
+    /// The tool is unavailable: a key, a program or its server is missing.
     Unavailable = "unavailable",
-    /// The arguments do not fit the tool's schema.
+    /// The arguments violate the schema of the tool.
     InvalidInput = "invalid_input",
-    /// A rule, a default or a person refused the call.
+    /// A rule, a default or an approver refused the call.
     PermissionDenied = "permission_denied",
-    /// Somebody had to be asked and did not answer in time.
+    /// The approver did not answer in time.
     ApprovalTimeout = "approval_timeout",
-    /// The call ran past its deadline.
+    /// The call exceeded its deadline.
     Timeout = "timeout",
-    /// The caller took the call back, or the runtime is shutting down.
+    /// The caller cancelled the call, or the runtime is shutting down.
     Cancelled = "cancelled",
     /// The tool ran and failed in its own way.
     ExecutionFailed = "execution_failed",
@@ -45,38 +53,38 @@ error_kinds! {
     StaleFile = "stale_file",
     /// The file must be read before it is changed.
     NotRead = "not_read",
-    /// The text to replace stands in several places.
+    /// The text to replace occurs several times.
     AmbiguousMatch = "ambiguous_match",
-    /// The text to replace stands nowhere.
+    /// The text to replace does not occur.
     NoMatch = "no_match",
     /// A size, count or depth is over its limit.
     TooLarge = "too_large",
     /// The kind of file or content cannot be handled.
     UnsupportedType = "unsupported_type",
-    /// A rate limit of ours or of a remote service.
+    /// A rate limit of Toolstead or of a remote service was reached.
     RateLimited = "rate_limited",
-    /// A remote service wants a login.
+    /// A remote service requires a sign-in.
     AuthRequired = "auth_required",
     /// A remote service answered with an HTTP error.
     UpstreamHttp = "upstream_http",
-    /// An MCP server or remote service broke its protocol or died.
+    /// An MCP server or remote service violated its protocol or ended.
     UpstreamProtocol = "upstream_protocol",
-    /// A budget of calls, tokens or time is used up.
+    /// A budget of calls, tokens or time is exhausted.
     BudgetExhausted = "budget_exhausted",
     /// The session is not initialized yet, or is closing.
     SessionNotReady = "session_not_ready",
     /// A second `initialize` on one session.
     AlreadyInitialized = "already_initialized",
-    /// A protocol version that is not spoken here.
+    /// The protocol version is not supported.
     UnsupportedVersion = "unsupported_version",
-    /// The call needs a capability that the client did not declare; the failure's data name it.
+    /// The call needs a capability that the client did not declare; the data of the failure name it.
     MissingCapability = "missing_capability",
-    /// Our own fault.
+    /// An internal error of Toolstead.
     Internal = "internal",
 }
 
 impl ErrorKind {
-    /// The exit code of a command that failed so: of the command line, and of the program `tool` of a run.
+    /// Returns the exit code for this failure, of the command line and of the program `tool` in a run.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::InvalidInput => 2,
@@ -104,7 +112,7 @@ impl ErrorKind {
         }
     }
 
-    /// Tells whether the same call may succeed when it is simply made again.
+    /// Returns `true` if the same call may succeed when it is repeated.
     pub fn is_retryable(self) -> bool {
         matches!(
             self,
@@ -112,10 +120,10 @@ impl ErrorKind {
         )
     }
 
-    /// The JSON-RPC code of this kind: the view that Toolstead's MCP server uses for protocol errors.
+    /// Returns the JSON-RPC code of this kind, which Toolstead's MCP server uses for protocol errors.
     ///
-    /// Unknown, disabled and unavailable tools are -32602, as MCP 2025-11-25 (server/tools, "Error Handling") asks;
-    /// `data.kind` tells them apart.
+    /// Unknown, disabled and unavailable tools are -32602, as MCP 2025-11-25 (server/tools, "Error Handling") requires;
+    /// `data.kind` distinguishes them.
     pub fn json_rpc_code(self) -> i64 {
         match self {
             Self::NotFound | Self::Disabled | Self::Unavailable | Self::InvalidInput => -32602,
@@ -126,7 +134,7 @@ impl ErrorKind {
         }
     }
 
-    /// The kind of that name; `None` for a name that this version does not know.
+    /// Returns the kind with this name; `None` for a name that this version does not define.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == name)
     }

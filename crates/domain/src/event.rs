@@ -1,4 +1,4 @@
-//! Events for those who watch: consoles, logs, programs.
+//! Events for subscribers: consoles, logs, programs.
 
 use crate::{
     conversation::ConversationId, error_kind::ErrorKind, model::usage::Usage, ports::clock::Timestamp,
@@ -8,208 +8,208 @@ use serde_json::{Map, Value, json};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use uuid::Uuid;
 
-/// One thing that happened. Arguments in it are redacted as in the audit trail, and outputs only in [`EventKind::ToolCallDetails`].
+/// One event. Its arguments are redacted as in the audit log, and only [`EventKind::ToolCallDetails`] contains outputs.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Event {
-    /// Names this event; a version 7 UUID.
+    /// Id of the event; a version 7 UUID.
     pub id: Uuid,
-    /// Its time.
+    /// Time of the event.
     pub at: Timestamp,
-    /// To what it belongs.
+    /// Call or session that it belongs to.
     pub origin: EventOrigin,
-    /// Its kind.
+    /// Kind of the event.
     pub kind: EventKind,
 }
 
-/// To what an event belongs.
+/// Call or session that an event belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventOrigin {
-    /// Whose call or task it is; `None` for what happens to the runtime as a whole.
+    /// Owner of the call or task; `None` for events of the runtime as a whole.
     pub principal: Option<Principal>,
-    /// In which session.
+    /// Session of the call or task.
     pub session: Option<Arc<str>>,
-    /// The call.
+    /// Id of the call.
     pub call: Option<CallId>,
 }
 
-/// The kinds of events.
+/// Kinds of events.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A call is about to run: it is permitted.
+    /// A permitted call is about to run.
     ToolCallStarted {
-        /// The tool's canonical name.
+        /// Canonical name of the tool.
         tool: String,
-        /// As the audit trail keeps them.
+        /// Arguments, as the audit log stores them.
         arguments: Value,
     },
-    /// A call that runs tells how far it is.
+    /// A running call reports its progress.
     ToolCallProgress {
-        /// Rises.
+        /// Current value. Rises with every event.
         progress: f64,
-        /// The value at its end, if that is known.
+        /// Value at the end of the call, if it is known.
         total: Option<f64>,
-        /// The step at work, for people.
+        /// Current step, for users.
         message: Option<String>,
     },
-    /// A call answered.
+    /// A call succeeded.
     ToolCallCompleted {
-        /// The tool's canonical name.
+        /// Canonical name of the tool.
         tool: String,
-        /// From its coming to its end.
+        /// Time from the arrival of the call to its end.
         duration: Duration,
-        /// Bytes of the result on the wire.
+        /// Size of the result on the wire, in bytes.
         result_bytes: u64,
     },
-    /// A call waits for input of its client, which comes with a retry.
+    /// A call waits for input of its client, which arrives with a retry.
     ToolCallSuspended {
-        /// The tool's canonical name.
+        /// Canonical name of the tool.
         tool: String,
     },
-    /// The tool of a call asks the client.
+    /// The tool of a call asks the client a question.
     QuestionAsked {
-        /// The tool's canonical name.
+        /// Canonical name of the tool.
         tool: String,
-        /// MCP's method.
+        /// MCP method.
         method: String,
-        /// The one who asks: the server, or another source of tools.
+        /// Source of the question: the server, or another provider of tools.
         source: String,
     },
-    /// Such a question is over.
+    /// A question to the client was closed.
     QuestionClosed {
-        /// The tool's canonical name.
+        /// Canonical name of the tool.
         tool: String,
-        /// MCP's method.
+        /// MCP method.
         method: String,
-        /// The outcome, as one word: `answered`, `declined`, `cancelled`, `unanswered`.
+        /// Outcome as one word: `answered`, `declined`, `cancelled`, `unanswered`.
         outcome: &'static str,
     },
-    /// A call failed, was taken back, or never could be made.
+    /// A call failed, was cancelled, or could not be made.
     ToolCallFailed {
-        /// The tool's canonical name, or the name as it was called.
+        /// Canonical name of the tool, or the name as it was called.
         tool: String,
-        /// The kind of the failure.
+        /// Kind of the failure.
         error: ErrorKind,
-        /// In words.
+        /// Message of the failure.
         message: String,
-        /// From its coming to its end.
+        /// Time from the arrival of the call to its end.
         duration: Duration,
     },
     /// A call was not permitted, and did not run.
     ToolCallDenied {
-        /// The tool's canonical name.
+        /// Canonical name of the tool.
         tool: String,
-        /// The reason.
+        /// Reason for the denial.
         reason: String,
     },
-    /// Somebody is asked whether a call may run.
+    /// A call needs approval.
     PermissionRequested {
-        /// The tool's canonical name.
+        /// Canonical name of the tool.
         tool: String,
-        /// The reason why it is asked.
+        /// Reason why it needs approval.
         reason: String,
-        /// The accesses of the call.
+        /// Accesses of the call.
         accesses: Vec<String>,
     },
-    /// The question is answered, or nobody answers it.
+    /// An approval request was answered, or expired.
     PermissionResolved {
-        /// The tool's canonical name.
+        /// Canonical name of the tool.
         tool: String,
-        /// The call may run.
+        /// `true` if the call may run.
         granted: bool,
     },
-    /// The arguments of a call, and its answer. Told only where the configuration asks for it, after the event of the
-    /// call's end.
+    /// Arguments and result of a call. Sent only if the configuration enables it, after the event of the call's end.
     ToolCallDetails {
-        /// The tool's canonical name.
+        /// Canonical name of the tool.
         tool: String,
-        /// As the audit trail keeps them.
+        /// Arguments, as the audit log stores them.
         input: Value,
-        /// The result as the one who called gets it, without secrets and cut; of a call without one its error in words.
+        /// Result as the caller receives it, without secrets and shortened; for a call without a result, its error
+        /// message.
         response: Value,
-        /// The call failed, or never could be made.
+        /// `true` if the call failed or could not be made.
         is_error: bool,
     },
     /// A model answered.
     Usage {
-        /// In which conversation; `None`: a tool asked it in a session that is none.
+        /// Conversation of the answer; `None` if a tool requested it in a session without a conversation.
         conversation: Option<ConversationId>,
-        /// The model, by its name in the configuration.
+        /// Model, by its name in the configuration.
         model: String,
-        /// Its tokens.
+        /// Tokens of the answer.
         usage: Usage,
-        /// In US dollars, where prices are known.
+        /// Cost in US dollars, if prices are known.
         cost: Option<f64>,
     },
-    /// A file tool changed a file. What programs change is not seen.
+    /// A file tool changed a file. Changes by programs are not reported.
     FileChanged {
-        /// The tool that did.
+        /// Tool that changed the file.
         tool: String,
-        /// The real path.
+        /// Real path of the file.
         path: PathBuf,
-        /// The kind of change.
+        /// Kind of change.
         change: FileChangeKind,
-        /// Lines that are new; `None` where they are not counted: no text, or too large.
+        /// Number of added lines; `None` if they are not counted: the file is not a text, or too large.
         lines_added: Option<usize>,
-        /// Lines that are gone, likewise.
+        /// Number of removed lines; `None` as for `lines_added`.
         lines_removed: Option<usize>,
     },
-    /// The plan of a session is another one.
+    /// The plan of a session changed.
     TodoUpdated {
-        /// All of it.
+        /// Complete new plan.
         todos: TodoList,
     },
     /// Work began that may outlive its call.
     TaskStarted {
-        /// The task's id.
+        /// Id of the task.
         task: String,
-        /// Its title, for people.
+        /// Title of the task, for users.
         title: String,
     },
-    /// A task wrote something. The text itself is in the task's output.
+    /// A task wrote output. The text itself is in the output of the task.
     TaskOutput {
-        /// The task's id.
+        /// Id of the task.
         task: String,
-        /// Bytes that were written since the last such event.
+        /// Number of bytes that were written since the last such event.
         bytes: u64,
     },
-    /// A task is over.
+    /// A task ended.
     TaskFinished {
-        /// The task's id.
+        /// Id of the task.
         task: String,
-        /// Its end, for people.
+        /// Outcome, for users.
         outcome: String,
     },
-    /// An MCP server behind the runtime, or another provider, is in another state.
+    /// The state of an upstream MCP server, or of another provider, changed.
     McpServerState {
-        /// Its name.
+        /// Name of the server or provider.
         server: String,
-        /// The state as one word.
+        /// State as one word.
         state: &'static str,
     },
-    /// The set of tools is another one.
+    /// The set of tools changed.
     RegistryChanged {
-        /// Its version.
+        /// Version of the new set.
         version: u64,
-        /// The number of tools.
+        /// Number of tools.
         tools: usize,
     },
 }
 
-/// The kinds of change to a file.
+/// Kinds of change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileChangeKind {
-    /// There was none.
+    /// The file was created.
     Created,
-    /// Its content or its permission bits are others.
+    /// Its content or its permission bits changed.
     Modified,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
 }
 
 impl FileChangeKind {
-    /// The kind as one word.
+    /// Returns the kind as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -220,20 +220,20 @@ impl FileChangeKind {
 }
 
 impl EventOrigin {
-    /// Of a call.
+    /// Creates the origin of an event of a call.
     pub fn call(principal: &Principal, session: &Arc<str>, call: CallId) -> Self {
         Self { principal: Some(principal.clone()), session: Some(session.clone()), call: Some(call) }
     }
 }
 
 impl Event {
-    /// Something that happened.
+    /// Creates an event.
     pub fn new(id: Uuid, at: Timestamp, origin: EventOrigin, kind: EventKind) -> Self {
         Self { id, at, origin, kind }
     }
 
-    /// The event as one flat object: `type`, `id`, `time` (microseconds since 1970), `call`, `session`, `principal`, and
-    /// the members of its kind.
+    /// Returns the event as one flat object: `type`, `id`, `time` (microseconds since 1970), `call`, `session`,
+    /// `principal`, and the members of its kind.
     pub fn to_json(&self) -> Value {
         let mut object = Map::new();
         let mut put = |name: &str, value: Value| {
@@ -259,7 +259,7 @@ impl Event {
 }
 
 impl EventKind {
-    /// The kind as one word.
+    /// Returns the kind as one word.
     pub fn label(&self) -> &'static str {
         match self {
             Self::ToolCallStarted { .. } => "tool_call_started",
@@ -284,7 +284,7 @@ impl EventKind {
         }
     }
 
-    /// The same with other texts, where it tells people something. Names, ids and paths stay, and arguments.
+    /// Replaces the texts for users. Names, ids, paths and arguments remain.
     #[must_use]
     pub fn with_texts(self, change: impl Fn(String) -> String) -> Self {
         match self {
@@ -346,7 +346,8 @@ impl EventKind {
                 "cache_read_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens,
                 "output_tokens": usage.output_tokens, "cost": cost,
             }),
-            // The names of this kind are those of hooks of agents elsewhere; [`Event::to_json`] adds whose they are.
+            // These member names are those of hooks of other agents; [`Event::to_json`] adds the conversation and the
+            // id of the call.
             Self::ToolCallDetails { tool, input, response, is_error } => {
                 json!({"toolName": tool, "toolInput": input, "toolResponse": response, "isError": is_error})
             }

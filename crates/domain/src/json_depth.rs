@@ -1,9 +1,9 @@
-//! The depth of a JSON value.
+//! The nesting depth of a JSON value.
 
 use serde_json::Value;
 
-/// Tells whether the value holds others in more than `levels` levels below it. Looks with a stack of its own, so that a
-/// hostile depth cannot exhaust ours.
+/// Returns `true` if the value is nested more than `levels` levels deep. Uses an explicit stack, so that hostile
+/// nesting cannot exhaust the call stack.
 pub fn is_deeper_than(value: &Value, levels: usize) -> bool {
     let mut stack = vec![(value, 0)];
     while let Some((value, depth)) = stack.pop() {

@@ -1,44 +1,45 @@
-//! The memory that the values of a JSON text take, told before they are made.
+//! The memory that the values of a JSON text need, computed before it is parsed.
 //!
-//! A value is many times larger than its text: `0,` has two bytes, and 72 as a value. So a text is weighed before it is
-//! parsed, wherever it comes from somebody else.
+//! A value is many times larger than its text: `0,` has two bytes as text, and 72 as a value. Untrusted texts are
+//! therefore measured before they are parsed.
 
 use serde_json::Value;
 
-/// As much memory may the values of one text take. With the largest message beside them that is four times the message.
+/// Maximum memory of the values of one text, in bytes. Together with the largest message, this is four times the
+/// message.
 const MAX_VALUE_BYTES: usize = 48 << 20;
 
 const VALUE: usize = size_of::<Value>();
-/// A member of an object: its name, hash and place in the index beside the value.
+/// Memory of a member of an object: its name, hash and index entry beside the value.
 const MEMBER: usize = VALUE + size_of::<String>() + 16;
-/// Lists and objects take room for so many at once.
+/// Initial capacity of lists and objects.
 const AT_ONCE: usize = 4;
-/// Bytes that an allocation takes beside its own.
+/// Overhead of an allocation, in bytes.
 const ALLOCATION: usize = 16;
 
-/// The member under which serde_json hands raw JSON from one part of it to another. Where an object begins with it, the
-/// text under it is read as values in the place of the object.
+/// Member name with which serde_json passes raw JSON internally. If an object begins with this member, its text is
+/// parsed as values in place of the object.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
-/// Tells whether the values of a JSON text are more than are taken, or cannot be counted because it
-/// [hides some](hides_values). The text need not be JSON; then it counts as what it looks like.
+/// Returns `true` if the values of a JSON text exceed the limit, or cannot be counted because the text [hides
+/// some](hides_values). A text that is not JSON is measured by the characters it contains.
 pub fn has_too_many_values(json: &[u8]) -> bool {
     has_too_much_memory(json) || hides_values(json)
 }
 
-/// Returns `true` if the values of a JSON text that [hides none](hides_values) are more than are taken.
+/// Returns `true` if the values of a JSON text that [hides none](hides_values) exceed the limit.
 pub fn has_too_much_memory(json: &[u8]) -> bool {
-    // No value takes more for each byte of its text than an object with one nameless member.
+    // The value with the most memory for each byte of its text is an object with one nameless member.
     json.len() > MAX_VALUE_BYTES / (AT_ONCE * MEMBER) && memory(json) > MAX_VALUE_BYTES
 }
 
-/// Tells whether a JSON text may hold a string that is read as values of the whole when the text is parsed. Nothing bounds
-/// the number of such values, and they may be nested so deep that the stack overflows.
+/// Returns `true` if a JSON text may contain a string that is parsed as values of the whole text. The number of such
+/// values is unlimited, and they may be nested so deep that the stack overflows.
 pub fn hides_values(json: &[u8]) -> bool {
     let follows = |byte: u8, text: &[u8]| {
         json.contains(&byte) && json.split(|one| *one == byte).skip(1).any(|part| part.starts_with(text))
     };
-    // Characters of the name may be written as numbers.
+    // Characters of the name may be escaped as `\u00XX`.
     if !follows(b'$', b"serde_j") && !follows(b'\\', b"u00") {
         return false;
     }
@@ -54,7 +55,7 @@ pub fn hides_values(json: &[u8]) -> bool {
     false
 }
 
-/// The memory of the values beside the bytes of their texts.
+/// Returns the memory of the values beside the bytes of their texts.
 pub fn memory(json: &[u8]) -> usize {
     let mut memory = VALUE;
     let mut in_object = Vec::new();
@@ -76,7 +77,7 @@ pub fn memory(json: &[u8]) -> usize {
             b']' | b'}' => {
                 in_object.pop();
             }
-            // Lists grow by doubling: room for as many again, or the smaller list that is copied.
+            // Lists grow by doubling: spare capacity of the same size, or the smaller list while it is copied.
             b',' => memory += 2 * if in_object.last() == Some(&true) { MEMBER } else { VALUE },
             _ => {}
         }
@@ -84,7 +85,7 @@ pub fn memory(json: &[u8]) -> usize {
     memory
 }
 
-/// The place after the closing quote.
+/// Returns the position after the closing quote.
 fn after_string(json: &[u8], mut at: usize) -> usize {
     while let Some(byte) = json.get(at) {
         match byte {

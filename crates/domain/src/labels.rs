@@ -1,16 +1,16 @@
-//! Labels of a call: what a program wants to find its rows by.
+//! Labels of a call, by which its audit records can be found.
 
 use std::collections::BTreeMap;
 
-/// So many labels a call may have.
+/// Maximum number of labels of a call.
 pub const MOST_LABELS: usize = 16;
-/// A name is no longer than this, in bytes.
+/// Maximum length of a name, in bytes.
 pub const LONGEST_NAME: usize = 64;
-/// A value is no longer than this, in bytes.
+/// Maximum length of a value, in bytes.
 pub const LONGEST_VALUE: usize = 256;
 
-/// Names with values, bounded in number and size. Programs and hooks set them; of a client comes
-/// the id of its trace alone.
+/// Names with values, limited in number and size. Embedding applications and hooks set them; a client only provides the
+/// id of its trace.
 ///
 /// ```
 /// use toolstead_domain::labels::Labels;
@@ -22,21 +22,21 @@ pub const LONGEST_VALUE: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Labels(BTreeMap<String, String>);
 
-/// A label that a call cannot have.
+/// Label that a call cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLabel {
-    /// Its name.
+    /// The name is invalid.
     #[error("a label's name is 1 to {LONGEST_NAME} letters, digits, `.`, `_`, `-`, `/` or `:` of ASCII")]
     Name,
-    /// Its value.
+    /// The value is too long.
     #[error("the value of the label `{name}` has {bytes} bytes: {LONGEST_VALUE} are the most")]
     Value {
-        /// Its name.
+        /// Name of the label.
         name: String,
-        /// Its length.
+        /// Length of the value, in bytes.
         bytes: usize,
     },
-    /// One more than there may be.
+    /// The call already has the maximum number of labels.
     #[error("a call has {MOST_LABELS} labels at the most")]
     TooMany,
 }
@@ -45,19 +45,19 @@ impl Labels {
     /// No labels.
     pub const EMPTY: Self = Self(BTreeMap::new());
 
-    /// The same with this label; one of that name gets the new value.
+    /// Returns the labels with this one added. A label with the same name is replaced.
     ///
     /// # Errors
-    /// [`InvalidLabel`].
+    /// [`InvalidLabel`] if the label is invalid, or there are too many.
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Result<Self, InvalidLabel> {
         self.set(name, value)?;
         Ok(self)
     }
 
-    /// Sets a label; one of that name gets the new value.
+    /// Sets a label. A label with the same name is replaced.
     ///
     /// # Errors
-    /// [`InvalidLabel`]; then nothing has changed.
+    /// [`InvalidLabel`]; nothing has then changed.
     pub fn set(&mut self, name: &str, value: impl Into<String>) -> Result<(), InvalidLabel> {
         let value = value.into();
         check_name(name)?;
@@ -71,8 +71,8 @@ impl Labels {
         Ok(())
     }
 
-    /// Takes in the others, as far as there is room. Labels that are there stay as they are. Returns how many were left
-    /// out.
+    /// Adds the other labels up to the maximum number. Existing labels are not replaced. Returns the number of labels
+    /// that were left out.
     pub fn add(&mut self, others: &Self) -> usize {
         let mut left_out = 0;
         for (name, value) in &others.0 {
@@ -83,7 +83,7 @@ impl Labels {
         left_out
     }
 
-    /// The same labels with other values, which are cut to their bound.
+    /// Returns the labels with other values, which are cut to their maximum length.
     #[must_use]
     pub fn map(&self, value: impl Fn(&str, &str) -> String) -> Self {
         let mapped = self.0.iter().map(|(name, old)| {
@@ -94,26 +94,26 @@ impl Labels {
         Self(mapped.collect())
     }
 
-    /// The value of that name.
+    /// Returns the value of the label with this name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// All of them, in the order of their names.
+    /// Returns all labels, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Tells whether there is none.
+    /// Returns `true` if there are no labels.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Tells whether a label may bear the name.
+/// Checks that a label may have this name.
 ///
 /// # Errors
-/// [`InvalidLabel::Name`].
+/// [`InvalidLabel::Name`] if it may not.
 pub fn check_name(name: &str) -> Result<(), InvalidLabel> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:".contains(&byte);
     match (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_plain) {

@@ -1,7 +1,7 @@
-//! Messages to a language model and its answers, the same for every provider.
+//! Messages to a language model and its answers, in a form for all providers.
 //!
-//! A transcript of [`message::Message`]s loses nothing: what only one provider understands travels along sealed, and goes
-//! back to it as it came.
+//! A transcript of [`message::Message`]s loses nothing: content that only one provider understands is stored sealed,
+//! and is sent back to that provider unchanged.
 
 pub mod error;
 pub mod message;

@@ -1,20 +1,20 @@
-//! Notices of a provider outside of any request.
+//! Notifications of a provider that belong to no request.
 
 use crate::{ports::caller::LogMessage, principal::Principal};
 
-/// Something that those who listen to a provider hear.
+/// Notification to the subscribers of a provider.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ContextNotice {
-    /// A resource that is watched changed (MCP `notifications/resources/updated`).
+    /// A subscribed resource changed (MCP `notifications/resources/updated`).
     ResourceUpdated {
-        /// Its URI, as the provider's catalogue or templates have it.
+        /// URI of the resource, as in the provider's catalogue or templates.
         uri: String,
     },
-    /// A log message that belongs to no call.
+    /// The provider logged a message that belongs to no call.
     Log {
-        /// The message.
+        /// Log message.
         message: LogMessage,
-        /// The one whom alone it may concern; `None`: everybody who may use the provider.
+        /// The only principal that may receive it; `None` for every user of the provider.
         principal: Option<Principal>,
     },
 }

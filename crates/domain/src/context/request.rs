@@ -4,52 +4,52 @@ use crate::{error_kind::ErrorKind, tool_execution::RequestKind, tool_failure::To
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// A request that is no call of a tool, taken out of the parameters of its MCP method.
+/// Request other than a tool call, parsed from the parameters of its MCP method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContextRequest {
     /// `resources/read`.
     Read {
-        /// The resource.
+        /// URI of the resource.
         uri: String,
     },
     /// `prompts/get`.
     Get {
-        /// The prompt.
+        /// Name of the prompt.
         name: String,
-        /// Its arguments.
+        /// Arguments of the prompt.
         arguments: BTreeMap<String, String>,
     },
     /// `completion/complete`.
     Complete(Completion),
 }
 
-/// A value that is to be completed.
+/// Value to complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// The prompt or template that it belongs to.
+    /// Prompt or template that the value belongs to.
     pub of: CompletionOf,
-    /// The argument or variable.
+    /// Name of the argument or variable.
     pub argument: String,
-    /// The value so far.
+    /// Value so far.
     pub value: String,
-    /// Arguments that are known already.
+    /// Arguments that are already known.
     pub known: BTreeMap<String, String>,
 }
 
-/// The prompt or template that a value which is completed belongs to.
+/// Prompt or template that a value to complete belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompletionOf {
-    /// A prompt, by its name.
+    /// Name of a prompt.
     Prompt(String),
-    /// A template of resources, by its text.
+    /// Text of a resource template.
     Template(String),
 }
 
 impl ContextRequest {
-    /// The request of that kind with these parameters.
+    /// Parses the parameters of a request of this kind.
     ///
     /// # Errors
-    /// `invalid_input` that says which parameter must be what.
+    /// `invalid_input`, with the invalid parameter and the expected value.
     pub fn parse(kind: RequestKind, params: &Map<String, Value>) -> Result<Self, ToolFailure> {
         match kind {
             RequestKind::Resource => Ok(Self::Read { uri: text(params, "uri", "the URI of a resource")? }),
@@ -64,7 +64,7 @@ impl ContextRequest {
         }
     }
 
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> RequestKind {
         match self {
             Self::Read { .. } => RequestKind::Resource,
@@ -73,7 +73,7 @@ impl ContextRequest {
         }
     }
 
-    /// The name in it: a URI, a prompt or a template.
+    /// Returns the subject of the request: a URI, a prompt or a template.
     pub fn subject(&self) -> &str {
         match self {
             Self::Read { uri } => uri,
@@ -82,7 +82,7 @@ impl ContextRequest {
         }
     }
 
-    /// The parameters as MCP writes them.
+    /// Returns the parameters for MCP.
     pub fn to_params(&self) -> Value {
         match self {
             Self::Read { uri } => json!({"uri": uri}),
@@ -100,7 +100,7 @@ impl ContextRequest {
 }
 
 impl Completion {
-    /// The template that it belongs to, if it is one.
+    /// Returns the template that the value belongs to, if it is one.
     pub fn of_template(&self) -> Option<&str> {
         match &self.of {
             CompletionOf::Template(template) => Some(template),

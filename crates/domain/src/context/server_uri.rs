@@ -1,10 +1,10 @@
-//! URIs of resources that several servers have, or that another one answers for: made distinct, and back.
+//! URIs of resources that several servers offer, or that another server answers for: made distinct, and restored.
 
-/// Stands before every URI that was made distinct. No provider has one of these for itself.
+/// Prefix of every URI that was made distinct. No provider has URIs with this prefix of its own.
 const OWN: &str = "toolstead://";
 
-/// The URI, or template of URIs, as that of this server alone: `toolstead://SERVER/` stands before it, and nothing of it
-/// changes, so that whoever reads it sees the host and the path that the server gave it.
+/// Returns the URI, or URI template, as that of this server alone: with the prefix `toolstead://SERVER/`, and otherwise
+/// unchanged, so that readers see the host and the path that the server assigned.
 ///
 /// ```
 /// use toolstead_domain::context::server_uri::{of_server, within};
@@ -17,17 +17,18 @@ pub fn of_server(server: &str, uri: &str) -> String {
     format!("{OWN}{server}/{uri}")
 }
 
-/// The URI as the server has it, if it was made distinct for that server.
+/// Returns the original URI of the server, if the URI was made distinct for that server.
 pub fn within<'a>(server: &str, uri: &'a str) -> Option<&'a str> {
     uri.strip_prefix(OWN)?.strip_prefix(server)?.strip_prefix('/')
 }
 
-/// The server for which the URI was made distinct.
+/// Returns the server for which the URI was made distinct.
 pub fn server_of(uri: &str) -> Option<&str> {
     uri.strip_prefix(OWN)?.split_once('/').map(|(server, _)| server)
 }
 
-/// Tells whether the URI is one that only we make: a server's own of this form is made distinct as well.
+/// Returns `true` if the URI has the prefix of distinct URIs. A URI of a server with this prefix is made distinct as
+/// well.
 pub fn is_ours(uri: &str) -> bool {
     uri.get(..OWN.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(OWN))
 }

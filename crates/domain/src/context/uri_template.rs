@@ -1,18 +1,28 @@
-//! Templates of URIs, as far as resources use them: texts with variables in braces.
+//! URI templates, as far as resources use them: texts with variables in braces.
 
-/// A URI with variables: `file:///{path}` (RFC 6570). `{name}` and `{+name}` stand for one character or more, slashes among
-/// them; every other expression, such as `{?query,page}` and `{/path*}`, for any characters or none.
+/// URI with variables: `file:///{path}` (RFC 6570). `{name}` and `{+name}` match one character or more, slashes
+/// included; every other expression, such as `{?query,page}` and `{/path*}`, matches any characters or none.
+///
+/// ```
+/// use toolstead_domain::context::uri_template::UriTemplate;
+///
+/// let template = UriTemplate::parse("memo://{year}/{month}")?;
+/// assert!(template.fits("memo://2025/09"));
+/// assert!(!template.fits("memo://2025"));
+/// assert_eq!(template.variables().collect::<Vec<_>>(), ["year", "month"]);
+/// # Ok::<(), toolstead_domain::context::uri_template::InvalidUriTemplate>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate {
     text: String,
-    /// The fixed texts, of which one stands before, one behind and one between each two variables.
+    /// Fixed texts: one before the first variable, one after the last, and one between each two variables.
     fixed: Vec<String>,
-    /// The expressions: whether each stands for something in any case.
+    /// For each expression, `true` if it must match at least one character.
     demanded: Vec<bool>,
     variables: Vec<String>,
 }
 
-/// A text that is no template.
+/// Text that is not a valid template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no URI template: {reason}")]
 pub struct InvalidUriTemplate {
@@ -21,10 +31,10 @@ pub struct InvalidUriTemplate {
 }
 
 impl UriTemplate {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
-    /// [`InvalidUriTemplate`] for braces without a partner, variables without a name, and two of them side by side.
+    /// [`InvalidUriTemplate`] for unmatched braces, variables without a name, and two adjacent variables.
     pub fn parse(text: &str) -> Result<Self, InvalidUriTemplate> {
         let wrong = |reason| InvalidUriTemplate { text: text.chars().take(200).collect(), reason };
         let (mut fixed, mut variables, mut demanded) = (Vec::new(), Vec::new(), Vec::<bool>::new());
@@ -61,22 +71,23 @@ impl UriTemplate {
         Ok(Self { text: text.to_owned(), fixed, demanded, variables })
     }
 
-    /// The template as it was written.
+    /// Returns the template as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Tells whether all URIs of the family have one scheme. One that begins with a variable could fit everybody's URIs.
+    /// Returns `true` if all URIs of the family have one scheme. A template that begins with a variable could match the
+    /// URIs of any provider.
     pub fn has_scheme(&self) -> bool {
         self.fixed.first().is_some_and(|beginning| beginning.contains(':'))
     }
 
-    /// The variables, in their order.
+    /// Returns the variables, in their order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.variables.iter().map(String::as_str)
     }
 
-    /// Tells whether the URI is one of the family.
+    /// Returns `true` if the URI belongs to the family.
     pub fn fits(&self, uri: &str) -> bool {
         let [first, rest @ ..] = self.fixed.as_slice() else { return false };
         let Some(mut left) = uri.strip_prefix(first.as_str()) else { return false };

@@ -15,16 +15,16 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ConversationEvent {
-    /// Its place: 1 for the first, then without gaps.
+    /// Position: 1 for the first event, then without gaps.
     pub number: u64,
-    /// Its time.
+    /// Time of the event.
     pub at: Timestamp,
-    /// Its kind.
+    /// Kind of the event.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub kind: ConversationEventKind,
 }
 
-/// The kinds of events.
+/// Kinds of events.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -33,53 +33,55 @@ pub struct ConversationEvent {
 )]
 #[non_exhaustive]
 pub enum ConversationEventKind {
-    /// The person said something, which begins a turn; or something was said for them within a turn, such as a nudge.
+    /// The user sent a message, which begins a turn; or a message was sent in their name within a turn, such as a
+    /// warning.
     UserSaid {
-        /// Its blocks.
+        /// Blocks of the message.
         blocks: Vec<Block>,
     },
     /// The model answered.
     ModelAnswered {
-        /// Its blocks. They may hold calls.
+        /// Blocks of the answer. They may contain calls.
         blocks: Vec<Block>,
-        /// The model, by the provider's name.
+        /// Name of the model at the provider.
         model: String,
-        /// The reason why it stopped; `None`: it was taken back or broke off, and the blocks are what there was by then.
+        /// Reason why the answer ended; `None` if it was cancelled or interrupted, and the blocks are those received by
+        /// then.
         stop: Option<StopReason>,
-        /// Its tokens.
+        /// Tokens of the answer.
         usage: Usage,
     },
     /// A call of the last answer ended.
     CallEnded {
-        /// The result as the model gets it.
+        /// Result as the model receives it.
         result: ToolResultBlock,
-        /// Its row in the audit trail; `None`: the call was never made.
+        /// Id of its audit record; `None` if the call was never made.
         call: Option<CallId>,
-        /// The result as programs read it (kodelet's `StructuredToolResult`), unknown metadata among it.
+        /// Result for programs (kodelet's `StructuredToolResult`), unknown metadata included.
         record: Value,
     },
-    /// All that came before is told to the model as a summary from here on.
+    /// From here on, a summary replaces all earlier events for the model.
     Compacted {
-        /// The summary.
+        /// Text of the summary.
         summary: String,
-        /// The first event that is still told as it was.
+        /// Number of the first event that is still sent unchanged.
         kept_from: u64,
     },
-    /// Old outputs are told to the model as a pointer from here on.
+    /// From here on, pointers replace old outputs for the model.
     Masked {
-        /// The numbers of the [`CallEnded`](Self::CallEnded) events.
+        /// Numbers of the [`CallEnded`](Self::CallEnded) events.
         events: Vec<u64>,
     },
-    /// A turn is over.
+    /// A turn ended.
     TurnEnded {
-        /// The outcome, as one word: `finished`, `cancelled`, `failed`, or the budget that is used up.
+        /// Outcome as one word: `finished`, `cancelled`, `failed`, or the exhausted budget.
         outcome: String,
-        /// In words, where there is more to say.
+        /// Further explanation, if there is one.
         message: Option<String>,
     },
-    /// Events behind the one that is named do not count any more.
+    /// Events after the given one were undone.
     TakenBack {
-        /// The last event that counts.
+        /// Number of the last event that still counts.
         to: u64,
     },
 }

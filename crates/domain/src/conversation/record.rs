@@ -1,14 +1,15 @@
-//! The result of a call as programs read it.
+//! The result of a call for programs.
 
 use crate::{ports::clock::Timestamp, tool_result::ToolResult};
 use serde_json::{Map, Value};
 
-/// The record of a result: kodelet's `StructuredToolResult`, an object of `toolName`, `success`, `error` where it failed,
-/// `metadataType` and `metadata` where the result has structured content, and `timestamp`. Beside these it has `outputs`
-/// where more of the result is stored, as the path tells it in `_meta`.
+/// Returns the record of a result: kodelet's `StructuredToolResult`, an object of `toolName`, `success`, `error` if it
+/// failed, `metadataType` and `metadata` if the result has structured content, and `timestamp`. It also has `outputs`
+/// if more of the result is stored, from the `_meta` of the result.
 ///
-/// `tool` is the name of the tool, or the name it was called by where there is none. It is also the `metadataType`, for the
-/// structured content is what that tool's output schema says. Whoever reads a record keeps what it does not know.
+/// `tool` is the name of the tool, or the name that was called if there is no such tool. It is also the `metadataType`,
+/// because the output schema of that tool describes the structured content. Readers of a record must preserve unknown
+/// members.
 pub fn of_result(tool: &str, result: &ToolResult, at: Timestamp) -> Value {
     let mut record = Map::new();
     record.insert("toolName".into(), tool.into());

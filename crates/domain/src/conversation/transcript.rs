@@ -1,7 +1,7 @@
 //! The messages of a conversation, derived from its events.
 //!
-//! Providers refuse a conversation that does not begin with the person, or in which a call lacks its result. No log of
-//! events leads to one: what is missing after a crash or a cancelled turn is filled in here, each time anew.
+//! Providers refuse a conversation that does not begin with the user, or in which a call lacks its result. No event log
+//! leads to such a conversation: what is missing after a crash or a cancelled turn is filled in here, each time anew.
 
 use super::event::{ConversationEvent, ConversationEventKind};
 use crate::model::{
@@ -14,14 +14,14 @@ use std::{
     mem,
 };
 
-/// Stands for the result of a call that has none.
+/// Result of a call without a recorded result.
 pub const INTERRUPTED: &str = "The call was interrupted. It is not known how far it came; look before you repeat it.";
-/// Stands before a summary.
+/// Prefix of a summary.
 const SUMMARY: &str = "Summary of the conversation so far:\n\n";
-/// Stands for the person where the model would speak first.
+/// Message of the user before a conversation that begins with the model.
 const GO_ON: &str = "Go on.";
 
-/// The events that count: those that were taken back are left out, and so is what took them back.
+/// Returns the events that count: without undone events, and without the events that undid them.
 pub fn counted(events: &[ConversationEvent]) -> Vec<&ConversationEvent> {
     let mut counted: Vec<&ConversationEvent> = Vec::with_capacity(events.len());
     for event in events {
@@ -33,11 +33,11 @@ pub fn counted(events: &[ConversationEvent]) -> Vec<&ConversationEvent> {
     counted
 }
 
-/// The messages that the next request holds.
+/// Returns the messages of the next request.
 ///
-/// Of any events, in any order: they begin with the person, the two speak in turn, no message is empty, and each call has
-/// its one result in the message after it, in the order of the calls and before anything else. A call without a result gets
-/// one that says that it was [interrupted](INTERRUPTED), and a result without a call is left out.
+/// For any events, in any order: the messages begin with the user, user and model alternate, no message is empty, and
+/// each call has one result in the next message, in the order of the calls and before everything else. A call without a
+/// result gets one that reports it as [interrupted](INTERRUPTED), and a result without a call is left out.
 pub fn messages(events: &[ConversationEvent]) -> Vec<Message> {
     let counted = counted(events);
     let mut masked: HashSet<&u64> = HashSet::new();
@@ -71,11 +71,11 @@ pub fn messages(events: &[ConversationEvent]) -> Vec<Message> {
 #[derive(Default)]
 struct Transcript {
     messages: Vec<Message>,
-    /// The calls of the last answer, in order: id and name.
+    /// Calls of the last answer, in order: id and name.
     open: Vec<(String, String)>,
-    /// Their results so far, by id, in the order of their coming.
+    /// Their results so far, by id, in order of arrival.
     results: HashMap<String, VecDeque<ToolResultBlock>>,
-    /// Said since that answer.
+    /// Blocks of the user since that answer.
     said: Vec<Block>,
 }
 
@@ -104,7 +104,7 @@ impl Transcript {
         self.results.entry(result.id.clone()).or_default().push_back(result);
     }
 
-    /// Puts the results of the last answer's calls in their place, and behind them what was said since.
+    /// Adds the results of the last answer's calls, followed by the blocks of the user since then.
     fn settle(&mut self) {
         let mut results = mem::take(&mut self.results);
         let settled = mem::take(&mut self.open).into_iter().map(|(id, name)| {
@@ -123,7 +123,7 @@ impl Transcript {
         }
     }
 
-    /// Neighbours of one role are one message.
+    /// Appends a message. Adjacent messages of one role are merged.
     fn push(&mut self, role: Role, blocks: Vec<Block>) {
         match self.messages.last_mut() {
             Some(last) if last.role == role => last.blocks.extend(blocks),
@@ -137,7 +137,7 @@ impl Transcript {
     }
 }
 
-/// The blocks that a person's message may hold. Providers refuse a text of white space.
+/// Returns the blocks that a message of the user may contain. Providers refuse a text of white space.
 fn spoken(blocks: &[Block]) -> Vec<Block> {
     let may_stand = |block: &&Block| match block {
         Block::Text { text } => !text.trim().is_empty(),
@@ -147,7 +147,7 @@ fn spoken(blocks: &[Block]) -> Vec<Block> {
     blocks.iter().filter(may_stand).cloned().collect()
 }
 
-/// The blocks that an answer may hold.
+/// Returns the blocks that an answer may contain.
 fn answer(blocks: &[Block], stop: Option<StopReason>) -> Vec<Block> {
     let may_stand = |block: &&Block| match block {
         Block::Text { text } => !text.trim().is_empty(),
@@ -155,7 +155,7 @@ fn answer(blocks: &[Block], stop: Option<StopReason>) -> Vec<Block> {
         Block::Image(_) | Block::ToolUse(_) | Block::Sealed(_) => true,
     };
     let mut blocks: Vec<Block> = blocks.iter().filter(may_stand).cloned().collect();
-    // Thinking that led to nothing: providers refuse it without what follows it.
+    // Providers refuse thinking blocks that nothing follows.
     let is_thinking = |block: &Block| matches!(block, Block::Sealed(_));
     if matches!(stop, None | Some(StopReason::MaxTokens)) || blocks.iter().all(is_thinking) {
         while let Some(Block::Sealed(SealedBlock { .. })) = blocks.last() {
@@ -165,12 +165,12 @@ fn answer(blocks: &[Block], stop: Option<StopReason>) -> Vec<Block> {
     blocks
 }
 
-/// A result as the model gets it.
+/// Returns a result as the model receives it.
 fn told(result: &ToolResultBlock) -> ToolResultBlock {
     ToolResultBlock { content: spoken(&result.content), ..result.clone() }
 }
 
-/// A result whose content is told as a pointer. What is stored of it stands in its record.
+/// Returns a result with a pointer in place of its content. Its record lists the stored outputs.
 fn pointer(result: &ToolResultBlock, record: &Value) -> ToolResultBlock {
     let ToolResultBlock { id, name, content, is_error } = result;
     let length: usize = content.iter().map(length).sum();

@@ -1,38 +1,38 @@
-//! The reason why a model did not answer.
+//! Failures of models.
 
 use crate::error_kind::ErrorKind;
 use std::time::Duration;
 
-/// The reason why a model did not answer. No secret is in its texts.
+/// Reason why a model did not answer. The texts contain no secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// There is no key, or the provider does not take it.
+    /// The key is missing, or the provider does not accept it.
     #[error("{0}")]
     Unauthorized(String),
-    /// The provider cannot be reached, or its answer broke off.
+    /// The provider cannot be reached, or its answer was interrupted.
     #[error("{0}")]
     Unreachable(String),
-    /// The provider has too much to do, or this key has used up its share.
+    /// The provider is overloaded, or the quota of the key is used up.
     #[error("{message}{}", pause(*retry_after))]
     RateLimited {
-        /// In words.
+        /// Message for the user.
         message: String,
-        /// So long it wants to be left alone.
+        /// Time to wait before the next request.
         retry_after: Option<Duration>,
     },
-    /// The conversation is longer than the model's window.
+    /// The conversation is longer than the context window of the model.
     #[error("{0}")]
     ContextTooLong(String),
-    /// The provider refused the request as it stands.
+    /// The provider rejected the request.
     #[error("{message}")]
     Refused {
-        /// The status of HTTP, where the answer had one, or a word that stands for it.
+        /// HTTP status, if the answer had one or a word that corresponds to one.
         status: Option<u16>,
-        /// Its words.
+        /// Message of the provider.
         message: String,
     },
-    /// The answer is none that its protocol allows.
+    /// The answer violates the protocol.
     #[error("{0}")]
     Protocol(String),
 }
@@ -43,7 +43,7 @@ fn pause(retry_after: Option<Duration>) -> String {
 }
 
 impl ModelError {
-    /// The kind, for the wire and for exit codes.
+    /// Returns the kind, for the wire and for exit codes.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unauthorized(_) => ErrorKind::AuthRequired,
