@@ -1,8 +1,15 @@
-//! Principals: those who call.
+//! Principals, on whose behalf calls are made.
 
 use std::{fmt, sync::Arc};
 
-/// The one on whose behalf a call is made. Sessions, handles and approvals belong to a principal.
+/// Owner of calls. Sessions, handles and approvals belong to a principal.
+///
+/// ```
+/// use toolstead_domain::principal::Principal;
+///
+/// assert_eq!(Principal::local().id(), "local");
+/// assert_eq!(Principal::new("user", "alice").to_string(), "user:alice");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Principal {
@@ -10,23 +17,23 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// The person at this machine: CLI and stdio.
+    /// Returns the local user: CLI and stdio.
     pub fn local() -> Self {
         Self { id: "local".into() }
     }
 
-    /// The holder of a server token; `name` tells tokens apart and is no secret.
+    /// Returns the holder of a server token; `name` distinguishes tokens and is not a secret.
     pub fn token(name: &str) -> Self {
         Self::new("token", name)
     }
 
-    /// Somebody whom a program knows: the kind says how (`token`, `user`, `service`), the name tells those of a kind
-    /// apart and is no secret.
+    /// Returns a principal of the embedding application: the kind states how it was identified (`token`, `user`,
+    /// `service`), the name distinguishes principals of a kind and is not a secret.
     pub fn new(kind: &str, name: &str) -> Self {
         Self { id: format!("{kind}:{name}").into() }
     }
 
-    /// The id, as the audit trail shows it.
+    /// Returns the id, as in the audit log.
     pub fn id(&self) -> &str {
         &self.id
     }

@@ -1,20 +1,20 @@
-//! The identity of a provider from run to run.
+//! The identity of a provider between runs.
 
-/// Under this the catalogue of a provider is kept. Two of one name that different files configure are two, and one that
-/// is started in another way is another.
+/// Key of the stored catalogue of a provider. Providers of one name that are configured in different files are
+/// different, and so are providers that are started in different ways.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProviderIdentity {
-    /// The place that names it, such as a file of the configuration; empty for one that a program registers.
+    /// Source of its configuration, such as a file; empty for a provider that the embedding application registers.
     pub configured_in: String,
-    /// Its name.
+    /// Name of the provider.
     pub name: String,
-    /// A digest of how it is started or reached; empty for one that a program registers.
+    /// Digest of the way it is started or reached; empty for a provider that the embedding application registers.
     pub start: String,
 }
 
 impl ProviderIdentity {
-    /// A provider that a program registers under this name.
+    /// Returns the identity of a provider that the embedding application registers under this name.
     pub fn of_program(name: &str) -> Self {
         Self { configured_in: String::new(), name: name.to_owned(), start: String::new() }
     }

@@ -1,59 +1,66 @@
-//! Questions of an agent to the person that it works for.
+//! Questions of an agent to its user.
 
 use crate::{ports::clock::Timestamp, tool_result::ToolResult};
 use serde_json::Value;
 
-/// The member of a result's `_meta` that names questions which wait for somebody. Only tools of ours set it: what is
-/// `toolstead/…` in results of MCP servers is taken out.
+/// Member of a result's `_meta` with the id of questions that wait for an answer. Only built-in tools set it: members
+/// `toolstead/…` in results of MCP servers are removed.
 const WAITS_FOR: &str = "toolstead/waits_for";
 
-/// One question, with what may be chosen. A free text of one's own is an answer as well.
+/// Question with suggested answers. A free text is also a valid answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Question {
-    /// The question as it is put.
+    /// Text of the question.
     pub question: String,
-    /// The same in a word or two.
+    /// Short form of the question, in a word or two.
     pub header: String,
-    /// The answers that may be chosen.
+    /// Suggested answers.
     pub options: Vec<Choice>,
-    /// Several may be chosen.
+    /// `true` if several answers may be selected.
     pub multi_select: bool,
 }
 
-/// One thing that may be chosen.
+/// Suggested answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Choice {
-    /// The answer itself.
+    /// Text of the answer.
     pub label: String,
-    /// Its meaning.
+    /// Meaning of the answer.
     pub description: String,
-    /// More to look at before one chooses.
+    /// Further content to examine before selecting.
     pub preview: Option<String>,
 }
 
-/// Questions that nobody could be asked when they came up, and that somebody may answer later.
+/// Questions that could not be asked during the call, and may be answered later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeferredQuestions {
-    /// The number under which they are answered, the principal's own in a workspace.
+    /// Number with which they are answered, unique for the principal in a workspace.
     pub id: QuestionId,
-    /// The session that asks; for an agent that is its conversation.
+    /// Session that asks; the session of an agent is its conversation.
     pub session: String,
-    /// The time at which they came up.
+    /// Time at which they were asked.
     pub asked: Timestamp,
-    /// The questions.
+    /// The questions themselves.
     pub questions: Vec<Question>,
-    /// The answer to each, in their order; `None`: they still wait.
+    /// Answers, in the order of the questions; `None` while they wait.
     pub answers: Option<Vec<String>>,
 }
 
-/// The number of deferred questions, written `q7`.
+/// Number of deferred questions, written `q7`.
+///
+/// ```
+/// use toolstead_domain::question::QuestionId;
+///
+/// assert_eq!(QuestionId::parse("q7"), Some(QuestionId(7)));
+/// assert_eq!(QuestionId(7).to_string(), "q7");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QuestionId(pub u32);
 
 impl QuestionId {
-    /// Reads `q7` or `7`.
+    /// Parses `q7` or `7`.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('q').unwrap_or(text);
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -67,14 +74,14 @@ impl std::fmt::Display for QuestionId {
     }
 }
 
-/// The same result, of a call that waits for the answer to these questions: a run of an agent ends with it.
+/// Marks the result as that of a call which waits for the answers to these questions. A run of an agent ends with it.
 #[must_use]
 pub fn waiting_for(mut result: ToolResult, id: QuestionId) -> ToolResult {
     result.insert_meta(WAITS_FOR, id.to_string().into());
     result
 }
 
-/// The questions that the call of this result waits for, by name.
+/// Returns the id of the questions that the call of this result waits for.
 pub fn waited_for(result: &ToolResult) -> Option<String> {
     result.as_object().get("_meta")?.get(WAITS_FOR).and_then(Value::as_str).map(str::to_owned)
 }

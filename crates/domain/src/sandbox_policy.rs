@@ -1,44 +1,53 @@
-//! The bounds of one run, as a value. The mechanism that enforces them stands in infrastructure.
+//! The limits of one run, as a value. Infrastructure implements the mechanism that enforces them.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-/// The bounds of a child process. Everything that is not named is closed.
+/// Limits of a child process. Everything that is not listed is closed.
+///
+/// ```
+/// use toolstead_domain::sandbox_policy::{NetworkPolicy, SandboxPolicy};
+///
+/// let mut policy = SandboxPolicy::sealed("/srv/job");
+/// policy.limits.processes = 8;
+/// assert_eq!(policy.network, NetworkPolicy::None);
+/// assert_eq!(policy.write_roots, [std::path::PathBuf::from("/srv/job")]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxPolicy {
-    /// The part of the machine that is closed.
+    /// Parts of the machine that are closed.
     pub confinement: Confinement,
-    /// Runs that bear the same key share one private network and one private `/tmp`, for as long as one of them lives
-    /// or the key is released.
+    /// Key of a group of runs. Runs with the same key share one private network and one private `/tmp`, until the last
+    /// of them ends or the key is released.
     pub session: Option<Arc<str>>,
-    /// Paths beneath the folders below that are there and cannot be read: what deny rules name.
+    /// Paths below the folders listed here that exist but cannot be read: those that deny rules name.
     pub hidden: Vec<PathBuf>,
-    /// Paths beneath them that cannot be changed, though their folder may be.
+    /// Paths below these folders that cannot be changed, although their folder can.
     pub sealed: Vec<PathBuf>,
-    /// Folders that may be read and written, absolute.
+    /// Absolute paths of folders that may be read and written.
     pub write_roots: Vec<PathBuf>,
-    /// Folders that may be read, absolute.
+    /// Absolute paths of folders that may be read.
     pub read_roots: Vec<PathBuf>,
-    /// The folder of the private home where that lasts, absolute; made where it is missing. `None`: a home in memory, which
-    /// goes with the run.
+    /// Absolute path of a persistent private home; created if it does not exist. `None` for a home in memory, which is
+    /// discarded with the run.
     pub lasting_home: Option<PathBuf>,
-    /// The network.
+    /// Network access.
     pub network: NetworkPolicy,
-    /// Tells whether the program `tool` stands on the `PATH` of the run, and a socket that leads from it to whoever
-    /// started the run: for confined runs in namespaces alone.
+    /// `true` if the program `tool` is on the `PATH` of the run, with a socket from it to the starter of the run. Only
+    /// for confined runs in namespaces.
     pub offers_tools: bool,
-    /// The whole environment of the child: built, never inherited.
+    /// Complete environment of the child: constructed, never inherited.
     pub environment: BTreeMap<String, String>,
-    /// The bounds.
+    /// Resource limits.
     pub limits: SandboxLimits,
 }
 
-/// The folders in which every system keeps its programs, as a `PATH`.
+/// Folders in which every system stores its programs, as a `PATH`.
 pub const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 impl SandboxPolicy {
-    /// The bounds that suit most programs of others: it reads the system, writes below `root` (absolute, without
-    /// links) alone, and reaches no network. Its environment is the least that programs start with; add to it, to the
-    /// roots and to the limits what this one needs.
+    /// Returns limits that suit most third-party programs: the program reads the system, writes only below `root`
+    /// (absolute, without links), and has no network. Its environment is the minimum that programs need to start;
+    /// extend it, the roots and the limits as required.
     pub fn sealed(root: impl Into<PathBuf>) -> Self {
         let environment =
             [("PATH", SYSTEM_PATH), ("HOME", "/"), ("USER", "nobody"), ("LANG", "C.UTF-8"), ("TMPDIR", "/tmp")];
@@ -46,12 +55,14 @@ impl SandboxPolicy {
         Self { write_roots: vec![root.into()], ..Self::closed(environment.into()) }
     }
 
-    /// Bounds that open nothing but the system's own programs and libraries, with this environment and the usual limits.
+    /// Returns limits that open only the programs and libraries of the system, with this environment and the default
+    /// limits.
     pub fn closed(environment: BTreeMap<String, String>) -> Self {
         Self { confinement: Confinement::Sealed, network: NetworkPolicy::None, ..Self::open(environment) }
     }
 
-    /// The bounds of a program that is not confined: everything is open, with this environment and the usual limits.
+    /// Returns the limits of a program that is not confined: everything is open, with this environment and the default
+    /// limits.
     pub fn open(environment: BTreeMap<String, String>) -> Self {
         Self {
             confinement: Confinement::Open,
@@ -69,38 +80,39 @@ impl SandboxPolicy {
     }
 }
 
-/// The part of the machine that is closed to a run.
+/// Parts of the machine that are closed to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confinement {
-    /// Everything that the policy does not name: commands, readers of documents, MCP servers of the profile `strict`.
+    /// Everything that the policy does not list: for commands, document parsers, and MCP servers of the profile
+    /// `strict`.
     Sealed,
-    /// The same with the network that the policy says, and with what an MCP server needs to live: the profile
-    /// `guarded`.
+    /// Everything that the policy does not list and an MCP server does not need, with the network of the policy: the
+    /// profile `guarded`.
     Guarded,
-    /// Nothing but descriptors and the environment: the profile `open`.
+    /// Only descriptors and the environment: the profile `open`.
     Open,
 }
 
-/// Which hosts a run may reach.
+/// Network access of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetworkPolicy {
-    /// None at all.
+    /// No network.
     None,
-    /// The hosts that match one of these patterns, through the runtime.
+    /// Hosts that match one of these patterns, through the runtime.
     Hosts(Vec<String>),
-    /// The machine's own network, as for an MCP server that was configured to have it.
+    /// Network of the machine, for example for an MCP server that is configured to use it.
     Host,
 }
 
-/// The bounds of a run (`[limits]` of the configuration).
+/// Resource limits of a run (`[limits]` of the configuration).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxLimits {
-    /// Wall-clock time from the beginning of the program: when it is over, the program is killed with all that it has
-    /// started, whether or not somebody waits for it. `None`: as long as whoever started it wants, as for a server.
+    /// Timeout from the start of the program: the program is then killed with all processes it has started, even if its
+    /// starter does not wait for it. `None` if the starter decides, for example for a server.
     pub timeout: Option<Duration>,
-    /// Private writable memory of each process, in bytes. What the whole tree may have follows from it.
+    /// Private writable memory of each process, in bytes. The limit of the whole process tree follows from it.
     pub memory_bytes: u64,
-    /// Processes of the tree.
+    /// Maximum number of processes in the tree.
     pub processes: u32,
     /// Size of the largest file that it may write, in bytes.
     pub file_bytes: u64,

@@ -1,9 +1,9 @@
-//! On whose behalf, through which window and in which spelling something is asked for.
+//! The scope of requests: principal, session, restricted view and dialect.
 
 use crate::{alias::Dialect, permission::policy::PermissionPolicy, principal::Principal};
 use std::{fmt, sync::Arc};
 
-/// The scope of lists, searches and calls: what is shown in a scope and what may be called in it are the same.
+/// Scope of lists, searches and calls. The tools listed in a scope are those that may be called in it.
 ///
 /// ```
 /// use toolstead_domain::{principal::Principal, scope::Scope};
@@ -13,46 +13,47 @@ use std::{fmt, sync::Arc};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Scope {
-    /// The one who asks.
+    /// Principal that makes the request.
     pub principal: Principal,
-    /// The id of the session in which it is asked.
+    /// Id of the session of the request.
     pub session: Arc<str>,
-    /// The window through which the tools are seen; `None`: all of them.
+    /// Restricted view of the tools; `None` for all tools.
     pub view: Option<Arc<View>>,
-    /// The tool system whose spellings come first; `None`: our own.
+    /// Tool system whose names take precedence; `None` for the canonical names.
     pub dialect: Option<Dialect>,
-    /// The agent that was handed the work which asks, by name; `None`: whoever handed it over, or a person.
+    /// Name of the agent whose delegated work makes the request; `None` for a request of the delegating agent or of a
+    /// user.
     pub agent: Option<Arc<str>>,
 }
 
-/// A named window on the tools: whatever is asked for through it is judged by its policy as well. It only ever narrows.
+/// Named restricted view of the tools: its policy also applies to every request through it. A view only narrows.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct View {
-    /// Tells it apart: what was approved through a view holds in views of that name, in the same window, alone.
+    /// Name of the view. An approval given through a view holds only in views of that name within the same outer view.
     pub name: Arc<str>,
-    /// The policy that holds beside the one in force, and beside the policies of the windows around it.
+    /// Policy that applies in addition to the global one and to the policies of the outer views.
     pub policy: Arc<PermissionPolicy>,
-    /// The window that this one is in; `None`: none.
+    /// Outer view that this one is nested in; `None` for none.
     pub within: Option<Arc<View>>,
-    /// True where it is there for one run alone. Then its name tells nothing apart: what was approved through it holds in this
-    /// very window, and is forgotten with it.
+    /// `true` if the view exists for one run only. Its name then does not identify it: an approval given through it
+    /// holds only in this very view, and ends with it.
     pub is_run: bool,
 }
 
 impl Scope {
-    /// All tools in our own spelling, for this principal in this session.
+    /// Creates the scope of all tools with canonical names, for this principal in this session.
     pub fn of(principal: Principal, session: impl Into<Arc<str>>) -> Self {
         Self { principal, session: session.into(), view: None, dialect: None, agent: None }
     }
 
-    /// The same through a view.
+    /// Restricts the scope to a view.
     #[must_use]
     pub fn through(self, view: Arc<View>) -> Self {
         Self { view: Some(view), ..self }
     }
 
-    /// The same through a window in the one that there is: what either of the two forbids is forbidden.
+    /// Restricts the scope to a view nested in the current one: what either of the two forbids is forbidden.
     #[must_use]
     pub fn narrowed_to(self, view: Arc<View>) -> Self {
         let view = match &self.view {
@@ -62,18 +63,18 @@ impl Scope {
         self.through(view)
     }
 
-    /// The same for an agent of this name, which has a session of its own.
+    /// Assigns the scope to the agent with this name, in a session of its own.
     #[must_use]
     pub fn for_agent(self, agent: Arc<str>, session: Arc<str>) -> Self {
         Self { session, agent: Some(agent), ..self }
     }
 
-    /// The windows that it is seen through, the innermost first.
+    /// Returns the nested views of the scope, the innermost first.
     pub fn windows(&self) -> impl Iterator<Item = &Arc<View>> {
         std::iter::successors(self.view.as_ref(), |view| view.within.as_ref())
     }
 
-    /// The same in the spelling of another tool system.
+    /// Sets the tool system whose names take precedence.
     #[must_use]
     pub fn in_dialect(self, dialect: Option<Dialect>) -> Self {
         Self { dialect, ..self }
@@ -81,24 +82,24 @@ impl Scope {
 }
 
 impl Default for Scope {
-    /// The person at this machine, in the session `program`.
+    /// Returns the scope of the local user, in the session `program`.
     fn default() -> Self {
         Self::of(Principal::local(), "program")
     }
 }
 
 impl View {
-    /// A view of that name under the policy.
+    /// Creates a view with this name and policy.
     pub fn new(name: impl Into<Arc<str>>, policy: Arc<PermissionPolicy>) -> Arc<Self> {
         Arc::new(Self { name: name.into(), policy, within: None, is_run: false })
     }
 
-    /// The window of one run under the policy. Each one that is made is another window, whatever its name.
+    /// Creates the view of one run with this policy. Each view is distinct, whatever its name.
     pub fn of_run(name: impl Into<Arc<str>>, policy: Arc<PermissionPolicy>) -> Arc<Self> {
         Arc::new(Self { name: name.into(), policy, within: None, is_run: true })
     }
 
-    /// The same window in another one.
+    /// Nests the view in another one.
     fn inside(&self, outer: &Arc<Self>) -> Arc<Self> {
         let within = match &self.within {
             None => outer.clone(),
@@ -114,7 +115,7 @@ impl View {
 }
 
 impl fmt::Display for View {
-    /// The names of all windows, the outermost first.
+    /// Writes the names of the nested views, the outermost first.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(within) = &self.within {
             write!(f, "{within}/")?;

@@ -1,18 +1,26 @@
-//! A text that no log shows.
+//! Texts that are never logged.
 
 use std::fmt;
 
-/// A secret, or what may be one: values of environments and headers, tokens.
+/// Secret, or a text that may contain one: values of environments and headers, tokens.
+///
+/// ```
+/// use toolstead_domain::secret::Secret;
+///
+/// let token = Secret::new("s3cret");
+/// assert_eq!(format!("{token:?}"), "…");
+/// assert_eq!(token.expose(), "s3cret");
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides the text.
+    /// Wraps the text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text, for the one who needs it.
+    /// Returns the text.
     pub fn expose(&self) -> &str {
         &self.0
     }

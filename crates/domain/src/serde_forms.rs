@@ -1,5 +1,5 @@
-//! Forms of values that keep promises of their own (feature `serde`): they are written and read by the same words, names
-//! and constructors as everywhere else, so that nothing is read that could not have been made.
+//! Serialized forms of values with invariants (feature `serde`). They use the same names and constructors as all other
+//! code, so that only valid values can be read.
 
 use crate::{
     category::Category,
@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::BTreeMap};
 use uuid::Uuid;
 
-/// A value that is written as its one word.
+/// Implements serialization as the value's one word.
 macro_rules! as_word {
     ($($type:ty: $parse:expr, $what:literal;)*) => { $(
         impl Serialize for $type {
@@ -85,7 +85,7 @@ impl<'de> Deserialize<'de> for Labels {
     }
 }
 
-/// The part of a tool that is stored or sent. Aliases are code of the application that offers the tool, and are left out.
+/// Part of a tool that is stored or sent. Aliases are code of the application that offers the tool, and are left out.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Tool")]
 struct ToolForm<'a> {
@@ -138,7 +138,7 @@ impl<'de> Deserialize<'de> for Tool {
         tool.reads_outputs = form.reads_outputs.map(Cow::into_owned);
         tool.passes_references_on = form.passes_references_on;
         tool.stands_alone = form.stands_alone;
-        // A definition that hides something stays unavailable, whatever was written beside it.
+        // A definition with hidden characters remains unavailable, whatever was stored beside it.
         if tool.availability == Availability::Available {
             tool.availability = form.availability.into_owned();
         }
@@ -150,7 +150,7 @@ impl<'de> Deserialize<'de> for Tool {
 }
 
 impl Serialize for ToolResult {
-    /// MCP's `CallToolResult`.
+    /// Writes the `CallToolResult` of MCP.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.only_text() {
             Some(text) => {
@@ -164,14 +164,15 @@ impl Serialize for ToolResult {
 }
 
 impl<'de> Deserialize<'de> for ToolResult {
-    /// MCP's `CallToolResult`. Of an error the kind is not in it: it is `execution_failed`.
+    /// Reads the `CallToolResult` of MCP. It does not contain the kind of an error, which is therefore
+    /// `execution_failed`.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::from_upstream(Value::deserialize(deserializer)?).map_err(Error::custom)
     }
 }
 
 impl Serialize for Event {
-    /// The flat object of [`Event::to_json`]. It is told and not read back.
+    /// Writes the flat object of [`Event::to_json`]. Events are never read back.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_json().serialize(serializer)
     }

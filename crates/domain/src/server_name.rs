@@ -1,10 +1,17 @@
-//! The name of an upstream MCP server, as the configuration gives it.
+//! The name of an upstream MCP server in the configuration.
 
 use std::{fmt, sync::Arc};
 
-/// A checked server name: 1 to 32 of `A-Z a-z 0-9 _ -`, beginning and ending in a letter or digit, without `__`.
+/// Valid server name: 1 to 32 of `A-Z a-z 0-9 _ -`, beginning and ending in a letter or digit, without `__`.
 ///
-/// The rule keeps `mcp__{server}__{tool}` readable in one way only.
+/// The rule makes `mcp__{server}__{tool}` unambiguous.
+///
+/// ```
+/// use toolstead_domain::server_name::ServerName;
+///
+/// assert_eq!(ServerName::parse("git-hub").unwrap().as_str(), "git-hub");
+/// assert!(ServerName::parse("git__hub").is_err());
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerName(Arc<str>);
 
@@ -12,7 +19,7 @@ impl ServerName {
     /// Parses a server name.
     ///
     /// # Errors
-    /// [`InvalidServerName`] when the text breaks the rule above.
+    /// [`InvalidServerName`] if the text violates the rule above.
     pub fn parse(text: &str) -> Result<Self, InvalidServerName> {
         let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
         let good = text.len() <= 32
@@ -23,12 +30,12 @@ impl ServerName {
         if good { Ok(Self(text.into())) } else { Err(InvalidServerName { name: text.chars().take(80).collect() }) }
     }
 
-    /// The name under which the tools of an embedding program stand that gave itself no other.
+    /// Returns the provider name for tools of an embedding application that sets no other.
     pub fn program() -> Self {
         Self("program".into())
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -46,7 +53,7 @@ impl fmt::Debug for ServerName {
     }
 }
 
-/// A text that is no server name.
+/// Text that is not a valid server name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{name}` is not a server name: use 1 to 32 letters, digits, `-` and `_`, begin and end with a letter or digit, and do not use `__`"

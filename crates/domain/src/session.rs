@@ -1,51 +1,60 @@
-//! One client's connection or conversation, and the states it goes through.
+//! The connection or conversation of a client, and its states.
 
 use crate::{error_kind::ErrorKind, principal::Principal};
 use std::sync::Arc;
 
-/// A session. Clients up to MCP 2025-11-25 open one with `initialize`; later ones are served request by request and
-/// get one that is ready from the start.
+/// Session of a client. Clients up to MCP 2025-11-25 open one with `initialize`; later clients are served request by
+/// request, in a session that is ready from the start.
+///
+/// ```
+/// use toolstead_domain::{principal::Principal, session::Session};
+///
+/// let mut session = Session::created("s1", Principal::local());
+/// assert!(session.check_ready().is_err());
+/// session.initialize().unwrap();
+/// assert!(session.check_ready().is_ok());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Unguessable where it travels over HTTP.
+    /// Id of the session. Unguessable if it is sent over HTTP.
     pub id: Arc<str>,
-    /// Whose it is.
+    /// Owner of the session.
     pub principal: Principal,
     state: SessionState,
 }
 
-/// The states of a session.
+/// States of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionState {
-    /// Opened, `initialize` has not come.
+    /// Opened; `initialize` has not arrived.
     Created,
-    /// `initialize` was answered, `notifications/initialized` has not come.
+    /// `initialize` was answered; `notifications/initialized` has not arrived.
     Initializing,
     /// Calls are served.
     Ready,
-    /// Calls in flight end, new ones are refused.
+    /// Running calls complete, new ones are refused.
     Closing,
-    /// Over.
+    /// Ended.
     Closed,
 }
 
 impl Session {
-    /// A session that waits for `initialize`.
+    /// Creates a session that waits for `initialize`.
     pub fn created(id: impl Into<Arc<str>>, principal: Principal) -> Self {
         Self { id: id.into(), principal, state: SessionState::Created }
     }
 
-    /// A session that serves calls at once: CLI, and clients without a handshake.
+    /// Creates a session that serves calls at once: for the CLI, and for clients without a handshake.
     pub fn ready(id: impl Into<Arc<str>>, principal: Principal) -> Self {
         Self { id: id.into(), principal, state: SessionState::Ready }
     }
 
-    /// Its state.
+    /// Returns the state.
     pub fn state(&self) -> SessionState {
         self.state
     }
 
-    /// `initialize` came.
+    /// Records that `initialize` arrived.
     ///
     /// # Errors
     /// [`SessionError::AlreadyInitialized`] the second time; [`SessionError::NotReady`] once it closes.
@@ -58,7 +67,7 @@ impl Session {
         Ok(())
     }
 
-    /// `notifications/initialized` came. Repeating it is harmless.
+    /// Records that `notifications/initialized` arrived. Repeating it is harmless.
     ///
     /// # Errors
     /// [`SessionError::NotReady`] before `initialize` and once it closes.
@@ -72,11 +81,11 @@ impl Session {
         Ok(())
     }
 
-    /// Tells whether calls are served. A client that calls right after `initialize`, before its notification arrived, is
-    /// served as well: the two may travel on different connections.
+    /// Checks that calls are served. Calls right after `initialize`, before the notification arrives, are served as
+    /// well: the two may be sent over different connections.
     ///
     /// # Errors
-    /// [`SessionError::NotReady`] with the state that stands in the way.
+    /// [`SessionError::NotReady`] with the state that prevents it.
     pub fn check_ready(&self) -> Result<(), SessionError> {
         match self.state {
             SessionState::Initializing | SessionState::Ready => Ok(()),
@@ -86,26 +95,26 @@ impl Session {
         }
     }
 
-    /// No new calls from here on.
+    /// Begins to close the session: it accepts no new calls.
     pub fn close(&mut self) {
         if self.state != SessionState::Closed {
             self.state = SessionState::Closing;
         }
     }
 
-    /// The last call ended.
+    /// Records that the last call ended.
     pub fn closed(&mut self) {
         self.state = SessionState::Closed;
     }
 }
 
-/// A message that does not fit the session's state.
+/// Message that is not valid in the state of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
     /// Calls are not served in this state.
     #[error("{}", why_not_ready(*.0))]
     NotReady(SessionState),
-    /// `initialize` came twice.
+    /// `initialize` arrived twice.
     #[error("the session is initialized already")]
     AlreadyInitialized,
 }
@@ -120,7 +129,7 @@ fn why_not_ready(state: SessionState) -> &'static str {
 }
 
 impl SessionError {
-    /// The kind, for the wire.
+    /// Returns the kind, for the wire.
     pub fn kind(self) -> ErrorKind {
         match self {
             Self::NotReady(_) => ErrorKind::SessionNotReady,

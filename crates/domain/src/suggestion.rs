@@ -1,6 +1,6 @@
-//! Changes by which people make a refused call possible, apart from the text that a model reads.
+//! Changes by which users make a refused call possible, separate from the text for models.
 //!
-//! A model that has a shell of its own could carry such a change out. So a failure has the change as a value: each
+//! A model with a shell of its own could make such a change itself. A failure therefore has the change as a value: each
 //! interface formats it for its users, and a model only reads whom to ask ([`Suggestion::for_model`]).
 
 use crate::permission::rule_origin::RuleOrigin;
@@ -9,16 +9,24 @@ use std::{fmt, path::PathBuf};
 /// Member of `_meta` with the suggestion for the user of a client.
 pub const SUGGESTION: &str = "toolstead/suggestion";
 
-/// A change by which people make a call possible, or the place where its subject is listed.
+/// Change by which users make a call possible, or the place where its subject is listed.
+///
+/// ```
+/// use toolstead_domain::suggestion::{DefaultSuggestions, Suggestion, SuggestionFormatter};
+///
+/// let suggestion = Suggestion::AllowRules(vec!["Bash(git push)".into()]);
+/// let text = DefaultSuggestions.format(&suggestion);
+/// assert_eq!(text.as_deref(), Some("To allow it, allow `Bash(git push)`."));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Suggestion {
     /// These allow rules together, the narrowest that allow the call; at least one.
     AllowRules(Vec<String>),
-    /// Another text of the rule that decided.
+    /// The decisive rule must be changed.
     ChangeRule {
-        /// Its text.
+        /// Text of the rule.
         rule: String,
-        /// Its place.
+        /// Origin of the rule.
         origin: RuleOrigin,
     },
     /// The tool must be among the selected ones.
@@ -31,12 +39,12 @@ pub enum Suggestion {
     ChangeSettings(String),
     /// A user must sign in.
     SignIn {
-        /// The grant.
+        /// Grant to sign in for.
         grant: String,
         /// Principal that signs in; `None` for the user of this machine.
         principal: Option<String>,
     },
-    /// The machine lacks something.
+    /// The machine must be prepared, by this step.
     PrepareMachine(String),
     /// The call must be made in a process that outlives it.
     DetachCall,
@@ -44,9 +52,9 @@ pub enum Suggestion {
     SetUpTool(String),
     /// The state of a server explains the failure.
     InspectServer {
-        /// Its name.
+        /// Name of the server.
         server: String,
-        /// Its state, as a clause.
+        /// State of the server, as a clause.
         reason: String,
     },
     /// The tools are listed.

@@ -1,4 +1,4 @@
-//! Requests of a client about a call that goes on as a task (MCP's extension `io.modelcontextprotocol/tasks`).
+//! Requests of a client about a call that continues as a task (MCP extension `io.modelcontextprotocol/tasks`).
 
 use crate::{
     client_profile::{ClientProfile, Generation},
@@ -7,37 +7,37 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The extension, as both sides declare it among their capabilities.
+/// Name of the extension, as both sides declare it among their capabilities.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// A request about one task.
+/// Request about one task.
 #[derive(Debug, Clone)]
 pub struct TaskRequest {
-    /// The question.
+    /// Method of the request.
     pub method: TaskMethod,
-    /// The tool whose call became the task.
+    /// Tool whose call became the task.
     pub tool: Arc<Tool>,
-    /// The task, as its provider names it.
+    /// Id of the task at its provider.
     pub id: String,
-    /// The other parameters, such as answers to its questions.
+    /// Other parameters, such as answers to its questions.
     pub params: Map<String, Value>,
-    /// The request's `_meta`, without what belongs to one hop.
+    /// `_meta` of the request, without the members for a single connection.
     pub meta: Map<String, Value>,
 }
 
-/// The questions that a client can ask about a task.
+/// Methods for requests about a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskMethod {
-    /// Its state.
+    /// Returns the state of the task.
     Get,
-    /// That it takes answers to its questions.
+    /// Answers questions of the task.
     Update,
-    /// That it ends.
+    /// Cancels the task.
     Cancel,
 }
 
 impl TaskMethod {
-    /// MCP's method.
+    /// Returns the MCP method.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "tasks/get",
@@ -46,26 +46,26 @@ impl TaskMethod {
         }
     }
 
-    /// The one of that name.
+    /// Returns the method with this name.
     pub fn parse(method: &str) -> Option<Self> {
         [Self::Get, Self::Update, Self::Cancel].into_iter().find(|one| one.as_str() == method)
     }
 }
 
-/// Tells whether the client takes a task in the place of a result. One up to MCP 2025-11-25 could not follow it, whatever
-/// it declares.
+/// Returns `true` if the client accepts a task in place of a result. A client up to MCP 2025-11-25 cannot follow tasks,
+/// whatever it declares.
 pub fn takes_tasks(client: &ClientProfile) -> bool {
     let is_legacy = client.protocol.is_some_and(|version| version.generation() == Generation::Legacy);
     let declared = client.capabilities.get("extensions").and_then(|all| all.get(TASKS));
     !is_legacy && declared.is_some_and(Value::is_object)
 }
 
-/// MCP's `ClientCapabilities` or `ServerCapabilities` that declare the extension and nothing else.
+/// Returns the `ClientCapabilities` or `ServerCapabilities` of MCP that declare only the extension.
 pub fn tasks_declared() -> Map<String, Value> {
     Map::from_iter([("extensions".to_owned(), json!({TASKS: {}}))])
 }
 
-/// The same client for calls that it does not make itself: whoever makes them waits for results.
+/// Returns the client without the extension, for calls that it does not make itself: their caller waits for results.
 pub fn without_tasks(client: &Arc<ClientProfile>) -> Arc<ClientProfile> {
     if !takes_tasks(client) {
         return client.clone();

@@ -1,57 +1,70 @@
-//! The plan of an agent: what is to be done, and how far it is.
+//! The plan of an agent: its steps and their status.
 
 use serde_json::{Value, json};
 
-/// One thing to do.
+/// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Todo {
-    /// Tells it apart in its list.
+    /// Id of the step, unique in its list.
     pub id: String,
-    /// The work itself.
+    /// Description of the work.
     pub content: String,
-    /// The same while it is done ("Running the tests").
+    /// Description while the work is in progress ("Running the tests").
     pub active_form: Option<String>,
-    /// Its progress.
+    /// Status of the step.
     pub status: TodoStatus,
-    /// Its weight among the others.
+    /// Priority of the step.
     pub priority: TodoPriority,
 }
 
-/// Its progress.
+/// Status of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum TodoStatus {
     /// Not begun.
     Pending,
-    /// At work.
+    /// In progress.
     InProgress,
     /// Done.
     Completed,
-    /// Given up.
+    /// Abandoned.
     Canceled,
 }
 
-/// Its weight among the others.
+/// Priority of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum TodoPriority {
-    /// Little.
+    /// Low.
     Low,
-    /// As usual.
+    /// Normal.
     #[default]
     Medium,
-    /// Much.
+    /// High.
     High,
 }
 
-/// A plan, in the order of its author.
+/// Plan, in the order of its author.
+///
+/// ```
+/// use toolstead_domain::todo::{Todo, TodoList, TodoPriority, TodoStatus};
+///
+/// let todo = Todo {
+///     id: "1".into(),
+///     content: "Run the tests".into(),
+///     active_form: None,
+///     status: TodoStatus::Pending,
+///     priority: TodoPriority::High,
+/// };
+/// assert_eq!(TodoList(vec![todo]).in_words(), "1. [pending] Run the tests (high priority)");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct TodoList(pub Vec<Todo>);
 
 impl TodoStatus {
-    /// The status as one word.
+    /// Returns the status as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -63,7 +76,7 @@ impl TodoStatus {
 }
 
 impl TodoPriority {
-    /// The priority as one word.
+    /// Returns the priority as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -74,7 +87,7 @@ impl TodoPriority {
 }
 
 impl TodoStatus {
-    /// The status in words.
+    /// Returns the status in words.
     fn words(self) -> &'static str {
         match self {
             Self::InProgress => "in progress",
@@ -84,12 +97,12 @@ impl TodoStatus {
 }
 
 impl TodoList {
-    /// As many have that status.
+    /// Returns the number of steps with this status.
     pub fn count(&self, status: TodoStatus) -> usize {
         self.0.iter().filter(|todo| todo.status == status).count()
     }
 
-    /// The list for a model, one line each, in the order of its author.
+    /// Returns the list for a model, one line per step, in the order of its author.
     pub fn in_words(&self) -> String {
         let line = |(index, todo): (usize, &Todo)| {
             let priority = match todo.priority {
@@ -101,7 +114,7 @@ impl TodoList {
         self.0.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// As many as there are, and how many of each status.
+    /// Returns a text with the number of all steps, and of those with each status.
     pub fn counts(&self) -> String {
         use TodoStatus::{Canceled, Completed, InProgress, Pending};
         let each = [Completed, InProgress, Pending, Canceled].into_iter().filter_map(|status| {
@@ -112,7 +125,8 @@ impl TodoList {
         format!("{all} {}: {}", if all == 1 { "todo" } else { "todos" }, each.collect::<Vec<_>>().join(", "))
     }
 
-    /// The list as JSON, each with its `id`, `content`, `active_form` where there is one, `status`, `priority`.
+    /// Returns the list as JSON, each step with its `id`, `content`, `active_form` if it has one, `status` and
+    /// `priority`.
     pub fn to_json(&self) -> Value {
         let one = |todo: &Todo| {
             let mut value = json!({"id": todo.id, "content": todo.content, "status": todo.status.as_str(), "priority": todo.priority.as_str()});

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// The id of a call: a version 7 UUID made outside, so that ids sort by time. It is also the audit row's key.
+/// Id of a call: a version 7 UUID that the caller generates, so that ids sort by time. It is also the key of the audit
+/// record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub Uuid);
 
@@ -15,22 +16,22 @@ impl std::fmt::Display for CallId {
     }
 }
 
-/// A call as its provider sees it: the tool is resolved, the parameters renamed and validated.
+/// Call as its provider receives it: the tool is resolved, the parameters are renamed and validated.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
-    /// Names this call, from the first log line to the audit row.
+    /// Id of the call, used from the first log line to the audit record.
     pub id: CallId,
-    /// On whose behalf it is made.
+    /// Principal on whose behalf it is made.
     pub principal: Principal,
-    /// The id of the session in which it is made.
+    /// Id of the session of the call.
     pub session: Arc<str>,
-    /// The tool.
+    /// Tool that is called.
     pub tool: Arc<Tool>,
-    /// The name under which the caller reached it, an alias perhaps.
+    /// Name that the caller used, possibly an alias.
     pub called_as: String,
-    /// The arguments under their canonical names: a JSON object that fits the tool's schema.
+    /// Arguments with their canonical names: a JSON object that is valid for the schema of the tool.
     pub arguments: Map<String, Value>,
-    /// The request's `_meta` as the caller sent it, without what belongs to one hop (progress token, protocol
-    /// version, capabilities).
+    /// `_meta` of the request as the caller sent it, without the members for a single connection (progress token,
+    /// protocol version, capabilities).
     pub meta: Map<String, Value>,
 }

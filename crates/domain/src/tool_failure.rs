@@ -1,4 +1,4 @@
-//! Failures of calls, told to two audiences.
+//! Failures of calls, for two audiences.
 
 use crate::{
     descriptor_limit::DescriptorLimit,
@@ -8,33 +8,41 @@ use crate::{
 };
 use std::{error::Error, io};
 
-/// A failed call. `message` and `next` are for the model; `source` is for the operator's log and never leaves it.
+/// Failed call. `message` and `next` are for the model; `source` is for the log of the operator only.
+///
+/// ```
+/// use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+///
+/// let failure = ToolFailure::new(ErrorKind::NotFound, "There is no file `a.txt`.").next("List the folder.");
+/// assert_eq!(failure.text(), "There is no file `a.txt`. List the folder.");
+/// assert!(failure.into_result().is_error());
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolFailure {
-    /// The kind of failure.
+    /// Kind of failure.
     pub kind: ErrorKind,
-    /// The cause, as a sentence that a model can act on.
+    /// Cause, as a sentence that a model can act on.
     pub message: String,
-    /// The next step, as a sentence; shown after the message.
+    /// Next step, as a sentence; shown after the message.
     pub next: Option<String>,
-    /// Change by which people make the call possible; a model reads [`Suggestion::for_model`] alone.
+    /// Change by which users make the call possible; a model reads only [`Suggestion::for_model`].
     pub suggestion: Option<Box<Suggestion>>,
-    /// More, for programs: members of a JSON-RPC error's `data`, or null.
+    /// Further data for programs: members of the `data` of a JSON-RPC error, or null.
     pub data: serde_json::Value,
-    /// The work that was done before it failed; shown with the error.
+    /// Partial result from before the failure; shown with the error.
     pub partial: Option<Box<ToolResult>>,
-    /// Tells whether the failure is told before that.
+    /// `true` if the failure is shown before the partial result.
     pub stands_first: bool,
-    /// The error that an MCP server answered with, for clients that speak MCP themselves: they get it in place of ours.
+    /// Error with which an MCP server answered. Clients that use MCP receive it in place of Toolstead's own error.
     pub upstream: Option<Box<UpstreamError>>,
-    /// The cause.
+    /// Underlying error.
     #[source]
     pub source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// Lets a tool use `?` on errors of the operating system. Which file it was about is known to the tool alone: where the
-/// model needs that, the tool makes a [`ToolFailure`] itself.
+/// Enables `?` on errors of the operating system in tools. Only the tool knows the file of the error: if the model
+/// needs it, the tool creates a [`ToolFailure`] itself.
 impl From<io::Error> for ToolFailure {
     fn from(error: io::Error) -> Self {
         let kind = match error.kind() {
@@ -47,19 +55,19 @@ impl From<io::Error> for ToolFailure {
     }
 }
 
-/// A JSON-RPC error as an MCP server answered it. Its words are the server's: `data.kind` is a text, and no kind of ours.
+/// JSON-RPC error as an MCP server sent it. Its texts are the server's: `data.kind` is a text, not an [`ErrorKind`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpstreamError {
-    /// Its code.
+    /// Error code.
     pub code: i64,
-    /// Its message.
+    /// Error message.
     pub message: String,
-    /// Its data, if it had any.
+    /// Error data, if there is any.
     pub data: Option<serde_json::Value>,
 }
 
 impl ToolFailure {
-    /// A failure of this kind.
+    /// Creates a failure of this kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -74,14 +82,14 @@ impl ToolFailure {
         }
     }
 
-    /// Adds what to do next.
+    /// Adds the next step.
     #[must_use]
     pub fn next(mut self, next: impl Into<String>) -> Self {
         self.next = Some(next.into());
         self
     }
 
-    /// Adds the change by which people make the call possible. Without another next step the model reads whom to ask.
+    /// Adds the change by which users make the call possible. Without another next step, the model reads whom to ask.
     #[must_use]
     pub fn suggest(mut self, suggestion: Suggestion) -> Self {
         self.next.get_or_insert_with(|| suggestion.for_model().to_owned());
@@ -96,7 +104,7 @@ impl ToolFailure {
         self
     }
 
-    /// Adds the error of the MCP server that it is.
+    /// Adds the error of the MCP server that caused the failure.
     #[must_use]
     pub fn said_upstream(mut self, error: UpstreamError) -> Self {
         self.upstream = Some(Box::new(error));
@@ -110,14 +118,14 @@ impl ToolFailure {
         self
     }
 
-    /// Adds what was produced before the failure.
+    /// Adds the partial result from before the failure.
     #[must_use]
     pub fn with_partial(mut self, partial: ToolResult) -> Self {
         self.partial = Some(Box::new(partial));
         self
     }
 
-    /// Says that file descriptors ran out, and what to do about it, if `limit` was met.
+    /// Reports exhausted file descriptors and the next step, if `limit` was reached.
     #[must_use]
     pub fn of_descriptors(self, limit: Option<DescriptorLimit>) -> Self {
         match limit {
@@ -156,7 +164,7 @@ impl ToolFailure {
     }
 
     /// Returns the failure as [`into_result`](Self::into_result), with the suggestion in the result's `_meta`, which
-    /// clients show to people and not to models.
+    /// clients show to users and not to models.
     pub fn into_result_for_users(self, formatter: &dyn SuggestionFormatter) -> ToolResult {
         let suggestion = self.formatted_suggestion(formatter);
         let mut result = self.into_result();
@@ -166,13 +174,13 @@ impl ToolFailure {
         result
     }
 
-    /// Returns the failure as a result with `isError`: the partial output first, in one text block with the failure, unless
-    /// the failure stands first.
+    /// Returns the failure as a result with `isError`: the partial output first, in one text block with the failure,
+    /// unless the failure is to be shown first.
     pub fn into_result(self) -> ToolResult {
         let error = ToolResult::error(self.kind, self.text());
         match self.partial {
             Some(partial) if self.stands_first => partial.content().iter().cloned().fold(error, ToolResult::with_block),
-            // Some clients show the first block alone.
+            // Some clients show only the first block.
             Some(partial) => partial.followed_by(error).with_joined_texts(),
             None => error,
         }
@@ -187,7 +195,7 @@ fn with_sentence(message: &str, sentence: Option<&str>) -> String {
     }
 }
 
-/// The message with a full stop, so that a second sentence can follow.
+/// Adds a full stop to the message if necessary, so that a second sentence can follow.
 fn ended(message: &str) -> String {
     let stop = if message.ends_with(['.', '!', '?', ':']) { "" } else { "." };
     format!("{message}{stop}")

@@ -1,22 +1,30 @@
-//! The name of a tool, as callers and rules see it.
+//! The name of a tool for callers and rules.
 
 use crate::server_name::ServerName;
 use std::{borrow::Borrow, fmt, sync::Arc};
 
-/// A checked tool name: 1 to 128 characters of `A-Z a-z 0-9 _ - .` (MCP 2025-11-25, server/tools, "Tool Names").
+/// Valid tool name: 1 to 128 characters of `A-Z a-z 0-9 _ - .` (MCP 2025-11-25, server/tools, "Tool Names").
 ///
-/// Cheap to clone. Names differ by case.
+/// Cheap to clone. Names are case-sensitive.
+///
+/// ```
+/// use toolstead_domain::{server_name::ServerName, tool_name::ToolName};
+///
+/// let server = ServerName::parse("git").unwrap();
+/// assert_eq!(ToolName::for_upstream(&server, "git_status").as_str(), "mcp__git__git_status");
+/// assert!(ToolName::parse("a b").is_err());
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolName(Arc<str>);
 
-/// The longest name that every model provider accepts; names that we make ourselves stay below it.
+/// Maximum length of names that every model provider accepts; generated names are no longer.
 const SAFE_LENGTH: usize = 64;
 
 impl ToolName {
     /// Parses a name.
     ///
     /// # Errors
-    /// [`InvalidToolName`] with the reason when the text breaks MCP's rule.
+    /// [`InvalidToolName`] with the reason if the text violates the rule of MCP.
     pub fn parse(text: &str) -> Result<Self, InvalidToolName> {
         let wrong = |reason: String| Err(InvalidToolName { name: text.chars().take(160).collect(), reason });
         if text.is_empty() {
@@ -31,17 +39,18 @@ impl ToolName {
         }
     }
 
-    /// The name under which the tool `tool` of the MCP server `server` is offered: `mcp__{server}__{tool}`.
+    /// Returns the name under which the tool `tool` of the MCP server `server` is offered: `mcp__{server}__{tool}`.
     ///
-    /// Two tools of one server never get the same name: where the plain form would be longer than 64 characters or
-    /// hold a character outside the rule, it is shortened and ends in a hash of the original. The original stands in
-    /// [`crate::tool::ToolSource::McpServer`], so that the way back is always known.
+    /// If this form would be longer than 64 characters or contain a character outside of the rule, it is shortened and
+    /// ends in a hash of the original, so that different tools of one server have different names.
+    /// [`crate::tool::ToolSource::McpServer`] stores the original name.
     pub fn for_upstream(server: &ServerName, tool: &str) -> Self {
         let prefix = format!("mcp__{server}__");
         Self(Self::fit(&prefix, tool).into())
     }
 
-    /// The name of an upstream's tool that is advertised unchanged (`names = "plain"`), as far as the rule allows.
+    /// Returns the name of an upstream tool that is advertised unchanged (`names = "plain"`), as far as the rule
+    /// allows.
     pub fn for_plain_upstream(tool: &str) -> Self {
         Self::parse(tool).unwrap_or_else(|_| Self(Self::fit("", tool).into()))
     }
@@ -56,7 +65,7 @@ impl ToolName {
         format!("{prefix}{}-{hash}", &clean[..clean.len().min(room)])
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -66,7 +75,7 @@ fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
-/// FNV-1a, folded to 32 bits: stable over releases, which std's hasher does not promise.
+/// Returns the FNV-1a hash, folded to 32 bits: stable over releases, unlike the hasher of the standard library.
 fn fnv1a(bytes: &[u8]) -> u32 {
     let hash = bytes
         .iter()
@@ -92,7 +101,7 @@ impl Borrow<str> for ToolName {
     }
 }
 
-/// A text that is no tool name.
+/// Text that is not a valid tool name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not a tool name: {reason}")]
 pub struct InvalidToolName {

@@ -4,27 +4,35 @@ use crate::{json_depth::is_deeper_than, json_memory::hides_values};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The speaker of a message.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Role {
-    /// The person, and the results of calls.
+    /// User, and results of calls.
     User,
-    /// The model.
+    /// Model.
     Assistant,
 }
 
 /// One message.
+///
+/// ```
+/// use toolstead_domain::model::message::{Block, Message, Role};
+///
+/// let message = Message::user("Summarize the README.");
+/// assert_eq!(message.role, Role::User);
+/// assert_eq!(message.blocks, [Block::text("Summarize the README.")]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Message {
-    /// The speaker.
+    /// Author of the message.
     pub role: Role,
-    /// Its blocks, in order.
+    /// Blocks, in order.
     pub blocks: Vec<Block>,
 }
 
-/// A part of a message.
+/// Part of a message.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -35,94 +43,94 @@ pub struct Message {
 pub enum Block {
     /// Text.
     Text {
-        /// The text.
+        /// The text itself.
         text: String,
     },
     /// An image.
     Image(Image),
-    /// The model calls a tool.
+    /// Call of a tool by the model.
     ToolUse(ToolUse),
-    /// The answer of a call.
+    /// Result of a call.
     ToolResult(ToolResultBlock),
-    /// A block that only its provider understands.
+    /// Block that only its provider understands.
     Sealed(SealedBlock),
 }
 
-/// An image.
+/// Image content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Image {
     /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     pub media_type: String,
-    /// The bytes in base64.
+    /// Bytes in base64.
     pub data: Arc<str>,
 }
 
-/// A call that a model asks for.
+/// Call that a model requests.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ToolUse {
-    /// The provider's id of the call, unique in its message. Its result bears the same.
+    /// Id of the call from the provider, unique in its message. The result of the call has the same id.
     pub id: String,
-    /// The tool as it was offered: a provider's own spelling of it is undone.
+    /// Name of the tool as it was offered, after any renaming for the provider is reversed.
     pub name: String,
-    /// The arguments.
+    /// Arguments of the call.
     pub arguments: ToolArguments,
-    /// A block that its provider wants to see again with the call, such as Gemini's `thoughtSignature`.
+    /// Block that its provider requires again with the call, such as Gemini's `thoughtSignature`.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub sealed: Option<SealedBlock>,
 }
 
-/// The arguments of a call as the model wrote them.
+/// Arguments of a call as the model wrote them.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum ToolArguments {
-    /// A JSON object. No text at all is an empty one.
+    /// JSON object. An empty text counts as an empty object.
     Object(Map<String, Value>),
-    /// Text that is no JSON object: the call cannot be made, and its result says so.
+    /// Text that is not a JSON object: the call cannot be made, and its result reports that.
     Malformed(String),
 }
 
-/// The answer of a call, as the model gets it.
+/// Result of a call, as the model receives it.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ToolResultBlock {
-    /// The [`ToolUse::id`].
+    /// [`ToolUse::id`] of the call.
     pub id: String,
-    /// The tool as it was called: some providers want to hear it again.
+    /// Name of the tool as it was called: some providers require it again.
     pub name: String,
     /// Texts and images.
     pub content: Vec<Block>,
-    /// The call failed.
+    /// `true` if the call failed.
     pub is_error: bool,
 }
 
-/// A block that only its provider understands: signed or redacted thinking, encrypted reasoning. Other providers leave it
+/// Block that only its provider understands: signed or redacted thinking, encrypted reasoning. Other providers leave it
 /// out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SealedBlock {
-    /// The protocol that it belongs to: `anthropic`, `openai`, `openai_responses`, `gemini`.
+    /// Protocol that it belongs to: `anthropic`, `openai`, `openai_responses`, `gemini`.
     pub provider: String,
-    /// JSON text, which goes back byte for byte.
+    /// JSON text, which is sent back byte for byte.
     pub raw: String,
-    /// The part of it that people may read: the thinking, or a summary of it.
+    /// Part that users may read: the thinking, or a summary of it.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub shown: Option<String>,
 }
 
 impl Message {
-    /// A message of the person.
+    /// Creates a message of the user.
     pub fn user(text: impl Into<String>) -> Self {
         Self { role: Role::User, blocks: vec![Block::text(text)] }
     }
 
-    /// A message of the model.
+    /// Creates a message of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self { role: Role::Assistant, blocks: vec![Block::text(text)] }
     }
 
-    /// The calls in it.
+    /// Returns the calls in the message.
     pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUse> {
         self.blocks.iter().filter_map(|block| match block {
             Block::ToolUse(call) => Some(call),
@@ -130,7 +138,7 @@ impl Message {
         })
     }
 
-    /// All its text, joined as it stands.
+    /// Returns all text of the message, concatenated.
     pub fn text(&self) -> String {
         self.blocks
             .iter()
@@ -143,18 +151,18 @@ impl Message {
 }
 
 impl Block {
-    /// A text.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 }
 
-/// Arguments are nested no deeper. Those that a reader of JSON barely takes could not be read back once they stand in the
-/// event of a conversation, which is nested itself.
+/// Maximum nesting of arguments. The parser has a limit, and the event of a conversation that contains the arguments is
+/// nested itself: deeper arguments could not be parsed again.
 const MAX_LEVELS: usize = 100;
 
 impl ToolArguments {
-    /// Reads what a model wrote. Nothing but white space is an empty object, as some models leave it out.
+    /// Parses the text that a model wrote. White space alone is an empty object, because some models omit it.
     pub fn parse(text: &str) -> Self {
         match text.trim() {
             "" => Self::Object(Map::new()),

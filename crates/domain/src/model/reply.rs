@@ -1,56 +1,56 @@
-//! The answer of a model, piece by piece.
+//! The answer of a model, in pieces.
 
 use super::{message::Block, usage::Usage};
 use std::time::Duration;
 
-/// A piece of an answer.
+/// Piece of an answer.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ModelEvent {
-    /// The request was not answered, and is made again. Nothing of an answer has come before it.
+    /// The request was not answered, and is repeated. No piece of an answer has arrived before.
     Retrying {
-        /// After so long.
+        /// Wait before the retry.
         after: Duration,
-        /// Because of this.
+        /// Reason for the retry.
         reason: String,
     },
-    /// More text, for those who watch. It comes again in its block.
+    /// Further text, for subscribers. It is repeated in its block.
     TextDelta(String),
-    /// More thinking, likewise.
+    /// Further thinking, for subscribers. It is repeated in its block.
     ThinkingDelta(String),
-    /// A call is being written, for those who watch.
+    /// A call is being written, for subscribers.
     CallBegun {
-        /// The tool, as it was offered.
+        /// Name of the tool, as it was offered.
         name: String,
     },
-    /// A block is whole. The blocks in their order are the answer.
+    /// A block is complete. The blocks in their order are the answer.
     Block(Block),
-    /// The answer is over. Nothing follows.
+    /// The answer is complete. Nothing follows.
     Finished {
-        /// The reason.
+        /// Reason why the model stopped.
         stop: StopReason,
-        /// Its tokens.
+        /// Tokens of the answer.
         usage: Usage,
     },
 }
 
-/// The reason why a model stopped.
+/// Reason why a model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum StopReason {
-    /// It said what it had to say.
+    /// The answer is complete.
     EndTurn,
-    /// It wants results of calls.
+    /// The model requires results of calls.
     ToolUse,
-    /// The answer may be no longer. A call that was cut off is in no block.
+    /// The answer reached its maximum length. An incomplete call is in no block.
     MaxTokens,
-    /// It must not answer: content filters, safety.
+    /// The model may not answer: content filters, safety.
     Refused,
 }
 
 impl StopReason {
-    /// The reason as one word.
+    /// Returns the reason as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::EndTurn => "end_turn",

@@ -1,46 +1,56 @@
-//! Tokens, and what they cost.
+//! Tokens, and their cost.
 
 use std::ops::{Add, AddAssign};
 
-/// Tokens of one answer or of several. The four inputs and outputs do not overlap, whatever the provider counts together.
+/// Tokens of one answer or of several. The four numbers do not overlap, even if the provider counts some of them
+/// together.
+///
+/// ```
+/// use toolstead_domain::model::usage::{Prices, Usage};
+///
+/// let usage = Usage { input_tokens: 1_000_000, output_tokens: 500_000, ..Usage::default() };
+/// let prices = Prices { input: 3.0, output: 15.0, ..Prices::default() };
+/// assert_eq!(usage.total(), 1_500_000);
+/// assert_eq!(usage.cost(&prices), 10.5);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Usage {
-    /// Read by the model for the full price.
+    /// Input tokens at the full price.
     pub input_tokens: u64,
-    /// Read from the provider's cache.
+    /// Input tokens from the cache of the provider.
     pub cache_read_tokens: u64,
-    /// Written into the provider's cache.
+    /// Input tokens that were written to the cache of the provider.
     pub cache_write_tokens: u64,
-    /// Written by the model, its thinking among them.
+    /// Output tokens of the model, thinking included.
     pub output_tokens: u64,
 }
 
-/// Prices in US dollars for a million tokens.
+/// Prices in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Prices {
-    /// Of input.
+    /// Price of input.
     pub input: f64,
-    /// Of input from the cache.
+    /// Price of input from the cache.
     pub cache_read: f64,
-    /// Of input into the cache.
+    /// Price of input that is written to the cache.
     pub cache_write: f64,
-    /// Of output.
+    /// Price of output.
     pub output: f64,
 }
 
 impl Usage {
-    /// All tokens.
+    /// Returns the number of all tokens.
     pub fn total(self) -> u64 {
         self.context().saturating_add(self.output_tokens)
     }
 
-    /// The tokens of the request: how full the model's window is.
+    /// Returns the number of tokens of the request, which occupy the context window of the model.
     pub fn context(self) -> u64 {
         self.input_tokens.saturating_add(self.cache_read_tokens).saturating_add(self.cache_write_tokens)
     }
 
-    /// The cost in US dollars.
+    /// Returns the cost in US dollars.
     pub fn cost(self, prices: &Prices) -> f64 {
         let of = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
         of(self.input_tokens, prices.input)
