@@ -1,8 +1,8 @@
-//! Honest fakes and contract suites for the ports (feature `testing`).
+//! Fakes and contract suites for the ports (feature `testing`).
 //!
-//! A fake keeps every promise that its port makes, so that a test of the layers above says something about the real
-//! adapters, and the same suite that checks the adapters checks the fakes. Nothing here needs a runtime: fakes are
-//! std alone, suites are futures that run on any executor.
+//! A fake fulfils every guarantee of its port, so that tests of the layers above are valid for the real adapters, and
+//! the suite that checks the adapters also checks the fakes. Nothing here needs a runtime: fakes use only the standard
+//! library, and suites are futures that run on any executor.
 
 pub mod fake_credentials;
 pub mod fixed_clock;
@@ -61,7 +61,7 @@ mod signal;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A test that panicked while it held a lock has failed already; the others go on.
+/// Ignores a poisoned lock: a test that panicked while it held the lock has failed already, and the others continue.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

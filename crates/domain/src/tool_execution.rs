@@ -1,58 +1,58 @@
-//! One row of the audit trail.
+//! The audit record of one call.
 
 use crate::{error_kind::ErrorKind, labels::Labels, ports::clock::Timestamp, tool_call::CallId};
 use serde_json::Value;
 
-/// What is recorded of one call. Texts are what an operator needs to understand it later without today's
+/// Audit record of one call. Its texts contain what an operator needs to understand it later without the current
 /// configuration.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ToolExecution {
-    /// The call.
+    /// Id of the call.
     pub id: CallId,
-    /// The call that made it while it ran; `None`: it came from outside.
+    /// Call that made this call while it ran; `None` for a call from outside.
     pub parent: Option<CallId>,
-    /// What was asked for.
+    /// Kind of request.
     pub kind: RequestKind,
-    /// The tool's canonical name, or the name as it was called when nothing bears it; of requests for what is no tool the
-    /// name by which rules know them.
+    /// Canonical name of the tool, or the name as it was called if there is no such tool; for requests other than tool
+    /// calls, the name by which rules match them.
     pub tool: String,
-    /// The name the caller used: also a URI, or the name of a prompt.
+    /// Name that the caller used: also a URI, or the name of a prompt.
     pub called_as: String,
     /// [`crate::tool::ToolSource::label`]; empty when the tool is unknown.
     pub source: String,
     /// [`crate::principal::Principal::id`].
     pub principal: String,
-    /// The session's id.
+    /// Id of the session.
     pub session: String,
-    /// The client's name and version.
+    /// Name and version of the client.
     pub client: String,
-    /// The arguments, redacted and capped as the configuration says; `Null` when they are not kept.
+    /// Arguments, redacted and limited according to the configuration; `Null` if they are not stored.
     pub arguments: Value,
     /// SHA-256 of the full arguments as compact JSON, in lower-case hex.
     pub arguments_digest: String,
-    /// What the call would touch, as an array of texts such as `write /srv/a.txt`.
+    /// Accesses of the call, as texts such as `write /srv/a.txt`.
     pub accesses: Vec<String>,
-    /// What was decided and why; `None` when the call did not get that far.
+    /// Decision on the call and its reason; `None` if the call ended before it.
     pub decision: Option<RecordedDecision>,
-    /// When it came.
+    /// Time at which the call arrived.
     pub started: Timestamp,
-    /// When it ended; `None` while it runs, and where nobody saw it end.
+    /// Time at which the call ended; `None` while it runs, and if its end was not observed.
     pub ended: Option<Timestamp>,
-    /// How it ended.
+    /// Outcome of the call.
     pub outcome: Outcome,
     /// Size of the result on the wire, in bytes.
     pub result_bytes: u64,
     /// SHA-256 of the result as compact JSON, in lower-case hex; `None` without a result.
     pub result_digest: Option<String>,
-    /// The structured content of the result, redacted and capped as the configuration says; `Null` where there is none or
-    /// it is not kept.
+    /// Structured content of the result, redacted and limited according to the configuration; `Null` if there is none
+    /// or it is not stored.
     pub metadata: Value,
-    /// What programs and hooks want it to be found by, redacted as texts are.
+    /// Labels of embedding applications and hooks for finding the record, redacted like other texts.
     pub labels: Labels,
 }
 
-/// The members of a [`ToolExecution`], borrowed. A log that writes them at once needs no copy.
+/// Members of a [`ToolExecution`], borrowed. A log that writes them at once needs no copy.
 #[derive(Debug, Clone, Copy)]
 pub struct ExecutionRef<'a> {
     /// [`ToolExecution::id`].
@@ -97,12 +97,12 @@ pub struct ExecutionRef<'a> {
     pub labels: &'a Labels,
 }
 
-/// A JSON value, parsed or as compact text.
+/// JSON value, parsed or as compact text.
 #[derive(Debug, Clone, Copy)]
 pub enum JsonRef<'a> {
-    /// The value.
+    /// Parsed value.
     Value(&'a Value),
-    /// Its compact text.
+    /// Compact text.
     Text(&'a str),
 }
 
@@ -116,7 +116,7 @@ impl JsonRef<'_> {
     }
 }
 
-/// The members of a [`RecordedDecision`], borrowed.
+/// Members of a [`RecordedDecision`], borrowed.
 #[derive(Debug, Clone, Copy)]
 pub struct DecisionRef<'a> {
     /// [`RecordedDecision::verdict`].
@@ -194,30 +194,30 @@ impl<'a> From<&'a ToolExecution> for ExecutionRef<'a> {
     }
 }
 
-/// What a row is about. Requests for what is no tool take the path of calls.
+/// Kind of request in an audit record. Requests other than tool calls take the same call path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum RequestKind {
-    /// A call of a tool.
+    /// Tool call.
     #[default]
     Tool,
-    /// The reading of a resource.
+    /// Request to read a resource.
     Resource,
-    /// The getting of a prompt.
+    /// Request to get a prompt.
     Prompt,
-    /// The completion of an argument.
+    /// Request to complete an argument.
     Completion,
-    /// A question about a call that goes on as a task.
+    /// Request about a call that continues as a task.
     Task,
-    /// A question of a tool to the client that called it. Its tool is MCP's method.
+    /// Question of a tool to the client that called it. The tool of its record is the MCP method.
     Question,
 }
 
 impl RequestKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: &[Self] = &[Self::Tool, Self::Resource, Self::Prompt, Self::Completion, Self::Task, Self::Question];
 
-    /// The kind as one word.
+    /// Returns the kind as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -229,48 +229,48 @@ impl RequestKind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the kind with this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
     }
 }
 
-/// A decision as it was at the time of the call.
+/// Decision at the time of the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RecordedDecision {
     /// `allow`, `ask` or `deny`.
     pub verdict: String,
-    /// Why: the rule with its file and line, or the default, and the part of the call that it met.
+    /// Reason: the rule with its file and line, or the default, and the part of the call that it matched.
     pub reason: String,
-    /// Who answered, if somebody was asked.
+    /// Name of the approver, if approval was required.
     pub approved_by: Option<String>,
-    /// What was found on each part of the call, as [`crate::permission::decision::Decision::trace_json`] gives it;
-    /// `Null` in rows of versions that did not keep it.
+    /// Findings on each part of the call, as in [`crate::permission::decision::Decision::trace_json`]; `Null` in
+    /// records of versions that did not store them.
     pub trace: Value,
 }
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Outcome {
-    /// It has not.
+    /// The call is running.
     Running,
-    /// The tool answered.
+    /// The tool succeeded.
     Succeeded,
     /// The tool failed, or answered with `isError`.
     Failed(ErrorKind, String),
-    /// It never ran: unknown tool, invalid arguments, or no permission.
+    /// The call never ran: unknown tool, invalid arguments, or no permission.
     Refused(ErrorKind, String),
-    /// It was taken back, ran out of time, or the runtime shut down.
+    /// The call was cancelled, exceeded its deadline, or the runtime shut down.
     Cancelled(CancelReason),
-    /// It waits for answers from the client, and goes on when they come.
+    /// The call waits for answers from the client, and resumes when they arrive.
     InputRequired,
-    /// The process died while it ran.
+    /// The process ended while the call ran.
     Interrupted,
 }
 
-/// An outcome without its details, to filter by.
+/// Outcome without its details, for filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OutcomeKind {
     /// [`Outcome::Running`].
@@ -290,7 +290,7 @@ pub enum OutcomeKind {
 }
 
 impl OutcomeKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: &[Self] = &[
         Self::Running,
         Self::Succeeded,
@@ -301,7 +301,7 @@ impl OutcomeKind {
         Self::Interrupted,
     ];
 
-    /// The kind as one word.
+    /// Returns the kind as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -314,25 +314,25 @@ impl OutcomeKind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the kind with this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
     }
 }
 
-/// Why a call was ended from outside.
+/// Reason for which a call was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CancelReason {
-    /// The client took it back, or went away.
+    /// The client cancelled the call, or disconnected.
     Client,
     /// The deadline passed.
     Deadline,
-    /// The runtime shuts down.
+    /// The runtime shut down.
     Shutdown,
 }
 
 impl CancelReason {
-    /// The reason as one word.
+    /// Returns the reason as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -341,14 +341,14 @@ impl CancelReason {
         }
     }
 
-    /// The reason of that name.
+    /// Returns the reason with this name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Client, Self::Deadline, Self::Shutdown].into_iter().find(|reason| reason.as_str() == text)
     }
 }
 
 impl Outcome {
-    /// The outcome without its details.
+    /// Returns the outcome without its details.
     pub fn kind(&self) -> OutcomeKind {
         match self {
             Self::Running => OutcomeKind::Running,
@@ -361,7 +361,7 @@ impl Outcome {
         }
     }
 
-    /// The kind of the error, where there is one.
+    /// Returns the kind of the error, if there is one.
     pub fn error_kind(&self) -> Option<ErrorKind> {
         match self {
             Self::Failed(kind, _) | Self::Refused(kind, _) => Some(*kind),
@@ -371,7 +371,7 @@ impl Outcome {
         }
     }
 
-    /// Whether nothing can follow.
+    /// Returns `true` if no other outcome can follow.
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Running | Self::InputRequired)
     }

@@ -1,4 +1,4 @@
-//! What a call answered, as MCP's `CallToolResult`.
+//! The result of a call, as `CallToolResult` of MCP.
 
 use crate::error_kind::ErrorKind;
 use serde_json::{Map, Value, json};
@@ -7,25 +7,34 @@ use std::sync::OnceLock;
 /// What a model reads when a tool had nothing to say.
 pub const NO_OUTPUT: &str = "(no output)";
 
-/// The result of a call: the JSON object of MCP's `CallToolResult` as it came, members that nobody here knows included.
+/// Result of a call: the JSON object of MCP's `CallToolResult` as received, unknown members included.
 ///
-/// Shape: `content` (array of blocks), `structuredContent`, `isError`, `_meta` and whatever else was there
-/// (MCP 2025-11-25, server/tools, "Tool Result"). Accessors read it where it stands; nothing is copied.
+/// Members: `content` (array of blocks), `structuredContent`, `isError`, `_meta` and any others (MCP 2025-11-25,
+/// server/tools, "Tool Result"). Accessors read from this object without copying.
 ///
-/// Most results are one text, whose object is built only where it is read.
+/// Most results are one text, whose object is built only when it is read.
+///
+/// ```
+/// use toolstead_domain::tool_result::ToolResult;
+///
+/// let result = ToolResult::json(serde_json::json!({"files": 3}));
+/// assert_eq!(result.structured_content().unwrap()["files"], 3);
+/// assert!(!result.is_error());
+/// assert_eq!(ToolResult::text("done").joined_text(), "done");
+/// ```
 #[derive(Debug, Clone)]
 pub struct ToolResult {
-    /// The only text; `None` where `object` has the members.
+    /// The only text; `None` if `object` has the members.
     text: Option<String>,
     object: Option<Map<String, Value>>,
     /// Object of the only text, built on demand.
     object_of_text: OnceLock<Box<Map<String, Value>>>,
     error_kind: Option<ErrorKind>,
-    /// So many blocks the tool said itself; `None`: nobody counted them.
+    /// Number of blocks that are output of the tool; `None` if they were not counted.
     said: Said,
 }
 
-/// The number of blocks of a result that are its tool's. Whatever two results say does not depend on it.
+/// Number of blocks of a result that are output of its tool. Not part of the equality of results.
 #[derive(Debug, Clone, Copy, Default)]
 struct Said(Option<usize>);
 
@@ -42,7 +51,8 @@ impl PartialEq for ToolResult {
 }
 
 impl ToolResult {
-    /// One text block. An empty text becomes [`NO_OUTPUT`]: a model never gets an empty result.
+    /// Creates a result with one text block. An empty text becomes [`NO_OUTPUT`]: a model never receives an empty
+    /// result.
     pub fn text(text: impl Into<String>) -> Self {
         let text = text.into();
         let text = if text.is_empty() { NO_OUTPUT.to_owned() } else { text };
@@ -53,14 +63,14 @@ impl ToolResult {
         Self { text: None, object, object_of_text: OnceLock::new(), error_kind, said: Said::default() }
     }
 
-    /// The value as structured content, and its JSON as text for clients that read only text
-    /// (MCP 2025-11-25, server/tools, "Structured Content"). A value that is no object is given as text alone.
+    /// Creates a result with the value as structured content, and its JSON as text for clients that read only text (MCP
+    /// 2025-11-25, server/tools, "Structured Content"). A value other than an object is sent as text only.
     pub fn json(value: Value) -> Self {
         let text = serde_json::to_string_pretty(&value).unwrap_or_default();
         Self::text(text).with_structured_content(value)
     }
 
-    /// A result with `isError` and the failure's kind.
+    /// Creates a result with `isError` and the kind of the failure.
     pub fn error(kind: ErrorKind, message: impl Into<String>) -> Self {
         let mut result = Self::text(message);
         result.object_mut().insert("isError".into(), true.into());
@@ -68,44 +78,44 @@ impl ToolResult {
         result
     }
 
-    /// A result for a call that did its work and has nothing to say.
+    /// Creates the result of a call that succeeded without output.
     pub fn empty() -> Self {
         Self::text("")
     }
 
-    /// One image block; `data` is base64.
+    /// Creates a result with one image block; `data` is base64.
     pub fn image(data: impl Into<String>, mime_type: &str) -> Self {
         Self::of_blocks(vec![json!({"type": "image", "data": data.into(), "mimeType": mime_type})])
     }
 
-    /// One audio block; `data` is base64.
+    /// Creates a result with one audio block; `data` is base64.
     pub fn audio(data: impl Into<String>, mime_type: &str) -> Self {
         Self::of_blocks(vec![json!({"type": "audio", "data": data.into(), "mimeType": mime_type})])
     }
 
-    /// One embedded text resource.
+    /// Creates a result with one embedded text resource.
     pub fn resource(uri: &str, mime_type: &str, text: impl Into<String>) -> Self {
         Self::of_blocks(vec![
             json!({"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": text.into()}}),
         ])
     }
 
-    /// One link to a resource.
+    /// Creates a result with one link to a resource.
     pub fn resource_link(uri: &str, name: &str) -> Self {
         Self::of_blocks(vec![json!({"type": "resource_link", "uri": uri, "name": name})])
     }
 
-    /// A result of these content blocks; none at all becomes [`NO_OUTPUT`].
+    /// Creates a result with these content blocks; an empty list becomes [`NO_OUTPUT`].
     pub fn of_blocks(blocks: Vec<Value>) -> Self {
         let blocks = if blocks.is_empty() { vec![text_block(NO_OUTPUT.to_owned())] } else { blocks };
         Self::of_object(Some(of_content(blocks)), None)
     }
 
-    /// A result as an MCP server sent it: every member is kept, and none is added. Content may be empty, or not be there at
-    /// all, as some servers leave it out beside structured content.
+    /// Creates a result as an MCP server sent it: every member is preserved, and none is added. Content may be empty or
+    /// missing, because some servers omit it beside structured content.
     ///
     /// # Errors
-    /// [`MalformedResult`] when the value is no object or `content` is no array.
+    /// [`MalformedResult`] if the value is not an object, or `content` is not an array.
     pub fn from_upstream(value: Value) -> Result<Self, MalformedResult> {
         let Value::Object(object) = value else { return Err(MalformedResult("it is no object")) };
         if !matches!(object.get("content"), None | Some(Value::Null | Value::Array(_))) {
@@ -115,25 +125,26 @@ impl ToolResult {
         Ok(Self::of_object(Some(object), error_kind))
     }
 
-    /// The result of a request that is no call of a tool: these members, as they are.
+    /// Creates the result of a request other than a tool call: these members, unchanged.
     pub fn of_members(object: Map<String, Value>) -> Self {
         Self::of_object(Some(object), None)
     }
 
-    /// A task that a call goes on as (`CreateTaskResult` of MCP's extension `io.modelcontextprotocol/tasks`), for a client
-    /// that [takes tasks](crate::task_request::takes_tasks). The path puts its own name of the task into it.
+    /// Creates the result of a call that continues as a task (`CreateTaskResult` of the MCP extension
+    /// `io.modelcontextprotocol/tasks`), for a client that [accepts tasks](crate::task_request::takes_tasks). The call
+    /// path replaces the id of the task by its own.
     pub fn task(mut object: Map<String, Value>) -> Self {
         object.insert("resultType".into(), "task".into());
         Self::of_members(object)
     }
 
-    /// Tells whether it is a [task](Self::task). Results have content.
+    /// Returns `true` if it is a [task](Self::task). Other results have content.
     pub fn is_task(&self) -> bool {
         let members = self.object.as_ref().filter(|members| !members.contains_key("content"));
         members.and_then(|members| members.get("resultType")).is_some_and(|kind| kind == "task")
     }
 
-    /// Adds structured content. MCP allows objects only (up to 2025-11-25), so another value is left out.
+    /// Adds structured content. MCP allows only objects (up to 2025-11-25), so another value is left out.
     #[must_use]
     pub fn with_structured_content(mut self, value: Value) -> Self {
         if value.is_object() {
@@ -142,7 +153,7 @@ impl ToolResult {
         self
     }
 
-    /// Both results in one: the blocks of `self`, then those of `last`, and `last`'s verdict.
+    /// Combines two results: the blocks of `self`, then those of `last`, and the success or failure of `last`.
     #[must_use]
     pub fn followed_by(mut self, last: Self) -> Self {
         let mut blocks = self.content().to_vec();
@@ -187,17 +198,18 @@ impl ToolResult {
         self
     }
 
-    /// The content blocks. Those of a tool that is ours are never none.
+    /// Returns the content blocks. Built-in tools always have at least one.
     pub fn content(&self) -> &[Value] {
         self.as_object().get("content").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// The content blocks, to change them in place.
+    /// Returns the content blocks for changes.
     pub fn content_mut(&mut self) -> Option<&mut Vec<Value>> {
         self.object_mut().get_mut("content").and_then(Value::as_array_mut)
     }
 
-    /// The same, whose blocks are all that the tool says: what is added from here on is said by others. Counts once.
+    /// Marks the current blocks as the output of the tool: blocks that are added later are not. Only the first call has
+    /// an effect.
     #[must_use]
     pub fn said_by_tool(mut self) -> Self {
         let blocks = if self.text.is_some() { 1 } else { self.content().len() };
@@ -205,34 +217,36 @@ impl ToolResult {
         self
     }
 
-    /// Counts again after some of its blocks were left out, and before any is added: none that comes is the tool's.
+    /// Updates the number of output blocks after some were removed, before any is added: added blocks are not output of
+    /// the tool.
     pub fn left_out_blocks(&mut self) {
         let blocks = self.content().len();
         self.said.0 = self.said.0.map(|said| said.min(blocks));
     }
 
-    /// Tells whether it holds what its tool said, and nothing that somebody put in the place of that.
+    /// Returns `true` if the result contains the output of its tool, as opposed to a replacement.
     pub fn is_said_by_tool(&self) -> bool {
         self.said.0.is_some()
     }
 
-    /// The words of the tool, and those that were added to it on its way. Where nobody counted, all is the tool's.
+    /// Returns the output blocks of the tool, and the blocks that were added to them. Without a count, all blocks are
+    /// output.
     fn said_and_added(&self) -> (&[Value], &[Value]) {
         let blocks = self.content();
         blocks.split_at(self.said.0.unwrap_or(blocks.len()).min(blocks.len()))
     }
 
-    /// The blocks of what the tool said.
+    /// Returns the output blocks of the tool.
     pub fn said_blocks(&self) -> &[Value] {
         self.said_and_added().0
     }
 
-    /// The text of what the tool said.
+    /// Returns the output text of the tool.
     pub fn said_text(&self) -> String {
         joined(self.said_and_added().0)
     }
 
-    /// The same with these texts in the place of what the tool said, as an error or not, and with other structured content.
+    /// Replaces the output of the tool by these texts, as an error or a success, and with other structured content.
     #[must_use]
     pub fn said_as(mut self, texts: Vec<String>, is_error: bool, structured: Option<Value>) -> Self {
         let count = texts.len();
@@ -254,22 +268,22 @@ impl ToolResult {
         }
     }
 
-    /// The structured content, if there is any.
+    /// Returns the structured content, if there is any.
     pub fn structured_content(&self) -> Option<&Value> {
         self.object.as_ref()?.get("structuredContent")
     }
 
-    /// Takes the structured content out.
+    /// Removes and returns the structured content.
     pub fn take_structured_content(&mut self) -> Option<Value> {
         self.object.as_mut()?.shift_remove("structuredContent")
     }
 
-    /// The members beside content, structured content and `isError`, `_meta` among them.
+    /// Returns the members other than content, structured content and `isError`, `_meta` included.
     pub fn rest(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.object.iter().flatten().filter(|(name, _)| !is_content(name))
     }
 
-    /// Takes them out.
+    /// Removes and returns the members of [`rest`](Self::rest).
     pub fn take_rest(&mut self) -> Map<String, Value> {
         let Some(object) = &mut self.object else { return Map::new() };
         let (content, rest) = std::mem::take(object).into_iter().partition(|(name, _)| is_content(name));
@@ -277,7 +291,7 @@ impl ToolResult {
         rest
     }
 
-    /// Adds a member to the result's `_meta`, which is for programs. Where `_meta` is no object nothing happens.
+    /// Adds a member to the result's `_meta`, which is for programs. Does nothing if `_meta` is not an object.
     pub fn insert_meta(&mut self, name: &str, value: Value) {
         let meta = self.object_mut().entry("_meta").or_insert_with(|| json!({}));
         if let Value::Object(meta) = meta {
@@ -285,17 +299,17 @@ impl ToolResult {
         }
     }
 
-    /// Whether the tool says that the call failed.
+    /// Returns `true` if the tool reports that the call failed.
     pub fn is_error(&self) -> bool {
         self.object.as_ref().is_some_and(|members| members.get("isError") == Some(&Value::Bool(true)))
     }
 
-    /// The kind of the failure; `None` for a success.
+    /// Returns the kind of the failure; `None` for a success.
     pub fn error_kind(&self) -> Option<ErrorKind> {
         self.error_kind
     }
 
-    /// All text blocks, joined by line breaks.
+    /// Returns all text blocks, joined by line breaks.
     pub fn joined_text(&self) -> String {
         self.text.clone().unwrap_or_else(|| joined(self.content()))
     }
@@ -305,20 +319,20 @@ impl ToolResult {
         self.text.as_deref()
     }
 
-    /// The JSON object that goes on the wire.
+    /// Returns the JSON object for the wire.
     pub fn as_object(&self) -> &Map<String, Value> {
         let of_text = || Box::new(of_content(self.text.iter().cloned().map(text_block).collect()));
         self.object.as_ref().unwrap_or_else(|| self.object_of_text.get_or_init(of_text))
     }
 
-    /// Returns the object to change it.
+    /// Returns the object for changes.
     fn object_mut(&mut self) -> &mut Map<String, Value> {
         let text = self.text.take();
         self.object_of_text.take();
         self.object.get_or_insert_with(|| of_content(text.map(text_block).into_iter().collect()))
     }
 
-    /// The JSON object that goes on the wire.
+    /// Returns the JSON object for the wire.
     pub fn into_object(mut self) -> Map<String, Value> {
         std::mem::take(self.object_mut())
     }
@@ -355,7 +369,7 @@ fn is_content(member: &str) -> bool {
     matches!(member, "content" | "structuredContent" | "isError")
 }
 
-/// A text block as JSON has it, without a copy of its text.
+/// Text block in JSON form, without a copy of its text.
 #[cfg(feature = "serde")]
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct TextBlock<'a> {
@@ -371,7 +385,7 @@ impl<'a> TextBlock<'a> {
     }
 }
 
-/// A text block.
+/// Returns a text block.
 pub fn text_block(text: String) -> Value {
     let mut block = Map::with_capacity(2);
     block.insert("type".into(), "text".into());
@@ -379,7 +393,7 @@ pub fn text_block(text: String) -> Value {
     block.into()
 }
 
-/// A value that is no tool result.
+/// Value that is not a valid tool result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the result is malformed: {0}")]
 pub struct MalformedResult(&'static str);

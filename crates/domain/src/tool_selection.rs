@@ -1,48 +1,59 @@
-//! Which tools a run offers at all (`-t`, `--tools`).
+//! Selection of the tools that a run offers (`-t`, `--tools`).
 
 use crate::tool::Tool;
 use std::fmt;
 
-/// A choice of tools by name: canonical names, aliases, the spellings of a server's tools, and all of these with `*`.
+/// Selection of tools by name: canonical names, aliases, the other names of a server's tools, and patterns of all of
+/// these with `*`.
+///
+/// ```
+/// use toolstead_domain::tool_selection::ToolSelection;
+///
+/// let selection = ToolSelection::all().adjusted("-execute_command")?;
+/// assert_eq!(selection.to_string(), "all without execute_command");
+/// assert!(selection.adjusted("glob,+grep").is_err());
+/// # Ok::<(), toolstead_domain::tool_selection::InvalidSelection>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolSelection {
-    /// `None`: everything. An empty list is nothing at all, never everything.
+    /// Selected names; `None` for all tools. An empty list selects no tools.
     only: Option<Vec<String>>,
     without: Vec<String>,
     spelled: Spelled,
 }
 
-/// The names of a tool that count.
+/// Names of a tool that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Spelled {
-    /// All that lead to it.
+    /// All names that resolve to the tool.
     #[default]
     Anyhow,
-    /// Its own, and the one that rules know it by.
+    /// The canonical name, and the one that rules match.
     Canonically,
 }
 
 impl ToolSelection {
-    /// Every tool.
+    /// Selects all tools.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Exactly these.
+    /// Selects exactly these tools.
     pub fn only(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { only: Some(names.into_iter().map(Into::into).collect()), ..Self::default() }
     }
 
-    /// Exactly these, by their [own names](Tool::name) and those that [rules know them by](Tool::rule_name), and patterns of
-    /// such names. No alias and no other spelling chooses a tool.
+    /// Selects exactly these tools, by their [own names](Tool::name), by those that [rules match](Tool::rule_name), and
+    /// by patterns of such names. Aliases and other names select no tool.
     pub fn canonical(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { spelled: Spelled::Canonically, ..Self::only(names) }
     }
 
-    /// Applies what a person typed. `a,b` replaces the choice, `+a,-b` adjusts it, and an empty text means no tools.
+    /// Applies the text that a user typed. `a,b` replaces the selection, `+a,-b` adjusts it, and an empty text selects
+    /// no tools.
     ///
     /// # Errors
-    /// [`InvalidSelection`] when both forms are mixed.
+    /// [`InvalidSelection`] if both forms are mixed.
     pub fn adjusted(mut self, text: &str) -> Result<Self, InvalidSelection> {
         let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
         let adjusting = words.iter().filter(|word| word.starts_with(['+', '-'])).count();
@@ -67,18 +78,18 @@ impl ToolSelection {
         Ok(self)
     }
 
-    /// Tells whether the tool is among them.
+    /// Returns `true` if the tool is selected.
     pub fn includes(&self, tool: &Tool) -> bool {
         let is_without = || self.without.iter().any(|name| self.names_tool(name, tool));
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| self.names_tool(name, tool))) && !is_without()
     }
 
-    /// Every name that was given, for checking against what exists.
+    /// Returns every name in the selection, for checks against existing tools.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.only.iter().flatten().chain(&self.without).map(String::as_str)
     }
 
-    /// The names that were given and fit none of these tools.
+    /// Returns the names in the selection that match none of these tools.
     pub fn unmatched<'a>(&self, tools: impl Iterator<Item = &'a Tool> + Clone) -> Vec<&str> {
         self.names().filter(|name| !tools.clone().any(|tool| self.names_tool(name, tool))).collect()
     }
@@ -92,7 +103,8 @@ impl ToolSelection {
         }
     }
 
-    /// Tells whether the choice can hold a tool that `is_built_in` does not know: then MCP servers are started.
+    /// Returns `true` if the selection may contain a tool other than those of `is_built_in`: MCP servers are then
+    /// started.
     pub fn may_hold_other_than(&self, is_built_in: impl Fn(&str) -> bool) -> bool {
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| !is_built_in(name)))
     }
@@ -114,7 +126,7 @@ impl fmt::Display for ToolSelection {
 
 fn names(pattern: &str, tool: &Tool) -> bool {
     let fits = |name: &str| wildcard_match(pattern, name);
-    // With a wildcard the last spelling, which names no server, would take `mcp_git_*` to other servers than `git`.
+    // As a pattern, the last form, which names no server, would match tools of other servers for `mcp_git_*`.
     let is_upstream = |[first, second, last]: [String; 3]| fits(&first) || fits(&second) || last == pattern;
     fits(tool.name().as_str())
         || fits(tool.rule_name().as_str())
@@ -122,7 +134,14 @@ fn names(pattern: &str, tool: &Tool) -> bool {
         || tool.upstream_spellings().is_some_and(is_upstream)
 }
 
-/// Tells whether `text` fits `pattern`, where `*` stands for any characters, none included.
+/// Returns `true` if `text` matches `pattern`, in which `*` matches any characters or none.
+///
+/// ```
+/// use toolstead_domain::tool_selection::wildcard_match;
+///
+/// assert!(wildcard_match("mcp__git__*", "mcp__git__git_status"));
+/// assert!(!wildcard_match("read_*", "write_file"));
+/// ```
 pub fn wildcard_match(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or("")) else { return false };
@@ -138,10 +157,10 @@ pub fn wildcard_match(pattern: &str, text: &str) -> bool {
     last.map_or(rest.is_empty(), |part| rest.ends_with(part))
 }
 
-/// Tells whether some text fits both patterns, where `*` stands for any characters, none included.
+/// Returns `true` if some text matches both patterns, in which `*` matches any characters or none.
 pub fn patterns_meet(one: &str, other: &str) -> bool {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    // `meets[j]`: the rest of `one` behind `i` and the rest of `other` behind `j` have a text in common.
+    // `meets[j]` is `true` if some text matches both the rest of `one` after `i` and the rest of `other` after `j`.
     let mut meets = vec![false; other.len() + 1];
     for i in (0..=one.len()).rev() {
         let behind = std::mem::replace(&mut meets, vec![false; other.len() + 1]);
@@ -158,7 +177,7 @@ pub fn patterns_meet(one: &str, other: &str) -> bool {
     meets[0]
 }
 
-/// A choice that both replaces and adjusts.
+/// Selection that both replaces and adjusts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` mixes names that replace the choice of tools with `+name` and `-name` that adjust it: use one form")]
 pub struct InvalidSelection {

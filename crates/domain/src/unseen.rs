@@ -1,7 +1,7 @@
-//! Characters that no reader sees, and that move, hide or carry text all the same.
+//! Invisible characters, which can move, hide or carry text.
 
-/// Returns `true` if no reader sees the character and text reads the same without it: controls other than line feeds and
-/// tabs, marks of direction, tags, fillers, and what has no width and joins nothing.
+/// Returns `true` if the character is invisible and text reads the same without it: controls other than line feeds and
+/// tabs, direction marks, tags, fillers, and characters without width that join nothing.
 pub fn is_unseen(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
@@ -13,28 +13,28 @@ pub fn is_unseen(character: char) -> bool {
     }
 }
 
-/// Returns `true` if no reader sees the character by itself and some scripts or emoji need it: it joins letters, varies
-/// the character before it, or fills a place in a syllable.
+/// Returns `true` if the character is invisible by itself and some scripts or emoji need it: it joins letters, varies
+/// the preceding character, or fills a place in a syllable.
 pub fn joins(character: char) -> bool {
     matches!(character,
         '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180d}' | '\u{180f}'
         | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// Returns `true` if no reader sees the character by itself, whatever text needs it: it is [unseen](is_unseen), or
+/// Returns `true` if the character is invisible by itself, even if text needs it: it is [unseen](is_unseen), or
 /// [joins].
 pub fn is_invisible(character: char) -> bool {
     is_unseen(character) || joins(character)
 }
 
-/// Returns `true` if the character turns the text around it: a mark, an embedding or an isolate of direction.
+/// Returns `true` if the character changes the direction of the text around it: a direction mark, embedding or isolate.
 pub fn turns(character: char) -> bool {
     matches!(character,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns `true` if the character moves the text around it to where a reader does not expect it: it [turns] text, ends
-/// a line beside the line feed, or is a control other than line feeds and tabs.
+/// Returns `true` if the character moves the text around it to an unexpected place: it [turns] text, ends a line other
+/// than by a line feed, or is a control other than line feeds and tabs.
 pub fn moves(character: char) -> bool {
     match character {
         '\n' | '\t' => false,

@@ -2,38 +2,52 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// The roots of a workspace. All paths are absolute, real (links resolved) and without `.` and `..`.
+/// Roots of a workspace. All paths are absolute, real (links resolved) and without `.` and `..`.
+///
+/// ```
+/// use std::path::Path;
+/// use toolstead_domain::workspace_roots::{RootKind, WorkspaceRoots};
+///
+/// let roots = WorkspaceRoots {
+///     write: vec!["/srv".into()],
+///     read_only: vec!["/srv/vendor".into()],
+///     ..WorkspaceRoots::default()
+/// };
+/// let (root, kind) = roots.containing(Path::new("/srv/vendor/a.rs")).unwrap();
+/// assert_eq!((root, kind), (Path::new("/srv/vendor"), RootKind::ReadOnly));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkspaceRoots {
-    /// May be read and written. The first one is where relative paths start.
+    /// Folders that may be read and written. The first one is the base of relative paths.
     pub write: Vec<PathBuf>,
-    /// May be read.
+    /// Folders that may be read.
     pub read_only: Vec<PathBuf>,
-    /// May never be touched, wherever they lie: the data folder with the audit trail and the tokens.
+    /// Paths that no tool may access, wherever they are: the data folder with the audit log and the tokens.
     pub forbidden: Vec<PathBuf>,
 }
 
-/// The rights in a root.
+/// Rights in a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootKind {
     /// Reading and writing.
     Write,
-    /// Reading.
+    /// Reading only.
     ReadOnly,
 }
 
 impl WorkspaceRoots {
-    /// The folder that relative paths start at; `None` when there is no root at all.
+    /// Returns the base folder of relative paths; `None` if there is no root.
     pub fn start(&self) -> Option<&Path> {
         self.write.first().or(self.read_only.first()).map(PathBuf::as_path)
     }
 
-    /// All roots, those that may be written first.
+    /// Returns all roots, the writable ones first.
     pub fn all(&self) -> impl Iterator<Item = &Path> {
         self.write.iter().chain(&self.read_only).map(PathBuf::as_path)
     }
 
-    /// The innermost root that holds the path, and what it allows. A read-only root inside a writable one wins.
+    /// Returns the innermost root that contains the path, and its rights. A read-only root inside a writable one takes
+    /// precedence.
     pub fn containing(&self, path: &Path) -> Option<(&Path, RootKind)> {
         let write = self.write.iter().map(|root| (root, RootKind::Write));
         let read_only = self.read_only.iter().map(|root| (root, RootKind::ReadOnly));
@@ -41,8 +55,8 @@ impl WorkspaceRoots {
         holding.max_by_key(|(root, _)| root.components().count()).map(|(root, kind)| (root.as_path(), kind))
     }
 
-    /// The roots that lie in the roots of both, and may be written where both allow it. Nothing lies in them that either
-    /// forbids.
+    /// Returns the roots that lie in the roots of both, writable where both allow it. Forbidden paths of either remain
+    /// forbidden.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut both = Self::default();
@@ -63,13 +77,13 @@ impl WorkspaceRoots {
         both
     }
 
-    /// Tells whether the path is one that no tool may touch, or lies in one.
+    /// Returns `true` if no tool may access the path.
     pub fn is_forbidden(&self, path: &Path) -> bool {
         self.forbidden.iter().any(|forbidden| path.starts_with(forbidden))
     }
 }
 
-/// The path made absolute from `start`, with `.` and `..` worked out without looking at the disk.
+/// Returns the path made absolute from `start`, with `.` and `..` resolved without access to the disk.
 pub fn lexical(start: &Path, path: &Path) -> PathBuf {
     let mut whole = if path.is_absolute() { PathBuf::from("/") } else { start.to_path_buf() };
     for component in path.components() {

@@ -1,4 +1,4 @@
-//! Runs one future to its end on this thread, for the domain's own tests.
+//! Executor that runs one future to its end on this thread, for the domain's own tests.
 
 use std::{
     future::Future,
@@ -16,7 +16,7 @@ impl Wake for Unpark {
     }
 }
 
-/// The future's output.
+/// Returns the output of the future.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));

@@ -1,4 +1,4 @@
-//! The promises of every journal of file changes.
+//! Contract of every journal of file changes.
 
 use super::{join_all::join_all, samples};
 use crate::{
@@ -15,10 +15,10 @@ const CONTENTS: [(&[u8], &str); 3] = [
     (b"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
 ];
 
-/// Checks each promise of [`ChangeJournal`]'s documentation, but for expiry and restarts, on an empty journal.
+/// Checks each guarantee of [`ChangeJournal`], except expiry and restarts, on an empty journal.
 ///
 /// # Panics
-/// On a promise that is not kept; the message says which.
+/// If a guarantee is violated; the message names it.
 pub async fn change_journal_contract(journal: &dyn ChangeJournal) {
     an_empty_journal_knows_nothing(journal).await;
     an_entry_comes_back_as_it_was_with_its_contents(journal).await;
@@ -28,7 +28,7 @@ pub async fn change_journal_contract(journal: &dyn ChangeJournal) {
     entries_recorded_side_by_side_are_all_there(journal).await;
 }
 
-/// A call's entry: it replaced the content `before\n` of one file by `after\n`.
+/// Returns the entry of a call that replaced the content `before\n` of one file by `after\n`.
 pub fn entry(number: u32) -> JournalEntry {
     let state = |which: usize| Some(FileState { digest: digest(which), mode: 0o644 });
     JournalEntry {
@@ -47,7 +47,7 @@ pub fn entry(number: u32) -> JournalEntry {
     }
 }
 
-/// The contents that [`entry`] speaks of.
+/// Returns the contents that [`entry`] refers to.
 pub fn contents() -> Vec<KeptContent> {
     [0, 1].map(|which| KeptContent { digest: digest(which), bytes: CONTENTS[which].0.to_vec() }).to_vec()
 }
@@ -67,7 +67,7 @@ async fn an_entry_comes_back_as_it_was_with_its_contents(journal: &dyn ChangeJou
     assert_eq!(journal.content(digest(0)).await.unwrap().as_deref(), Some(CONTENTS[0].0));
     assert_eq!(journal.content(digest(1)).await.unwrap().as_deref(), Some(CONTENTS[1].0));
     assert_eq!(journal.content(digest(2)).await.unwrap(), None, "what nobody gave is not kept");
-    // Contents that are kept already, and an empty one.
+    // Contents that are stored already, and an empty one.
     let empty = FileState { digest: digest(2), mode: 0o100_755 };
     let hostile = OsString::from_vec(b"/w/\xff '; DROP TABLE x; -- \n \xc3\xa4".to_vec());
     let mut created = entry(2);
@@ -84,7 +84,7 @@ async fn an_entry_comes_back_as_it_was_with_its_contents(journal: &dyn ChangeJou
     let empty = KeptContent { digest: digest(2), bytes: Vec::new() };
     comes_back(journal, created, vec![contents().remove(1), empty]).await;
     assert_eq!(journal.content(digest(2)).await.unwrap().as_deref(), Some(&[][..]));
-    // A content that is too large to keep is spoken of and not there.
+    // A content that is too large to store is referenced but missing.
     let mut unkept = entry(3);
     unkept.changes[0].before = Some(FileState { digest: ContentDigest([7; 32]), mode: 0o600 });
     comes_back(journal, unkept, Vec::new()).await;

@@ -1,4 +1,4 @@
-//! The promises of every store of conversations.
+//! Contract of every store of conversations.
 
 use super::{join_all::join_all, samples};
 use crate::{
@@ -19,10 +19,10 @@ use crate::{
 };
 use serde_json::json;
 
-/// Checks each promise of [`ConversationStore`]'s documentation, but for restarts and kills, on an empty store.
+/// Checks each guarantee of [`ConversationStore`], except restarts and kills, on an empty store.
 ///
 /// # Panics
-/// On a promise that is not kept; the message says which.
+/// If a guarantee is violated; the message names it.
 pub async fn conversation_store_contract(store: &dyn ConversationStore) {
     an_empty_store_knows_nothing(store).await;
     a_conversation_comes_back_as_it_was_begun(store).await;
@@ -35,12 +35,12 @@ pub async fn conversation_store_contract(store: &dyn ConversationStore) {
     those_of_agents_are_found_by_the_session_that_handed_them_over(store).await;
 }
 
-/// A conversation that begins.
+/// Returns a new conversation.
 pub fn conversation(number: u32) -> Conversation {
     Conversation::begun(id(number), Principal::local(), format!("talk {number}"), at(number))
 }
 
-/// An event of each kind, with what is hard to keep in it.
+/// Returns one event of each kind, with values that are hard to store.
 pub fn one_of_each() -> Vec<ConversationEventKind> {
     let sealed = || SealedBlock {
         provider: "anthropic".into(),
@@ -179,7 +179,7 @@ async fn a_conversation_is_its_principals_alone(store: &dyn ConversationStore) {
     let copy = |original| Conversation { principal: ann.clone(), forked_from: Some((original, 1)), ..conversation(51) };
     assert!(store.begin(&copy(id)).await.is_err(), "nor can it be copied");
     assert_eq!(store.latest(&ann, 10).await.unwrap(), []);
-    // She may have one of the same id, and neither sees the other.
+    // Another principal may have a conversation with the same id, and neither can read the other.
     let hers = Conversation { principal: ann.clone(), title: "hers".into(), ..own.clone() };
     store.begin(&hers).await.unwrap();
     store.append(&ann, id, 0, at(53), said("hers")).await.unwrap();
@@ -218,7 +218,7 @@ async fn the_one_that_was_added_to_last_is_listed_first(store: &dyn Conversation
     for number in numbers.clone() {
         store.begin(&Conversation { principal: ben.clone(), ..conversation(number) }).await.unwrap();
     }
-    // The clock stands still, or was set back: the order is that of adding all the same.
+    // Even if the clock does not advance, or was set back, the order is that of adding.
     for (number, time) in [(72, 80), (70, 80), (71, 79)] {
         store.append(&ben, id(number), 0, at(time), said("on")).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! The promises of every audit trail.
+//! Contract of every audit log.
 
 use super::{join_all::join_all, samples};
 use crate::{
@@ -12,10 +12,10 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// Checks each promise of [`ExecutionLog`]'s documentation on an empty log.
+/// Checks each guarantee of [`ExecutionLog`] on an empty log.
 ///
 /// # Panics
-/// On a promise that is not kept; the message says which.
+/// If a guarantee is violated; the message names it.
 pub async fn execution_log_contract(log: &dyn ExecutionLog) {
     an_empty_log_has_no_rows(log).await;
     a_final_row_replaces_the_running_one_and_stays(log).await;
@@ -134,7 +134,7 @@ async fn every_value_comes_back_as_it_was(log: &dyn ExecutionLog) {
 
 async fn rows_recorded_side_by_side_are_all_there(log: &dyn ExecutionLog) {
     let numbers = 1000..1200_u32;
-    // Some run, some are final already, and final ones do not wait for each other.
+    // Some are running, some are final already, and final ones do not wait for each other.
     let row = |number: u32| match number % 3 {
         0 => samples::running_execution(number),
         _ => samples::execution(number),
@@ -165,12 +165,12 @@ async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn 
             ..samples::execution(number)
         });
     }
-    // Recorded in another order than that of their ids and times, as when a clock was set.
+    // Recorded in another order than that of their ids and times, as after a change of the clock.
     rows = rows.iter().rev().step_by(2).chain(rows.iter().step_by(2)).cloned().collect();
     for row in &rows {
         log.record(row.clone()).await.unwrap();
     }
-    // A row that is recorded again stays where it is.
+    // A record that is written again keeps its position.
     let late = ToolExecution { ended: Some(Timestamp(7)), outcome: Outcome::Succeeded, ..rows[1].clone() };
     let at = rows.iter().position(|row| row.outcome == Outcome::Running).unwrap();
     let late = ToolExecution { id: rows[at].id, ..late };
@@ -196,7 +196,7 @@ async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn 
             };
             let expected: Vec<ToolExecution> = rows.iter().filter(fits).take(20).cloned().collect();
             let mut listed = log.list(&filter).await.unwrap();
-            // Rows of the earlier checks are older than these.
+            // Records of the earlier checks are older than these.
             listed.retain(|row| row.id >= samples::call_id(5000));
             assert_eq!(listed, expected, "{filter:?}");
         }
@@ -313,7 +313,7 @@ async fn pages_join_without_gap(log: &dyn ExecutionLog, rows: &[ToolExecution]) 
 async fn comes_back(log: &dyn ExecutionLog, row: ToolExecution) {
     log.record(row.clone()).await.unwrap();
     let found = log.find(row.id).await.unwrap().expect("a recorded row is found");
-    // The text shows the order of members and how numbers are written, which equality does not.
+    // The text shows the order of members and the notation of numbers, which equality does not.
     assert_eq!(found.arguments.to_string(), row.arguments.to_string());
     assert_eq!(found, row);
 }

@@ -1,19 +1,19 @@
-//! Lets the next operations of a fake fail.
+//! Switch that makes the next operations of a fake fail.
 
 use crate::ports::tool_repository::StoreError;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The number of the next operations that fail.
+/// Number of the next operations that fail.
 #[derive(Debug, Default)]
 pub(super) struct FailureSwitch(AtomicU32);
 
 impl FailureSwitch {
-    /// Lets so many further operations fail.
+    /// Makes this number of further operations fail.
     pub(super) fn fail_next(&self, operations: u32) {
         self.0.fetch_add(operations, Ordering::SeqCst);
     }
 
-    /// Fails if that was asked for.
+    /// Fails if a failure was requested.
     ///
     /// # Errors
     /// [`StoreError`] with `operation` in it.
