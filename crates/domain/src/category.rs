@@ -3,13 +3,6 @@
 use std::fmt;
 
 /// Category of a tool. Every tool has exactly one; tools of MCP servers are [`Category::Mcp`].
-///
-/// ```
-/// use toolstead_domain::category::Category;
-///
-/// assert_eq!(Category::parse("shell"), Ok(Category::Shell));
-/// assert!(Category::parse("games").is_err());
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Category {
     /// Reads or changes files.

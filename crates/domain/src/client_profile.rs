@@ -120,14 +120,6 @@ impl LogLevel {
 
 /// Client of one request. Clients with a handshake have the same profile for a whole session; later ones send it with
 /// each request.
-///
-/// ```
-/// use toolstead_domain::client_profile::ClientProfile;
-///
-/// let client = ClientProfile::without_protocol("report-job 1.2");
-/// assert_eq!(client.protocol, None);
-/// assert_eq!(client.client, "report-job 1.2");
-/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientProfile {
     /// Revision in use; `None` for callers without MCP (the CLI, embedding applications).

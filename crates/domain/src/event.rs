@@ -112,7 +112,7 @@ pub enum EventKind {
         /// Accesses of the call.
         accesses: Vec<String>,
     },
-    /// An approval request was answered, or expired.
+    /// An approval request was answered, or was left unanswered.
     PermissionResolved {
         /// Canonical name of the tool.
         tool: String,

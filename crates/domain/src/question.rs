@@ -49,13 +49,6 @@ pub struct DeferredQuestions {
 }
 
 /// Number of deferred questions, written `q7`.
-///
-/// ```
-/// use toolstead_domain::question::QuestionId;
-///
-/// assert_eq!(QuestionId::parse("q7"), Some(QuestionId(7)));
-/// assert_eq!(QuestionId(7).to_string(), "q7");
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QuestionId(pub u32);
 

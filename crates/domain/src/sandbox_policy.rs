@@ -19,9 +19,9 @@ pub struct SandboxPolicy {
     /// Key of a group of runs. Runs with the same key share one private network and one private `/tmp`, until the last
     /// of them ends or the key is released.
     pub session: Option<Arc<str>>,
-    /// Paths below the folders listed here that exist but cannot be read: those that deny rules name.
+    /// Existing paths below the roots that cannot be read: those that deny rules name.
     pub hidden: Vec<PathBuf>,
-    /// Paths below these folders that cannot be changed, although their folder can.
+    /// Paths below the roots that cannot be changed, although their folder can.
     pub sealed: Vec<PathBuf>,
     /// Absolute paths of folders that may be read and written.
     pub write_roots: Vec<PathBuf>,

@@ -71,13 +71,6 @@ pub struct Tool {
 }
 
 /// Way in which a tool reads a stored output, with the names of its parameters.
-///
-/// ```
-/// use toolstead_domain::tool::OutputReading;
-///
-/// let reading = OutputReading::lines("path", "offset");
-/// assert!(matches!(&reading, OutputReading::Lines { handle, .. } if handle == "path"));
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum OutputReading {

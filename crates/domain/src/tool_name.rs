@@ -17,7 +17,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolName(Arc<str>);
 
-/// Maximum length of names that every model provider accepts; generated names are no longer.
+/// Maximum length of names that every model provider accepts. Generated names do not exceed it.
 const SAFE_LENGTH: usize = 64;
 
 impl ToolName {

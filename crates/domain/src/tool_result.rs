@@ -4,7 +4,7 @@ use crate::error_kind::ErrorKind;
 use serde_json::{Map, Value, json};
 use std::sync::OnceLock;
 
-/// What a model reads when a tool had nothing to say.
+/// Text for a model if a tool returned no output.
 pub const NO_OUTPUT: &str = "(no output)";
 
 /// Result of a call: the JSON object of MCP's `CallToolResult` as received, unknown members included.

@@ -126,7 +126,7 @@ impl fmt::Display for ToolSelection {
 
 fn names(pattern: &str, tool: &Tool) -> bool {
     let fits = |name: &str| wildcard_match(pattern, name);
-    // As a pattern, the last form, which names no server, would match tools of other servers for `mcp_git_*`.
+    // In the last form, which names no server, the pattern `mcp_git_*` would match tools of other servers than `git`.
     let is_upstream = |[first, second, last]: [String; 3]| fits(&first) || fits(&second) || last == pattern;
     fits(tool.name().as_str())
         || fits(tool.rule_name().as_str())

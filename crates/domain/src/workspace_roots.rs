@@ -137,7 +137,7 @@ mod tests {
             let allows = |roots: &WorkspaceRoots| {
                 roots.containing(&path).map(|(_, kind)| kind == RootKind::Write)
             };
-            // A folder that is both is as its own roots say it is, whichever that is.
+            // Excluded: a folder that one set lists as writable and as read-only, because its rights are ambiguous.
             let is_both = |roots: &WorkspaceRoots| roots.write.iter().any(|root| roots.read_only.contains(root));
             prop_assume!(!is_both(&ours) && !is_both(&theirs));
             let both = ours.intersection(&theirs);

@@ -3,15 +3,6 @@
 use std::{fmt, time::Duration};
 
 /// Limits of one run, which is one turn of a conversation. `None` is unlimited.
-///
-/// ```
-/// use toolstead_domain::agent::budget::{Budget, Budgets};
-///
-/// let mut budgets = Budgets::default();
-/// budgets.calls = Some(20);
-/// assert_eq!(budgets.tokens, None);
-/// assert_eq!(Budget::Time.to_string(), "seconds");
-/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Budgets {

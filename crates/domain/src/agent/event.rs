@@ -11,13 +11,6 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 /// Event of a running agent.
-///
-/// ```
-/// use serde_json::json;
-/// use toolstead_domain::agent::event::AgentEvent;
-///
-/// assert_eq!(AgentEvent::Text("Hello".into()).to_json(), json!({"type": "text", "text": "Hello"}));
-/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AgentEvent {

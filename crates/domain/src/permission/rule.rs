@@ -304,8 +304,8 @@ impl PermissionRule {
         head && self.spec_for(tool).is_ok_and(|spec| self.covers_access(spec, access, roots))
     }
 
-    /// Returns `true` if this allow rule names the tool that represents the request, because a request is not a call of
-    /// a tool with that name.
+    /// Returns `true` if this allow rule names the tool that represents the request without covering it, because a
+    /// request is not a call of a tool with that name.
     pub(super) fn names_only_tools(&self, tool: &Tool) -> bool {
         let Head::Tool(pattern) = &self.head else { return false };
         tool.stands_for().is_some() && names(pattern, tool) && !names_server(pattern, tool)

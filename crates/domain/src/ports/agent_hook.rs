@@ -40,32 +40,32 @@ pub struct AgentWord {
 /// Before a prompt, a failed gate is an exception: its reason is a [`AgentWord::block`].
 #[async_trait]
 pub trait AgentHook: Send + Sync {
-    /// Called before a prompt of the user is sent (UserPromptSubmit).
+    /// Runs before a prompt of the user is sent (UserPromptSubmit).
     async fn prompt_submitted<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
         AgentWord::default()
     }
 
-    /// Called before a run ends because the model is done (Stop).
+    /// Runs before a run ends because the model is done (Stop).
     async fn stopping<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
         AgentWord::default()
     }
 
-    /// Called before a conversation is summarized (PreCompact).
+    /// Runs before a conversation is summarized (PreCompact).
     async fn compacting<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
         AgentWord::default()
     }
 
-    /// Called before a subagent begins (SubagentStart); the text is its name.
+    /// Runs before a subagent begins (SubagentStart); the text is its name.
     async fn subagent_started<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
         AgentWord::default()
     }
 
-    /// Called before a subagent ends because its model is done (SubagentStop); the text is its last text.
+    /// Runs before a subagent ends because its model is done (SubagentStop); the text is its last text.
     async fn subagent_stopping<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
         AgentWord::default()
     }
 
-    /// Called when the user is notified of something, or an answer of the user is awaited (Notification).
+    /// Runs when the user is notified of something, or an answer of the user is awaited (Notification).
     async fn notified<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
         AgentWord::default()
     }

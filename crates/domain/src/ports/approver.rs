@@ -130,13 +130,6 @@ impl ApprovalScope {
 }
 
 /// Answer to an approval request.
-///
-/// ```
-/// use toolstead_domain::ports::approver::Approval;
-///
-/// assert_eq!(Approval::once("alice"), Approval::Granted { by: "alice".into(), scopes: Vec::new() });
-/// assert!(matches!(Approval::denied("alice"), Approval::Denied { message: None, .. }));
-/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Approval {
     /// The call may run.

@@ -197,8 +197,8 @@ pub trait Caller: Send + Sync {
         true
     }
 
-    /// Returns when the client requests the partial result at once: a tool that has one then stops and returns it, before
-    /// the call is cancelled. Never returns by default.
+    /// Returns when the client requests the partial result at once: a tool that has one then stops and returns it,
+    /// before the call is cancelled. Never returns by default.
     async fn hurried(&self) {
         std::future::pending().await
     }

@@ -23,7 +23,7 @@ pub trait Calls: Send + Sync {
     fn search(&self, text: &str) -> Vec<Arc<Tool>>;
 
     /// Returns the same calls through a view nested in this one: its policy also applies to what is listed, found and
-    /// called through it. An approval given through it holds only in it.
+    /// called through it. An approval given through it holds only in it and in views nested in it.
     /// An approval through the [view of a run](View::of_run) ends once that view and everything derived from it is
     /// dropped.
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a>;

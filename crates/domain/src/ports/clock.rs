@@ -45,20 +45,6 @@ impl fmt::Display for Timestamp {
 }
 
 /// Source of the current time. Two readings may be equal, and the second may be earlier if the system clock was set.
-///
-/// ```
-/// use toolstead_domain::ports::clock::{Clock, Timestamp};
-///
-/// struct Stopped(Timestamp);
-///
-/// impl Clock for Stopped {
-///     fn now(&self) -> Timestamp {
-///         self.0
-///     }
-/// }
-///
-/// assert_eq!(Stopped(Timestamp(7)).now(), Timestamp(7));
-/// ```
 pub trait Clock: Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Timestamp;

@@ -5,13 +5,6 @@ use async_trait::async_trait;
 use std::sync::Arc;
 
 /// Service that credentials are for. They are sent to this origin only.
-///
-/// ```
-/// use toolstead_domain::ports::credentials::{Credentials, NoAccounts, Resource};
-///
-/// let gmail = Resource { grant: "gmail".into(), origin: "https://gmail.googleapis.com".into() };
-/// assert!(NoAccounts.unavailable(&gmail).is_some());
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Resource {
     /// Grant that the user gives as a unit, by its name in commands: `gmail`, `calendar`.

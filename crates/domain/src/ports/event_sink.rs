@@ -4,12 +4,6 @@ use crate::event::{EventKind, EventOrigin};
 
 /// Receives events. It never blocks, never fails and never slows the sender: a slow subscriber loses events, and
 /// receives their number.
-///
-/// ```
-/// use toolstead_domain::ports::event_sink::{EventSink, NoEvents};
-///
-/// assert!(!NoEvents.is_watched());
-/// ```
 pub trait EventSink: Send + Sync {
     /// Returns `true` if there is a subscriber. Check this before building an event that is costly to build.
     fn is_watched(&self) -> bool;

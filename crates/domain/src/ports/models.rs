@@ -4,12 +4,6 @@ use crate::ports::model_provider::ModelProvider;
 use std::sync::Arc;
 
 /// Models of an application.
-///
-/// ```
-/// use toolstead_domain::ports::models::{Models, NoModels};
-///
-/// assert_eq!(NoModels.model(None).err().as_deref(), Some("no model is configured"));
-/// ```
 pub trait Models: Send + Sync {
     /// Returns the model with this name or of this strength (`weak`, `strong`); the default model for `None`.
     ///

@@ -42,7 +42,8 @@ pub const WAITING_OF_A_SESSION: usize = 20;
 /// - a principal cannot read the questions of another, even with their number, and a number always refers to the same
 ///   questions;
 /// - questions are answered once;
-/// - at most [`WAITING_OF_A_SESSION`] of a session wait; the oldest are deleted first.
+/// - at most [`WAITING_OF_A_SESSION`] of a session wait, and further ones are refused; the store is bounded, and the
+///   oldest questions are deleted first.
 #[async_trait]
 pub trait QuestionStore: Send + Sync {
     /// Stores questions, and returns their number.

@@ -7,15 +7,6 @@ use async_trait::async_trait;
 ///
 /// Implementers store a rule completely or not at all, change nothing else in the file that holds it, and apply stored
 /// rules at the next start.
-///
-/// ```
-/// use toolstead_domain::ports::{
-///     approver::ApprovalScope,
-///     rule_store::{NoRuleStore, RuleStore},
-/// };
-///
-/// assert!(ApprovalScope::ALL.iter().all(|scope| !NoRuleStore.keeps(*scope)));
-/// ```
 #[async_trait]
 pub trait RuleStore: Send + Sync {
     /// Returns `true` if rules of this scope can be stored here. Always `false` for scopes that end with a call, a run

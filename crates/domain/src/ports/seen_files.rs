@@ -1,4 +1,4 @@
-//! Known versions of files by session. A session that changes a file learns if the file is not in its known version any more.
+//! Known versions of files by session. A session that changes a file learns if it is no longer in its known version.
 
 use crate::{content_digest::ContentDigest, ports::tool_repository::StoreError, principal::Principal};
 use async_trait::async_trait;

@@ -176,10 +176,10 @@ pub trait ToolHook: Send + Sync {
         HookPatience::default()
     }
 
-    /// Called before a call is checked. `accesses` are the accesses of the call with its current arguments; `None` if
+    /// Runs before a call is checked. `accesses` are the accesses of the call with its current arguments; `None` if
     /// they cannot be determined. They are determined again before the check.
     async fn before<'s, 'c, 'a>(&'s self, call: &'c ToolCall, accesses: Option<&'a [Access]>) -> BeforeCall;
 
-    /// Called after a call, even if it did not run, and before its record is written.
+    /// Runs after a call, even if the call did not run, and before its record is written.
     async fn after<'s, 'e>(&'s self, ended: EndedCall<'e>) -> AfterCall;
 }

@@ -261,13 +261,6 @@ pub struct Answers {
 }
 
 /// State of a provider.
-///
-/// ```
-/// use toolstead_domain::ports::tool_provider::ProviderState;
-///
-/// assert_eq!(ProviderState::Ready.label(), "ready");
-/// assert_eq!(ProviderState::Failed { reason: "exited".into() }.to_string(), "failed: exited");
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderState {
     /// Connecting. Tools may be known from an earlier run.

@@ -1,4 +1,4 @@
-//! Credentials that a test wrote down.
+//! Credentials that a test defines.
 
 use crate::{
     ports::{
@@ -14,7 +14,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Bearer tokens by principal and grant, those that come in place of refused ones, and the one that signing in gives.
+/// Bearer tokens by principal and grant, tokens that replace refused ones, and the token that signing in returns.
 #[derive(Debug, Default)]
 pub struct FakeCredentials {
     state: Mutex<State>,
@@ -29,33 +29,33 @@ struct State {
 }
 
 impl FakeCredentials {
-    /// None for anybody.
+    /// Creates credentials without any tokens.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The same with this token of a principal for a grant.
+    /// Adds a token of a principal for a grant.
     #[must_use]
     pub fn holding(self, principal: &Principal, grant: &str, token: &str) -> Self {
         self.state().held.insert((principal.clone(), grant.into()), token.into());
         self
     }
 
-    /// The same with this token in place of the next one that is refused.
+    /// Adds a token that replaces the next refused one.
     #[must_use]
     pub fn renewing_to(self, token: &str) -> Self {
         self.state().renewals.push_back(token.into());
         self
     }
 
-    /// The same with this token for whoever signs in. Without it nobody can.
+    /// Sets the token that signing in returns. Without it, signing in fails.
     #[must_use]
     pub fn signing_in_as(self, token: &str) -> Self {
         self.state().by_signing_in = Some(token.into());
         self
     }
 
-    /// The requests, in their order: `headers gmail`, `renewed gmail`, `sign_in gmail`.
+    /// Returns the requests, in order: `headers gmail`, `renewed gmail`, `sign_in gmail`.
     pub fn asked(&self) -> Vec<String> {
         self.state().asked.clone()
     }
@@ -96,7 +96,7 @@ impl Credentials for FakeCredentials {
         let mut state = self.state();
         state.asked.push(format!("renewed {}", resource.grant));
         let key = (principal.clone(), resource.grant.to_string());
-        // Somebody renewed them meanwhile.
+        // Another request has renewed them in the meantime.
         if let Some(held) = state.held.get(&key).map(|token| bearer(token)).filter(|held| held != refused) {
             return Ok(held);
         }

@@ -1,4 +1,4 @@
-//! A clock that stands still.
+//! A stopped clock.
 
 use crate::ports::clock::{Clock, Timestamp};
 use std::{
@@ -6,22 +6,22 @@ use std::{
     time::Duration,
 };
 
-/// Tells the same time until it is set.
+/// Clock with a fixed time that tests can set.
 #[derive(Debug)]
 pub struct FixedClock(AtomicI64);
 
 impl FixedClock {
-    /// A clock that stands at this time.
+    /// Creates a clock with this time.
     pub fn at(time: Timestamp) -> Self {
         Self(AtomicI64::new(time.0))
     }
 
-    /// Sets it, forwards or back.
+    /// Sets the time, forwards or backwards.
     pub fn set(&self, time: Timestamp) {
         self.0.store(time.0, Ordering::SeqCst);
     }
 
-    /// Sets it forward.
+    /// Advances the time.
     pub fn advance(&self, by: Duration) {
         self.0.fetch_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX), Ordering::SeqCst);
     }

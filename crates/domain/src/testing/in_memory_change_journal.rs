@@ -1,4 +1,4 @@
-//! The journal of file changes in memory.
+//! A journal of file changes in memory.
 
 use super::{failure_switch::FailureSwitch, lock};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 use async_trait::async_trait;
 use std::{collections::BTreeMap, sync::Mutex};
 
-/// Keeps every entry until it is dropped.
+/// Journal that stores every entry until it is dropped.
 #[derive(Debug, Default)]
 pub struct InMemoryChangeJournal {
     kept: Mutex<Kept>,
@@ -27,17 +27,17 @@ struct Kept {
 }
 
 impl InMemoryChangeJournal {
-    /// An empty journal.
+    /// Creates an empty journal.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets the next `record` fail.
+    /// Makes the next `record` fail.
     pub fn fail_next_record(&self) {
         self.records.fail_next(1);
     }
 
-    /// All entries, oldest first.
+    /// Returns all entries, oldest first.
     pub fn entries(&self) -> Vec<JournalEntry> {
         lock(&self.kept).entries.clone()
     }

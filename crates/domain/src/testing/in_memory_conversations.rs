@@ -1,4 +1,4 @@
-//! Conversations in memory.
+//! A store of conversations in memory.
 
 use super::{failure_switch::FailureSwitch, lock};
 use crate::{
@@ -16,10 +16,10 @@ use crate::{
 use async_trait::async_trait;
 use std::sync::Mutex;
 
-/// Keeps every conversation until it is dropped.
+/// Store that holds every conversation until it is dropped.
 #[derive(Debug, Default)]
 pub struct InMemoryConversations {
-    /// The one that was added to last stands last.
+    /// Conversations in the order of their last change.
     kept: Mutex<Vec<Kept>>,
     appends: FailureSwitch,
 }
@@ -31,12 +31,12 @@ struct Kept {
 }
 
 impl InMemoryConversations {
-    /// No conversations.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets the next `append` fail.
+    /// Makes the next `append` fail.
     pub fn fail_next_append(&self) {
         self.appends.fail_next(1);
     }
@@ -46,7 +46,7 @@ fn place(kept: &[Kept], principal: &Principal, id: ConversationId) -> Option<usi
     kept.iter().position(|kept| kept.conversation.id == id && kept.conversation.principal == *principal)
 }
 
-/// As many as they are, which never is more than a `u64` counts.
+/// Returns the number of events, which never exceeds a `u64`.
 fn count(events: &[ConversationEvent]) -> u64 {
     u64::try_from(events.len()).unwrap_or(u64::MAX)
 }

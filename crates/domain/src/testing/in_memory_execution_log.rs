@@ -1,4 +1,4 @@
-//! The audit trail in memory.
+//! An audit log in memory.
 
 use super::{failure_switch::FailureSwitch, lock};
 use crate::{
@@ -18,7 +18,7 @@ use std::{
     },
 };
 
-/// Keeps every row until it is dropped.
+/// Log that stores every record until it is dropped.
 #[derive(Debug, Default)]
 pub struct InMemoryExecutionLog {
     rows: Mutex<Vec<ToolExecution>>,
@@ -29,32 +29,33 @@ pub struct InMemoryExecutionLog {
 }
 
 impl InMemoryExecutionLog {
-    /// An empty log.
+    /// Creates an empty log.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets the next `record` fail; called twice, the next two.
+    /// Makes the next `record` fail; called twice, the next two.
     pub fn fail_next_record(&self) {
         self.records.fail_next(1);
     }
 
-    /// Lets the next `find` or `list` fail.
+    /// Makes the next `find` or `list` fail.
     pub fn fail_next_read(&self) {
         self.reads.fail_next(1);
     }
 
-    /// Lets every `record` fail from now on, or none any more.
+    /// Makes every `record` fail from now on, or none.
     pub fn be_full(&self, is_full: bool) {
         self.is_full.store(is_full, Ordering::SeqCst);
     }
 
-    /// All rows, in the order in which they were recorded first.
+    /// Returns all records, in the order of their first recording.
     pub fn rows(&self) -> Vec<ToolExecution> {
         lock(&self.rows).clone()
     }
 
-    /// Does as the next process that opens a log: the process whose calls run has ended.
+    /// Marks running calls as interrupted, as opening the log in the next process does: the process that ran them has
+    /// ended.
     pub fn interrupt_what_runs(&self) {
         for row in lock(&self.rows).iter_mut().filter(|row| row.outcome == Outcome::Running) {
             row.outcome = Outcome::Interrupted;

@@ -1,4 +1,4 @@
-//! Large outputs in memory.
+//! A store of large outputs in memory.
 
 use super::{failure_switch::FailureSwitch, lock};
 use crate::{
@@ -13,8 +13,8 @@ use crate::{
 use async_trait::async_trait;
 use std::{collections::BTreeMap, io::Cursor, num::NonZeroU64, sync::Mutex};
 
-/// Keeps every output until it is dropped, or until a test lets it expire. Handles are numbers over all principals, so
-/// that a test sees who sees what.
+/// Store that holds every output until it is dropped, or until a test expires it. Handles are numbered over all
+/// principals, so that tests can detect access to outputs of other principals.
 #[derive(Debug, Default)]
 pub struct InMemoryOutputStore {
     outputs: Mutex<Outputs>,
@@ -24,9 +24,9 @@ pub struct InMemoryOutputStore {
 #[derive(Debug, Default)]
 struct Outputs {
     kept: Vec<Kept>,
-    /// The number of the last handle. It never goes back.
+    /// Number of the last handle. Never decreases.
     last: u64,
-    /// Every content that ever was, with a number that stands for it.
+    /// Every content so far, with a number in place of a hash.
     contents: BTreeMap<Vec<u8>, u64>,
 }
 
@@ -38,27 +38,27 @@ struct Kept {
 }
 
 impl InMemoryOutputStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets the next `store` fail.
+    /// Makes the next `store` fail.
     pub fn fail_next_store(&self) {
         self.stores.fail_next(1);
     }
 
-    /// As many outputs are kept.
+    /// Returns the number of stored outputs.
     pub fn len(&self) -> usize {
         lock(&self.outputs).kept.len()
     }
 
-    /// Tells whether none is.
+    /// Returns `true` if no output is stored.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Lets everything expire that is kept.
+    /// Expires all stored outputs.
     pub fn expire_all(&self) {
         lock(&self.outputs).kept.clear();
     }
@@ -88,7 +88,7 @@ impl OutputStore for InMemoryOutputStore {
         }
         let handle = OutputHandle(NonZeroU64::MIN.saturating_add(outputs.last));
         outputs.last += 1;
-        // Nothing here needs a real hash: a number for each content stands for it as well.
+        // No real hash is needed: a number for each content identifies it as well.
         let next = outputs.contents.len() as u64;
         let number = *outputs.contents.entry(content.to_vec()).or_insert(next);
         let mut digest = [0; 32];

@@ -1,4 +1,4 @@
-//! Deferred questions, in memory.
+//! A store of deferred questions in memory.
 
 use super::lock;
 use crate::{
@@ -13,14 +13,14 @@ use crate::{
 use async_trait::async_trait;
 use std::sync::Mutex;
 
-/// Keeps all questions until it is dropped: a test asks few.
+/// Store that holds all questions until it is dropped: tests ask few.
 #[derive(Debug, Default)]
 pub struct InMemoryQuestions {
     kept: Mutex<Vec<(Principal, DeferredQuestions)>>,
 }
 
 impl InMemoryQuestions {
-    /// No questions.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,4 +1,4 @@
-//! A rule store that forgets.
+//! A rule store in memory.
 
 use super::lock;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 use async_trait::async_trait;
 use std::sync::Mutex;
 
-/// Keeps rules of both scopes in memory, or refuses all of them.
+/// Store that holds rules of both lasting scopes in memory, or refuses all of them.
 #[derive(Debug, Default)]
 pub struct InMemoryRuleStore {
     kept: Mutex<Vec<(ApprovalScope, String)>>,
@@ -19,17 +19,17 @@ pub struct InMemoryRuleStore {
 }
 
 impl InMemoryRuleStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A store that offers to keep rules and then fails.
+    /// Creates a store that offers to store rules and then fails.
     pub fn broken() -> Self {
         Self { broken: true, ..Self::default() }
     }
 
-    /// The rules that are kept, in order.
+    /// Returns the stored rules, in order.
     pub fn kept(&self) -> Vec<(ApprovalScope, String)> {
         lock(&self.kept).clone()
     }

@@ -1,4 +1,4 @@
-//! Files as sessions have read them, in memory.
+//! Known file versions of sessions in memory.
 
 use super::lock;
 use crate::{
@@ -13,17 +13,17 @@ use std::{
     sync::Mutex,
 };
 
-/// Whose sight of which file, in which session.
+/// Key of a known version: principal, session and file.
 type Sight = (Principal, String, PathBuf);
 
-/// Remembers everything until it is dropped: a test reads few files.
+/// Store that holds every version until it is dropped: tests read few files.
 #[derive(Debug, Default)]
 pub struct InMemorySeenFiles {
     seen: Mutex<HashMap<Sight, ContentDigest>>,
 }
 
 impl InMemorySeenFiles {
-    /// A memory of nothing.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }

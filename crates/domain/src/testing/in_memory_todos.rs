@@ -1,4 +1,4 @@
-//! Plans, in memory.
+//! A store of plans in memory.
 
 use super::lock;
 use crate::{
@@ -9,14 +9,14 @@ use crate::{
 use async_trait::async_trait;
 use std::{collections::HashMap, sync::Mutex};
 
-/// Keeps every plan until it is dropped: a test has few.
+/// Store that holds every plan until it is dropped: tests have few.
 #[derive(Debug, Default)]
 pub struct InMemoryTodos {
     plans: Mutex<HashMap<(Principal, String), TodoList>>,
 }
 
 impl InMemoryTodos {
-    /// No plans.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }

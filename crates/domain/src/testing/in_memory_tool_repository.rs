@@ -1,4 +1,4 @@
-//! The tool repository in memory.
+//! A tool repository in memory.
 
 use super::{failure_switch::FailureSwitch, lock};
 use crate::{
@@ -14,7 +14,7 @@ use std::{
     sync::Mutex,
 };
 
-/// Keeps catalogues and switches until it is dropped.
+/// Repository that stores catalogues and switches until it is dropped.
 #[derive(Debug, Default)]
 pub struct InMemoryToolRepository {
     kept: Mutex<Kept>,
@@ -29,17 +29,17 @@ struct Kept {
 }
 
 impl InMemoryToolRepository {
-    /// An empty repository.
+    /// Creates an empty repository.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets the next `catalogue` or `disabled` fail.
+    /// Makes the next `catalogue` or `disabled` fail.
     pub fn fail_next_read(&self) {
         self.reads.fail_next(1);
     }
 
-    /// Lets the next `save_catalogue` or `set_enabled` fail.
+    /// Makes the next `save_catalogue` or `set_enabled` fail.
     pub fn fail_next_write(&self) {
         self.writes.fail_next(1);
     }

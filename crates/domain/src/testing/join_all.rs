@@ -1,4 +1,4 @@
-//! Drives several futures side by side in one task.
+//! Concurrent execution of several futures in one task.
 
 use std::{
     future::{Future, poll_fn},

@@ -1,4 +1,4 @@
-//! The promises of every store of large outputs.
+//! Contract of every store of large outputs.
 
 use super::{join_all::join_all, samples};
 use crate::{
@@ -11,10 +11,10 @@ use std::{
     num::NonZeroU64,
 };
 
-/// Checks each promise of [`OutputStore`]'s documentation, but for expiry and restarts, on an empty store.
+/// Checks each guarantee of [`OutputStore`], except expiry and restarts, on an empty store.
 ///
 /// # Panics
-/// On a promise that is not kept; the message says which.
+/// If a guarantee is violated; the message names it.
 pub async fn output_store_contract(store: &dyn OutputStore) {
     an_empty_store_has_nothing(store).await;
     what_is_stored_is_found_and_read_from_any_place(store).await;
@@ -43,7 +43,7 @@ async fn what_is_stored_is_found_and_read_from_any_place(store: &dyn OutputStore
         assert_eq!((stored.bytes, stored.media_type.as_str()), (content.len() as u64, media_type));
         kept.push((stored, content));
     }
-    // All of them, after all of them were stored.
+    // Checked after all of them were stored.
     for (stored, content) in kept {
         assert_eq!(store.find(&Principal::local(), stored.handle).await.unwrap().as_ref(), Some(&stored));
         assert_eq!(read(store, &Principal::local(), &stored, 0).await, content);
@@ -69,12 +69,12 @@ async fn a_handle_means_nothing_to_another_principal(store: &dyn OutputStore) {
     let [ann, bob] = ["ann", "bob"].map(Principal::token);
     let secret = keep(store, &ann, "text/plain", b"the secret of ann").await;
     let own = keep(store, &bob, "text/plain", b"what bob has").await;
-    // Handles may be counted for each principal, so the number may be one of his.
+    // Handles may be numbered per principal, so the number may be that of one of his outputs.
     let found = store.find(&bob, secret.handle).await.unwrap();
     assert!(found.is_none_or(|found| found == own), "what one principal stores another does not find");
     let latest = store.latest(&bob, 10).await.unwrap();
     assert_eq!(latest, [own], "a principal lists its own alone");
-    // The same content of somebody else is somebody else's all the same.
+    // One content of two principals is stored for each of them.
     let same = keep(store, &bob, "text/plain", b"the secret of ann").await;
     assert_eq!(read(store, &bob, &same, 0).await, b"the secret of ann");
     assert_eq!(read(store, &ann, &secret, 0).await, b"the secret of ann");
@@ -82,7 +82,7 @@ async fn a_handle_means_nothing_to_another_principal(store: &dyn OutputStore) {
 
 async fn outputs_stored_side_by_side_are_all_there(store: &dyn OutputStore) {
     let owner = Principal::token("crowd");
-    // Each content twice.
+    // Each content is stored twice.
     let content = |number: usize| format!("content {}", number / 2).into_bytes();
     let stored = join_all((0..100).map(|number| {
         let (owner, content) = (owner.clone(), content(number));

@@ -1,4 +1,4 @@
-//! The duties of every store of deferred questions.
+//! Contract of every store of deferred questions.
 
 use super::samples;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     question::{Choice, DeferredQuestions, Question, QuestionId},
 };
 
-/// Two questions, with all that they can have.
+/// Returns two questions that use all members.
 pub fn questions() -> Vec<Question> {
     let choice = |label: &str, preview: Option<&str>| Choice {
         label: label.into(),
@@ -24,10 +24,10 @@ pub fn questions() -> Vec<Question> {
     vec![one("which?", false), one("which ones?", true)]
 }
 
-/// Checks each promise of [`QuestionStore`]'s documentation, but for what is forgotten, on an empty store.
+/// Checks each guarantee of [`QuestionStore`], except deletion, on an empty store.
 ///
 /// # Panics
-/// If a promise is not kept; the message says which.
+/// If a guarantee is violated; the message names it.
 pub async fn question_store_contract(store: &dyn QuestionStore) {
     let (me, other) = (Principal::local(), Principal::token("t"));
     let answers = || vec!["a".to_owned(), "a, \u{f6}wn".to_owned()];

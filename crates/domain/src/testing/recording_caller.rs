@@ -1,11 +1,12 @@
-//! A caller that writes down what it hears and answers what it was told to.
+//! A caller that records all messages and returns scripted answers.
 
 use super::lock;
 use crate::ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress};
 use async_trait::async_trait;
 use std::{collections::VecDeque, sync::Mutex};
 
-/// Records everything; answers questions in the order of the given answers, and none beyond them.
+/// Caller that records everything, and answers questions in the order of the given answers. Further questions are not
+/// answered.
 #[derive(Debug, Default)]
 pub struct RecordingCaller {
     progress: Mutex<Vec<Progress>>,
@@ -15,27 +16,27 @@ pub struct RecordingCaller {
 }
 
 impl RecordingCaller {
-    /// A caller that answers no question: [`NotAnswered::Unsupported`].
+    /// Creates a caller that answers every question with [`NotAnswered::Unsupported`].
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A caller that gives these answers, one a question.
+    /// Creates a caller with these answers, one per question.
     pub fn answering(answers: impl IntoIterator<Item = Result<InputResponse, NotAnswered>>) -> Self {
         Self { answers: Mutex::new(answers.into_iter().collect()), ..Self::default() }
     }
 
-    /// The progress that was reported, in order.
+    /// Returns the reported progress, in order.
     pub fn progress_reports(&self) -> Vec<Progress> {
         lock(&self.progress).clone()
     }
 
-    /// The log messages, in order.
+    /// Returns the log messages, in order.
     pub fn log_messages(&self) -> Vec<LogMessage> {
         lock(&self.logs).clone()
     }
 
-    /// The questions that were asked, in order.
+    /// Returns the questions so far, in order.
     pub fn questions(&self) -> Vec<InputRequest> {
         lock(&self.questions).clone()
     }

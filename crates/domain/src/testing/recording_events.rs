@@ -1,4 +1,4 @@
-//! An event sink that writes down what it is told.
+//! An event sink that records all events.
 
 use super::{lock, signal::Signal};
 use crate::{
@@ -10,7 +10,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// Keeps every event, for as long as it is watched.
+/// Sink that records every event while it is watched.
 #[derive(Debug, Default)]
 pub struct RecordingEvents {
     is_unwatched: AtomicBool,
@@ -19,27 +19,27 @@ pub struct RecordingEvents {
 }
 
 impl RecordingEvents {
-    /// A sink that is watched and has heard nothing.
+    /// Creates a watched sink without events.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets nobody watch from now on, or somebody again.
+    /// Sets if the sink is watched from now on.
     pub fn be_watched(&self, is_watched: bool) {
         self.is_unwatched.store(!is_watched, Ordering::SeqCst);
     }
 
-    /// The events, in the order in which they were sent.
+    /// Returns the events, in the order in which they were sent.
     pub fn events(&self) -> Vec<(EventOrigin, EventKind)> {
         lock(&self.events).clone()
     }
 
-    /// The kinds of the events as words, in order.
+    /// Returns the kinds of the events as words, in order.
     pub fn labels(&self) -> Vec<&'static str> {
         lock(&self.events).iter().map(|(_, kind)| kind.label()).collect()
     }
 
-    /// Returns once so many events were kept.
+    /// Returns once this number of events was recorded.
     pub async fn told(&self, events: u64) {
         self.told.reached(events).await;
     }

@@ -1,8 +1,8 @@
-//! The promises of stores that are opened again: what they must still know.
+//! Contract of stores that are reopened: the data that they must preserve.
 //!
-//! Each suite opens a store that is empty by its first call of `reopen`, fills it, opens it again and looks. `reopen` gives
-//! the store as the next process finds it: what it gave before has come to its end, in whatever way. The way that tells
-//! most is the worst one, without closing anything.
+//! Each suite opens an empty store by its first call of `reopen`, fills it, reopens it and checks it. `reopen` returns
+//! the store as the next process opens it: the previous store has ended in some way. The most significant test is the
+//! worst way, without closing anything.
 
 use super::{
     change_journal_contract, conversation_store_contract, question_store_contract, samples, todo_store_contract,
@@ -30,7 +30,7 @@ use std::{io::Read, path::Path, sync::Arc};
 /// Checks every store of a backend, one after the other.
 ///
 /// # Panics
-/// If something was forgotten; the message says what.
+/// If data was lost; the message names it.
 pub async fn reopened_stores_contract(mut reopen: impl AsyncFnMut() -> Stores) {
     reopened_tool_repository_contract(async || reopen().await.tool_repository).await;
     reopened_execution_log_contract(async || reopen().await.execution_log).await;
@@ -42,10 +42,10 @@ pub async fn reopened_stores_contract(mut reopen: impl AsyncFnMut() -> Stores) {
     reopened_questions_contract(async || reopen().await.questions).await;
 }
 
-/// Checks that catalogues and switches last.
+/// Checks that catalogues and switches are durable.
 ///
 /// # Panics
-/// If something was forgotten; the message says what.
+/// If data was lost; the message names it.
 pub async fn reopened_tool_repository_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ToolRepository>) {
     let provider = ProviderIdentity::of_program("lasting");
     let saved = Catalogue { tools: vec![samples::tool("lasts")], changes: Vec::new() };
@@ -58,16 +58,16 @@ pub async fn reopened_tool_repository_contract(mut reopen: impl AsyncFnMut() -> 
     assert_eq!(repository.disabled().await.unwrap(), ["lasts_not"], "what is switched off stays off");
 }
 
-/// Checks that rows last, and that what ran in a process that has ended is interrupted, once and for all.
+/// Checks that records are durable, and that calls of a process that has ended are marked as interrupted exactly once.
 ///
 /// # Panics
-/// On anything that was forgotten or runs for ever; the message says what.
+/// If a record was lost or remains running; the message names it.
 pub async fn reopened_execution_log_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ExecutionLog>) {
     let [done, running, ended] = [samples::execution(1), samples::running_execution(2), samples::execution(3)];
     let log = reopen().await;
     log.record(done.clone()).await.unwrap();
     log.record(running.clone()).await.unwrap();
-    // A row that was replaced counts as it was at last.
+    // A replaced record counts in its last state.
     log.record(samples::running_execution(3)).await.unwrap();
     log.record(ended.clone()).await.unwrap();
     drop(log);
@@ -103,10 +103,10 @@ pub async fn reopened_execution_log_contract(mut reopen: impl AsyncFnMut() -> Ar
     assert_eq!(log.find(next.id).await.unwrap(), Some(next), "a call of this process runs");
 }
 
-/// Checks that contents last under their handles, and that no handle is given a second time.
+/// Checks that contents are durable under their handles, and that no handle is used twice.
 ///
 /// # Panics
-/// If something was forgotten; the message says what.
+/// If data was lost; the message names it.
 pub async fn reopened_output_store_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn OutputStore>) {
     let owner = Principal::local();
     let large = vec![7; 300_000];
@@ -131,10 +131,10 @@ pub async fn reopened_output_store_contract(mut reopen: impl AsyncFnMut() -> Arc
     assert_eq!(again.handle, kept[1].handle, "the same content keeps its handle");
 }
 
-/// Checks that entries last with their contents.
+/// Checks that entries are durable with their contents.
 ///
 /// # Panics
-/// If something was forgotten; the message says what.
+/// If data was lost; the message names it.
 pub async fn reopened_change_journal_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ChangeJournal>) {
     let (owner, entry) = (Principal::local(), change_journal_contract::entry(1));
     let journal = reopen().await;
@@ -149,10 +149,10 @@ pub async fn reopened_change_journal_contract(mut reopen: impl AsyncFnMut() -> A
     }
 }
 
-/// Checks that what sessions have read lasts: they may go on in the next process.
+/// Checks that known file versions are durable: sessions may continue in the next process.
 ///
 /// # Panics
-/// If something was forgotten; the message says what.
+/// If data was lost; the message names it.
 pub async fn reopened_seen_files_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn SeenFiles>) {
     let (owner, digest) = (Principal::local(), ContentDigest([3; 32]));
     let seen = reopen().await;
@@ -166,10 +166,10 @@ pub async fn reopened_seen_files_contract(mut reopen: impl AsyncFnMut() -> Arc<d
     assert_eq!(seen.known(&owner, "s", Path::new("/w/forgotten")).await.unwrap(), None, "what is forgotten is so");
 }
 
-/// Checks that conversations last with their events, and go on where they ended.
+/// Checks that conversations are durable with their events, and continue after the last one.
 ///
 /// # Panics
-/// If something was forgotten; the message says what.
+/// If data was lost; the message names it.
 pub async fn reopened_conversations_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ConversationStore>) {
     let (owner, begun) = (Principal::local(), conversation_store_contract::conversation(900));
     let (id, at) = (begun.id, samples::START);
@@ -189,10 +189,10 @@ pub async fn reopened_conversations_contract(mut reopen: impl AsyncFnMut() -> Ar
     assert_eq!(more, events * 2, "numbers go on without a gap");
 }
 
-/// Checks that plans last: an agent goes on with its own.
+/// Checks that plans are durable: an agent continues with its own.
 ///
 /// # Panics
-/// If something was forgotten; the message says what.
+/// If data was lost; the message names it.
 pub async fn reopened_todos_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn TodoStore>) {
     let owner = Principal::local();
     reopen().await.replace(&owner, "lasting", todo_store_contract::plan()).await.unwrap();
@@ -200,10 +200,10 @@ pub async fn reopened_todos_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn To
     assert_eq!(lasting, todo_store_contract::plan(), "a plan lasts");
 }
 
-/// Checks that questions and their answers last: whoever answers does it in another process.
+/// Checks that questions and their answers are durable: the answer may come in another process.
 ///
 /// # Panics
-/// If something was forgotten; the message says what.
+/// If data was lost; the message names it.
 pub async fn reopened_questions_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn QuestionStore>) {
     let owner = Principal::local();
     let questions = question_store_contract::questions;

@@ -1,12 +1,12 @@
-//! The promises of every store of approved rules.
+//! Contract of every store of approved rules.
 
 use crate::ports::{approver::ApprovalScope, rule_store::RuleStore};
 
-/// Checks what [`RuleStore`]'s documentation promises of its answers. That a rule is in force at the next start is up to
-/// what reads the place it stands in, which this port does not do.
+/// Checks the guarantees of [`RuleStore`] about its answers. Applying a rule at the next start is up to the reader of
+/// its file, which is not part of this port.
 ///
 /// # Panics
-/// On a promise that is not kept; the message says which.
+/// If a guarantee is violated; the message names it.
 pub async fn rule_store_contract(store: &dyn RuleStore) {
     for scope in [ApprovalScope::Once, ApprovalScope::Run, ApprovalScope::Session, ApprovalScope::ReadOnlyCommands] {
         assert!(!store.keeps(scope), "no rule is kept for `{}`", scope.as_str());

@@ -1,4 +1,4 @@
-//! Plausible values for tests, each told apart by a number.
+//! Plausible values for tests, distinguished by a number.
 
 use crate::{
     category::Category,
@@ -17,13 +17,14 @@ use uuid::Uuid;
 /// 2025-09-01T00:00:00Z, in microseconds.
 pub const START: Timestamp = Timestamp(1_756_684_800_000_000);
 
-/// The id of the call with this number: a version 7 UUID, sorted as the numbers are.
+/// Returns the id of the call with this number: a version 7 UUID, sorted like the numbers.
 pub fn call_id(number: u32) -> CallId {
     let milliseconds = START.0.unsigned_abs() / 1000 + u64::from(number);
     CallId(Uuid::from_u128((u128::from(milliseconds) << 80) | (0x7 << 76) | (0b10 << 62) | u128::from(number)))
 }
 
-/// The row of a call of `echo` that was allowed and succeeded, a millisecond after the call with the number before.
+/// Returns the record of a call of `echo` that was allowed and succeeded, one millisecond after the call with the
+/// previous number.
 pub fn execution(number: u32) -> ToolExecution {
     let started = START.0 + i64::from(number) * 1000;
     ToolExecution {
@@ -55,7 +56,7 @@ pub fn execution(number: u32) -> ToolExecution {
     }
 }
 
-/// The same row as it is while the call runs.
+/// Returns the record of [`execution`] while the call runs.
 pub fn running_execution(number: u32) -> ToolExecution {
     ToolExecution {
         ended: None,
@@ -67,7 +68,7 @@ pub fn running_execution(number: u32) -> ToolExecution {
     }
 }
 
-/// A tool of that name that takes any arguments. A text that is no tool name gives the tool `invalid`.
+/// Returns a tool with this name that accepts any arguments. An invalid name results in the tool `invalid`.
 pub fn tool(name: &str) -> Tool {
     let definition = json!({
         "name": name,
@@ -82,7 +83,7 @@ pub fn tool(name: &str) -> Tool {
     Tool::new(name, definition, Category::Utility, ToolSource::BuiltIn)
 }
 
-/// A call of the tool. Arguments that are no object are left out.
+/// Returns a call of the tool. Arguments other than an object are left out.
 pub fn call(number: u32, tool: Tool, arguments: Value) -> ToolCall {
     let called_as = tool.name().to_string();
     let arguments = match arguments {

@@ -1,4 +1,4 @@
-//! The promises of every validator of schemas without a bound.
+//! Contract of every validator for schemas without a bound.
 
 use crate::{
     ports::schema_validator::{NotValidated, SchemaValidator},
@@ -6,10 +6,10 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// Checks each promise of [`SchemaValidator`]'s documentation, but for time and memory.
+/// Checks each guarantee of [`SchemaValidator`], except time and memory.
 ///
 /// # Panics
-/// On a promise that is not kept; the message says which.
+/// If a guarantee is violated; the message names it.
 pub async fn schema_validator_contract(validator: &dyn SchemaValidator) {
     let this = json!({"$ref": "#"});
     let twice = json!({"anyOf": [this, this]});

@@ -1,4 +1,4 @@
-//! An approver whose answers a test wrote beforehand.
+//! An approver with scripted answers.
 
 use super::{lock, signal::Signal};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 use async_trait::async_trait;
 use std::{collections::VecDeque, sync::Mutex};
 
-/// Answers in the order of the script; when the script is at its end, nobody is there.
+/// Approver that answers in the order of the script. After its end, no approver is available.
 #[derive(Debug, Default)]
 pub struct ScriptedApprover {
     script: Mutex<VecDeque<Answer>>,
@@ -18,24 +18,24 @@ pub struct ScriptedApprover {
     withdrawn: Signal,
 }
 
-/// A question to an approver.
+/// Approval request as the approver received it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalQuestion {
-    /// The call's id.
+    /// Id of the call.
     pub id: CallId,
-    /// The tool's canonical name.
+    /// Canonical name of the tool.
     pub tool: String,
-    /// The one who asks, [`crate::principal::Principal::id`].
+    /// Principal that makes the call, [`crate::principal::Principal::id`].
     pub principal: String,
-    /// The tool whose call makes it.
+    /// Tool whose call makes it.
     pub within: Option<String>,
-    /// The agent in whose work it is called.
+    /// Agent that makes the call.
     pub agent: Option<String>,
-    /// The accesses of the call.
+    /// Accesses of the call.
     pub accesses: Vec<Access>,
-    /// The reason why it is asked.
+    /// Reason why it needs approval.
     pub reason: String,
-    /// The parts that must be said yes to.
+    /// Parts that need approval.
     pub parts: Vec<ApprovalPart>,
 }
 
@@ -46,35 +46,35 @@ enum Answer {
 }
 
 impl ScriptedApprover {
-    /// An approver that gives these answers, one a question, and then is [`Approval::Unattended`].
+    /// Creates an approver with these answers, one per request, and [`Approval::Unattended`] afterwards.
     pub fn answering(answers: impl IntoIterator<Item = Approval>) -> Self {
         let script = answers.into_iter().map(Answer::Given).collect();
         Self { script: Mutex::new(script), ..Self::default() }
     }
 
-    /// An approver that says yes to so many questions, as `tester`.
+    /// Creates an approver that approves this number of requests, as `tester`.
     pub fn granting(questions: usize) -> Self {
         Self::answering(std::iter::repeat_n(Approval::once("tester"), questions))
     }
 
-    /// Lets the question after those that are scripted wait until it is taken back.
+    /// Leaves the request after the scripted ones unanswered until it is withdrawn.
     #[must_use]
     pub fn then_silent(self) -> Self {
         lock(&self.script).push_back(Answer::Never);
         self
     }
 
-    /// The questions so far, in order.
+    /// Returns the requests so far, in order.
     pub fn questions(&self) -> Vec<ApprovalQuestion> {
         lock(&self.questions).clone()
     }
 
-    /// Returns once so many questions were asked.
+    /// Returns once this number of requests was made.
     pub async fn asked(&self, questions: u64) {
         self.asked.reached(questions).await;
     }
 
-    /// The number of questions that were taken back before they were answered.
+    /// Returns the number of requests that were withdrawn before they were answered.
     pub fn withdrawn(&self) -> u64 {
         self.withdrawn.count()
     }

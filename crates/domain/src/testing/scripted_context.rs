@@ -1,4 +1,4 @@
-//! A provider of resources and prompts that a test wrote beforehand.
+//! A scripted provider of resources and prompts.
 
 use super::{lock, signal::Signal};
 use crate::{
@@ -27,8 +27,8 @@ use std::{
     },
 };
 
-/// Answers for what it offers: a resource with its URI as text, a prompt with its name and arguments, a completion with
-/// what was typed and `!`. A resource whose URI is `file://` and a path reads that path.
+/// Provider that answers for its offer: a resource with its URI as text, a prompt with its name and arguments, a
+/// completion with the typed text and `!`. A resource with the URI `file://` and a path has a read access to that path.
 #[derive(Debug)]
 pub struct ScriptedContext {
     name: String,
@@ -46,7 +46,7 @@ pub struct ScriptedContext {
 }
 
 impl ScriptedContext {
-    /// A provider of this name that offers nothing.
+    /// Creates a provider with this name that offers nothing.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.into(),
@@ -64,14 +64,14 @@ impl ScriptedContext {
         }
     }
 
-    /// Gives this guidance.
+    /// Sets the guidance for models.
     #[must_use]
     pub fn with_instructions(self, text: &str) -> Self {
         *lock(&self.instructions) = Some(text.into());
         self
     }
 
-    /// The same as that of an MCP server of its name.
+    /// Makes it the provider of an MCP server of its name.
     #[must_use]
     pub fn of_server(self) -> Self {
         Self { server: ServerName::parse(&self.name).ok(), ..self }
@@ -100,24 +100,24 @@ impl ScriptedContext {
         self
     }
 
-    /// Offers something else from now on, and says so.
+    /// Replaces the offer, and reports the change.
     pub fn replace(&self, other: &Self) {
         *lock(&self.catalogue) = lock(&other.catalogue).clone();
         self.version.raise();
     }
 
-    /// Says something outside of any request.
+    /// Sends a notification that belongs to no request.
     pub fn say(&self, notice: ContextNotice) {
         lock(&self.notices).push_back(notice);
         self.said.raise();
     }
 
-    /// The resources that are watched now, in the order in which that began.
+    /// Returns the current subscriptions, in the order in which they began.
     pub fn watched(&self) -> Vec<String> {
         lock(&self.watched).clone()
     }
 
-    /// Returns when this is the least severe log message that anybody wants.
+    /// Returns when this is the minimum severity of requested log messages.
     pub async fn logs_are_wanted(&self, level: Option<LogLevel>) {
         loop {
             let told = self.told.count();
@@ -128,7 +128,7 @@ impl ScriptedContext {
         }
     }
 
-    /// The requests that were answered, in order.
+    /// Returns the requests that were answered, in order.
     pub fn asked(&self) -> Vec<ContextRequest> {
         lock(&self.asked).clone()
     }

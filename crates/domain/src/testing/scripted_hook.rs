@@ -1,4 +1,4 @@
-//! A hook whose answers a test wrote beforehand.
+//! A hook with scripted answers.
 
 use super::{lock, signal::Signal};
 use crate::{
@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::{collections::VecDeque, sync::Mutex};
 
-/// Answers in the order of the script; when a script is at its end, it has nothing to say.
+/// Hook that answers in the order of the script, and without objection after its end.
 #[derive(Debug, Default)]
 pub struct ScriptedHook {
     name: String,
@@ -24,72 +24,72 @@ pub struct ScriptedHook {
     asked: Signal,
 }
 
-/// The words to a hook before a call.
+/// Arguments of a hook before a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeardBefore {
-    /// The call's id.
+    /// Id of the call.
     pub id: CallId,
-    /// The tool's canonical name.
+    /// Canonical name of the tool.
     pub tool: String,
-    /// The arguments that it had by then.
+    /// Current arguments of the call.
     pub arguments: Map<String, Value>,
-    /// Its accesses, where they could be told.
+    /// Accesses of the call, if they could be determined.
     pub accesses: Option<Vec<Access>>,
 }
 
-/// The words to a hook after a call.
+/// Arguments of a hook after a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeardAfter {
-    /// The row that will be recorded.
+    /// Record that will be written.
     pub execution: ToolExecution,
-    /// The result of the call.
+    /// Result of the call.
     pub result: Option<ToolResult>,
 }
 
 impl ScriptedHook {
-    /// A hook that lets everything pass.
+    /// Creates a hook that has no objection to any call.
     pub fn named(name: &str) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Answers so before the next call after those that are scripted.
+    /// Adds an answer for before a call.
     #[must_use]
     pub fn answering_before(self, answer: BeforeCall) -> Self {
         lock(&self.before).push_back(Some(answer));
         self
     }
 
-    /// Never answers before the next call after those that are scripted.
+    /// Adds a call before which the hook never answers.
     #[must_use]
     pub fn silent_before(self) -> Self {
         lock(&self.before).push_back(None);
         self
     }
 
-    /// Answers so after the next call after those that are scripted.
+    /// Adds an answer for after a call.
     #[must_use]
     pub fn answering_after(self, answer: AfterCall) -> Self {
         lock(&self.after).push_back(answer);
         self
     }
 
-    /// Is waited for as long as this.
+    /// Sets the timeouts of the hook.
     #[must_use]
     pub fn patient_for(self, patience: HookPatience) -> Self {
         Self { patience, ..self }
     }
 
-    /// All that it heard before calls, in order.
+    /// Returns the arguments before calls, in order.
     pub fn heard_before(&self) -> Vec<HeardBefore> {
         lock(&self.heard_before).clone()
     }
 
-    /// All that it heard after calls, in order.
+    /// Returns the arguments after calls, in order.
     pub fn heard_after(&self) -> Vec<HeardAfter> {
         lock(&self.heard_after).clone()
     }
 
-    /// Returns once it was asked before so many calls.
+    /// Returns once it was called before this number of calls.
     pub async fn asked(&self, calls: u64) {
         self.asked.reached(calls).await;
     }

@@ -1,4 +1,4 @@
-//! A language model whose answers a test wrote beforehand.
+//! A language model with scripted answers.
 
 use super::{lock, signal::Signal};
 use crate::{
@@ -19,8 +19,8 @@ use std::{
     time::Duration,
 };
 
-/// Gives one scripted answer a request, in their order, and tells what it was asked. A request after the last of them
-/// fails.
+/// Model that returns one scripted answer per request, in their order, and records the requests. A request after the
+/// last of them fails.
 #[derive(Debug)]
 pub struct ScriptedModel {
     name: String,
@@ -30,7 +30,7 @@ pub struct ScriptedModel {
     state: Arc<State>,
 }
 
-/// The part that answers share with the model that gives them.
+/// State that answers share with their model.
 #[derive(Debug, Default)]
 struct State {
     asked: Signal,
@@ -39,7 +39,7 @@ struct State {
     taken_back: Signal,
 }
 
-/// One answer.
+/// Scripted answer.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptedAnswer {
     steps: VecDeque<Step>,
@@ -53,7 +53,7 @@ pub struct ScriptedAnswer {
 #[derive(Debug, Clone)]
 enum Step {
     Event(ModelEvent),
-    /// Nothing more comes until the model is released.
+    /// Waits until the model is released.
     Wait,
 }
 
@@ -66,7 +66,8 @@ enum Ending {
 }
 
 impl ScriptedModel {
-    /// A model that gives these answers. Its window holds 200,000 tokens, it sees images, and costs nothing that is known.
+    /// Creates a model with these answers. Its context window has 200,000 tokens, it accepts images, and its prices are
+    /// unknown.
     pub fn answering(answers: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
         let facts = ModelFacts {
             provider: "scripted".into(),
@@ -84,91 +85,91 @@ impl ScriptedModel {
         }
     }
 
-    /// The same under another name.
+    /// Sets the name.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// The same with a window of so many tokens.
+    /// Sets the size of the context window, in tokens.
     #[must_use]
     pub fn with_window(mut self, tokens: u64) -> Self {
         self.facts.context_tokens = tokens;
         self
     }
 
-    /// The same at these prices.
+    /// Sets the prices.
     #[must_use]
     pub fn with_prices(mut self, prices: Prices) -> Self {
         self.facts.prices = Some(prices);
         self
     }
 
-    /// The same, blind.
+    /// Makes the model reject images.
     #[must_use]
     pub fn without_sight(mut self) -> Self {
         self.facts.takes_images = false;
         self
     }
 
-    /// Adds an answer behind those that are left.
+    /// Adds an answer after the remaining ones.
     pub fn answers_next(&self, answer: ScriptedAnswer) {
         lock(&self.script).push_back(answer);
     }
 
-    /// The requests so far, in order.
+    /// Returns the requests so far, in order.
     pub fn requests(&self) -> Vec<ModelRequest> {
         lock(&self.requests).clone()
     }
 
-    /// As many answers are left.
+    /// Returns the number of remaining answers.
     pub fn left(&self) -> usize {
         lock(&self.script).len()
     }
 
-    /// Returns once it was asked so often.
+    /// Returns once this number of requests was made.
     pub async fn asked(&self, requests: u64) {
         self.state.asked.reached(requests).await;
     }
 
-    /// Returns once so many answers have come to a place where they [wait](ScriptedAnswer::waits).
+    /// Returns once this number of answers has reached a [wait](ScriptedAnswer::waits).
     pub async fn stuck(&self, answers: u64) {
         self.state.stuck.reached(answers).await;
     }
 
-    /// Lets all answers go on that wait now, or come to such a place later.
+    /// Resumes all waiting answers, now and later.
     pub fn release(&self) {
         self.state.released.raise();
     }
 
-    /// So many answers were dropped before their end.
+    /// Returns the number of answers that were dropped before their end.
     pub fn taken_back(&self) -> u64 {
         self.state.taken_back.count()
     }
 }
 
 impl ScriptedAnswer {
-    /// An answer without anything.
+    /// Creates an answer without content.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// A text.
+    /// Creates an answer with a text.
     pub fn text(text: &str) -> Self {
         Self::empty().and_text(text)
     }
 
-    /// A call.
+    /// Creates an answer with a call.
     pub fn call(id: &str, tool: &str, arguments: Value) -> Self {
         Self::empty().and_call(id, tool, arguments)
     }
 
-    /// A request that cannot be made.
+    /// Creates a request that fails.
     pub fn refused(error: ModelError) -> Self {
         Self { refusal: Some(error), ..Self::default() }
     }
 
-    /// The same, and then a text, in two pieces.
+    /// Adds a text, in two pieces.
     #[must_use]
     pub fn and_text(self, text: &str) -> Self {
         let middle = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
@@ -178,7 +179,7 @@ impl ScriptedAnswer {
             .and_block(Block::text(text))
     }
 
-    /// The same, and then a call. Arguments that are no object are malformed: a text is what the model wrote.
+    /// Adds a call. Arguments other than an object are malformed: a text is what the model wrote.
     #[must_use]
     pub fn and_call(mut self, id: &str, tool: &str, arguments: Value) -> Self {
         self.calls = true;
@@ -195,52 +196,52 @@ impl ScriptedAnswer {
         }))
     }
 
-    /// The same, and then a whole block.
+    /// Adds a whole block.
     #[must_use]
     pub fn and_block(self, block: Block) -> Self {
         self.and_event(ModelEvent::Block(block))
     }
 
-    /// The same, and then this.
+    /// Adds an event.
     #[must_use]
     pub fn and_event(mut self, event: ModelEvent) -> Self {
         self.steps.push_back(Step::Event(event));
         self
     }
 
-    /// The same, told that the request is made again before anything of it comes.
+    /// Reports a retry of the request before the answer.
     #[must_use]
     pub fn after_retry(mut self, after: Duration, reason: &str) -> Self {
         self.steps.push_front(Step::Event(ModelEvent::Retrying { after, reason: reason.into() }));
         self
     }
 
-    /// The same, and then nothing until the model is [released](ScriptedModel::release).
+    /// Adds a wait until the model is [released](ScriptedModel::release).
     #[must_use]
     pub fn waits(mut self) -> Self {
         self.steps.push_back(Step::Wait);
         self
     }
 
-    /// The same, which stops for this reason. Otherwise one with calls stops for their results, and another one is done.
+    /// Sets the stop reason. By default, an answer with calls stops for their results, and any other one is complete.
     #[must_use]
     pub fn stops(self, stop: StopReason) -> Self {
         Self { stop: Some(stop), ..self }
     }
 
-    /// The same, which took this.
+    /// Sets the used tokens.
     #[must_use]
     pub fn uses(self, usage: Usage) -> Self {
         Self { usage, ..self }
     }
 
-    /// The same, which ends with an error.
+    /// Ends the answer with an error.
     #[must_use]
     pub fn breaks_off(self, error: ModelError) -> Self {
         Self { ending: Ending::Error(error), ..self }
     }
 
-    /// The same, which never ends.
+    /// Makes the answer never end.
     #[must_use]
     pub fn never_ends(self) -> Self {
         Self { ending: Ending::Never, ..self }
@@ -269,7 +270,7 @@ impl ModelProvider for ScriptedModel {
     }
 }
 
-/// An answer that is coming.
+/// Answer that is being received.
 struct Played {
     answer: ScriptedAnswer,
     state: Arc<State>,

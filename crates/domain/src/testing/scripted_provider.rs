@@ -1,4 +1,4 @@
-//! A tool provider whose tools, accesses and behaviour a test wrote beforehand.
+//! A tool provider with scripted tools, accesses and behavior.
 
 pub mod scripted_tool;
 
@@ -19,7 +19,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-/// Plays the parts of its [`ScriptedTool`]s, and tells what reached it and how each call ended.
+/// Provider that performs its [`ScriptedTool`]s, and records the calls that it received and their ends.
 #[derive(Debug)]
 pub struct ScriptedProvider {
     name: String,
@@ -28,7 +28,7 @@ pub struct ScriptedProvider {
     tools: Mutex<Vec<Arc<ScriptedTool>>>,
     list_failure: Mutex<Option<String>>,
     state: Mutex<ProviderState>,
-    /// Rises with every announced change; `listed` is what it was at the last `list`.
+    /// Rises with every announced change; `listed` is its value at the last `list`.
     version: Signal,
     listed: AtomicU64,
     calls: Mutex<Vec<ToolCall>>,
@@ -38,19 +38,19 @@ pub struct ScriptedProvider {
     closed: AtomicBool,
 }
 
-/// The ways in which a call leaves the provider.
+/// Way in which a call left the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallEnd {
-    /// It returned, with a result or a failure.
+    /// The call returned, with a result or a failure.
     Returned,
-    /// Its future was dropped before it returned.
+    /// The future of the call was dropped before it returned.
     Dropped,
-    /// It panicked.
+    /// The call panicked.
     Panicked,
 }
 
 impl ScriptedProvider {
-    /// A provider of this name without tools, ready.
+    /// Creates a provider with this name, without tools, in the state `Ready`.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.into(),
@@ -76,14 +76,14 @@ impl ScriptedProvider {
         self
     }
 
-    /// Takes schemas as they came, as the provider of an MCP server does ([`ToolProvider::owns_schemas`] is false).
+    /// Uses schemas as received, as the provider of an MCP server does ([`ToolProvider::owns_schemas`] is `false`).
     #[must_use]
     pub fn with_foreign_schemas(mut self) -> Self {
         self.owns_schemas = false;
         self
     }
 
-    /// Bears this identity instead of that of a program's provider.
+    /// Sets an identity other than that of an embedding application's provider.
     #[must_use]
     pub fn with_identity(mut self, identity: ProviderIdentity) -> Self {
         self.identity = identity;
@@ -96,17 +96,17 @@ impl ScriptedProvider {
         self.announce_change();
     }
 
-    /// Lets [`ToolProvider::changed`] return, once for every `list` that follows.
+    /// Makes [`ToolProvider::changed`] return, once for every `list` that follows.
     pub fn announce_change(&self) {
         self.version.raise();
     }
 
-    /// Lets `list` fail from now on.
+    /// Makes `list` fail from now on.
     pub fn fail_list(&self, reason: &str) {
         *lock(&self.list_failure) = Some(reason.into());
     }
 
-    /// Lets `list` answer again.
+    /// Makes `list` succeed again.
     pub fn mend_list(&self) {
         *lock(&self.list_failure) = None;
     }
@@ -116,27 +116,27 @@ impl ScriptedProvider {
         *lock(&self.state) = state;
     }
 
-    /// The calls that reached the provider, in order.
+    /// Returns the calls that reached the provider, in order.
     pub fn calls(&self) -> Vec<ToolCall> {
         lock(&self.calls).clone()
     }
 
-    /// The ends of calls, in their order.
+    /// Returns the ends of calls, in their order.
     pub fn ends(&self) -> Vec<(CallId, CallEnd)> {
         lock(&self.ends).clone()
     }
 
-    /// Returns once so many calls have reached the provider.
+    /// Returns once this number of calls has reached the provider.
     pub async fn began(&self, calls: u64) {
         self.began.reached(calls).await;
     }
 
-    /// Returns once so many calls have left the provider, in whatever way.
+    /// Returns once this number of calls has left the provider, in any way.
     pub async fn ended(&self, calls: u64) {
         self.ended.reached(calls).await;
     }
 
-    /// Tells whether `close` was called.
+    /// Returns `true` if `close` was called.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
@@ -163,7 +163,7 @@ impl ToolProvider for ScriptedProvider {
         if let Some(reason) = lock(&self.list_failure).clone() {
             return Err(ProviderError { provider: self.name.as_str().into(), reason });
         }
-        // Read before the tools: a change in between is announced once too often rather than never.
+        // Read before the tools: a change in between is then announced once too often rather than never.
         self.listed.store(self.version.count(), Ordering::SeqCst);
         Ok(lock(&self.tools).iter().map(|scripted| scripted.tool.clone()).collect())
     }
@@ -224,7 +224,7 @@ async fn play(scripted: &ScriptedTool, call: &ToolCall, context: &CallContext<'_
     }
 }
 
-/// Writes down how a call ended, also where its future is dropped or its tool panics.
+/// Records how a call ended, even if its future is dropped or its tool panics.
 struct EndOfCall<'a> {
     provider: &'a ScriptedProvider,
     id: CallId,

@@ -1,4 +1,4 @@
-//! A validator of schemas without a bound that needs no other process.
+//! A validator for schemas without a bound that needs no other process.
 
 use super::lock;
 use crate::{
@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Mutex;
 
-/// Validates what a test gives it, in the test's own process. Keeps the other promises of [`SchemaValidator`], and can be
-/// told to fail.
+/// Validator that runs in the process of the test. It fulfils the other guarantees of [`SchemaValidator`], and can be
+/// set to fail.
 #[derive(Debug, Default)]
 pub struct ScriptedSchemaValidator {
     failure: Option<NotValidated>,
@@ -18,17 +18,17 @@ pub struct ScriptedSchemaValidator {
 }
 
 impl ScriptedSchemaValidator {
-    /// One that validates.
+    /// Creates a validator.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that never comes to an end in the way that the failure says.
+    /// Creates a validator that always fails in this way.
     pub fn failing(failure: NotValidated) -> Self {
         Self { failure: Some(failure), ..Self::default() }
     }
 
-    /// The values that it was asked about.
+    /// Returns the values that it received.
     pub fn seen(&self) -> Vec<Value> {
         lock(&self.seen).clone()
     }

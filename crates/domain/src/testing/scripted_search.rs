@@ -1,12 +1,12 @@
-//! A search whose answers a test wrote beforehand.
+//! A web search with scripted answers.
 
 use super::lock;
 use crate::ports::web_search::{SearchBounds, WebHit, WebQuery, WebSearch, WebSearchError};
 use async_trait::async_trait;
 use std::{collections::VecDeque, sync::Mutex};
 
-/// Answers in the order of the script, as far as the hits are of the domains of the query; when the script is at its end,
-/// it finds nothing.
+/// Search that answers in the order of the script, limited to hits in the domains of the query. After the end of the
+/// script, it finds nothing.
 #[derive(Debug, Default)]
 pub struct ScriptedSearch {
     host: Option<String>,
@@ -15,26 +15,26 @@ pub struct ScriptedSearch {
 }
 
 impl ScriptedSearch {
-    /// A search that asks this host.
+    /// Creates a search that uses this host.
     pub fn at(host: &str) -> Self {
         Self { host: Some(host.into()), ..Self::default() }
     }
 
-    /// Finds these, after what is scripted.
+    /// Adds an answer with these hits.
     #[must_use]
     pub fn finding(self, hits: impl IntoIterator<Item = WebHit>) -> Self {
         lock(&self.answers).push_back(Ok(hits.into_iter().collect()));
         self
     }
 
-    /// Fails so, after what is scripted.
+    /// Adds a failure.
     #[must_use]
     pub fn failing(self, error: WebSearchError) -> Self {
         lock(&self.answers).push_back(Err(error));
         self
     }
 
-    /// The searches so far, in order.
+    /// Returns the searches so far, in order.
     pub fn queries(&self) -> Vec<WebQuery> {
         lock(&self.queries).clone()
     }

@@ -1,4 +1,4 @@
-//! The promises of every memory of seen files.
+//! Contract of every store of known file versions.
 
 use crate::{content_digest::ContentDigest, ports::seen_files::SeenFiles, principal::Principal};
 use std::{
@@ -10,10 +10,10 @@ use std::{
 const A: ContentDigest = ContentDigest([1; 32]);
 const B: ContentDigest = ContentDigest([2; 32]);
 
-/// Checks each promise of [`SeenFiles`]'s documentation, but for the bounds, on an empty memory.
+/// Checks each guarantee of [`SeenFiles`], except its limits, on an empty store.
 ///
 /// # Panics
-/// On a promise that is not kept; the message says which.
+/// If a guarantee is violated; the message names it.
 pub async fn seen_files_contract(seen: &dyn SeenFiles) {
     let (me, path) = (Principal::local(), Path::new("/w/a"));
     assert_eq!(seen.known(&me, "s", path).await.unwrap(), None, "nothing is known at first");

@@ -1,4 +1,4 @@
-//! A count that only rises, and that futures can wait for.
+//! A rising counter that futures can wait for.
 
 use super::lock;
 use std::{
@@ -7,7 +7,7 @@ use std::{
     task::{Poll, Waker},
 };
 
-/// Counts; whoever waits for a count is woken when it is reached.
+/// Counter that wakes waiting futures when it reaches their number.
 #[derive(Debug, Default)]
 pub(super) struct Signal {
     state: Mutex<State>,
@@ -20,7 +20,7 @@ struct State {
 }
 
 impl Signal {
-    /// Counts one more.
+    /// Increments the counter.
     pub(super) fn raise(&self) {
         let waiting = {
             let mut state = lock(&self.state);
@@ -30,7 +30,7 @@ impl Signal {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// The count so far.
+    /// Returns the current count.
     pub(super) fn count(&self) -> u64 {
         lock(&self.state).count
     }

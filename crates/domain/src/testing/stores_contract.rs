@@ -11,11 +11,11 @@ use crate::ports::stores::Stores;
 /// Checks every store of a backend. They must be empty.
 ///
 /// # Panics
-/// On a promise that is not kept.
+/// If a guarantee is violated.
 pub async fn stores_contract(stores: &Stores) {
     tool_repository_contract(&*stores.tool_repository).await;
     execution_log_contract(&*stores.execution_log).await;
-    // Before the outputs: both may keep the same contents once, and then those of an output are known here.
+    // Before the outputs: both may share stored contents, and those of an output would then be known here.
     change_journal_contract(&*stores.change_journal).await;
     output_store_contract(&*stores.output_store).await;
     seen_files_contract(&*stores.seen_files).await;

@@ -1,4 +1,4 @@
-//! The duties of every store of plans.
+//! Contract of every store of plans.
 
 use crate::{
     ports::todo_store::TodoStore,
@@ -6,7 +6,7 @@ use crate::{
     todo::{Todo, TodoList, TodoPriority, TodoStatus},
 };
 
-/// A plan with one thing of each status.
+/// Returns a plan with one step of each status.
 pub fn plan() -> TodoList {
     let one = |(id, status): (usize, TodoStatus)| Todo {
         id: id.to_string(),
@@ -19,10 +19,10 @@ pub fn plan() -> TodoList {
     TodoList((1..).zip([Pending, InProgress, Completed, Canceled]).map(one).collect())
 }
 
-/// Checks each promise of [`TodoStore`]'s documentation, but for the bounds, on an empty store.
+/// Checks each guarantee of [`TodoStore`], except its limits, on an empty store.
 ///
 /// # Panics
-/// If a promise is not kept; the message says which.
+/// If a guarantee is violated; the message names it.
 pub async fn todo_store_contract(todos: &dyn TodoStore) {
     let (me, other) = (Principal::local(), Principal::token("t"));
     assert_eq!(todos.todos(&me, "s").await.unwrap(), TodoList::default(), "there is no plan at first");

@@ -1,4 +1,4 @@
-//! The promises of every tool provider, as far as they show without knowing its tools.
+//! Contract of every tool provider, as far as it can be checked without knowledge of its tools.
 
 use super::{recording_caller::RecordingCaller, samples};
 use crate::{
@@ -24,12 +24,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Checks each promise of [`ToolProvider`]'s documentation that can be checked on any provider. The provider is to be
-/// ready, its tools are to stay as they are for as long as this runs, and none of them may be called
-/// `no_tool_has_this_name`. No tool is called.
+/// Checks each guarantee of [`ToolProvider`] that can be checked on any provider. The provider must be ready, its tools
+/// must not change while this runs, and none of them may be called `no_tool_has_this_name`. No tool is called.
 ///
 /// # Panics
-/// On a promise that is not kept; the message says which.
+/// If a guarantee is violated; the message names it.
 pub async fn tool_provider_contract(provider: &dyn ToolProvider) {
     let tools = provider.list().await.expect("a provider that is ready lists its tools");
     names_and_definitions_are_sound(provider, &tools);

@@ -1,4 +1,4 @@
-//! The promises of every tool repository.
+//! Contract of every tool repository.
 
 use super::samples;
 use crate::{
@@ -15,10 +15,10 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// Checks each promise of [`ToolRepository`]'s documentation on an empty repository.
+/// Checks each guarantee of [`ToolRepository`] on an empty repository.
 ///
 /// # Panics
-/// On a promise that is not kept; the message says which.
+/// If a guarantee is violated; the message names it.
 pub async fn tool_repository_contract(repository: &dyn ToolRepository) {
     an_empty_repository_knows_nothing(repository).await;
     a_catalogue_comes_back_as_it_was(repository).await;
@@ -41,7 +41,7 @@ async fn a_catalogue_comes_back_as_it_was(repository: &dyn ToolRepository) {
     expected.iter_mut().for_each(|tool| tool.aliases.clear());
     expected.sort_by(|a, b| a.name().cmp(b.name()));
     assert_eq!(found, expected, "tools come back sorted by name, without aliases");
-    // The text shows the order of members and how numbers are written, which equality does not.
+    // The text shows the order of members and the notation of numbers, which equality does not.
     let texts = |tools: &[Tool]| -> Vec<String> {
         tools.iter().map(|tool| Value::Object(tool.definition().clone()).to_string()).collect()
     };
@@ -149,7 +149,7 @@ async fn save(repository: &dyn ToolRepository, provider: &str, tools: &[Tool], n
     repository.save_catalogue(&ProviderIdentity::of_program(provider), &catalogue, now).await.unwrap();
 }
 
-/// One tool for each thing that may get lost.
+/// Returns one tool for each property that may get lost.
 fn diverse_tools() -> Vec<Tool> {
     let server = ServerName::parse("git").unwrap();
     let upstream_name = "git status \u{0} 'x' \"y\" 🦀";

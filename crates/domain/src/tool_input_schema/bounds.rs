@@ -94,7 +94,7 @@ pub(super) fn cost(root: &Value) -> Result<SchemaCost, NotHere> {
 /// Place where a schema is applied, relative to the schema that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place<'a> {
-    /// The same place of the instance.
+    /// Same place of the instance.
     Here,
     /// One property of it.
     Property(&'a str),

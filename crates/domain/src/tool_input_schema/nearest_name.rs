@@ -1,13 +1,6 @@
 //! Suggestions for misspelled names.
 
 /// Returns the name in `known` that is nearest to `name`, if one is near enough to be intended.
-///
-/// ```
-/// use toolstead_domain::tool_input_schema::nearest_name;
-///
-/// assert_eq!(nearest_name("read_fil", ["write_file", "read_file"]), Some("read_file"));
-/// assert_eq!(nearest_name("calendar", ["write_file", "read_file"]), None);
-/// ```
 pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = name.to_lowercase();
     let near = known

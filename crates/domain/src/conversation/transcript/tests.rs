@@ -119,9 +119,9 @@ fn what_was_taken_back_does_not_count() {
     check(taken(2, vec![user("three")]), &["user: one", "model: 1", "user: three"]);
     check(taken(0, vec![user("three")]), &["user: three"]);
     check(taken(99, vec![]), &["user: one", "model: 1", "user: two", "model: 2"]);
-    // Taking back does not bring back what was taken back before.
+    // Undoing does not restore events that were undone before.
     check(taken(1, vec![user("three"), TakenBack { to: 3 }]), &["user: one"]);
-    // A summary and a mask are taken back like all else.
+    // A summary and a mask are undone like all other events.
     check(
         vec![user("x"), model(&["#a"]), ended("a", "A"), Masked { events: vec![3] }, TakenBack { to: 3 }],
         &["user: x", "model: #a", "user: =a A"],

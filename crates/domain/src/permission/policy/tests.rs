@@ -209,7 +209,8 @@ fn rules_name_the_tools_that_a_program_may_call() {
         (&[(A, "Tools"), (D, "Tools(mcp__git__push)")], "mcp__*", Deny),
         (&[(A, "Tools"), (D, "Tools(mcp__*__push)")], "mcp__git__*", Deny),
         (&[(A, "Tools"), (D, "Tools(mcp__git__push)")], "mcp__git__pull", Allow),
-        // Tools that no call may use are offered to nobody. A pattern that leaves room for it just does not hold it.
+        // Programs are not offered tools that no call may use. A pattern that can match such a tool just does not
+        // include it.
         (&[(A, "Tools"), (D, "grep")], "grep", Deny),
         (&[(A, "Tools"), (D, "grep")], "gr*", Allow),
         (&[(A, "Tools"), (D, "mcp__git")], "mcp__git__push", Deny),
@@ -451,7 +452,8 @@ fn a_refusal_names_the_rule_its_place_and_what_would_help() {
     assert_eq!(allowed.verdict, Allow, "the suggested rule works");
 }
 
-/// The reason for a call of `bash` that some rules speak of; `waiting` ones stand in a file that nobody trusts.
+/// Returns the reason for a call of `bash` to which some rules apply; `waiting` rules are in a file that is not
+/// trusted.
 fn reason(mode: Mode, rules: &[(Effect, &str)], waiting: &[&str], access: Access) -> String {
     let parse = |text: &&str| {
         let origin = RuleOrigin::File("/w/it's.toml".into(), 3);

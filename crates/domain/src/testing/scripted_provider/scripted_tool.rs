@@ -1,4 +1,4 @@
-//! One tool of a scripted provider.
+//! A tool of a scripted provider.
 
 use crate::{
     access::Access,
@@ -15,7 +15,7 @@ use crate::{
 };
 use std::fmt;
 
-/// A tool, what its calls would touch, what they do on the way, and how they end.
+/// Tool with the accesses of its calls, their steps, and their ending.
 pub struct ScriptedTool {
     pub(super) tool: Tool,
     pub(super) accesses: AccessScript,
@@ -26,33 +26,33 @@ pub struct ScriptedTool {
 type AccessScript = Box<dyn Fn(&ToolCall) -> Result<Vec<Access>, ToolFailure> + Send + Sync>;
 type EndingScript = Box<dyn Fn(&Moment<'_>) -> Ending + Send + Sync>;
 
-/// The ways in which a call ends.
+/// Ending of a call.
 #[derive(Debug)]
 pub enum Ending {
-    /// With this result.
+    /// Returns this result.
     Done(ToolResult),
-    /// With questions that the client must answer first.
+    /// Returns questions that the client must answer first.
     InputRequired(InputRequired),
-    /// With this failure.
+    /// Returns this failure.
     Failure(ToolFailure),
-    /// With a panic.
+    /// Panics with this message.
     Panic(String),
-    /// Not at all, until its future is dropped.
+    /// Does not end until its future is dropped.
     Never,
 }
 
-/// The moment of a call when its ending is decided.
+/// State of a call when its ending is decided.
 #[derive(Debug)]
 pub struct Moment<'a> {
-    /// The call.
+    /// The call itself.
     pub call: &'a ToolCall,
-    /// All that accompanies it.
+    /// Environment of the call.
     pub context: &'a CallContext<'a>,
-    /// The client's answers to the questions asked so far, in order.
+    /// Answers of the client to the questions so far, in order.
     pub responses: &'a [InputResponse],
 }
 
-/// A step of a call before it ends.
+/// Step of a call before its ending.
 #[derive(Debug)]
 pub(super) enum Step {
     Progress(Progress),
@@ -61,12 +61,12 @@ pub(super) enum Step {
 }
 
 impl ScriptedTool {
-    /// A tool of that name that takes any arguments, touches nothing and has nothing to say.
+    /// Creates a tool with this name that accepts any arguments, has no accesses and returns no output.
     pub fn named(name: &str) -> Self {
         Self::of(samples::tool(name))
     }
 
-    /// A tool with this definition that touches nothing and has nothing to say.
+    /// Creates a tool with this definition that has no accesses and returns no output.
     pub fn of(tool: Tool) -> Self {
         Self {
             tool,
@@ -76,13 +76,13 @@ impl ScriptedTool {
         }
     }
 
-    /// Says that every call would touch this.
+    /// Sets the accesses of every call.
     #[must_use]
     pub fn touches(self, accesses: Vec<Access>) -> Self {
         self.touches_by(move |_| Ok(accesses.clone()))
     }
 
-    /// Says with a function what a call would touch.
+    /// Sets the function that returns the accesses of a call.
     #[must_use]
     pub fn touches_by(
         mut self,
@@ -92,60 +92,60 @@ impl ScriptedTool {
         self
     }
 
-    /// Reports progress on the way.
+    /// Adds a progress report.
     #[must_use]
     pub fn reports(mut self, progress: Progress) -> Self {
         self.steps.push(Step::Progress(progress));
         self
     }
 
-    /// Logs on the way.
+    /// Adds a log message.
     #[must_use]
     pub fn logs(mut self, message: LogMessage) -> Self {
         self.steps.push(Step::Log(message));
         self
     }
 
-    /// Asks the client on the way; fails if it does not answer.
+    /// Adds a question to the client; the call fails if it is not answered.
     #[must_use]
     pub fn asks(mut self, request: InputRequest) -> Self {
         self.steps.push(Step::Ask(request));
         self
     }
 
-    /// Ends with this result.
+    /// Makes calls end with this result.
     #[must_use]
     pub fn answers(self, result: ToolResult) -> Self {
         self.ends_by(move |_| Ending::Done(result.clone()))
     }
 
-    /// Ends with a failure.
+    /// Makes calls end with a failure.
     #[must_use]
     pub fn fails(self, kind: ErrorKind, message: &str) -> Self {
         let message = message.to_owned();
         self.ends_by(move |_| Ending::Failure(ToolFailure::new(kind, message.as_str())))
     }
 
-    /// Ends with a panic.
+    /// Makes calls end with a panic.
     #[must_use]
     pub fn panics(self, message: &str) -> Self {
         let message = message.to_owned();
         self.ends_by(move |_| Ending::Panic(message.clone()))
     }
 
-    /// Never ends by itself.
+    /// Makes calls never end by themselves.
     #[must_use]
     pub fn never_ends(self) -> Self {
         self.ends_by(|_| Ending::Never)
     }
 
-    /// Ends with questions, every time; [`ends_by`](Self::ends_by) can look at `context.answers` first.
+    /// Makes every call end with questions; [`ends_by`](Self::ends_by) can check `context.answers` first.
     #[must_use]
     pub fn needs_input(self, questions: InputRequired) -> Self {
         self.ends_by(move |_| Ending::InputRequired(questions.clone()))
     }
 
-    /// Ends as a function says.
+    /// Sets the function that decides the ending of a call.
     #[must_use]
     pub fn ends_by(mut self, ending: impl Fn(&Moment<'_>) -> Ending + Send + Sync + 'static) -> Self {
         self.ending = Box::new(ending);

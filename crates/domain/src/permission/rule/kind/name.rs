@@ -37,7 +37,7 @@ impl RuleKind for Name {
         named(access).is_some_and(|name| wildcard_match(&self.0, name))
     }
 
-    /// Also catches a pattern that can match one of these names.
+    /// Catches patterns that can match one of these names as well.
     fn catches(&self, access: &Access, _: &WorkspaceRoots) -> bool {
         named(access).is_some_and(|name| patterns_meet(&self.0, name))
     }
