@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 as MCP uses it, shared by our server's edge and our client.
+//! JSON-RPC 2.0 as used by MCP, shared by the MCP server and the client.
 
 pub mod client_message;
 pub mod cut_message;

@@ -1,7 +1,7 @@
-//! A message of a client, read in one pass.
+//! Messages of clients, parsed in one pass.
 //!
-//! The pass accepts well-formed requests and notifications alone. The thorough reading of [`Message::parse`] handles
-//! every other text and reports what is wrong with it.
+//! The pass accepts only well-formed requests and notifications. [`Message::parse`] handles every other text and reports
+//! its errors.
 
 use super::{
     message::{Id, MAX_ID_BYTES, Malformed, Message},
@@ -16,33 +16,33 @@ use serde_json::{Map, Value};
 use std::{borrow::Cow, fmt};
 use toolstead_domain::json_memory::has_too_many_values;
 
-/// The longest text that is certainly no longer than the longest id, however it is escaped.
+/// Maximum length of a string id that this pass accepts, in bytes. Escaped, it is still shorter than [`MAX_ID_BYTES`].
 const MAX_PLAIN_ID_BYTES: usize = MAX_ID_BYTES / 8;
-/// Maximum number of members that [`ToolCallParams::rest`] holds, because each is compared with all others.
+/// Maximum length of [`ToolCallParams::rest`], because each member is compared with all others.
 const MAX_REST: usize = 16;
 
-/// A message of a client, with the parameters of a tool call as fields.
+/// Message of a client. The parameters of a tool call are fields.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClientMessage {
-    /// A request for `tools/call` that is not a retry.
+    /// Request for `tools/call` that is not a retry.
     ToolCall {
-        /// Id for the answer.
+        /// Id for the response.
         id: Id,
         /// Parameters of the request.
         params: ToolCallParams,
     },
-    /// Any other message, and a `tools/call` with parameters that need a closer look.
+    /// Any other message, and a `tools/call` that [`Message::parse`] has to handle.
     Other(Message),
 }
 
-/// The parameters of a `tools/call`.
+/// Parameters of a `tools/call`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCallParams {
     /// Name of the tool.
     pub tool: String,
-    /// The arguments; `null` without any.
+    /// Arguments; `null` if there are none.
     pub arguments: Value,
-    /// The member `_meta`.
+    /// Member `_meta`.
     pub meta: Option<Map<String, Value>>,
     /// Members that MCP does not define, in their order.
     pub rest: Vec<(String, Value)>,
@@ -61,7 +61,7 @@ impl ClientMessage {
     }
 }
 
-/// Parses one message as [`Message::parse`] does, a well-formed request or notification in one pass.
+/// Parses one message like [`Message::parse`], but a well-formed request or notification in one pass.
 ///
 /// # Errors
 /// [`Malformed`] as [`Message::parse`].
@@ -72,7 +72,7 @@ pub fn parse_message(bytes: &[u8]) -> Result<Message, Malformed> {
     }
 }
 
-/// Reads a request or notification in one pass. Returns `None` for every text that needs the thorough reading.
+/// Parses a request or notification in one pass. Returns `None` for every text that needs [`Message::parse`].
 fn read(text: &str, takes_calls_apart: bool) -> Option<ClientMessage> {
     if has_too_many_values(text.as_bytes()) {
         return None;
@@ -80,8 +80,8 @@ fn read(text: &str, takes_calls_apart: bool) -> Option<ClientMessage> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let Members { id, method, params } = Seed { takes_calls_apart }.deserialize(&mut deserializer).ok()?;
     deserializer.end().ok()?;
-    // Integers of 64 bits are exact, whatever their text. A number that a later member of the same name replaces is not
-    // checked: nothing reads its value.
+    // 64-bit integers are always exact. A number that a later member of the same name replaces is not checked, because
+    // its value is not used.
     if params.has_double() && first_inexact(text.as_bytes()).is_some() {
         return None;
     }
@@ -121,7 +121,7 @@ impl Params {
     }
 }
 
-/// The parser bounds the depth.
+/// Returns `true` if a value contains a double. The parser limits the depth of the recursion.
 fn has_double(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_f64(),
@@ -242,14 +242,14 @@ impl<'de> Visitor<'de> for ToolCallVisitor {
         f.write_str("the parameters of a call")
     }
 
-    /// Of members with the same name the last one counts, in the place of the first one.
+    /// Of members with the same name the last value counts, at the position of the first.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ToolCallParams, A::Error> {
         let (mut tool, mut arguments, mut meta, mut rest) = (None, Value::Null, None, Vec::new());
         while let Some(Text(name)) = map.next_key()? {
             match &*name {
                 "name" => tool = Some(map.next_value()?),
                 "arguments" => arguments = map.next_value()?,
-                // `null` is an empty map to serde_json.
+                // serde_json reads `null` as an empty map.
                 "_meta" => match map.next_value()? {
                     Value::Object(members) => meta = Some(members),
                     _ => return Err(needs_closer_look()),

@@ -1,4 +1,4 @@
-//! A message of which only the beginning and the end are there, or that is broken somewhere.
+//! Messages that are truncated or invalid.
 
 use crate::mcp::wire::message::Id;
 use serde::{
@@ -9,27 +9,27 @@ use serde_json::Value;
 use std::fmt;
 use toolstead_domain::json_memory::hides_values;
 
-/// What such a message still says of itself, with its id where that is among what is there.
+/// Kind of a truncated or invalid message, with its id if that could be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CutMessage {
-    /// It has a method.
+    /// Message with a method.
     Request(Option<Id>),
-    /// It has a result or an error.
+    /// Message with a result or an error.
     Answer(Option<Id>),
-    /// Nobody waits for an answer to it.
+    /// Message without a response.
     Notification,
-    /// It may be a request or an answer.
+    /// Request or response.
     Unknown(Option<Id>),
 }
 
 impl CutMessage {
-    /// Reads the members of the outermost object as far as they go. Some peers write the id last.
+    /// Reads the members of the outermost object as far as possible. Some peers write the id last.
     pub fn read(beginning: &[u8], end: &[u8]) -> Self {
         if hides_values(beginning) || hides_values(end) {
             return Self::Unknown(None);
         }
         let mut members = Members::default();
-        // Fails where the beginning ends; what was read before counts.
+        // Parsing fails at the end of the beginning; members read before are used.
         let _ = serde_json::Deserializer::from_slice(beginning).deserialize_map(&mut members);
         let Members { id, method, is_answer, .. } = members;
         let id = id.or_else(|| last_id(end));
@@ -47,7 +47,7 @@ struct Members {
     id: Option<Id>,
     method: Option<String>,
     is_answer: bool,
-    /// An id whose end is not seen yet: of a number, digits may be missing.
+    /// Id whose end has not been read. A number may lack digits.
     open: Option<Id>,
 }
 
@@ -75,8 +75,8 @@ impl<'de> Visitor<'de> for &mut Members {
     }
 }
 
-/// The id among the last members of the outermost object, if nothing but `jsonrpc` stands behind it. One of an inner
-/// object has more than one bracket behind it, and so is no id.
+/// Returns the id among the last members of the outermost object, if only `jsonrpc` follows it. The id of an inner
+/// object is followed by more than one bracket and is ignored.
 fn last_id(end: &[u8]) -> Option<Id> {
     let name = br#""id""#;
     let at = end.windows(name.len()).rposition(|window| window == name)?;

@@ -1,29 +1,29 @@
-//! The HTTP headers of MCP, and what of a request is mirrored into them (MCP 2026-07-28,
-//! basic/transports/streamable-http, "Request Metadata").
+//! HTTP headers of MCP, and the parts of a request that they repeat (MCP 2026-07-28, basic/transports/streamable-http,
+//! "Request Metadata").
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName};
 use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::BTreeSet};
 
-/// Names the session of a client up to 2025-11-25.
+/// Session id of a client up to 2025-11-25.
 pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-/// The revision that the message speaks.
+/// Protocol version of the message.
 pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// Where a broken stream is to go on, up to 2025-11-25.
+/// Id of the event after which to resume a broken stream, up to 2025-11-25.
 pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Mirrors `method`, since 2026-07-28.
+/// Copy of `method`, since 2026-07-28.
 pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-/// Mirrors the tool's or prompt's name or the resource's URI, encoded, since 2026-07-28.
+/// Copy of the tool's or prompt's name or the resource's URI, encoded, since 2026-07-28.
 pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// Begins the names of headers that mirror parameters of a tool, since 2026-07-28.
+/// Prefix of headers that repeat parameters of a tool, since 2026-07-28.
 pub const PARAM_PREFIX: &str = "mcp-param-";
 const ANNOTATION: &str = "x-mcp-header";
 const SENTINEL_START: &str = "=?base64?";
 const SENTINEL_END: &str = "?=";
 
-/// The text that `Mcp-Name` mirrors; `None` for methods that need no such header.
+/// Returns the text for `Mcp-Name`, or `None` for methods without this header.
 pub fn mirrored_name<'a>(method: &str, params: &'a Map<String, Value>) -> Option<&'a str> {
     let member = match method {
         "tools/call" | "prompts/get" => "name",
@@ -34,7 +34,7 @@ pub fn mirrored_name<'a>(method: &str, params: &'a Map<String, Value>) -> Option
     params.get(member)?.as_str()
 }
 
-/// A text as the value of a header: as it is where that is safe, else its base64 between two marks.
+/// Encodes a text as the value of a header: unchanged if that is safe, otherwise as base64 between two marks.
 pub fn encode_value(text: &str) -> Cow<'_, str> {
     let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && !text.starts_with(' ') && !text.ends_with(' ');
     if plain && !(text.starts_with(SENTINEL_START) && text.ends_with(SENTINEL_END)) {
@@ -43,10 +43,10 @@ pub fn encode_value(text: &str) -> Cow<'_, str> {
     format!("{SENTINEL_START}{}{SENTINEL_END}", BASE64_STANDARD.encode(text)).into()
 }
 
-/// The text that a header's value stands for.
+/// Decodes the value of a header.
 ///
 /// # Errors
-/// [`InvalidHeader`] when it is marked as base64 and is none, or not of UTF-8.
+/// Returns [`InvalidHeader`] if the value is marked as base64 and is not valid base64 of UTF-8.
 pub fn decode_value(value: &str) -> Result<Cow<'_, str>, InvalidHeader> {
     let encoded = value.strip_prefix(SENTINEL_START).and_then(|rest| rest.strip_suffix(SENTINEL_END));
     let Some(encoded) = encoded else { return Ok(value.into()) };
@@ -55,10 +55,10 @@ pub fn decode_value(value: &str) -> Result<Cow<'_, str>, InvalidHeader> {
     text.map(Cow::Owned).ok_or_else(|| InvalidHeader(format!("`{value}` is not the base64 of a text")))
 }
 
-/// The decoded text of a header that may stand there once; `None` if it is not there.
+/// Returns the decoded value of a header that may occur at most once; `None` if it is absent.
 ///
 /// # Errors
-/// [`InvalidHeader`] when it stands there twice, holds bytes outside visible ASCII, or cannot be decoded.
+/// Returns [`InvalidHeader`] if the header occurs twice, has bytes outside of visible ASCII, or cannot be decoded.
 pub fn text_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<Cow<'a, str>>, InvalidHeader> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -69,12 +69,12 @@ pub fn text_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<C
     decode_value(text).map(Some)
 }
 
-/// A header that cannot be read or contradicts the body: error -32020 on the wire.
+/// Error for a header that cannot be read or contradicts the body. Its code is -32020.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidHeader(pub String);
 
-/// The parameters of one tool that are mirrored into headers of their own (`x-mcp-header` in its input schema).
+/// Parameters of one tool that are repeated in headers (`x-mcp-header` in the tool's input schema).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ParamHeaders(Vec<ParamHeader>);
 
@@ -82,11 +82,11 @@ pub struct ParamHeaders(Vec<ParamHeader>);
 struct ParamHeader {
     /// `mcp-param-…`.
     name: HeaderName,
-    /// The members that lead from the arguments to the value.
+    /// Names of the members from the arguments to the value.
     path: Vec<String>,
 }
 
-/// A schema whose `x-mcp-header` annotations break the rules. Its tool is not offered over HTTP.
+/// Error for a schema with invalid `x-mcp-header` annotations. Its tool is not offered over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("its `x-mcp-header` {0}")]
 pub struct InvalidAnnotation(String);
@@ -95,8 +95,8 @@ impl ParamHeaders {
     /// Reads the annotations of an input schema.
     ///
     /// # Errors
-    /// [`InvalidAnnotation`] for a name that is no token or is there twice (without regard to case), on a parameter
-    /// that is no text, whole number or truth value, or anywhere but below a chain of `properties`.
+    /// Returns [`InvalidAnnotation`] for a name that is not a valid header token or occurs twice (ignoring case), for a
+    /// parameter that is not a string, integer or boolean, and for an annotation outside a chain of `properties`.
     pub fn of_schema(schema: &Value) -> Result<Self, InvalidAnnotation> {
         let mut headers = Vec::new();
         if let Value::Object(schema) = schema {
@@ -109,13 +109,13 @@ impl ParamHeaders {
         }
     }
 
-    /// Whether nothing is mirrored.
+    /// Returns `true` if no parameter is repeated in a header.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each header's name with the text that the arguments have for it, not encoded yet; `None` where the header must
-    /// not be there, because the value is absent, null or no single value.
+    /// Returns each header's name with the unencoded text of its argument. `None` if the header must be absent, because
+    /// the argument is absent, null, an array or an object.
     pub fn texts<'a>(
         &'a self,
         arguments: &'a Map<String, Value>,
@@ -123,17 +123,17 @@ impl ParamHeaders {
         self.0.iter().map(|header| (&header.name, header.value(arguments).and_then(text_of_value)))
     }
 
-    /// Checks that a request's headers say what its arguments say.
+    /// Checks that a request's headers match its arguments.
     ///
     /// # Errors
-    /// [`InvalidHeader`] with the first one that does not.
+    /// Returns [`InvalidHeader`] for the first header that does not match.
     pub fn check(&self, headers: &HeaderMap, arguments: &Map<String, Value>) -> Result<(), InvalidHeader> {
         for header in &self.0 {
             let said = text_of(headers, &header.name)?;
             let value = header.value(arguments);
             let matches = match (&said, value.and_then(text_of_value)) {
                 (None, None) => true,
-                // Whole numbers are compared as numbers: `42.0` is 42.
+                // Numbers are compared by value: `42.0` equals 42.
                 (Some(said), Some(text)) => {
                     *said == text || (value.is_some_and(Value::is_number) && same_number(said, &text))
                 }
@@ -162,8 +162,8 @@ impl ParamHeader {
     }
 }
 
-/// Walks through a schema. `path` is the way here where it led through `properties` alone. The depth is bounded by the
-/// parser of the JSON.
+/// Collects the annotations of a schema. `path` is the path to it, or `None` if it leads through anything but
+/// `properties`. The JSON parser limits the depth.
 fn collect(
     schema: &Map<String, Value>,
     mut path: Option<&mut Vec<String>>,
@@ -195,7 +195,7 @@ fn collect(
                     collect_off_the_chain(schema, headers)?;
                 }
             }
-            // These hold values, not schemas.
+            // These keywords contain values, not schemas.
             ("default" | "const" | "enum" | "examples", _) => {}
             _ => collect_off_the_chain(value, headers)?,
         }
@@ -235,7 +235,7 @@ fn read_annotation(
 fn is_mirrored_type(kind: Option<&Value>) -> bool {
     let single = |kind: &Value| matches!(kind.as_str(), Some("string" | "integer" | "boolean"));
     match kind {
-        // A parameter that may also be null, whose header is then left out.
+        // A parameter may also be null; its header is then left out.
         Some(Value::Array(kinds)) => {
             kinds.iter().any(single) && kinds.iter().all(|kind| single(kind) || kind == "null")
         }
@@ -249,7 +249,7 @@ fn text_of_value(value: &Value) -> Option<Cow<'_, str>> {
         Value::String(text) => Some(text.into()),
         Value::Bool(truth) => Some(truth.to_string().into()),
         Value::Number(number) => Some(match number.as_f64() {
-            // `42.0` is a whole number in JSON Schema and is written as one.
+            // `42.0` is an integer in JSON Schema and is written as one.
             Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0 => {
                 format!("{float:.0}").into()
             }

@@ -1,46 +1,47 @@
-//! A message as it came in, an answer's content still as text.
+//! Incoming messages. The content of a long response stays unparsed text.
 
 use crate::mcp::wire::message::{Envelope, Id, Malformed, Message, RpcError, parse_visible};
 use serde_json::Value;
 use std::ops::Range;
 use toolstead_domain::json_memory::{has_too_much_memory, hides_values};
 
-/// The longest message whose result is parsed with it, in bytes. A longer one is parsed by the task that waits for it.
+/// Maximum size of a message whose result is parsed at once, in bytes. A longer one is parsed by the task that waits
+/// for it.
 const MAX_PLAIN_BYTES: usize = 64 << 10;
 
-/// One message. Long answers are not parsed beyond their id, so that the task that reads them passes them on at little
-/// cost, and so that one bad part of an answer does not spoil the rest of it.
+/// Incoming message. Of a long response only the id is parsed, so that the reading task forwards it cheaply and an
+/// invalid part does not spoil the rest.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Incoming {
-    /// Answers a request.
+    /// Response to a request.
     Answer(Answer),
-    /// A request or a notification.
+    /// Request or notification.
     Other(Message),
 }
 
-/// An answer as it came.
+/// Response as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     id: Id,
     text: String,
-    /// Where the content stands in the text.
+    /// Range of the result or error in the text.
     content: Range<usize>,
     is_error: bool,
-    /// The result, where it was parsed with the message.
+    /// Result, if it was parsed with the message.
     result: Option<Value>,
 }
 
-/// Bytes that are no message, and why.
+/// Bytes that are not a valid message.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{}", malformed.error)]
 pub struct Unreadable {
-    /// What is wrong with them.
+    /// Reason, and the id if it could be read.
     pub malformed: Malformed,
-    /// The bytes as they came.
+    /// Bytes as received.
     pub bytes: Vec<u8>,
 }
 
-/// An answer whose content cannot be taken.
+/// Error for a response whose content is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the answer cannot be taken: {0}")]
 pub struct MalformedAnswer(String);
@@ -49,7 +50,7 @@ impl Incoming {
     /// Reads one message.
     ///
     /// # Errors
-    /// [`Unreadable`] with what [`Message::parse`] says of it.
+    /// Returns [`Unreadable`] in the cases in which [`Message::parse`] fails.
     pub fn read(bytes: Vec<u8>) -> Result<Self, Box<Unreadable>> {
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
@@ -82,8 +83,8 @@ impl Incoming {
     }
 }
 
-/// Reads an answer of usual size in one of the two usual forms at once: with `jsonrpc` and `id` before its result, or
-/// behind it. `None` for every other message, and for one that has other members or a result that cannot be taken.
+/// Parses a response of usual size in one of the two usual forms: with `jsonrpc` and `id` before the result, or after
+/// it. Returns `None` for every other message, and for one with other members or an invalid result.
 fn plain_answer(text: &str) -> Option<(Id, Range<usize>, Value)> {
     const MEMBERS: &str = r#""jsonrpc":"2.0","id":"#;
     const RESULT: &str = r#""result":"#;
@@ -108,36 +109,36 @@ fn plain_answer(text: &str) -> Option<(Id, Range<usize>, Value)> {
 }
 
 impl Answer {
-    /// The id of the request that it answers.
+    /// Returns the id of the request.
     pub fn id(&self) -> &Id {
         &self.id
     }
 
-    /// The JSON text under `result`, or the error.
+    /// Returns the JSON text of `result`, or the error.
     ///
     /// # Errors
-    /// The error that the answer is, or [`MalformedAnswer`] in its place.
+    /// Returns the error of the response, or [`MalformedAnswer`] if that error is invalid.
     pub fn result_text(&self) -> Result<Result<&str, RpcError>, MalformedAnswer> {
         let content = &self.text[self.content.clone()];
         if self.is_error { RpcError::parse(content).map(Err).map_err(MalformedAnswer) } else { Ok(Ok(content)) }
     }
 
-    /// The result as text, if its values would take much more memory than they are worth: see
+    /// Returns the result as text if its parsed values would need too much memory. See
     /// [`into_outcome`](Self::into_outcome).
     pub fn heavy_result(&self) -> Option<&str> {
         if self.result.is_some() {
             return None;
         }
         let content = &self.text[self.content.clone()];
-        // No message that was read hides values.
+        // Messages with hidden values were rejected before.
         (!self.is_error && has_too_much_memory(content.as_bytes())).then_some(content)
     }
 
-    /// The result or the error.
+    /// Returns the result or the error.
     ///
     /// # Errors
-    /// [`MalformedAnswer`] when it holds too many values, a number that cannot be carried exactly, is nested too deep, or the error is
-    /// no JSON-RPC error.
+    /// Returns [`MalformedAnswer`] if the result has too many values, has a number that cannot be represented exactly
+    /// or is nested too deeply, or if the error is not a valid JSON-RPC error.
     pub fn into_outcome(mut self) -> Result<Result<Value, RpcError>, MalformedAnswer> {
         if let Some(result) = self.result.take() {
             return Ok(Ok(result));

@@ -1,4 +1,4 @@
-//! Messages as lines (MCP 2025-11-25, basic/transports, "stdio"), bounded while they are read.
+//! Messages as lines (MCP 2025-11-25, basic/transports, "stdio"), with a size limit while reading.
 
 use std::{
     fmt,
@@ -14,41 +14,41 @@ use tokio::{
     task::{JoinHandle, yield_now},
 };
 
-/// The longest message that is taken, in bytes.
+/// Maximum size of a message, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 16 << 20;
-/// What may wait to be written: two messages of the largest size.
+/// Maximum number of bytes waiting to be written: two messages of the maximum size.
 const MAX_QUEUED_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
-/// What is kept of a line that is too long: enough to find its id near the beginning.
+/// Number of bytes retained from the beginning of an overlong line, enough to find an id there.
 const KEPT_BYTES: usize = 4 << 10;
-/// What is kept of the end of such a line: some servers write the id last.
+/// Number of bytes retained from the end of an overlong line, because some servers write the id last.
 const KEPT_END_BYTES: usize = 256;
-/// Least room of a line in the queue, in bytes: at most 256 lines wait.
+/// Minimum queue capacity that a line occupies, in bytes. At most 256 lines can wait.
 const MIN_ROOM: usize = MAX_QUEUED_BYTES / 256;
-/// Size of the buffers that are retained for the next lines, in bytes.
+/// Maximum capacity of the buffers reused for the next lines, in bytes.
 const RETAINED_BYTES: usize = 64 << 10;
 
-/// Reads lines of at most a given length and never holds more than that.
+/// Reader of lines up to a maximum length. Never buffers more than that.
 #[derive(Debug)]
 pub struct BoundedLines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
     limit: usize,
     too_long: bool,
-    /// The end of the line that was too long last.
+    /// Last bytes of the most recent overlong line.
     end: Vec<u8>,
 }
 
-/// A line without its line break.
+/// Line without its line break.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// A whole line; a carriage return at its end is gone, too.
+    /// Complete line. A carriage return at its end is removed.
     Whole(Vec<u8>),
-    /// The beginning of a line that was too long. The rest was read and thrown away.
+    /// Beginning of an overlong line. The rest was read and discarded.
     TooLong(Vec<u8>),
 }
 
 impl<R: AsyncRead + Unpin> BoundedLines<R> {
-    /// Reads from `reader`; lines longer than `limit` bytes are cut off.
+    /// Creates a reader. Lines longer than `limit` bytes are truncated.
     pub fn new(reader: R, limit: usize) -> Self {
         Self {
             reader: BufReader::with_capacity(64 << 10, reader),
@@ -59,11 +59,11 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
         }
     }
 
-    /// The next line; `None` at the end of input. A last line without a line break counts. Cancel-safe: what was read
-    /// is kept when the future is dropped.
+    /// Returns the next line, or `None` at the end of input. A last line without a line break is included. Cancel-safe:
+    /// dropping the future loses no data.
     ///
     /// # Errors
-    /// The reader's.
+    /// Returns the reader's errors.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             let chunk = self.reader.fill_buf().await?;
@@ -94,7 +94,7 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
         }
     }
 
-    /// The last bytes of the line that was [`Line::TooLong`] last, at most 256.
+    /// Returns the last bytes of the most recent [`Line::TooLong`], at most 256.
     pub fn end_of_long_line(&self) -> &[u8] {
         &self.end
     }
@@ -111,18 +111,18 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
     }
 }
 
-/// Sends messages as lines, so that no two are ever mixed. One task writes all that wait at once; what waits is bounded
-/// in number and in bytes.
+/// Sender of messages as lines that are never mixed. One task writes all waiting lines at once. The queue is limited in
+/// lines and bytes.
 #[derive(Debug, Clone)]
 pub struct LineSender(Arc<Sending>);
 
-/// Ends the writing task with the last sender.
+/// Owner of the queue. Its drop, with the last sender, ends the writing task.
 #[derive(Debug)]
 struct Sending(Arc<LineQueue>);
 
 #[derive(Debug)]
 struct LineQueue {
-    /// Room for lines, in bytes. A line holds its room until all of it is written.
+    /// Free capacity for lines, in bytes. A line occupies its capacity until it is written completely.
     room: Semaphore,
     state: Mutex<QueueState>,
 }
@@ -131,27 +131,27 @@ struct LineQueue {
 struct QueueState {
     /// `None` while the task writes, and once it has ended.
     writer: Option<Box<dyn AsyncWrite + Send + Unpin>>,
-    /// The lines that wait, with their line breaks.
+    /// Waiting lines with their line breaks.
     bytes: Vec<u8>,
-    /// The room that these lines hold.
+    /// Capacity that the waiting lines occupy, in bytes.
     held_room: usize,
-    /// Whether bytes were written that have to be flushed.
+    /// `true` if written bytes still have to be flushed.
     is_unflushed: bool,
-    /// Wakes the task while it waits for lines.
+    /// Waker of the task while it waits for lines.
     task: Option<Waker>,
-    /// The error of a write outside of the task, which ends it.
+    /// Error of a write outside of the task, which ends the task.
     error: Option<io::Error>,
-    /// Whether all senders are gone.
+    /// `true` once all senders are dropped.
     is_complete: bool,
-    /// Whether the task has ended.
+    /// `true` once the task has ended.
     is_closed: bool,
 }
 
-/// Closes the queue with the writing task, however that ends.
+/// Guard that closes the queue when the writing task ends for any reason.
 struct CloseOnDrop(Arc<LineQueue>);
 
 impl LineSender {
-    /// Starts the writing task. It ends when every sender is gone, or with the first error.
+    /// Starts the writing task. It ends when all senders are dropped or at the first error.
     pub fn spawn<W: AsyncWrite + Unpin + Send + 'static>(writer: W) -> (Self, JoinHandle<io::Result<()>>) {
         let state = QueueState { writer: Some(Box::new(writer)), ..QueueState::default() };
         let queue = Arc::new(LineQueue { room: Semaphore::new(MAX_QUEUED_BYTES), state: Mutex::new(state) });
@@ -160,33 +160,33 @@ impl LineSender {
         (Self(Arc::new(Sending(queue))), task)
     }
 
-    /// Queues one message (without line breaks); waits while the other side does not read.
+    /// Queues one message (without line breaks). Waits while the queue is full because the receiver does not read.
     ///
     /// # Errors
-    /// [`LinesClosed`] when the writing task has ended.
+    /// Returns [`LinesClosed`] if the writing task has ended.
     pub async fn send(&self, line: Vec<u8>) -> Result<(), LinesClosed> {
         let room = self.wait_for_room(&line).await?;
         self.queue().push(&line, room)
     }
 
-    /// Writes one message in the caller's task if nothing else waits to be written, as far as the other side takes it
-    /// without waiting. Queues the rest.
+    /// Writes one message in the caller's task if no other line is waiting, as far as that is possible without waiting.
+    /// Queues the rest.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// Same as [`send`](Self::send).
     pub async fn send_directly(&self, mut line: Vec<u8>) -> Result<(), LinesClosed> {
         let room = self.wait_for_room(&line).await?;
         line.push(b'\n');
         self.queue().write_or_push(&line, room)
     }
 
-    /// Queues one message unless the queue is full. For what may be lost: progress, logs.
+    /// Queues one message unless the queue is full. For messages that may be lost, such as progress and logs.
     pub fn try_send(&self, line: Vec<u8>) -> bool {
         let room = room_of(&line);
         self.queue().take_room(room) && self.queue().push(&line, room).is_ok()
     }
 
-    /// Takes the room of a line, and returns its size.
+    /// Waits for queue capacity for a line and returns the size of that capacity in bytes.
     async fn wait_for_room(&self, line: &[u8]) -> Result<u32, LinesClosed> {
         let room = room_of(line);
         if !self.queue().take_room(room) {
@@ -236,7 +236,7 @@ impl LineQueue {
         Ok(())
     }
 
-    /// Writes a line with its line break, or as much of it as can be written now.
+    /// Writes a line and its line break as far as possible without waiting, and queues the rest.
     fn write_or_push(&self, line: &[u8], room: u32) -> Result<(), LinesClosed> {
         let mut state = self.state();
         if state.is_closed {
@@ -254,12 +254,12 @@ impl LineQueue {
         Ok(())
     }
 
-    /// Writes what is queued until all senders are gone.
+    /// Writes queued lines until all senders are dropped.
     async fn write_lines(&self) -> io::Result<()> {
         let mut bytes = Vec::new();
         while poll_fn(|context| self.poll_lines(context)).await? {
-            // Woken by the first line, the task runs before the callers that are about to send the next ones. One write,
-            // and one read of the other side, takes them all.
+            // The first line wakes the task before the callers that are about to send the next lines have run. Yielding
+            // once lets them queue theirs, so that one write and one read of the receiver transfer all of them.
             yield_now().await;
             let (mut writer, room) = {
                 let mut state = self.state();
@@ -282,7 +282,7 @@ impl LineQueue {
         }
     }
 
-    /// Returns `true` when there is something to write, and `false` once there never will be.
+    /// Returns `true` if there are bytes to write, and `false` if all senders are dropped and everything is written.
     fn poll_lines(&self, context: &Context<'_>) -> Poll<io::Result<bool>> {
         let mut state = self.state();
         if let Some(error) = state.error.take() {
@@ -304,12 +304,12 @@ impl LineQueue {
 }
 
 impl QueueState {
-    /// Writes as much as can be written without waiting, unless lines wait before it. Returns the number of bytes.
+    /// Writes as much as possible without waiting, unless other lines are waiting. Returns the number of bytes written.
     fn write_now(&mut self, line: &[u8]) -> usize {
         let Some(writer) = self.writer.as_mut().filter(|_| self.bytes.is_empty() && !self.is_unflushed) else {
             return 0;
         };
-        // The task has to write the rest, and then waits for the other side with a waker of its own.
+        // The task writes the rest and registers its own waker, so none is needed here.
         let mut context = Context::from_waker(Waker::noop());
         let mut written = 0;
         while written < line.len() {
@@ -345,12 +345,12 @@ fn wake_task(mut state: MutexGuard<'_, QueueState>) {
     task.into_iter().for_each(Waker::wake);
 }
 
-/// The room of a line in the queue. A single message always fits, however large it is.
+/// Returns the queue capacity that a line occupies. A single line of any length fits into an empty queue.
 fn room_of(line: &[u8]) -> u32 {
     u32::try_from(line.len().clamp(MIN_ROOM, MAX_QUEUED_BYTES)).unwrap_or(u32::MAX)
 }
 
-/// The other side does not read any more.
+/// The receiver has closed the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the other side has closed the connection")]
 pub struct LinesClosed;

@@ -9,44 +9,44 @@ use toolstead_domain::{
     json_memory::{has_too_many_values, has_too_much_memory},
 };
 
-/// Length of a small result.
+/// Initial capacity for a small result, in bytes.
 pub const RESULT_BYTES: usize = 192;
-/// Maximum length of an id as JSON.
+/// Maximum length of an id as JSON, in bytes.
 pub(super) const MAX_ID_BYTES: usize = 64 << 10;
 
-/// A request's id: a 64-bit integer or a text (MCP 2025-11-25, basic, "Requests"; it is never null).
+/// Id of a request: a 64-bit integer or a string, never null (MCP 2025-11-25, basic, "Requests").
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Id {
-    /// A whole number.
+    /// Integer id.
     Number(i64),
-    /// A text, which is not the number that it may look like.
+    /// String id. Never equal to an integer id, even if the string consists of digits.
     Text(Arc<str>),
 }
 
-/// A message, its parameters and results as they came.
+/// JSON-RPC message with its parameters or result as received.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
-    /// Wants an answer.
+    /// A message that requires a response.
     Request {
-        /// To be sent back with the answer.
+        /// Id to return with the response.
         id: Id,
-        /// What is asked for.
+        /// Name of the requested method.
         method: String,
-        /// An object; empty if there was none.
+        /// Parameters; empty if the message has none.
         params: Map<String, Value>,
     },
-    /// Wants none.
+    /// A message without a response.
     Notification {
-        /// What happened.
+        /// Name of the event.
         method: String,
-        /// An object; empty if there was none.
+        /// Parameters; empty if the message has none.
         params: Map<String, Value>,
     },
-    /// Answers a request.
+    /// Response to a request.
     Response {
-        /// The request's id.
+        /// Id of the request.
         id: Id,
-        /// The result, or the error.
+        /// Result or error.
         outcome: Result<Value, RpcError>,
     },
 }
@@ -55,51 +55,51 @@ pub enum Message {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct RpcError {
-    /// -32700 to -32603, or one of MCP's own.
+    /// Error code: -32700 to -32603, or one of MCP's own codes.
     pub code: i64,
-    /// One sentence.
+    /// Message for the reader, in one sentence.
     pub message: String,
-    /// More, for programs.
+    /// Additional data for programs.
     pub data: Option<Value>,
 }
 
-/// A text that is no message. It carries the id when that much could be read, so that its sender can be answered.
+/// Invalid message. It carries the id if the id could be read, so that its sender can get an error response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Malformed {
-    /// The id, if it could be read.
+    /// Id, if it could be read.
     pub id: Option<Id>,
-    /// Whether it was meant as an answer to one of our requests.
+    /// `true` if the message was meant as a response to a request of ours.
     pub is_response: bool,
-    /// What is wrong with it.
+    /// Error to send or report.
     pub error: Box<RpcError>,
 }
 
 impl RpcError {
-    /// The text is no JSON.
+    /// The text is not valid JSON.
     pub const PARSE: i64 = -32700;
-    /// The JSON is no message.
+    /// The JSON is not a valid message.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// Nobody here knows the method.
+    /// The method is unknown.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// The parameters do not fit.
+    /// The parameters are invalid.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// There is no such resource (MCP up to 2025-11-25, server/resources, "Error Handling").
+    /// The resource does not exist (MCP up to 2025-11-25, server/resources, "Error Handling").
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
-    /// Our own fault.
+    /// Internal error of the receiver.
     pub const INTERNAL: i64 = -32603;
     /// A header contradicts the body (MCP 2026-07-28, basic/transports).
     pub const HEADER_MISMATCH: i64 = -32020;
     /// The request needs a capability that the client did not declare (MCP 2026-07-28).
     pub const MISSING_CAPABILITY: i64 = -32021;
-    /// The protocol version is not spoken here (MCP 2026-07-28).
+    /// The protocol version is not supported (MCP 2026-07-28).
     pub const UNSUPPORTED_VERSION: i64 = -32022;
 
-    /// An error with a code and a sentence.
+    /// Creates an error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    /// Adds data.
+    /// Sets the additional data.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = Some(data);
@@ -118,7 +118,8 @@ impl Malformed {
         Self { id: None, is_response: false, error: error.into() }
     }
 
-    /// The id is read from a repaired copy; the message itself is refused, never repaired.
+    /// Returns the error for bytes that are not UTF-8. The id is read from a repaired copy; the message itself is
+    /// rejected.
     pub(super) fn no_utf8(bytes: &[u8], error: std::str::Utf8Error) -> Self {
         let mut malformed = Self::no_json(error);
         if let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(&String::from_utf8_lossy(bytes)) {
@@ -128,12 +129,12 @@ impl Malformed {
     }
 }
 
-/// An error that says in its data which kind it is of, as every error of ours does.
+/// Returns an error with its kind in the data. Every error of ours has a kind.
 fn of_kind(code: i64, kind: ErrorKind, message: impl Into<String>) -> RpcError {
     RpcError::new(code, message).with_data(json!({"kind": kind.as_str()}))
 }
 
-/// The members of a message, those of the application still as text.
+/// Members of a message. `id`, `params`, `result` and `error` are not parsed yet.
 #[derive(Deserialize)]
 pub(super) struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "borrowed")]
@@ -150,12 +151,12 @@ pub(super) struct Envelope<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// `null` is something that was said; serde takes it for absence.
+/// Deserializes a member that is present, including `null`. By default serde treats `null` as absent.
 fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Deserializes a text without a copy where it has no escapes: serde copies a `Cow` within an `Option`.
+/// Deserializes a string without copying it unless it has escapes. Serde itself copies a `Cow` within an `Option`.
 fn borrowed<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'a, str>>, D::Error> {
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -172,13 +173,15 @@ struct ErrorObject<'a> {
 }
 
 impl Message {
-    /// Parses one message. Members beside the protocol's own are ignored at this level; inside `params`, `result` and
-    /// `error` all are kept.
+    /// Parses one message. Unknown members of the message itself are ignored. All members of `params`, `result` and
+    /// `error` are retained.
     ///
     /// # Errors
-    /// [`Malformed`]: -32700 for what is no JSON, -32600 for JSON that is no message, -32602 for parameters that are no
-    /// object, hold a number that cannot be carried exactly, or more values than there is room for. The error's data name
-    /// the kind.
+    /// Returns [`Malformed`] with the kind of the error in its data:
+    /// - -32700 if the text is not JSON
+    /// - -32600 if the JSON is not a message
+    /// - -32602 if the parameters are not an object, contain a number that cannot be represented exactly, or contain
+    ///   too many values
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Envelope::parse(text)?.into_message(),
@@ -186,7 +189,7 @@ impl Message {
         }
     }
 
-    /// The message as one line of JSON without a line break.
+    /// Returns the message as JSON on one line, without a line break.
     pub fn to_json(&self) -> Vec<u8> {
         let value = match self {
             Self::Request { id, method, params } => {
@@ -206,11 +209,11 @@ pub fn response(id: &Id, result: &impl serde::Serialize) -> Vec<u8> {
     sized_response(id, result, RESULT_BYTES)
 }
 
-/// Returns the same response in a line that has room for a result of this length from the beginning.
+/// Returns the same response, with an initial capacity of `bytes` for the result.
 pub fn sized_response(id: &Id, result: &impl serde::Serialize, bytes: usize) -> Vec<u8> {
     let mut line = Vec::with_capacity(64 + bytes);
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    // Writing a JSON value into memory cannot fail: its keys are texts.
+    // Writing a JSON value into memory cannot fail, because all of its keys are strings.
     let written = match id {
         Id::Number(number) => serde_json::to_writer(&mut line, number),
         Id::Text(text) => serde_json::to_writer(&mut line, &**text),
@@ -223,7 +226,7 @@ pub fn sized_response(id: &Id, result: &impl serde::Serialize, bytes: usize) -> 
     line
 }
 
-/// A response with an error, as one line of JSON. Without an id the id is null, as JSON-RPC 2.0 (section 5) asks.
+/// Returns an error response as one line of JSON. Without an id, `id` is null (JSON-RPC 2.0, section 5).
 pub fn error_response(id: Option<&Id>, error: &RpcError) -> Vec<u8> {
     json!({"jsonrpc": "2.0", "id": id.map_or(Value::Null, Id::to_value), "error": error.to_value()})
         .to_string()
@@ -232,7 +235,7 @@ pub fn error_response(id: Option<&Id>, error: &RpcError) -> Vec<u8> {
 
 impl<'a> Envelope<'a> {
     pub(super) fn parse(text: &'a str) -> Result<Self, Malformed> {
-        // serde would take an array for the members in their order.
+        // Serde would accept an array as the members in order.
         if text.trim_start().starts_with('[') {
             return Err(match serde_json::from_str::<serde::de::IgnoredAny>(text) {
                 Ok(_) => {
@@ -258,7 +261,7 @@ impl<'a> Envelope<'a> {
 
     pub(super) fn read_id(&self) -> Result<Option<Id>, ()> {
         let Some(raw) = self.id else { return Ok(None) };
-        // An object or a list is no id, and is not read: its values could be hidden.
+        // An object or list is not a valid id. It is not parsed, because it could contain hidden values.
         if raw.get().len() > MAX_ID_BYTES || raw.get().starts_with(['{', '[']) {
             return Err(());
         }
@@ -282,7 +285,7 @@ impl<'a> Envelope<'a> {
         }
         let id = match id.clone() {
             Ok(id) => id,
-            // An error that answers nothing in particular, as servers send it for what they could not read.
+            // Servers send an error without an id for a request that they could not read.
             Err(()) if is_response && self.error.is_some() => None,
             Err(()) => {
                 return refuse(RpcError::INVALID_REQUEST, "`id` must be a whole number of 64 bits or a text".into());
@@ -339,16 +342,16 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// A JSON text whose value is not taken.
+/// Reason why a JSON text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(in crate::mcp) enum NotTaken {
-    /// A number that cannot be carried.
+    /// A number that cannot be represented exactly.
     #[error("the number {} {}", shown(.0), numbers::why_inexact(.0))]
     Number(String),
-    /// Its values would take many times the memory of the text.
+    /// The parsed values would need many times the memory of the text.
     #[error("it holds too many values: send fewer of them at once, or a text that holds them")]
     TooManyValues,
-    /// It is no JSON, holds half a character, or is nested too deep.
+    /// The text is not JSON, contains an unpaired surrogate, or is nested too deeply.
     #[error("{0}")]
     Json(String),
 }
@@ -369,7 +372,7 @@ fn shown(number: &str) -> String {
     }
 }
 
-/// Parses a JSON value whose numbers can all be carried, unless it would take too much memory.
+/// Parses a JSON value. Rejects numbers that cannot be represented exactly and values that need too much memory.
 pub(in crate::mcp) fn parse_exact(text: &str) -> Result<Value, NotTaken> {
     if has_too_many_values(text.as_bytes()) {
         return Err(NotTaken::TooManyValues);
@@ -377,7 +380,7 @@ pub(in crate::mcp) fn parse_exact(text: &str) -> Result<Value, NotTaken> {
     parse_light(text)
 }
 
-/// Parses part of a message that hides no values, otherwise as [`parse_exact`].
+/// Parses part of a message that was already checked for hidden values. Otherwise like [`parse_exact`].
 pub(super) fn parse_visible(text: &str) -> Result<Value, NotTaken> {
     if has_too_much_memory(text.as_bytes()) {
         return Err(NotTaken::TooManyValues);
@@ -393,7 +396,7 @@ fn parse_light(text: &str) -> Result<Value, NotTaken> {
 }
 
 impl Id {
-    /// The id as JSON.
+    /// Returns the id as JSON.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Number(number) => (*number).into(),
@@ -401,7 +404,7 @@ impl Id {
         }
     }
 
-    /// The id in JSON; `None` for what cannot be one.
+    /// Returns the id for a JSON value, or `None` if the value is not a valid id.
     pub fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => number.as_i64().map(Self::Number),
@@ -412,24 +415,24 @@ impl Id {
 }
 
 impl fmt::Display for Id {
-    /// As JSON.
+    /// Formats the id as JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.to_value().fmt(f)
     }
 }
 
 impl RpcError {
-    /// Reads the object that stands under `error`.
+    /// Parses the `error` member of a response.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let object = serde_json::from_str::<ErrorObject>(text);
         let ErrorObject { code, message, data } =
             object.map_err(|reason| format!("the error cannot be read: {reason}"))?;
-        // What it says more is left out where it cannot be carried; the error itself counts.
+        // Data that cannot be represented exactly is dropped; the error itself is still reported.
         let data = data.and_then(|data| parse_exact(data.get()).ok());
         Ok(Self { code, message, data })
     }
 
-    /// The error as JSON.
+    /// Returns the error as JSON.
     pub fn to_value(&self) -> Value {
         let mut object = Map::new();
         object.insert("code".into(), self.code.into());

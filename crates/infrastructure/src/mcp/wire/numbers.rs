@@ -1,10 +1,10 @@
-//! Numbers that JSON can say and we cannot carry.
+//! Numbers that are valid JSON but cannot be represented exactly.
 
-/// The first number in a JSON text that neither a 64-bit integer nor a double carries as it is written; `None` when all
-/// are carried exactly. The text must be JSON already.
+/// Returns the first number of a JSON text that neither a 64-bit integer nor a double represents exactly, or `None` if
+/// there is none. The text must be valid JSON.
 ///
-/// An integer beyond 64 bits counts as a double when it is one, or has at most 17 significant digits, since that is how
-/// JavaScript writes large doubles.
+/// An integer beyond 64 bits is exact if it equals a double or has at most 17 significant digits, because JavaScript
+/// writes large doubles in this way.
 pub fn first_inexact(json: &[u8]) -> Option<&str> {
     let mut at = 0;
     while at < json.len() {
@@ -27,7 +27,7 @@ pub fn first_inexact(json: &[u8]) -> Option<&str> {
     None
 }
 
-/// The place after the closing quote.
+/// Returns the position after the closing quote.
 fn after_string(json: &[u8], mut at: usize) -> usize {
     while let Some(length) = json.get(at..).and_then(|rest| memchr::memchr2(b'\\', b'"', rest)) {
         at += length;
@@ -40,7 +40,7 @@ fn after_string(json: &[u8], mut at: usize) -> usize {
 }
 
 fn is_exact(number: &str) -> bool {
-    // 15 characters hold no more than 15 digits, which a double always carries, unless an exponent overflows it.
+    // 15 characters contain at most 15 digits, which a double represents exactly unless an exponent overflows it.
     if number.len() <= 15 && !number.contains(['e', 'E']) {
         return true;
     }
@@ -56,12 +56,13 @@ fn is_exact(number: &str) -> bool {
     }
 }
 
-/// Whether a whole number is a double digit by digit, as powers of two are. Longer ones than any double are not tried.
+/// Returns `true` if an integer is the exact decimal form of a double, such as a power of two. Texts longer than any
+/// double are not compared.
 fn is_written_as(double: f64, number: &str) -> bool {
     number.len() <= 310 && format!("{double:.0}") == number
 }
 
-/// Why a number cannot be carried, as a clause.
+/// Returns the reason why a number is inexact, as a clause.
 pub fn why_inexact(number: &str) -> &'static str {
     match number.parse::<f64>() {
         Ok(double) if double.is_finite() => {
