@@ -1,4 +1,4 @@
-//! MCP on raw JSON: the messages on the wire, and the client side as a tool provider.
+//! MCP on raw JSON: the wire format, and the client as a tool provider.
 
 pub mod client;
 pub mod mcp_client;

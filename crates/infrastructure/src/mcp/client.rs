@@ -74,52 +74,52 @@ use toolstead_domain::{
     tool_name::ToolName,
 };
 
-/// So many texts of an error are looked through for what a server was kept from.
+/// Maximum number of texts of an error to search for something that the server's profile blocked.
 const ADVISED_TEXTS: usize = 8;
 
-/// One MCP server: a task of its own keeps it connected, whatever it does, and nobody else waits for it.
+/// One MCP server. A task of its own keeps it connected; a slow or failed server blocks no other.
 #[derive(Debug)]
 pub struct McpServer {
     shared: Arc<Shared>,
     identity: ProviderIdentity,
-    /// The version that [`ToolProvider::list`] answered from last.
+    /// Version of the tools that [`ToolProvider::list`] returned most recently.
     seen: AtomicU64,
-    /// Ends the connection, too, when this value goes away without having been closed.
+    /// Ends the connection if this value is dropped without `close`.
     _supervisor: AbortOnDropHandle<()>,
 }
 
-/// How a server is, for people.
+/// Status of a server, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpServerStatus {
-    /// Its name here.
+    /// Name of the server in Toolstead.
     pub name: ServerName,
     /// `stdio`, `http`, `sse` or `in-process`.
     pub transport: &'static str,
-    /// How it is.
+    /// State of the server.
     pub state: ProviderState,
-    /// The revision that is spoken with it; `None` while it is down.
+    /// Negotiated protocol version; `None` while the server is down.
     pub protocol: Option<ProtocolVersion>,
-    /// What it calls itself, with its version.
+    /// The server's own name and version.
     pub server: Option<String>,
-    /// How many tools it offers, or offered when it was heard of last; `None` if it never was.
+    /// Current or last known number of tools; `None` if they were never listed.
     pub tools: Option<usize>,
-    /// How many connections to it there are: that of its list, and those that calls need beside it.
+    /// Number of open connections: the catalogue connection and those of the pool.
     pub connections: usize,
-    /// What was left out, skipped or odd, one sentence each.
+    /// Notes about what was omitted, skipped or unexpected, one sentence each.
     pub notes: Vec<String>,
-    /// The last lines of its standard error, oldest first.
+    /// Last lines of the server's standard error, oldest first.
     pub stderr: Vec<String>,
 }
 
 impl McpServer {
-    /// Starts to connect to the server and returns at once. To be called within a tokio runtime.
+    /// Starts to connect to the server and returns at once. Must be called within a tokio runtime.
     pub fn start(config: McpServerConfig, deps: McpServerDeps) -> Arc<Self> {
         Self::begin(config, deps, ProviderState::Connecting)
     }
 
-    /// As [`start`](Self::start), save that the server is left alone until somebody uses it. For one whose tools are known
-    /// from an earlier run.
+    /// Like [`start`](Self::start), but connects at the first use. For a server whose tools are known from an earlier
+    /// run.
     pub fn start_when_used(config: McpServerConfig, deps: McpServerDeps) -> Arc<Self> {
         Self::begin(config, deps, ProviderState::Idle)
     }
@@ -131,7 +131,7 @@ impl McpServer {
         Arc::new(Self { shared, identity, seen: AtomicU64::new(0), _supervisor: AbortOnDropHandle::new(supervisor) })
     }
 
-    /// How the server is. Never blocks.
+    /// Returns the status of the server. Never blocks.
     pub fn status(&self) -> McpServerStatus {
         let current = self.shared.current();
         let config = &self.shared.config;
@@ -167,7 +167,7 @@ impl McpServer {
         }
     }
 
-    /// Lists the tools anew, or tries a server again that is down; returns when that is done, well or badly.
+    /// Lists the tools again, or reconnects to a server that is down. Returns when that has succeeded or failed.
     pub async fn refresh(&self) {
         let _used = self.shared.usage.begin();
         let mut lists = self.shared.lists();
@@ -179,11 +179,11 @@ impl McpServer {
             ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. } if self.shared.want(&current) => {}
             ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. } | ProviderState::Closed => return,
         }
-        // Every attempt ends by itself; this bound is for the one that ends with the runtime.
+        // Every attempt ends by itself. The timeout is for an attempt that ends with the tokio runtime.
         let _ = timeout(2 * self.shared.config.timeouts.connect, lists.changed()).await;
     }
 
-    /// The outcome, with the key that opens what the server's profile has closed to the call.
+    /// Adds a suggestion to an outcome that shows that the server's profile blocked an access.
     fn advised(&self, outcome: Result<CallOutcome, ToolFailure>) -> Result<CallOutcome, ToolFailure> {
         let config = &self.shared.config;
         let advice = |said: &str| closed_by_profile::of_call(config, said);
@@ -225,7 +225,7 @@ impl ToolProvider for McpServer {
     }
 
     async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
-        // The version first: what changes in between is told once more.
+        // The version is read first, so that a concurrent change is reported once more rather than missed.
         let version = *self.shared.changes().borrow();
         let current = self.shared.current();
         self.seen.store(version, Ordering::Release);
@@ -321,12 +321,12 @@ impl ToolProvider for McpServer {
     }
 
     async fn close(&self) {
-        // Longer than the connection takes; for a supervisor that was ended with its runtime.
+        // The timeout is longer than closing takes. It is for a supervisor that has ended with the tokio runtime.
         let _ = timeout(self.shared.config.timeouts.close + Duration::from_secs(2), self.shared.close()).await;
     }
 }
 
-/// The tool as its server knows it.
+/// Returns the server and the server's own name of the tool.
 fn called(call: &ToolCall) -> Result<Called<'_>, ToolFailure> {
     called_of(&call.tool)
 }

@@ -1,4 +1,4 @@
-//! A client of one MCP server, for a program that wants its tools and nothing else of Toolstead.
+//! Client of one MCP server, for applications that need nothing else of Toolstead.
 
 use crate::{
     egress::connector::{Connector, SystemNetwork},
@@ -33,15 +33,15 @@ use toolstead_domain::{
 use url::Url;
 use uuid::Uuid;
 
-/// The server's name where a program gives none.
+/// Name of the server if the application gives none.
 const UNNAMED: &str = "server";
-/// So many names stand in the refusal of a tool that is not there.
+/// Maximum number of tool names listed in the error for an unknown tool.
 const NAMES_TOLD: usize = 20;
 
-/// A connection to one server: it lists, calls and closes. No rule judges its calls and no row records them: whoever wants
-/// that registers the server with an application.
+/// Connection to one MCP server. It lists tools, calls them and closes. Calls are not checked by permission rules and
+/// not recorded in the audit log; for both, register the server with an application.
 ///
-/// A lost connection is made anew by the next call. Dropping the client ends the server's process.
+/// The next call reopens a lost connection. Dropping the client ends the server's process.
 ///
 /// ```no_run
 /// # use toolstead_infrastructure::mcp::mcp_client::McpClient;
@@ -56,47 +56,48 @@ const NAMES_TOLD: usize = 20;
 #[derive(Debug)]
 pub struct McpClient {
     server: Arc<McpServer>,
-    /// How long one call may take.
+    /// Timeout of one call.
     time: Duration,
 }
 
-/// A server that could not be reached.
+/// Reason why the connection to a server failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpConnectError {
-    /// This process cannot start programs.
+    /// This process cannot start child processes.
     #[error("no MCP server can be started here")]
     Launcher(#[source] io::Error),
-    /// It has no folder that it stands in.
+    /// This process has no working folder.
     #[error("the folder that this program was started in cannot be found")]
     WorkingFolder(#[source] io::Error),
-    /// The address is none.
+    /// The URL is invalid.
     #[error("`{address}` is no address of an MCP server: write it whole, as in `https://example.com/mcp`")]
     Address {
-        /// As it was given.
+        /// URL as given.
         address: String,
-        /// The cause.
+        /// Error of the URL parser.
         #[source]
         source: url::ParseError,
     },
-    /// The name is none.
+    /// The server name is invalid.
     #[error(transparent)]
     Name(#[from] InvalidServerName),
-    /// It did not start, did not answer, or said no.
+    /// The server did not start, did not respond or rejected the connection.
     #[error("no connection to the MCP server: {reason}")]
     NotReady {
-        /// What happened, and the last lines of its standard error.
+        /// Reason, followed by the last lines of the server's standard error.
         reason: String,
     },
 }
 
 impl McpClient {
-    /// Starts a program that serves MCP on its standard streams, confined by the profile `guarded` and with the
-    /// environment that every child has (`docs/sandbox.md`), and greets it. To be called within a tokio runtime;
-    /// `helper::enter_if_helper()` is the first line of `main`.
+    /// Starts a program that serves MCP on its standard streams and connects to it. The program is confined by the
+    /// profile `guarded` and gets the environment of every child process (`docs/sandbox.md`). Call this within a tokio
+    /// runtime; `helper::enter_if_helper()` must be the first line of `main`.
     ///
     /// # Errors
-    /// [`McpConnectError`]; then nothing runs. Without the feature `mcp-stdio` each server is unavailable.
+    /// Returns [`McpConnectError`]; no process is left running. Without the feature `mcp-stdio` every such server is
+    /// unavailable.
     pub async fn start<A: Into<String>>(
         command: impl Into<String>,
         args: impl IntoIterator<Item = A>,
@@ -106,20 +107,20 @@ impl McpClient {
         Self::connect(McpTransport::Stdio(stdio)).await
     }
 
-    /// Greets the server at this address, `http` or `https`.
+    /// Connects to the server at this URL, `http` or `https`.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// Same as [`start`](Self::start).
     pub async fn at(address: &str) -> Result<Self, McpConnectError> {
         let url = Url::parse(address);
         let url = url.map_err(|source| McpConnectError::Address { address: address.into(), source })?;
         Self::connect(McpTransport::Http(HttpServer { url, headers: BTreeMap::new() })).await
     }
 
-    /// Reaches a server with variables, headers or streams of its own.
+    /// Connects to a server over a transport with its own environment variables, headers or streams.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// Same as [`start`](Self::start).
     pub async fn connect(transport: McpTransport) -> Result<Self, McpConnectError> {
         let launcher = match &transport {
             McpTransport::Stdio(_) => own_launcher()?,
@@ -137,10 +138,10 @@ impl McpClient {
         Self::connect_with(config, deps).await
     }
 
-    /// Reaches a server with times, limits, confinement and surroundings of the program's own.
+    /// Connects to a server with custom timeouts, limits, confinement and dependencies.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// Same as [`start`](Self::start).
     pub async fn connect_with(config: McpServerConfig, deps: McpServerDeps) -> Result<Self, McpConnectError> {
         let time = config.timeouts.call;
         let server = McpServer::start(config, deps);
@@ -154,26 +155,26 @@ impl McpClient {
         Err(McpConnectError::NotReady { reason })
     }
 
-    /// What is known of the server: its own name, the protocol, what was odd.
+    /// Returns the state of the server: its own name, the protocol version and the warnings.
     pub fn status(&self) -> McpServerStatus {
         self.server.status()
     }
 
-    /// Its tools, as it listed them last: it tells of changes.
+    /// Returns the tools as last listed. The list is refreshed when the server reports a change.
     ///
     /// # Errors
-    /// [`ToolFailure`] where it never listed any.
+    /// Returns [`ToolFailure`] if the server has never listed its tools.
     pub async fn tools(&self) -> Result<Vec<Tool>, ToolFailure> {
         let listed = self.server.list().await;
         listed.map_err(|error| ToolFailure::new(ErrorKind::Unavailable, error.to_string()))
     }
 
-    /// Calls a tool by the server's own name for it. `arguments` is a JSON object. A failure that the tool reports in its
-    /// own result is `Ok` with `isError`. Dropping the future takes the call back.
+    /// Calls a tool by the server's own name for it. `arguments` is a JSON object. A failure that the tool reports in
+    /// its result is `Ok` with `isError`. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// [`ToolFailure`]: there is no such tool, the arguments are no object, the server is gone, was too slow or refused the
-    /// call, or asks for input, which nobody here could give.
+    /// Returns [`ToolFailure`] if the tool does not exist, the arguments are not an object, the server is unavailable,
+    /// timed out or refused the call, or the tool requires input, because no user is available to provide it.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
         let arguments = match arguments {
             Value::Object(arguments) => arguments,
@@ -206,7 +207,7 @@ impl McpClient {
         }
     }
 
-    /// Ends the connection, and the server's process. Returns when it is gone.
+    /// Closes the connection, ends the server's process and waits until it has exited.
     pub async fn close(self) {
         self.server.close().await;
     }
@@ -225,7 +226,7 @@ impl McpClient {
     }
 }
 
-/// Returns a launcher with the environment and the folder of this program.
+/// Returns a launcher with this process's environment and working folder.
 #[cfg(feature = "mcp-stdio")]
 fn own_launcher() -> Result<Option<Arc<dyn ServerLauncher>>, McpConnectError> {
     Ok(Some(Arc::new(crate::mcp::client::stdio::StdioLauncher {
@@ -247,7 +248,7 @@ fn name(text: &str) -> Result<ServerName, McpConnectError> {
     Ok(ServerName::parse(text)?)
 }
 
-/// The tool's name at its server.
+/// Returns the server's own name of a tool.
 fn own_name(tool: &Tool) -> Option<&str> {
     match tool.source() {
         ToolSource::McpServer { tool, .. } => Some(tool),

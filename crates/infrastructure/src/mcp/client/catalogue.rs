@@ -1,4 +1,4 @@
-//! The tools that a server lists, taken with care.
+//! Tools that a server lists, with limits on their number and size.
 
 use crate::mcp::{
     client::{
@@ -34,40 +34,40 @@ use toolstead_domain::{
     tool_name::ToolName,
 };
 
-/// The longest cursor that is sent back, in bytes.
+/// Maximum length of a cursor to send back, in bytes.
 pub(super) const MAX_CURSOR_BYTES: usize = 64 << 10;
-/// All definitions of one server together, in bytes.
+/// Maximum size of all definitions of one server together, in bytes.
 const MAX_CATALOGUE_BYTES: usize = 64 << 20;
-/// All of them together as values, in bytes of memory.
+/// Maximum memory of all definitions of one server as parsed values, in bytes.
 const MAX_CATALOGUE_MEMORY: usize = 128 << 20;
-/// So many definitions of one page are looked at.
+/// Maximum number of definitions of one page to read.
 const MAX_PAGE: usize = 100_000;
-/// So many members beside the definitions are kept.
+/// Maximum number of other members of a list to retain.
 const MAX_REST: usize = 64;
-/// Members of a list that every hop says for itself.
+/// Members of a list that are valid for one connection only.
 const OF_ONE_HOP: &[&str] = &["resultType", "ttlMs", "cacheScope"];
-/// So many tools that were left out are named.
+/// Maximum number of omitted tools to name in a note.
 const NAMED_TOOLS: usize = 3;
 
-/// What a server offers.
+/// Tools of a server.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Catalogue {
-    /// The tools, in the server's order, their names unique.
+    /// Tools in the server's order. Their names are unique.
     pub(super) tools: Vec<Tool>,
-    /// The parameters that headers repeat, by the tool's name over there; only tools that have any.
+    /// Parameters that headers repeat, by the server's own tool name. Only tools with such parameters are included.
     pub(super) mirrored: HashMap<Arc<str>, ParamHeaders>,
-    /// What the list says beside the tools, on its first page.
+    /// Other members of the list's first page.
     pub(super) rest: Map<String, Value>,
-    /// What was left out, and why; for the operator.
+    /// Notes for the operator about what was omitted, with reasons.
     pub(super) notes: Vec<String>,
 }
 
-/// One page as it came. Each definition is parsed by itself, so that a bad one does not spoil the others.
+/// One page as received. Each definition is parsed separately, so that an invalid one does not affect the others.
 #[derive(Default)]
 struct Page<'a> {
     tools: Definitions<'a>,
     next_cursor: Option<&'a RawValue>,
-    /// What it says beside.
+    /// Other members of the page.
     rest: Vec<(String, &'a RawValue)>,
 }
 
@@ -102,7 +102,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Page<'a> {
     }
 }
 
-/// The first definitions of a page. A list may be longer than the memory for the places of its items is worth.
+/// First definitions of a page, up to `MAX_PAGE`. The rest is skipped to save memory.
 #[derive(Default)]
 pub(super) struct Definitions<'a>(pub(super) Vec<&'a RawValue>);
 
@@ -134,7 +134,7 @@ impl Catalogue {
     /// Lists the tools, page by page.
     ///
     /// # Errors
-    /// [`RequestError`] when the first page cannot be had. A later page that cannot be had ends the list with a note.
+    /// Returns [`RequestError`] if the first page fails. A failure of a later page ends the list with a note.
     pub(super) async fn fetch(connection: &Connection, config: &McpServerConfig) -> Result<Self, RequestError> {
         let mirrors =
             connection.transport.mirrors_parameters() && connection.writer.version.generation() == Generation::Modern;
@@ -145,7 +145,7 @@ impl Catalogue {
             let answer = connection.transport.request(&connection.writer, "tools/list", &params).await;
             let next = match answer.and_then(|answer| draft.take_page(answer)) {
                 Ok(next) => next,
-                // A server without tools need not know the method.
+                // A server without tools may not implement the method.
                 Err(RequestError::Rpc(error)) if page == 1 && error.code == RpcError::METHOD_NOT_FOUND => {
                     draft.note("it does not know `tools/list`");
                     None
@@ -173,13 +173,13 @@ impl Catalogue {
 
 struct Draft<'a> {
     config: &'a McpServerConfig,
-    /// Whether parameters are repeated in headers.
+    /// `true` if headers repeat parameters.
     mirrors: bool,
     catalogue: Catalogue,
     known: HashSet<ToolName>,
     bytes: usize,
     memory: usize,
-    /// The names of the tools that were left out, by the reason.
+    /// Names of the omitted tools by reason.
     left_out: BTreeMap<String, Vec<String>>,
     is_first_page: bool,
 }
@@ -198,7 +198,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The members as far as they can be carried, without what only we may say.
+    /// Returns the members that can be represented, except those that only Toolstead may set.
     fn rest(&self, members: Vec<(String, &RawValue)>) -> Map<String, Value> {
         let mut left = self.config.limits.definition_bytes;
         let mut rest = Map::new();
@@ -218,7 +218,7 @@ impl<'a> Draft<'a> {
         rest
     }
 
-    /// Takes the tools of one page. Returns the cursor of the next one, if there is one that is wanted.
+    /// Adds the tools of one page. Returns the cursor of the next page if it should be requested.
     fn take_page(&mut self, answer: Answer) -> Result<Option<String>, RequestError> {
         let malformed = |reason: String| RequestError::Malformed(reason);
         let text = match answer.result_text().map_err(|reason| malformed(reason.to_string()))? {
@@ -260,7 +260,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds one definition unless the configuration excludes the tool. The error names the tool that is left out and why.
+    /// Adds one definition unless the configuration excludes the tool. The error has the name of the omitted tool and
+    /// the reason.
     fn take_tool(&mut self, definition: &str) -> Result<(), (String, Cow<'static, str>)> {
         let nameless = || "(without a name)".to_owned();
         if definition.len() > self.config.limits.definition_bytes {

@@ -1,7 +1,7 @@
-//! Decides whose calls the catalogue connection carries, where several clients come.
+//! Lock that decides which client's calls may use the catalogue connection, if there are several clients.
 //!
-//! Over standard streams a question names no call. So calls that can be asked have that connection one after the other;
-//! meanwhile others have one of the [`pool`](super::pool).
+//! Over standard streams a question does not name its call. Calls whose callers can answer questions therefore use this
+//! connection one after the other; meanwhile other such calls use connections of the [`pool`](super::pool).
 
 use std::{
     sync::{
@@ -13,10 +13,10 @@ use std::{
 use tokio::time::Instant;
 use toolstead_domain::principal::Principal;
 
-/// Time in which a server may still ask for a call that was given up.
+/// Time for which a server may still ask questions for an abandoned call.
 const SPEAKS_ON: Duration = Duration::from_secs(60);
 
-/// The client whose questions the connection carries now.
+/// Lock on the catalogue connection. Its holder is the client that receives the connection's questions.
 #[derive(Debug, Default)]
 pub(super) struct CatalogueConnectionLock {
     state: Mutex<State>,
@@ -24,15 +24,15 @@ pub(super) struct CatalogueConnectionLock {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Calls that can be asked.
+    /// Number of current calls whose callers can answer questions.
     calls: usize,
-    /// Principal and session of the last of them.
+    /// Principal and session of the most recent of these calls.
     holder: Option<(Principal, String)>,
-    /// Time at which a call of the holder was given up.
+    /// Time at which a call of the holder was abandoned.
     given_up: Option<Instant>,
 }
 
-/// The connection for a call that can be asked, until it is dropped.
+/// Use of the connection by a call whose caller can answer questions, until dropped.
 #[derive(Debug)]
 pub(super) struct CatalogueConnectionGuard {
     lock: Arc<CatalogueConnectionLock>,
@@ -40,8 +40,8 @@ pub(super) struct CatalogueConnectionGuard {
 }
 
 impl CatalogueConnectionLock {
-    /// Locks the connection for a call of this client, if its questions reach no other client. Calls of one principal
-    /// share it where the connection keeps apart what comes for each call.
+    /// Locks the connection for a call of this client if its questions cannot reach another client. Calls of one
+    /// principal share the connection if it separates the messages for different calls.
     pub(super) fn take(
         self: &Arc<Self>,
         (principal, session): (&Principal, &str),
@@ -74,7 +74,7 @@ impl CatalogueConnectionLock {
 }
 
 impl CatalogueConnectionGuard {
-    /// Notes that the call has its answer, so that nothing more comes for it.
+    /// Records that the call has its response, so that no further message can arrive for it.
     pub(super) fn answered(&self) {
         self.answered.store(true, Ordering::Relaxed);
     }

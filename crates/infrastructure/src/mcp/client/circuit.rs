@@ -1,4 +1,4 @@
-//! Keeps calls from a server that fails again and again, until one of them works.
+//! Circuit breaker: blocks calls to a server that fails repeatedly until one of them succeeds.
 
 use crate::mcp::client::{config::RetryPolicy, pause::pause_after, request_error::RequestError};
 use std::{
@@ -7,12 +7,12 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// So many failures in a row open the circuit: fewer happen by chance, more only make callers wait.
+/// Number of consecutive failures that opens the circuit. Fewer may be chance; more only make callers wait.
 const FAILURES: u32 = 5;
-/// So long one call tries alone: one that takes its time keeps the others out no longer.
+/// Maximum time for which a single trial call blocks other calls. A slow trial blocks them no longer than this.
 const ALONE: Duration = Duration::from_secs(10);
 
-/// The circuit of one server. It is closed while calls go through it.
+/// Circuit breaker of one server. Calls pass while it is closed.
 #[derive(Debug)]
 pub(super) struct Circuit {
     retry: RetryPolicy,
@@ -21,42 +21,42 @@ pub(super) struct Circuit {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Failures in a row while it is closed.
+    /// Consecutive failures while the circuit is closed.
     failures: u32,
-    /// How often in a row it was opened.
+    /// Number of consecutive times that the circuit was opened.
     opened: u32,
     open: Option<Open>,
 }
 
 #[derive(Debug)]
 struct Open {
-    /// From when on one call may try.
+    /// Time from which one trial call may pass.
     until: Instant,
-    /// Since when one tries.
+    /// Start of the trial call in progress.
     tried: Option<Instant>,
     reason: String,
-    /// Whether the last failure was that no answer came.
+    /// `true` if the last failure was a timeout.
     is_silent: bool,
 }
 
-/// A call that may go through. Dropping it without a word lets another one try.
+/// Permission for a call to pass. Dropping it without an outcome lets another call try.
 #[derive(Debug)]
 pub(super) struct Pass<'a> {
     circuit: &'a Circuit,
-    /// Since when it tries, where the circuit is open.
+    /// Start of the trial, if the circuit is open.
     tries: Option<Instant>,
 }
 
 impl Circuit {
-    /// A closed one, which opens for as long as a server that is down is left alone.
+    /// Creates a closed circuit. It opens for the same pauses as between connection attempts.
     pub(super) fn new(retry: RetryPolicy) -> Self {
         Self { retry, state: Mutex::default() }
     }
 
-    /// Lets a call through.
+    /// Lets a call pass.
     ///
     /// # Errors
-    /// [`RequestError::Unreachable`] with the time of the next try, while it is open.
+    /// Returns [`RequestError::Unreachable`] with the time of the next trial while the circuit is open.
     pub(super) fn admit(&self) -> Result<Pass<'_>, RequestError> {
         let mut state = self.state();
         let Some(open) = &mut state.open else { return Ok(Pass { circuit: self, tries: None }) };
@@ -68,19 +68,20 @@ impl Circuit {
         Ok(Pass { circuit: self, tries: open.tried })
     }
 
-    /// Why calls do not go through now; `None` while they do.
+    /// Returns the reason why calls do not pass now; `None` while they do.
     pub(super) fn refusal(&self) -> Option<String> {
         self.state().open.as_ref().map(Open::told)
     }
 
-    /// Where it is open because no answers come: how many calls may be under way that try it. `None`: it is not.
+    /// Returns the number of calls that may be trying the server, if the circuit is open because of a timeout;
+    /// otherwise `None`.
     pub(super) fn tries_in_silence(&self) -> Option<usize> {
         let state = self.state();
         let open = state.open.as_ref().filter(|open| open.is_silent)?;
         Some(usize::from(open.tried.is_some()))
     }
 
-    /// The server answered, whatever it said. Says whether that closed the circuit.
+    /// Records that the server has responded, with any result. Returns `true` if that closed the circuit.
     pub(super) fn answered(&self) -> bool {
         let mut state = self.state();
         let was_open = state.open.is_some();
@@ -88,14 +89,14 @@ impl Circuit {
         was_open
     }
 
-    /// A call ended with this error. Says whether that opened the circuit.
+    /// Records that a call has failed with this error. Returns `true` if that opened the circuit.
     pub(super) fn failed(&self, error: &RequestError) -> bool {
         if !is_of_the_server(error) {
             return false;
         }
         let mut state = self.state();
         match &state.open {
-            // A call from before it was opened.
+            // The call began before the circuit was opened.
             Some(open) if open.tried.is_none() => return false,
             Some(_) => {}
             None => {
@@ -144,12 +145,12 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// Whether an error says that no answer came in time.
+/// Returns `true` if no response arrived in time.
 pub(super) fn is_silence(error: &RequestError) -> bool {
     matches!(error, RequestError::Late(_))
 }
 
-/// Whether an error says that the server is not well, and not only that it did not like the request.
+/// Returns `true` if the error shows a problem of the server rather than of the request.
 fn is_of_the_server(error: &RequestError) -> bool {
     match error {
         RequestError::Lost(_) | RequestError::Unreachable(_) | RequestError::Late(_) => true,

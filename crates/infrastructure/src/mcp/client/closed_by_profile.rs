@@ -1,8 +1,8 @@
-//! Whether a server's words are those of one that its profile closed something to, and which key opens it.
+//! Detection of errors that a server's profile may have caused, with advice on the configuration key to change.
 
 use crate::mcp::client::config::{McpServerConfig, McpTransport, ServerProfile};
 
-/// How programs say that a file may not be written or opened; in lower case.
+/// Texts for a file that cannot be written or opened, in lower case.
 const OF_REFUSALS: [&str; 7] = [
     "read-only file system",
     "erofs",
@@ -12,7 +12,7 @@ const OF_REFUSALS: [&str; 7] = [
     "eperm",
     "readonly database",
 ];
-/// How they say that a file or folder which they need is not there.
+/// Texts for a file or folder that does not exist.
 const OF_MISSING_FILES: [&str; 9] = [
     "no such file or directory",
     "enoent",
@@ -24,7 +24,7 @@ const OF_MISSING_FILES: [&str; 9] = [
     "is not accessible",
     "not a directory",
 ];
-/// How they say that a host cannot be reached.
+/// Texts for a host that cannot be reached.
 const OF_MISSING_HOSTS: [&str; 10] = [
     "enotfound",
     "eai_again",
@@ -38,13 +38,13 @@ const OF_MISSING_HOSTS: [&str; 10] = [
     "could not resolve",
 ];
 
-/// The advice for a server that did not start, where its last words may come of what its profile closes.
+/// Returns advice for a server that did not start, if its last output may be due to its profile.
 pub(super) fn of_start(config: &McpServerConfig, said: &str) -> Option<String> {
     advice(config, said, &[&OF_REFUSALS, &OF_MISSING_FILES])
 }
 
-/// The advice for a call that failed, where its words may come of that. What is not there may be missing anywhere; what may
-/// not be written is there.
+/// Returns advice for a failed call, if its text may be due to the profile. Missing files are not considered, because a
+/// file may be missing for any reason; a write error means that the file exists.
 pub(super) fn of_call(config: &McpServerConfig, said: &str) -> Option<String> {
     advice(config, said, &[&OF_REFUSALS])
 }

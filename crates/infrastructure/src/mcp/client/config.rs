@@ -1,4 +1,4 @@
-//! How one MCP server is reached, and what it is allowed to take.
+//! Configuration of one upstream MCP server: transport, confinement, timeouts and limits.
 
 use serde::Deserialize;
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
@@ -11,47 +11,49 @@ use url::Url;
 
 use crate::mcp::{client::may_ask::MayAsk, wire::lines::MAX_MESSAGE_BYTES};
 
-/// One server of the configuration.
+/// Configuration of one upstream MCP server.
 #[derive(Debug, Clone)]
 pub struct McpServerConfig {
-    /// Its name here.
+    /// Name of the server in Toolstead.
     pub name: ServerName,
-    /// The place that names it, such as a file of the configuration; empty where a program does.
+    /// Source that defines the server, such as a configuration file. Empty if the embedding application defines it.
     pub configured_in: String,
-    /// How it is reached.
+    /// Transport to the server.
     pub transport: McpTransport,
-    /// The revision to speak; `None`: whatever it speaks.
+    /// Protocol version to use. `None` accepts any version that the server offers.
     pub protocol: Option<ProtocolVersion>,
-    /// How its tools are named here.
+    /// Naming scheme of the server's tools.
     pub names: ToolNames,
-    /// The tools that are listed.
+    /// Tools of the server to list.
     pub only_tools: OnlyTools,
-    /// What goes on of its results.
+    /// Size limit on the server's results.
     pub output: ToolOutput,
-    /// The questions that it may put to those who call it.
+    /// Kinds of questions that the server may ask its callers.
     pub may_ask: Vec<MayAsk>,
-    /// How long is waited for it.
+    /// Timeouts for the server.
     pub timeouts: McpTimeouts,
-    /// How much is taken from it.
+    /// Limits on what is accepted from the server.
     pub limits: McpLimits,
-    /// When it is tried again.
+    /// Pauses between connection attempts.
     pub retry: RetryPolicy,
-    /// After so long without use a connection ends, and the next use makes it anew; `None`: it lasts.
+    /// Idle time after which a connection is closed. The next call opens a new one. `None` never closes idle
+    /// connections.
     pub ends_unused_after: Option<Duration>,
-    /// The server keeps state by the connection: each principal has one of its own, which ends with its last session.
+    /// Whether the server keeps state per connection. If `true`, each principal has its own connection, which is closed
+    /// when the principal's last session ends.
     pub stateful: bool,
-    /// How it is confined, if it is a child process.
+    /// Confinement of the server, if it is a child process.
     pub confinement: ServerConfinement,
-    /// What is asked before each start, if it is a child process.
+    /// Check to run before each start, if the server is a child process.
     pub launch_check: LaunchCheck,
 }
 
-/// The names of the tools that a server may offer, with `*` for any characters. The default is all tools.
+/// Names of the tools that a server may offer, with `*` for any characters. The default is all tools.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OnlyTools(Option<Vec<String>>);
 
 impl OnlyTools {
-    /// Returns a list that includes the tools with these names, as the server spells them, and no others.
+    /// Returns a list of the tools whose names match one of these patterns. Names are those that the server uses.
     pub fn of(patterns: Vec<String>) -> Self {
         Self(Some(patterns))
     }
@@ -61,19 +63,19 @@ impl OnlyTools {
         self.0.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| wildcard_match(pattern, tool)))
     }
 
-    /// Returns the patterns; `None` if all tools are included.
+    /// Returns the patterns, or `None` if all tools are included.
     pub fn patterns(&self) -> Option<&[String]> {
         self.0.as_deref()
     }
 }
 
-/// Says whether what a start would run is what somebody said yes to. It is asked before every start, as programs may change
-/// in between; it may read files.
+/// Check that a server's program is still the one that the user approved. It runs before every start, because programs
+/// may change in between. It may read files.
 #[derive(Clone)]
 pub struct LaunchCheck(Arc<dyn Fn() -> Result<(), String> + Send + Sync>);
 
 impl LaunchCheck {
-    /// A check that returns why the server is not started.
+    /// Creates a check. It returns the reason if the server must not be started.
     pub fn new(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
@@ -86,7 +88,7 @@ impl LaunchCheck {
 }
 
 impl Default for LaunchCheck {
-    /// A check that finds nothing.
+    /// Returns a check that always passes.
     fn default() -> Self {
         Self::new(|| Ok(()))
     }
@@ -98,32 +100,32 @@ impl fmt::Debug for LaunchCheck {
     }
 }
 
-/// How a server that is started here is confined.
+/// Confinement of a server that is a child process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerConfinement {
-    /// The profile.
+    /// Base set of permissions.
     pub profile: ServerProfile,
-    /// Folders and files that it may read and write, beside those that the profile gives it.
+    /// Files and folders that the server may read and write in addition to those of the profile.
     pub roots: Vec<PathBuf>,
-    /// The bounds of its processes.
+    /// Resource limits of the server's processes.
     pub limits: SandboxLimits,
 }
 
-/// What a server that is started here may reach. In all of them its environment is the declared one.
+/// Permissions of a server that is a child process. With every profile the server gets only the configured environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerProfile {
-    /// What the absolute paths among its arguments name, its declared roots, a private home, the machine's network.
+    /// Paths: absolute paths in the arguments, the configured roots and a private home. Network: unrestricted.
     #[default]
     Guarded,
-    /// Its declared roots and a private home. No network.
+    /// Paths: the configured roots and a private home. Network: none.
     Strict,
-    /// Everything that the runtime's user may reach.
+    /// Everything that the user who runs Toolstead can access.
     Open,
 }
 
 impl ServerProfile {
-    /// The profile as the configuration writes it.
+    /// Returns the profile's name in the configuration.
     pub fn label(self) -> &'static str {
         match self {
             Self::Guarded => "guarded",
@@ -133,116 +135,116 @@ impl ServerProfile {
     }
 }
 
-/// How a server is reached.
+/// Transport to an upstream server.
 #[derive(Debug, Clone)]
 pub enum McpTransport {
-    /// As a child process, by its standard streams.
+    /// Child process that serves MCP on its standard streams.
     Stdio(StdioServer),
-    /// By HTTP: streamable, or the old HTTP+SSE where the server does not take the first message otherwise.
+    /// Streamable HTTP, or the old HTTP+SSE if the server rejects the first message over streamable HTTP.
     Http(HttpServer),
-    /// By streamable HTTP and nothing else.
+    /// Streamable HTTP only.
     StreamableHttp(HttpServer),
-    /// By the old HTTP+SSE (MCP 2024-11-05) and nothing else.
+    /// Old HTTP+SSE (MCP 2024-11-05) only.
     Sse(HttpServer),
-    /// In this process, by a pair of streams that speak as standard streams do.
+    /// Server in this process, on a pair of streams with the format of the stdio transport.
     Streams(StreamServer),
 }
 
-/// A server that is started here.
+/// Upstream server that Toolstead starts as a child process.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StdioServer {
-    /// A path, or a name that is looked for in `PATH`.
+    /// Path of the program, or a name to search for in `PATH`.
     pub command: String,
-    /// Its arguments.
+    /// Command-line arguments.
     pub args: Vec<String>,
-    /// Variables beside those of every child ([`crate::child_environment::base`]).
+    /// Environment variables in addition to those of every child process ([`crate::child_environment::base`]).
     pub env: BTreeMap<String, String>,
-    /// Where it starts; `None`: where the runtime was started.
+    /// Working folder; `None` for the folder in which Toolstead was started.
     pub working_dir: Option<PathBuf>,
 }
 
-/// A server that runs elsewhere.
+/// Upstream server that is reached over HTTP.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpServer {
-    /// Its MCP endpoint, `http` or `https`; with HTTP+SSE that of its stream.
+    /// URL of the MCP endpoint (`http` or `https`). For HTTP+SSE, the URL of the event stream.
     pub url: Url,
-    /// Headers of every request, such as `Authorization`. Those of the protocol itself cannot be set.
+    /// Headers of every request, such as `Authorization`. Headers of the protocol itself cannot be set.
     pub headers: BTreeMap<String, String>,
 }
 
-/// A server in this process. Each connection calls `open` once.
+/// Upstream server in this process. Each connection calls `open` once.
 #[derive(Clone)]
 pub struct StreamServer {
-    /// Gives the two ends: what the server says, and what it hears.
+    /// Returns the reader of the server's output and the writer of its input.
     pub open: Arc<dyn Fn() -> (BoxedReader, BoxedWriter) + Send + Sync>,
 }
 
-/// What a server says.
+/// Output of an in-process server.
 pub type BoxedReader = Box<dyn AsyncRead + Send + Unpin>;
-/// What a server hears.
+/// Input of an in-process server.
 pub type BoxedWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// How a server's tools are named here.
+/// Naming scheme of an upstream server's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolNames {
-    /// `mcp__{server}__{tool}`.
+    /// Qualified names: `mcp__{server}__{tool}`.
     #[default]
     Qualified,
-    /// As the server names them.
+    /// Unchanged names of the server.
     Plain,
 }
 
-/// What goes on of the results of a server's tools.
+/// Size limit on the results of an upstream server's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolOutput {
-    /// What is over the budget of a model is kept under a handle.
+    /// Output beyond the model's budget is stored under a handle.
     #[default]
     Bounded,
-    /// Everything that a message may hold.
+    /// No limit other than the maximum size of a message.
     Whole,
 }
 
-/// How long is waited for a server.
+/// Timeouts for one upstream server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct McpTimeouts {
     /// From the start of a connection to its first list of tools.
     pub connect: Duration,
-    /// For the answer to `server/discover` before `initialize` is tried as well.
+    /// For the response to `server/discover`, after which `initialize` is tried as well.
     pub probe: Duration,
-    /// For one call, where the call itself allows as much.
+    /// For one call. An earlier deadline of the call itself has precedence.
     pub call: Duration,
-    /// For any sign of a call (its answer, progress, a log message); `None`: as long as the call may take.
+    /// Maximum time without a message about a call (response, progress, log message). `None` for no such limit.
     pub idle: Option<Duration>,
-    /// From the end of its input to the end of a child.
+    /// From closing a child process's standard input until the process is killed.
     pub close: Duration,
 }
 
-/// How much is taken from a server.
+/// Limits on what is accepted from one upstream server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct McpLimits {
-    /// Tools.
+    /// Maximum number of tools.
     pub tools: usize,
-    /// Pages of one list.
+    /// Maximum number of pages of one list.
     pub pages: usize,
-    /// Size of one message, in bytes (of an HTTP body after decompression).
+    /// Maximum size of one message, in bytes (for HTTP bodies, after decompression).
     pub message_bytes: usize,
-    /// Size of one tool's definition, in bytes: a description of 16 KiB and a schema of 256 KiB.
+    /// Maximum size of one tool definition, in bytes. The default is a description of 16 KiB and a schema of 256 KiB.
     pub definition_bytes: usize,
 }
 
-/// When a server that failed is tried again: after `first`, then twice as long each time, up to `longest`.
+/// Pauses between attempts to connect to a failed server: `first`, then doubled each time, up to `longest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// The shortest time between two attempts.
+    /// Shortest pause between two attempts.
     pub first: Duration,
-    /// The longest. A connection that lived as long as this has cleared its record.
+    /// Longest pause. A connection that lasts at least this long resets the pause to `first`.
     pub longest: Duration,
 }
 
 impl McpServerConfig {
-    /// A server with the usual times and limits.
+    /// Creates a configuration with the default timeouts and limits.
     pub fn new(name: ServerName, transport: McpTransport) -> Self {
         Self {
             name,
@@ -265,7 +267,7 @@ impl McpServerConfig {
 }
 
 impl McpTransport {
-    /// The transport as one word.
+    /// Returns the transport as one word.
     pub fn label(&self) -> &'static str {
         match self {
             Self::Stdio(_) => "stdio",
@@ -300,8 +302,7 @@ impl Default for RetryPolicy {
     }
 }
 
-// What the configuration declares for a server may be a secret: arguments are shown, values of variables and headers
-// are not.
+// The `Debug` output shows arguments. Values of environment variables and headers may be secrets and are left out.
 impl fmt::Debug for StdioServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StdioServer")
@@ -325,7 +326,7 @@ impl fmt::Debug for StreamServer {
     }
 }
 
-/// An address without what may be a secret in it: user, password, query.
+/// Returns a URL without the parts that may be secret: user, password and query.
 pub(super) fn shown_url(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }

@@ -1,4 +1,4 @@
-//! One conversation with a server: from its first word to its last.
+//! One connection to a server, from the handshake to the end.
 
 mod subscription;
 
@@ -31,23 +31,23 @@ use toolstead_domain::{
     provider_identity::ProviderIdentity,
 };
 
-/// Failure of a server that needs a child process, in a program without a launcher.
+/// Reason for the failure of a child-process server in an application without a launcher.
 const NO_LAUNCHER: &str = "this program starts no servers: build `toolstead-infrastructure` with the feature `mcp-stdio` \
                            and set `McpServerDeps::launcher`, or reach the server by HTTP";
 
-/// What servers are reached with.
+/// Dependencies for connections to servers.
 #[derive(Debug, Clone)]
 pub struct McpServerDeps {
-    /// Starts servers that are child processes, such as `StdioLauncher`; `None`: these servers are unavailable.
+    /// Launcher of child-process servers, such as `StdioLauncher`. `None` makes these servers unavailable.
     pub launcher: Option<Arc<dyn ServerLauncher>>,
-    /// Reaches those that are elsewhere.
+    /// Client for servers over HTTP.
     pub http: HttpClient,
-    /// Those who call here: servers that offer more to those who can be asked list it.
+    /// Clients of this gateway. Some servers list more tools for clients that can answer questions.
     pub clients: Clients,
 }
 
 impl McpServerDeps {
-    /// Who the server is from run to run.
+    /// Returns the identity of the server, which is stable across restarts.
     pub fn identity_of(&self, config: &McpServerConfig) -> ProviderIdentity {
         let start = match &config.transport {
             McpTransport::Stdio(server) => match &self.launcher {
@@ -62,13 +62,13 @@ impl McpServerDeps {
         identity::of(config, &start, &self.declared(config))
     }
 
-    /// What the connection declares that the server's catalogue comes from.
+    /// Returns the capabilities to declare on the catalogue connection.
     pub(super) fn declared(&self, config: &McpServerConfig) -> Map<String, Value> {
         may_ask::declared(self.clients.capabilities(), &config.may_ask)
     }
 }
 
-/// A server that has said who it is.
+/// Connection to a server after the handshake.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) transport: Box<dyn Transport>,
@@ -78,32 +78,33 @@ pub(super) struct Connection {
     pub(super) lock: Arc<CatalogueConnectionLock>,
 }
 
-/// How the conversation is opened.
+/// First message of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opening {
-    /// `server/discover`, and whatever is no answer to that leads to `initialize`.
+    /// `server/discover`, followed by `initialize` if it is not answered with a server card.
     Probe,
-    /// `initialize` with this revision.
+    /// `initialize` with this protocol version.
     Initialize(ProtocolVersion),
-    /// `server/discover`, and nothing else.
+    /// `server/discover` only.
     Discover,
 }
 
-/// What a server of unknown generation made of the first message.
+/// Reaction of a server of unknown generation to the first message.
 enum FirstWord {
-    /// It introduced itself.
+    /// The server described itself.
     Card(ServerCard),
-    /// It refused, or went away.
+    /// The server refused or ended.
     Refused(RequestError),
-    /// It introduced itself as one of the new generation, after it had got the old first message, too.
+    /// The server is of the modern generation but has also received `initialize`.
     Modern,
 }
 
 impl Connection {
-    /// Connects to the server, and declares these capabilities (MCP's `ClientCapabilities`). Dropping the future ends what was started.
+    /// Connects to the server and declares these capabilities (MCP's `ClientCapabilities`). Dropping the future ends
+    /// everything that was started.
     ///
     /// # Errors
-    /// Why it did not come about.
+    /// Returns the reason why the connection failed.
     pub(super) async fn open(
         config: &McpServerConfig,
         deps: &McpServerDeps,
@@ -113,7 +114,7 @@ impl Connection {
         let connector = Connector { config, deps, capabilities };
         let opened = match (opening, &config.transport) {
             (Opening::Initialize(version), _) => connector.initialize(version).await,
-            // The old transport is older than any other first message.
+            // The old transport predates every other first message.
             (_, McpTransport::Sse(_)) => connector.initialize(ProtocolVersion::NEWEST_LEGACY).await,
             (Opening::Probe, _) => connector.probe().await,
             (Opening::Discover, _) => connector.discover().await,
@@ -124,7 +125,7 @@ impl Connection {
         Ok(Self { transport, writer, card, lock: Arc::default() })
     }
 
-    /// Hears of changes where the server does not tell of them by itself. Ends when there is nothing to hear.
+    /// Listens for changes. Returns when there is nothing to listen to.
     pub(super) async fn listen(&self, watched: &Watched) {
         match self.writer.version.generation() {
             Generation::Legacy => self.transport.listen(&self.writer).await,
@@ -148,8 +149,8 @@ impl Connector<'_> {
         self.opened_or_old(transport, version, card).await
     }
 
-    /// A server that does not take the first message may speak the old transport (MCP 2025-11-25, basic/transports,
-    /// "Backwards Compatibility"): its stream says so at once.
+    /// Tries the old transport if the server rejected the first message (MCP 2025-11-25, basic/transports, "Backwards
+    /// Compatibility"). Its stream announces it at once.
     async fn opened_or_old(
         &self,
         transport: Box<dyn Transport>,
@@ -169,7 +170,7 @@ impl Connector<'_> {
                 self.opened(Box::new(old), card).await
             }
             Ok(Err(error @ RequestError::Unauthorized(_))) => self.opened(transport, Err(error)).await,
-            // What it said first is what it is asked to mend.
+            // The first error is reported, because it is the one that the operator can act on.
             Ok(Err(_)) | Err(_) => self.opened(transport, card).await,
         }
     }
@@ -177,7 +178,7 @@ impl Connector<'_> {
     async fn discover(&self) -> Opened {
         let transport = self.connect().await?;
         let card = match handshake::discover(&*transport).await {
-            // The configuration says what it speaks; that it does not describe itself does not matter.
+            // The configuration fixes the protocol version, so a server that does not describe itself is accepted.
             Err(RequestError::Malformed(_)) if self.config.protocol == Some(ProtocolVersion::NEWEST) => {
                 Ok(ServerCard {
                     version: ProtocolVersion::NEWEST,
@@ -191,13 +192,13 @@ impl Connector<'_> {
         self.opened(transport, card).await
     }
 
-    /// Finds out what the server speaks (MCP 2026-07-28, basic/versioning, "Backward Compatibility").
+    /// Detects the protocol version of the server (MCP 2026-07-28, basic/versioning, "Backward Compatibility").
     async fn probe(&self) -> Opened {
         let transport = self.connect().await?;
         let refused = match first_word(&*transport, self.config.timeouts.probe).await {
             FirstWord::Card(card) => return Ok((transport, card)),
             FirstWord::Refused(error) => error,
-            // It has got both first messages; a fresh conversation knows only one.
+            // This server has received both first messages. A new connection sends it only one.
             FirstWord::Modern => {
                 drop(transport);
                 return self.discover().await;
@@ -207,11 +208,11 @@ impl Connector<'_> {
             error @ (RequestError::Unauthorized(_) | RequestError::Unreachable(_)) => {
                 self.opened(transport, Err(error)).await
             }
-            // Some servers end at a first request that they do not know.
+            // Some servers exit at an unknown first request.
             RequestError::Lost(_) => self.initialize(ProtocolVersion::NEWEST_LEGACY).await,
             _ => match handshake::initialize(&*transport, ProtocolVersion::NEWEST_LEGACY).await {
                 Ok(card) => Ok((transport, card)),
-                // Some servers are bound to the generation of the first message that they got.
+                // Some servers are bound to the generation of the first message they receive.
                 Err(RequestError::Rpc(_) | RequestError::Lost(_)) => {
                     drop(transport);
                     self.initialize(ProtocolVersion::NEWEST_LEGACY).await
@@ -237,7 +238,7 @@ impl Connector<'_> {
         let loss = with_last_words(loss_of(error), last_words);
         Err(match (loss, &self.config.transport) {
             (Loss::Failed(reason), McpTransport::Stdio(_)) => {
-                // The cause may stand some lines before the last one.
+                // The cause may be a few lines before the last one.
                 let said = [vec![reason.clone()], stderr].concat().join("\n");
                 let advice = closed_by_profile::of_start(self.config, &said);
                 Loss::Failed(advice.map_or_else(|| reason.clone(), |advice| format!("{reason}; {advice}")))
@@ -276,8 +277,8 @@ impl Connector<'_> {
     }
 }
 
-/// Asks a server of unknown generation who it is. One that is silent does not know the request or is slow to start; it
-/// gets the other first message, too, and the first good answer counts.
+/// Asks a server of unknown generation for its description. A silent server does not know the request or is slow to
+/// start; it also receives `initialize`, and the first valid response counts.
 async fn first_word(transport: &dyn Transport, patience: Duration) -> FirstWord {
     let mut discovery = pin!(handshake::discover(transport));
     match timeout(patience, &mut discovery).await {
@@ -303,7 +304,7 @@ async fn first_word(transport: &dyn Transport, patience: Duration) -> FirstWord 
     }
 }
 
-/// A loss with what is known of the server's end.
+/// Returns a loss with the reason of the server's end added.
 pub(super) fn with_last_words(loss: Loss, last_words: Option<String>) -> Loss {
     match (loss, last_words) {
         (Loss::Failed(reason), Some(words)) => Loss::Failed(format!("{reason}; {words}")),
@@ -311,7 +312,7 @@ pub(super) fn with_last_words(loss: Loss, last_words: Option<String>) -> Loss {
     }
 }
 
-/// What an error of a request means for the whole connection.
+/// Returns the loss of the connection that an error of a request implies.
 pub(super) fn loss_of(error: RequestError) -> Loss {
     match error {
         RequestError::Unauthorized(reason) => Loss::Unauthorized(reason),

@@ -1,5 +1,5 @@
-//! Selects the connection that a call takes: the one that the server's catalogue comes from, or one of the pool. While
-//! the server is not connected, waits for it.
+//! Selection of the connection for a call: the catalogue connection or one of the pool. Waits while the server is not
+//! connected.
 
 use crate::mcp::client::{
     McpServer,
@@ -20,20 +20,20 @@ use toolstead_domain::{
     ports::tool_provider::{CallContext, ProviderState},
 };
 
-/// The connection of one request.
+/// Connection of one request.
 pub(super) enum SelectedConnection {
-    /// The catalogue connection, locked where only one client may be asked over it.
+    /// Catalogue connection, locked if only one client may receive questions over it.
     Catalogue(Arc<Connection>, Option<CatalogueConnectionGuard>),
-    /// A connection of the pool.
+    /// Connection of the pool.
     Pooled(Lease),
 }
 
 impl McpServer {
-    /// Selects the connection for a request whose caller has these capabilities: the catalogue connection where that is
-    /// possible. New servers receive the capabilities with each request, old servers when the connection is opened.
+    /// Selects the connection for a request of a caller with these capabilities; the catalogue connection if possible.
+    /// Modern servers receive the capabilities with each request, legacy servers when the connection is opened.
     ///
     /// # Errors
-    /// [`RequestError`] where a connection of the pool is needed and cannot be opened.
+    /// Returns [`RequestError`] if a connection of the pool is needed and cannot be opened.
     pub(super) async fn select_connection(
         &self,
         catalogue_connection: Arc<Connection>,
@@ -43,7 +43,7 @@ impl McpServer {
         let is_old = catalogue_connection.writer.version.generation() == Generation::Legacy;
         let asks = is_old && answered(capabilities).next().is_some();
         let fits = !is_old || is_declared(capabilities, &catalogue_connection);
-        // One client is one principal, and every question is its own.
+        // A single client is a single principal, so every question is for it.
         let is_one = self.shared.deps.clients.are_one();
         if fits && (is_one || !self.shared.config.stateful) {
             if is_one || !asks {
@@ -59,7 +59,7 @@ impl McpServer {
         let separates_calls = catalogue_connection.transport.tells_calls_apart();
         let key = Key {
             capabilities: if asks { declared(capabilities, MayAsk::ALL) } else { Map::new() },
-            // Questions may also come on a stream that belongs to no call.
+            // Questions may also arrive on a stream that belongs to no call.
             principal: (is_stateful || asks && separates_calls).then(|| context.principal.clone()),
             is_stateful,
             is_exclusive: asks && !separates_calls,
@@ -67,11 +67,11 @@ impl McpServer {
         if let Some(lease) = self.shared.pool.take_open(&key, context.session) {
             return Ok(SelectedConnection::Pooled(lease));
         }
-        // Boxed: few calls need it.
+        // Boxed, because few calls need it.
         Box::pin(self.take_pooled(&catalogue_connection, key, context)).await.map(SelectedConnection::Pooled)
     }
 
-    /// Takes a connection of the pool for a call. Waits for one, or opens it.
+    /// Returns a connection of the pool. Waits for one or opens one.
     async fn take_pooled(
         &self,
         catalogue_connection: &Connection,
@@ -100,14 +100,14 @@ impl McpServer {
         })
     }
 
-    /// Returns the server when it is ready. While it is not connected, waits for one attempt to connect: the one in progress,
-    /// or the next one if that begins before `until`.
+    /// Returns the server once it is ready. While it is not connected, waits for one attempt to connect: the current
+    /// one, or the next one if that begins before `until`.
     pub(super) async fn ready(&self, until: Instant) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
         let current = self.shared.current();
         if let Some(connection) = current.connection.clone() {
             return Ok((current, connection));
         }
-        // Boxed: rare, and larger than all the rest of a call.
+        // Boxed, because it is rare and larger than the rest of a call.
         Box::pin(self.wait_for_connection(until)).await
     }
 
@@ -153,7 +153,7 @@ impl SelectedConnection {
     /// Returns the connection.
     ///
     /// # Errors
-    /// [`RequestError::Unreachable`] where a connection of the pool has ended meanwhile.
+    /// Returns [`RequestError::Unreachable`] if a connection of the pool has ended meanwhile.
     pub(super) fn connection(&self) -> Result<&Arc<Connection>, RequestError> {
         match self {
             Self::Catalogue(connection, _) => Ok(connection),
@@ -163,7 +163,7 @@ impl SelectedConnection {
         }
     }
 
-    /// Notes that the call has its answer, so that nothing more comes for it.
+    /// Records that the call has its response, so that no further message can arrive for it.
     pub(super) fn answered(&self) {
         match self {
             Self::Catalogue(_, guard) => guard.iter().for_each(CatalogueConnectionGuard::answered),
@@ -172,12 +172,12 @@ impl SelectedConnection {
     }
 }
 
-/// The capabilities of a caller that can answer questions. Extensions are for new servers.
+/// Returns the capabilities of a caller that can answer questions. Extensions are for modern servers only.
 fn answered(capabilities: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
     declared_members(capabilities, MayAsk::ALL)
 }
 
-/// Returns `true` if exactly what the caller answers was declared over this connection.
+/// Returns `true` if exactly the caller's capabilities were declared over this connection.
 fn is_declared(capabilities: &Map<String, Value>, connection: &Connection) -> bool {
     let declared = &connection.transport.peer().capabilities;
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! The resources and prompts of a server, and what it says outside of requests.
+//! Resources and prompts of a server, and its notifications outside of requests.
 
 pub(super) mod keeping;
 mod lists;
@@ -41,9 +41,9 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// So long a new server may take to say that it tells of a resource from now on.
+/// Maximum time to wait for a modern server to acknowledge a subscription.
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(2);
-/// So long an old one may take over a request that is made for everybody.
+/// Timeout of a request to a legacy server on behalf of all clients.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
 impl McpServer {
@@ -102,13 +102,13 @@ impl McpServer {
         Called { tool: subject, server: &self.shared.config.name, promises_structure: false }
     }
 
-    /// The connection for calls that cannot be asked, where it is another than that of the lists. One that takes long to be
-    /// opened learns by itself what is watched.
+    /// Returns the connection for callers without capabilities, if it is not the catalogue connection. One that takes
+    /// long to open subscribes to the resources by itself.
     async fn plain(&self) -> Option<Arc<Connection>> {
         timeout(ACKNOWLEDGED_WITHIN, self.shared.pool.plain()).await.ok().flatten()
     }
 
-    /// Makes a request of ours about a resource that is watched.
+    /// Sends a request about a subscribed resource.
     async fn about(&self, connection: &Connection, method: &str, uri: &str) -> Result<(), RequestError> {
         let params = Map::from_iter([("uri".to_owned(), uri.into())]);
         let request = connection.transport.request(&connection.writer, method, &params);
@@ -135,7 +135,7 @@ impl ContextProvider for McpServer {
         self.shared.config.names == ToolNames::Plain
     }
 
-    /// What it offered when it was heard of last; nothing before that.
+    /// Returns the last known resources and prompts, or none if they were never listed.
     async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
         Ok(self.shared.beside.taken().catalogue.clone())
     }
@@ -149,7 +149,7 @@ impl ContextProvider for McpServer {
         if *listed.borrow_and_update() {
             return;
         }
-        // One that rests is started for it.
+        // An idle server is started to list them.
         let _used = self.in_use();
         self.shared.want(&self.shared.current());
         loop {
@@ -185,13 +185,13 @@ impl ContextProvider for McpServer {
         let subscribed = match connection.writer.version.generation() {
             Generation::Legacy => self.about(&connection, "resources/subscribe", uri).await,
             Generation::Modern => {
-                // Those that never say so are taken at their capability.
+                // A server that never acknowledges is trusted because it declares the capability.
                 let _ = timeout(ACKNOWLEDGED_WITHIN, watched.acknowledged(version)).await;
                 Ok(())
             }
         };
         watched.keep(uri, used);
-        // Calls that cannot be asked may change it in a process of their own.
+        // Calls over the shared pooled connection may change the resource in another process.
         if subscribed.is_ok()
             && let Some(plain) = self.plain().await
             && let Err(error) = self.about(&plain, "resources/subscribe", uri).await
@@ -252,7 +252,7 @@ impl ContextProvider for McpServer {
     ) -> Result<CallOutcome, ToolFailure> {
         let outcome = self.ask(request, &call.meta, context).await;
         match outcome {
-            // It completes nothing and never said so, which is no fault of the client.
+            // The server has no completions and never declared them, so this is not the client's error.
             Err(failure)
                 if request.kind() == RequestKind::Completion
                     && !self.declares("completions")
@@ -268,7 +268,7 @@ impl ContextProvider for McpServer {
 }
 
 impl McpServer {
-    /// Whether the server declares the capability on the connection that its lists come from.
+    /// Returns `true` if the server declares the capability on the catalogue connection.
     fn declares(&self, capability: &str) -> bool {
         let current = self.shared.current();
         current.connection.as_ref().is_some_and(|listed| listed.card.capabilities.contains_key(capability))

@@ -1,16 +1,16 @@
-//! The task that a server makes of a call (`CreateTaskResult` of MCP's extension `io.modelcontextprotocol/tasks`).
+//! Task that a server creates for a call (`CreateTaskResult` of MCP's extension `io.modelcontextprotocol/tasks`).
 
 use crate::mcp::client::{own_members, request_error::RequestError};
 use serde_json::{Map, Value};
 use toolstead_domain::tool_result::ToolResult;
 
-/// The longest name of a task that is taken, in bytes.
+/// Maximum length of a task id, in bytes.
 const MAX_ID_BYTES: usize = 1024;
 
-/// The task of this result, as it came.
+/// Returns the task in this result, unchanged.
 ///
 /// # Errors
-/// Why it is none.
+/// Returns the reason why the task is invalid.
 pub(super) fn read_task(mut result: Map<String, Value>) -> Result<ToolResult, RequestError> {
     let id = result.get("taskId").and_then(Value::as_str).unwrap_or_default();
     if id.is_empty() || id.len() > MAX_ID_BYTES || !result.get("status").is_some_and(Value::is_string) {

@@ -1,8 +1,8 @@
-//! What the connections beside that of the lists say of lists.
+//! Tools and list changes of pooled connections.
 //!
-//! One of them all principals share: that of calls which cannot be asked. What it offers is offered beside what the
-//! connection of the lists does, so that what such a call adds in its process can be used. Of the others it is only heard
-//! that something changed: what they offer is one client's, or ends with a call.
+//! All principals share one pooled connection: that of callers without capabilities. Its tools are offered in addition
+//! to those of the catalogue connection, so that tools which such a call adds in its process can be used. Other pooled
+//! connections only report that something changed, because their tools belong to one client or end with a call.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -11,33 +11,33 @@ use std::sync::{
 use tokio::sync::Notify;
 use toolstead_domain::tool::Tool;
 
-/// The lists of other connections, as far as they count.
+/// Tools of the shared pooled connection, and change notifications of all pooled connections.
 #[derive(Debug, Default)]
 pub(super) struct Elsewhere {
     offered: Mutex<Offered>,
     last: AtomicU64,
-    /// A list changed over one of them.
+    /// Notified when a list has changed over a pooled connection.
     pub(super) news: Notify,
-    /// Other tools are offered there than before.
+    /// Notified when the offered tools have changed.
     pub(super) changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Offered {
-    /// Whose the tools are.
+    /// Id of the connection that offers the tools.
     by: u64,
     tools: Arc<Vec<Tool>>,
 }
 
 impl Elsewhere {
-    /// The name under which a connection offers; whoever did so before does no more.
+    /// Returns the id under which a connection offers tools. Offers of the previous connection are ignored from now on.
     pub(super) fn begin(&self) -> u64 {
         let by = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.offered().by = by;
         by
     }
 
-    /// Offers these tools, in the place of those before.
+    /// Replaces the offered tools.
     pub(super) fn offer(&self, by: u64, tools: Vec<Tool>) {
         let mut offered = self.offered();
         if offered.by == by && *offered.tools != tools {
@@ -46,13 +46,13 @@ impl Elsewhere {
         }
     }
 
-    /// Ends the offer. `false` where another connection has taken its place.
+    /// Ends the offer. Returns `false` if another connection has replaced it.
     pub(super) fn end(&self, by: u64) -> bool {
         self.offer(by, Vec::new());
         self.offered().by == by
     }
 
-    /// The tools that are offered there.
+    /// Returns the offered tools.
     pub(super) fn tools(&self) -> Arc<Vec<Tool>> {
         self.offered().tools.clone()
     }

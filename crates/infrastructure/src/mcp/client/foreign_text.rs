@@ -1,8 +1,8 @@
-//! Text of a server, made fit for people's and models' eyes.
+//! Sanitized display of text from servers, for users and models.
 
 use toolstead_domain::unseen::is_invisible;
 
-/// The text on one line, without control and direction characters, cut off after `limit` characters.
+/// Returns the text on one line, without control and direction characters, truncated after `limit` characters.
 pub(super) fn shown(text: &str, limit: usize) -> String {
     let mut shown = String::with_capacity(text.len().min(limit));
     for (count, c) in text.trim().chars().enumerate() {
@@ -12,7 +12,7 @@ pub(super) fn shown(text: &str, limit: usize) -> String {
         }
         match c {
             '\n' | '\t' | '\u{2028}' | '\u{2029}' => shown.push(' '),
-            // Those that join letters and emoji go as well: a label reads without them.
+            // This includes joiners of letters and emoji. Labels are readable without them.
             c if is_invisible(c) => {}
             c => shown.push(c),
         }

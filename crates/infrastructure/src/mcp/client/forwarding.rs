@@ -1,4 +1,4 @@
-//! Requests that others make, on the connection that is right for them.
+//! Requests on behalf of callers, sent over the connection that fits each of them.
 
 use crate::mcp::{
     client::{
@@ -20,32 +20,32 @@ use toolstead_domain::{
     ports::tool_provider::{CallContext, ProviderState},
 };
 
-/// A request on its way, and what became of it so far.
+/// Request in progress.
 struct Attempt<'a> {
     request: &'a ForwardedRequest<'a>,
     context: &'a CallContext<'a>,
-    /// Whether it went to the server, rather than wait for one or for a connection.
+    /// `true` once the request was sent to the server. Before that it waits for the server or a connection.
     sent: AtomicBool,
 }
 
 impl McpServer {
-    /// What this server hears of a client's capabilities ([`ForwardedRequest::capabilities`]).
+    /// Returns the capabilities of a client that are declared to this server ([`ForwardedRequest::capabilities`]).
     pub(super) fn capabilities_of(&self, client: &ClientProfile) -> Map<String, Value> {
         declared(&client.capabilities, &self.shared.config.may_ask)
     }
 
-    /// Uses the server until the value is dropped, as a subscription does: it is started if it rests, and goes on running.
+    /// Marks the server as used until the returned value is dropped, as for a subscription. Starts an idle server.
     pub(super) fn in_use(&self) -> InUse {
         self.shared.usage.begin()
     }
 
-    /// Makes the request and waits for its answer, within the time that the context and the configuration leave; progress,
-    /// logs and questions go to the caller meanwhile. What only reads is asked again after errors that pass. Dropping the
-    /// future takes the request back. Beside the answer stands the generation that it is to be read by.
+    /// Sends a request and waits for its response, at most until the deadline of the context or the configured timeout.
+    /// Progress, logs and questions go to the caller meanwhile. A read-only request is retried after temporary errors.
+    /// Dropping the future cancels the request. Returns the response with the generation by which to read it.
     ///
     /// # Errors
-    /// [`RequestError`]: [`Unreachable`](RequestError::Unreachable) also where the server is down or left alone,
-    /// [`Unauthorized`](RequestError::Unauthorized) where it wants a login.
+    /// Returns [`RequestError`]: [`Unreachable`](RequestError::Unreachable) also if the server is down or its circuit
+    /// is open, [`Unauthorized`](RequestError::Unauthorized) if it requires a login.
     pub(super) async fn forward(
         &self,
         request: &ForwardedRequest<'_>,
@@ -57,7 +57,7 @@ impl McpServer {
         let (began, waited) = (time::Instant::now(), context.caller.waited());
         let mut exchange = pin!(self.exchange(&attempt, began + time));
         loop {
-            // The time in which somebody is asked is none of the call.
+            // Time spent waiting for the user does not count.
             let asked = context.caller.waited().saturating_sub(waited);
             match timeout_at(began + time + asked, &mut exchange).await {
                 Ok(answered) => return answered,
@@ -82,7 +82,7 @@ impl McpServer {
         }
     }
 
-    /// Makes the request, and repeats it where that is possible and makes sense.
+    /// Sends the request, and retries it if that is safe and useful.
     async fn exchange(
         &self,
         attempt: &Attempt<'_>,
@@ -91,14 +91,14 @@ impl McpServer {
         let mut requested_pause = None;
         match self.ask_once(attempt, until, &mut requested_pause).await {
             Err(error) if repeating::only_reads(attempt.request.method) => {
-                // Boxed: rare, and as large as the first attempt.
+                // Boxed, because it is rare and as large as the first attempt.
                 Box::pin(self.repeat(attempt, until, error, requested_pause)).await
             }
             answered => answered,
         }
     }
 
-    /// Repeats a request after an error that may pass.
+    /// Retries a request after a temporary error.
     async fn repeat(
         &self,
         attempt: &Attempt<'_>,
@@ -135,7 +135,7 @@ impl McpServer {
         until: time::Instant,
         requested_pause: &mut Option<Duration>,
     ) -> Result<(Answer, Generation), RequestError> {
-        // Until the end, so that the outcome counts as that of the call that tries.
+        // Held until the end, so that the outcome counts as the outcome of the trial.
         let _pass = self.shared.circuit.admit()?;
         let (current, catalogue_connection) = self.ready(until).await?;
         let selected =
@@ -164,8 +164,8 @@ impl McpServer {
         }
     }
 
-    /// Sends a request again that was refused unseen: its headers follow a definition that the server has changed (MCP
-    /// 2026-07-28, basic/transports/streamable-http, "Client Behavior").
+    /// Refreshes the tools and resends a request that the server rejected unprocessed, because its headers were based
+    /// on an outdated tool definition (MCP 2026-07-28, basic/transports/streamable-http, "Client Behavior").
     async fn send_after_refresh(
         &self,
         selected: &SelectedConnection,
@@ -200,7 +200,7 @@ impl McpServer {
             tracing::warn!(server = %self.shared.config.name, %error, "the MCP server fails again and again; calls are kept from it");
             self.shared.tell();
             if is_silence(error) {
-                // Its list says whether it is only slow.
+                // A listing shows whether the server is only slow.
                 self.shared.want_list();
             }
         }

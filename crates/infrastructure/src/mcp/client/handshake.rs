@@ -1,4 +1,4 @@
-//! The first words with a server, in either generation.
+//! First messages of a connection, in both generations.
 
 use crate::mcp::client::{
     request::RequestWriter,
@@ -9,11 +9,11 @@ use crate::mcp::client::{
 use serde_json::Map;
 use toolstead_domain::client_profile::ProtocolVersion;
 
-/// Opens the conversation as servers up to 2025-11-25 expect it (MCP 2025-11-25, basic/lifecycle).
+/// Initializes the connection to a legacy server (MCP 2025-11-25, basic/lifecycle).
 ///
 /// # Errors
-/// [`RequestError`]; a server that wants to speak a revision that is not spoken here is
-/// [`Malformed`](RequestError::Malformed).
+/// Returns [`RequestError`]; [`Malformed`](RequestError::Malformed) if the server requires an unsupported protocol
+/// version.
 pub(super) async fn initialize(
     transport: &dyn Transport,
     offered: ProtocolVersion,
@@ -24,23 +24,24 @@ pub(super) async fn initialize(
     let card = read_initialize_result(answer)?;
     let writer = RequestWriter::new(card.version, capabilities);
     match transport.notify(&writer, "notifications/initialized").await {
-        // It has answered; that it cannot take a notification does not keep it from working.
+        // The server has responded, so it works even if it rejects the notification.
         Ok(()) | Err(RequestError::Http { .. }) => Ok(card),
         Err(error) => Err(error),
     }
 }
 
-/// Asks a server of 2026-07-28 what it is (MCP 2026-07-28, server/discover).
+/// Requests the description of a modern server (MCP 2026-07-28, server/discover).
 ///
 /// # Errors
-/// [`RequestError`]; what is no answer of a server of that generation is [`Malformed`](RequestError::Malformed).
+/// Returns [`RequestError`]; [`Malformed`](RequestError::Malformed) if the response is not that of a modern server.
 pub(super) async fn discover(transport: &dyn Transport) -> Result<ServerCard, RequestError> {
     let writer = RequestWriter::new(ProtocolVersion::NEWEST, &transport.peer().capabilities);
     let mut answer = transport.request(&writer, "server/discover", &Map::new()).await?;
     if let Ok(Err(error)) = answer.result_text()
         && error.data.as_ref().is_some_and(|data| lists_version(data.get("supported"), ProtocolVersion::NEWEST))
     {
-        // It refused and named the very version that it was asked in: once more (MCP 2026-07-28, basic/versioning).
+        // The error lists the requested version as supported, so the request is sent again (MCP 2026-07-28,
+        // basic/versioning).
         answer = transport.request(&writer, "server/discover", &Map::new()).await?;
     }
     read_discover_result(answer)

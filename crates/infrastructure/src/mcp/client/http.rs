@@ -1,4 +1,4 @@
-//! A server behind streamable HTTP (MCP 2025-11-25 and 2026-07-28, basic/transports).
+//! Transport to a server over streamable HTTP (MCP 2025-11-25 and 2026-07-28, basic/transports).
 
 mod answer;
 mod listening;
@@ -52,36 +52,36 @@ use toolstead_domain::{
 };
 use url::Url;
 
-/// How long a message without an answer may take: a notification, our answer to a ping, the end of a session.
+/// Timeout of a message without a response: a notification, a response to a ping, the end of a session.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The endpoint of one server, and the session there, if it has sessions.
+/// Endpoint of one server, with the session if it has one.
 #[derive(Debug)]
 pub(super) struct HttpTransport {
     peer: Arc<Peer>,
     endpoint: Endpoint,
     url: Url,
-    /// Those of every request: of the configuration, of the protocol, and of HTTP.
+    /// Headers of every request: from the configuration, the protocol and HTTP.
     headers: HeaderMap,
-    /// Those of requests of 2026-07-28, once there is one.
+    /// Headers of 2026-07-28 requests, set with the first one.
     modern_headers: OnceLock<HeaderMap>,
     limit: usize,
     session: ArcSwapOption<Session>,
-    /// Held while a new session is opened in the place of one that the server has ended.
+    /// Locked while a session that the server has ended is replaced.
     renewing: Mutex<()>,
-    /// The revision that was agreed on.
+    /// Negotiated protocol version.
     version: OnceLock<ProtocolVersion>,
 }
 
-/// A session up to 2025-11-25, as the server named it.
+/// Session of a server up to 2025-11-25.
 #[derive(Debug)]
 struct Session {
     id: HeaderValue,
-    /// Those of every request in it.
+    /// Headers of every request in the session.
     headers: HeaderMap,
 }
 
-/// A request that has been registered. Dropping it unfinished takes it back.
+/// Registered request. Dropping it unfinished cancels it.
 #[derive(Debug)]
 struct HttpRequest<'a> {
     transport: &'a HttpTransport,
@@ -91,10 +91,10 @@ struct HttpRequest<'a> {
 }
 
 impl HttpTransport {
-    /// The way to this server; nothing is sent yet.
+    /// Creates the transport. Sends nothing yet.
     ///
     /// # Errors
-    /// The reason why its address or a header of its configuration cannot be used.
+    /// Returns the reason why the URL or a configured header is invalid.
     pub(super) fn new(client: &HttpClient, server: &HttpServer, peer: Arc<Peer>, limit: usize) -> Result<Self, String> {
         let endpoint = client.endpoint(&server.url).map_err(|error| error.to_string())?;
         let headers = prepared_headers(configured_headers(endpoint.headers(), &server.headers)?);
@@ -114,7 +114,7 @@ impl HttpTransport {
     /// Registers a request.
     ///
     /// # Errors
-    /// [`RequestError::Lost`] once the connection has ended.
+    /// Returns [`RequestError::Lost`] if the connection has ended.
     fn begin(&self, purpose: Purpose, writer: &RequestWriter) -> Result<HttpRequest<'_>, RequestError> {
         Ok(HttpRequest {
             transport: self,
@@ -124,10 +124,10 @@ impl HttpTransport {
         })
     }
 
-    /// Sends a message that has no answer.
+    /// Sends a message without a response.
     ///
     /// # Errors
-    /// [`RequestError`] when the server did not take it.
+    /// Returns [`RequestError`] if the server did not accept it.
     async fn send(&self, writer: &RequestWriter, text: Vec<u8>) -> Result<(), RequestError> {
         check_size(&text, self.limit)?;
         let headers = self.message_headers(Some(writer.version));
@@ -140,8 +140,8 @@ impl HttpTransport {
         Err(RequestError::Http { status: status.as_u16(), detail: String::new() })
     }
 
-    /// Sends a request, opens a new session where the server has ended the one that we had, and waits for the answer,
-    /// which may also come on the stream of an earlier request.
+    /// Sends a request and waits for the response, which may also arrive on the stream of an earlier request. Opens a
+    /// new session if the server has ended the old one.
     async fn exchange(
         &self,
         writer: &RequestWriter,
@@ -165,7 +165,7 @@ impl HttpTransport {
         }
     }
 
-    /// Sends a request again that the server refused unseen, so that it cannot have an effect twice.
+    /// Resends a request that the server rejected unprocessed, so that it cannot take effect twice.
     async fn exchange_in_new_session(
         &self,
         writer: &RequestWriter,
@@ -182,7 +182,7 @@ impl HttpTransport {
         }
     }
 
-    /// Opens a new session, unless somebody else has done so since `ended` was in use.
+    /// Opens a new session, unless another request has already replaced `ended`.
     async fn renew(&self, writer: &RequestWriter, ended: Option<Arc<Session>>) -> Result<(), RequestError> {
         let _renewing = self.renewing.lock().await;
         let current = self.session.load_full();
@@ -217,7 +217,7 @@ impl HttpTransport {
             Ok(()) | Err(RequestError::Http { .. }) => {}
             Err(error) => return Err(error),
         }
-        // Another session may offer other tools.
+        // The new session may offer different tools.
         self.peer.everything_changed();
         Ok(())
     }
@@ -231,7 +231,7 @@ impl HttpTransport {
     }
 }
 
-/// The error of a request that got no whole response.
+/// Returns the error of a request without a complete response.
 pub(super) fn failed(peer: &Peer, error: HttpError) -> RequestError {
     let text = shown(&with_causes(&error), 300);
     match error {
@@ -252,7 +252,7 @@ impl Transport for HttpTransport {
     }
 
     fn agree_on(&self, version: ProtocolVersion) {
-        // Agreed on once a connection.
+        // The version is negotiated once per connection.
         let _ = self.version.set(version);
     }
 
@@ -271,7 +271,7 @@ impl Transport for HttpTransport {
         params: &Map<String, Value>,
     ) -> Result<Answer, RequestError> {
         let request = self.begin(Purpose::Exchange, writer)?;
-        // The handshake's requests are never taken back.
+        // Requests of the handshake are never cancelled.
         if matches!(method, "initialize" | "server/discover") {
             request.finished.get_or_init(|| ());
         }
@@ -308,7 +308,7 @@ impl Transport for HttpTransport {
         self.send(writer, request::notification(method, Map::new())).await
     }
 
-    /// A new server asks nothing.
+    /// Does nothing for a modern server, which sends no requests.
     async fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>) {
         let version = self.version.get().copied();
         if version.is_some_and(|version| version.generation() == Generation::Modern) {
@@ -330,7 +330,7 @@ impl Transport for HttpTransport {
         None
     }
 
-    /// Ends the session, as far as the server lets us.
+    /// Ends the session if the server supports it.
     async fn close(&self, grace: Duration) {
         self.peer.lose("the connection was closed");
         if let Some(session) = self.session.swap(None) {
@@ -338,14 +338,14 @@ impl Transport for HttpTransport {
             headers.remove(headers::PROTOCOL_VERSION);
             headers.insert(headers::SESSION_ID, session.id.clone());
             let sending = self.execute(Method::DELETE, headers, Bytes::new());
-            // Courtesy: the server ends the session sooner or later.
+            // The request is optional: the server ends the session at some point by itself.
             let _ = timeout(grace.min(MESSAGE_TIMEOUT), sending).await;
         }
     }
 }
 
 impl HttpRequest<'_> {
-    /// Notes how it ended, unless it is to be taken back.
+    /// Marks the request as finished, unless it timed out and must be cancelled.
     fn finish(&self, outcome: &Result<Answer, RequestError>) {
         if !matches!(outcome, Err(RequestError::Late(_))) {
             self.finished.get_or_init(|| ());
@@ -361,7 +361,7 @@ impl Drop for HttpRequest<'_> {
             return;
         }
         in_flight.take_back(self.waiting.id);
-        // To a new server, the end of the stream says it.
+        // For a modern server the end of the stream is the cancellation.
         if self.generation == Generation::Modern {
             return;
         }
@@ -370,7 +370,7 @@ impl Drop for HttpRequest<'_> {
         let text = request::cancelled(self.waiting.id, "the caller does not wait any more");
         let endpoint = transport.endpoint.clone();
         if let Ok(runtime) = Handle::try_current() {
-            // Nobody waits for it, and nothing depends on it.
+            // The notification runs in the background; nothing depends on it.
             runtime.spawn(async move {
                 let sending = endpoint.send(Request { method: Method::POST, headers, body: text.into() });
                 drop(timeout(MESSAGE_TIMEOUT, sending).await);

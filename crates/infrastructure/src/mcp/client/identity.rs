@@ -1,4 +1,4 @@
-//! Who a server is from run to run.
+//! Identity of a server across restarts.
 
 use crate::mcp::client::config::{McpServerConfig, McpTransport, ServerProfile, ToolNames};
 use serde_json::{Map, Value, json};
@@ -6,9 +6,9 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 use toolstead_domain::provider_identity::ProviderIdentity;
 
-/// The server that this configuration describes. Values of variables and headers do not count: a new token makes no other
-/// server. `working_dir` is where it starts, if it is a child. `declared` is what it hears of those who call it: it may offer
-/// more to those who can be asked.
+/// Returns the identity of the server with this configuration. Values of environment variables and headers are not part
+/// of it, so that a new token does not make another server. `working_dir` is the working folder of a child process.
+/// `declared` are the client capabilities declared to the server, which may offer more tools for them.
 pub(super) fn of(config: &McpServerConfig, working_dir: &Path, declared: &Map<String, Value>) -> ProviderIdentity {
     let reached = match &config.transport {
         McpTransport::Stdio(server) => json!({
@@ -22,7 +22,7 @@ pub(super) fn of(config: &McpServerConfig, working_dir: &Path, declared: &Map<St
                 ServerProfile::Open => Value::Null,
             },
         }),
-        // How its address is spoken with does not make it another server.
+        // The HTTP transport that is used for a URL does not make another server.
         McpTransport::Http(server) | McpTransport::StreamableHttp(server) | McpTransport::Sse(server) => json!({
             "url": server.url.as_str(),
             "headers": server.headers.keys().collect::<Vec<_>>(),
@@ -47,7 +47,7 @@ pub(super) fn of(config: &McpServerConfig, working_dir: &Path, declared: &Map<St
     }
 }
 
-/// SHA-256 of a value as JSON, in hex.
+/// Returns the SHA-256 digest of a value as JSON, in hexadecimal.
 pub(super) fn digest(value: &Value) -> String {
     Sha256::digest(value.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! The requests of one connection that wait for their answers.
+//! Pending requests of one connection.
 
 use crate::mcp::{
     client::request_error::RequestError,
@@ -20,17 +20,17 @@ use toolstead_domain::{
     principal::Principal,
 };
 
-/// So many reports and log messages wait for the one who made the call, and as many questions; what comes on top is dropped
-/// or refused.
+/// Maximum number of pending notices (progress and log messages) of a call, and of questions. Further notices replace
+/// older ones; further questions are refused.
 const WAITING_NOTICES: usize = 64;
-/// So long a server may still speak of a call that was taken back.
+/// Time for which messages of the server may still refer to a cancelled call.
 const SPEAKS_ON: Duration = Duration::from_secs(60);
-/// So many calls that were taken back are remembered.
+/// Maximum number of cancelled calls to remember.
 const TAKEN_BACK: usize = 64;
-/// The longest id of a page that is kept, in bytes.
+/// Maximum length of a page id to remember, in bytes.
 const MAX_PAGE_ID: usize = 512;
 
-/// The requests that wait, by their ids. Ids are never used twice on one connection.
+/// Pending requests by id. Ids are never reused on one connection.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     last_id: AtomicI64,
@@ -40,86 +40,87 @@ pub(super) struct InFlight {
 #[derive(Debug, Default)]
 struct Table {
     waiting: HashMap<i64, Arc<Waiting>>,
-    /// How many of them are calls.
+    /// Number of pending calls.
     calls: usize,
-    /// On whose behalf calls were made that were taken back, and when; the newest last.
+    /// Principals of recently cancelled calls with the time of cancellation, newest last.
     taken_back: VecDeque<(Option<Principal>, Instant)>,
-    /// Why no request can be made any more.
+    /// Reason why the connection has ended. No request can be made afterwards.
     ended: Option<String>,
 }
 
-/// One request that waits.
+/// One pending request.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// The request's id, and its progress token where it has one.
+    /// Id of the request, which is also its progress token if it has one.
     pub(super) id: i64,
     purpose: Purpose,
     principal: OnceLock<Principal>,
     state: Mutex<State>,
 }
 
-/// Principals whose calls wait.
+/// Principals whose calls are pending.
 #[derive(Debug, PartialEq)]
 pub(super) enum Callers {
-    /// No call waits.
+    /// No call is pending.
     None,
-    /// All calls are of this one.
+    /// All calls belong to this principal.
     One(Principal),
-    /// They are of several, or nobody knows whose.
+    /// The calls belong to several principals, or the principal of a call is unknown.
     Several,
 }
 
-/// What a request is for.
+/// Purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// A tool's call, which may get progress, log messages and questions.
+    /// Tool call, which may receive progress, log messages and questions.
     Call {
-        /// Whether it asked for progress.
+        /// `true` if the call requested progress.
         progress: bool,
     },
-    /// Everything else.
+    /// Any other request.
     Exchange,
 }
 
 #[derive(Debug, Default)]
 struct State {
     outcome: Option<Result<Answer, RequestError>>,
-    /// `None` until something comes before the answer, which is rare.
+    /// `None` until a message for the request arrives before its response, which is rare.
     notices: Option<Box<Notices>>,
     waker: Option<Waker>,
 }
 
-/// What came for a request before its answer.
+/// Messages that arrived for a request before its response.
 #[derive(Debug, Default)]
 struct Notices {
-    /// How far the last report was.
+    /// Value of the last progress report.
     reached: Option<f64>,
-    /// Reports and log messages that have not been taken, in their order. Of reports that follow one another, the newest.
+    /// Progress and log messages not yet delivered, in order. A progress report replaces the one before it when the
+    /// queue is full.
     told: VecDeque<Notice>,
     questions: VecDeque<(Id, InputRequest)>,
-    /// How many questions came for it, also those that were taken back.
+    /// Number of questions received for the request, including cancelled ones.
     questions_taken: usize,
-    /// The ids of all questions that came for it and were not taken back.
+    /// Ids of the questions received for the request and not cancelled.
     asked: Vec<Id>,
-    /// Those that were taken back after they were handed on.
+    /// Ids of questions that were cancelled after they were delivered.
     withdrawn: VecDeque<Id>,
-    /// The pages that a person was sent to, by their ids.
+    /// Ids of the pages that the user was sent to.
     pages: Vec<String>,
     completed: VecDeque<String>,
 }
 
-/// What comes for a call before its answer.
+/// Message that arrives for a call before its response.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Notice {
-    /// How far it is.
+    /// Progress report.
     Progress(Progress),
-    /// A log message.
+    /// Log message.
     Log(LogMessage),
-    /// A question, with the id that its answer must have.
+    /// Question, with the id to use in its response.
     Question(Id, InputRequest),
-    /// A question is taken back.
+    /// Cancellation of a question.
     Withdrawn(Id),
-    /// What a person was sent to a page for is done.
+    /// Completion of the user's work on a page, with the id of the page.
     Completed(String),
 }
 
@@ -127,7 +128,7 @@ impl InFlight {
     /// Registers a request before it is sent.
     ///
     /// # Errors
-    /// [`RequestError::Lost`] once the connection has ended.
+    /// Returns [`RequestError::Lost`] if the connection has ended.
     pub(super) fn begin(&self, purpose: Purpose) -> Result<Arc<Waiting>, RequestError> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let waiting = Arc::new(Waiting { id, purpose, principal: OnceLock::new(), state: Mutex::default() });
@@ -140,20 +141,20 @@ impl InFlight {
         Ok(waiting)
     }
 
-    /// Gives a request its outcome. `false` if none of this id waits: it was never made, has its answer, or was taken
-    /// back.
+    /// Sets the outcome of a request. Returns `false` if no request with this id is pending: it was never made, already
+    /// has its outcome, or was cancelled.
     pub(super) fn settle(&self, id: &Id, outcome: Result<Answer, RequestError>) -> bool {
         let Some(waiting) = number(id).and_then(|id| self.table().remove(id)) else { return false };
         waiting.update(|state| state.outcome = Some(outcome));
         true
     }
 
-    /// Takes a request back. `false` if it has its outcome already.
+    /// Removes a pending request. Returns `false` if it already has its outcome.
     pub(super) fn forget(&self, id: i64) -> bool {
         self.table().remove(id).is_some()
     }
 
-    /// The same for one that its server may go on with: what it says that names no call may be about this one.
+    /// Cancels a request that the server may still process. Later messages that name no call may be about this one.
     pub(super) fn take_back(&self, id: i64) -> bool {
         let mut table = self.table();
         let Some(waiting) = table.remove(id) else { return false };
@@ -166,19 +167,19 @@ impl InFlight {
         true
     }
 
-    /// Reports progress to the call that asked for it under this token. `false` for a token that nobody uses, and for
-    /// progress that does not move forward.
+    /// Delivers progress to the call that requested it with this token. Returns `false` if the token is unknown or the
+    /// progress does not increase.
     pub(super) fn progress(&self, token: &Id, progress: Progress) -> bool {
         let waiting = number(token).and_then(|id| self.table().waiting.get(&id).cloned());
         waiting.is_some_and(|waiting| waiting.push_progress(progress))
     }
 
-    /// Takes a question back, whichever call it came for. `false` if none did.
+    /// Cancels a question of any pending call. Returns `false` if no call has received this question.
     pub(super) fn withdraw(&self, question: &Id) -> bool {
         self.calls().any(|call| call.withdraw(question))
     }
 
-    /// Tells the call that sent a person to this page that it is done. `false` if none did.
+    /// Reports to the call that sent the user to this page that the page is completed. Returns `false` if no call did.
     pub(super) fn completed(&self, page: &str) -> bool {
         self.calls().any(|call| call.completed(page))
     }
@@ -188,12 +189,13 @@ impl InFlight {
         calls.into_iter()
     }
 
-    /// How many calls wait.
+    /// Returns the number of pending calls.
     pub(super) fn call_count(&self) -> usize {
         self.table().calls
     }
 
-    /// The one call that waits; `None` if there is none, or more than one, or if one of somebody else was just taken back.
+    /// Returns the only pending call. `None` if there is none or more than one, or if a call of another principal was
+    /// just cancelled.
     pub(super) fn sole_call(&self) -> Option<Arc<Waiting>> {
         let table = self.table();
         if table.calls != 1 {
@@ -203,13 +205,13 @@ impl InFlight {
         table.just_taken_back().all(|principal| principal == call.principal.get()).then(|| call.clone())
     }
 
-    /// The call that was made last of those that wait, save this one.
+    /// Returns the most recent pending call other than `other_than`.
     pub(super) fn newest_call(&self, other_than: Option<i64>) -> Option<Arc<Waiting>> {
         let calls = self.calls().filter(|call| Some(call.id) != other_than);
         calls.max_by_key(|call| call.id)
     }
 
-    /// Those on whose behalf calls wait, or were just taken back.
+    /// Returns the principals of the calls that are pending or were just cancelled.
     pub(super) fn callers(&self) -> Callers {
         let table = self.table();
         let calls = table.waiting.values().filter(|waiting| waiting.purpose.is_call());
@@ -221,13 +223,13 @@ impl InFlight {
         })
     }
 
-    /// The one request that waits; `None` if there is none, or more than one.
+    /// Returns the id of the only pending request; `None` if there is none or more than one.
     pub(super) fn sole_id(&self) -> Option<i64> {
         let table = self.table();
         if table.waiting.len() == 1 { table.waiting.keys().next().copied() } else { None }
     }
 
-    /// Ends every request that waits, and lets no further one begin.
+    /// Ends every pending request and rejects new ones.
     pub(super) fn end(&self, reason: &str) {
         let waiting = {
             let mut table = self.table();
@@ -259,45 +261,45 @@ impl Table {
 }
 
 impl Waiting {
-    /// Notes on whose behalf it is made.
+    /// Records the principal of the request.
     pub(super) fn belongs_to(&self, principal: Option<&Principal>) {
         if let Some(principal) = principal {
             self.principal.get_or_init(|| principal.clone());
         }
     }
 
-    /// Whether it is one that somebody else makes.
+    /// Returns `true` if the request is a tool call.
     pub(super) fn is_call(&self) -> bool {
         self.purpose.is_call()
     }
 
-    /// The outcome; to be waited for once.
+    /// Waits for the outcome. It can be taken once.
     pub(super) async fn outcome(&self) -> Result<Answer, RequestError> {
         poll_fn(|cx| self.poll(cx, |state| state.outcome.take())).await
     }
 
-    /// The next thing that came for the call; questions only if `with_questions`. Never ends by itself. To be waited
-    /// for in the same task as the outcome.
+    /// Waits for the next notice of the call; questions only if `with_questions`. Waits forever if none arrives. Must
+    /// run in the same task as [`outcome`](Self::outcome), because there is one waker.
     pub(super) async fn notice(&self, with_questions: bool) -> Notice {
         poll_fn(|cx| self.poll(cx, |state| state.take_notice(with_questions))).await
     }
 
-    /// A notice that is there already.
+    /// Returns the next notice without waiting, other than a question.
     pub(super) fn ready_notice(&self) -> Option<Notice> {
         self.state().take_notice(false)
     }
 
-    /// Questions that nobody has taken.
+    /// Removes and returns the questions that have not been delivered.
     pub(super) fn untaken_questions(&self) -> Vec<(Id, InputRequest)> {
         self.state().notices.as_mut().map_or(Vec::new(), |notices| notices.questions.drain(..).collect())
     }
 
-    /// Hands a log message to the call; the oldest notice gives way if too many wait.
+    /// Queues a log message for the call. Drops the oldest notice if the queue is full.
     pub(super) fn push_log(&self, message: LogMessage) {
         self.notify(|notices| notices.push(Notice::Log(message)));
     }
 
-    /// Hands a question to the call; `false` if too many came.
+    /// Queues a question for the call. Returns `false` if the call has received too many.
     pub(super) fn push_question(&self, id: Id, request: InputRequest) -> bool {
         self.notify(|notices| {
             if notices.questions_taken == WAITING_NOTICES {
@@ -406,7 +408,7 @@ impl Notices {
         if let Some(id) = self.withdrawn.pop_front() {
             return Some(Notice::Withdrawn(id));
         }
-        // Behind the question that it is about.
+        // A completion is delivered after the question that it belongs to.
         if self.questions.is_empty()
             && let Some(page) = self.completed.pop_front()
         {
@@ -423,7 +425,7 @@ impl Purpose {
     }
 }
 
-/// Our ids are whole numbers; a text that spells one is not one of ours.
+/// Returns the number of one of our ids. Our ids are numbers, so a string that looks like one is not ours.
 fn number(id: &Id) -> Option<i64> {
     match id {
         Id::Number(number) => Some(*number),

@@ -1,4 +1,5 @@
-//! A server behind a pair of byte streams: one message a line (MCP 2025-11-25, basic/transports, "stdio").
+//! Transport to a server over a pair of byte streams with one message per line (MCP 2025-11-25, basic/transports,
+//! "stdio").
 
 use crate::mcp::{
     client::{
@@ -32,12 +33,12 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::ports::caller::Caller;
 
-/// How long a server may take to read our answer to a question of its own.
+/// Maximum time to wait for a server to read our response to its request.
 const TIME_TO_READ: Duration = Duration::from_secs(1);
-/// How long a child that closed its output may take to end before it is killed.
+/// Time for a child that closed its output to exit before it is killed.
 const TIME_TO_END: Duration = Duration::from_millis(200);
 
-/// The connection. Dropping it ends the child, if there is one.
+/// Connection over lines. Dropping it ends the child, if there is one.
 #[derive(Debug)]
 pub(super) struct LineTransport {
     peer: Arc<Peer>,
@@ -49,17 +50,17 @@ pub(super) struct LineTransport {
     child: Mutex<Option<Box<dyn ServerProcess>>>,
 }
 
-/// A request that has been registered. Dropping it before the answer is there takes it back.
+/// Registered request. Dropping it before its response arrives cancels it.
 #[derive(Debug)]
 pub(super) struct LineRequest<'a> {
     transport: &'a LineTransport,
     pub(super) waiting: Arc<Waiting>,
-    /// The handshake's requests are never taken back (MCP 2025-11-25, basic/utilities/cancellation).
+    /// `false` for requests of the handshake, which are never cancelled (MCP 2025-11-25, basic/utilities/cancellation).
     cancellable: bool,
 }
 
 impl LineTransport {
-    /// Speaks through these streams. Messages of more than `limit` bytes are cut off.
+    /// Creates a connection over these streams. Messages of more than `limit` bytes are truncated.
     pub(super) fn over(reader: BoxedReader, writer: BoxedWriter, peer: Arc<Peer>, limit: usize) -> Self {
         let (sender, writing) = LineSender::spawn(writer);
         let writing = tokio::spawn(watch_writing(AbortOnDropHandle::new(writing), peer.clone()));
@@ -75,7 +76,7 @@ impl LineTransport {
         }
     }
 
-    /// Speaks to a child through its standard streams, and keeps the end of what it says on standard error.
+    /// Creates a connection to a child process over its standard streams. Retains the last lines of its standard error.
     pub(super) fn to_child(started: StartedServer, peer: Arc<Peer>, limit: usize) -> Self {
         let tail = StderrTail::of(started.stderr, peer.server.clone());
         let mut transport = Self::over(started.stdout, started.stdin, peer, limit);
@@ -87,15 +88,15 @@ impl LineTransport {
     /// Registers a request.
     ///
     /// # Errors
-    /// [`RequestError::Lost`] once the connection has ended.
+    /// Returns [`RequestError::Lost`] if the connection has ended.
     pub(super) fn begin(&self, purpose: Purpose, cancellable: bool) -> Result<LineRequest<'_>, RequestError> {
         Ok(LineRequest { transport: self, waiting: self.peer.in_flight.begin(purpose)?, cancellable })
     }
 
-    /// Sends a message that has no answer.
+    /// Sends a message without a response.
     ///
     /// # Errors
-    /// [`RequestError::Lost`] once the connection has ended.
+    /// Returns [`RequestError::Lost`] if the connection has ended.
     async fn send(&self, text: Vec<u8>) -> Result<(), RequestError> {
         check_size(&text, self.limit)?;
         self.sender.send(text).await.map_err(|closed| RequestError::Lost(closed.to_string()))
@@ -142,7 +143,7 @@ impl Transport for LineTransport {
     }
 
     async fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>) {
-        // Lost only where the server does not read.
+        // Dropped only if the queue is full because the server does not read.
         self.sender.try_send(request::answer(id, outcome));
     }
 
@@ -150,7 +151,7 @@ impl Transport for LineTransport {
         self.stderr.as_ref().map_or(Vec::new(), StderrTail::lines)
     }
 
-    /// A child that lives on is killed; how it ended and what it said last is told.
+    /// Kills a child that is still running. Returns its exit status and its last line on standard error.
     async fn abandon(&self) -> Option<String> {
         self.peer.lose("the connection was given up");
         self.writing.abort();
@@ -162,10 +163,10 @@ impl Transport for LineTransport {
         (!words.is_empty()).then(|| words.join("; "))
     }
 
-    /// Closes the server's input and, after `grace`, ends its life.
+    /// Closes the server's input. Ends its process after `grace`.
     async fn close(&self, grace: Duration) {
         self.peer.lose("the connection was closed");
-        // The pipe is closed with its writer.
+        // Ending the writing task closes the pipe.
         self.writing.abort();
         if let Some(child) = self.take_child() {
             child.terminate(grace).await;
@@ -174,14 +175,15 @@ impl Transport for LineTransport {
 }
 
 impl LineRequest<'_> {
-    /// Sends the request and waits for its answer.
+    /// Sends the request and waits for its response.
     ///
     /// # Errors
-    /// [`RequestError`].
+    /// Returns [`RequestError`].
     pub(super) async fn exchange(&self, text: Vec<u8>) -> Result<Answer, RequestError> {
         let LineTransport { sender, limit, peer, .. } = self.transport;
         check_size(&text, *limit)?;
-        // Lines of calls that are made at the same time are written together by one task; a lone call wakes no task.
+        // Concurrent calls share the writing task, which writes their lines together. A single call writes without
+        // waking a task.
         let sent = match peer.in_flight.call_count() {
             0 | 1 => sender.send_directly(text).await,
             _ => sender.send(text).await,
@@ -194,13 +196,14 @@ impl LineRequest<'_> {
 impl Drop for LineRequest<'_> {
     fn drop(&mut self) {
         if self.transport.peer.in_flight.take_back(self.waiting.id) && self.cancellable {
-            // Lost only where the server does not read; then it would not be heard either.
+            // Dropped only if the queue is full because the server does not read; the server would not receive it
+            // anyway.
             self.transport.sender.try_send(request::cancelled(self.waiting.id, "the caller does not wait any more"));
         }
     }
 }
 
-/// A server that does not take any more messages is of no use, whatever else it says.
+/// Ends the connection when the server no longer reads messages, because it is then unusable.
 async fn watch_writing(writing: AbortOnDropHandle<io::Result<()>>, peer: Arc<Peer>) {
     match writing.await {
         Ok(Err(error)) => peer.lose(&format!("it closed its input: {error}")),
@@ -208,7 +211,7 @@ async fn watch_writing(writing: AbortOnDropHandle<io::Result<()>>, peer: Arc<Pee
     }
 }
 
-/// Reads what the server says until it ends.
+/// Reads messages of the server until its output ends.
 async fn read(mut lines: BoundedLines<BoxedReader>, peer: Arc<Peer>, sender: LineSender) {
     loop {
         match lines.next().await {
@@ -228,7 +231,8 @@ async fn take_line(mut line: Vec<u8>, peer: &Peer, sender: &LineSender) {
         Ok(Incoming::Answer(answer)) => peer.take_answer(answer),
         Ok(Incoming::Other(message)) => {
             if let Some((id, outcome)) = peer.hear(message, None) {
-                // A server that asks faster than it reads waits, but does not keep us from its output for ever.
+                // A server that asks faster than it reads is waited for, but only for a limited time, so that its
+                // output is still read.
                 let _ = timeout(TIME_TO_READ, sender.send(request::answer(&id, &outcome))).await;
             }
         }
@@ -236,11 +240,11 @@ async fn take_line(mut line: Vec<u8>, peer: &Peer, sender: &LineSender) {
     }
 }
 
-/// A message over the limit. If it is the answer to a request, that request fails; the others go on.
+/// Handles a message over the size limit. If it is the response to a request, that request fails; others continue.
 fn take_long_line(start: &[u8], end: &[u8], peer: &Peer) {
     let id = match CutMessage::read(start, end) {
         CutMessage::Answer(id) | CutMessage::Unknown(id) => {
-            // Ours are numbers.
+            // Our ids are numbers.
             let id = id.filter(|id| matches!(id, Id::Number(_)));
             id.or_else(|| peer.in_flight.sole_id().map(Id::Number))
         }

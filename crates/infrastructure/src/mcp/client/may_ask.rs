@@ -1,4 +1,4 @@
-//! The questions that a server may put to those who call it.
+//! Questions that a server may ask its callers.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -7,18 +7,19 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// The longest capability of a client that goes on, in bytes of its JSON: connections are kept with what they declared.
+/// Maximum size of a client capability to pass on, in bytes of JSON. Connections are stored with their declared
+/// capabilities.
 const MAX_CAPABILITY: usize = 4 << 10;
 
-/// A kind of question, by the capability that a client declares for it (MCP's `ClientCapabilities`).
+/// Kind of question, by the capability that a client declares for it (MCP's `ClientCapabilities`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MayAsk {
-    /// Forms and pages for a person.
+    /// Forms and web pages for the user.
     Elicitation,
-    /// Questions to the client's model.
+    /// Requests to the client's model.
     Sampling,
-    /// The folders that the client works in.
+    /// Folders that the client works in.
     Roots,
 }
 
@@ -26,7 +27,7 @@ impl MayAsk {
     /// All kinds.
     pub const ALL: &[Self] = &[Self::Elicitation, Self::Sampling, Self::Roots];
 
-    /// Its member in MCP's `ClientCapabilities`.
+    /// Returns the name of its member in MCP's `ClientCapabilities`.
     pub fn capability(self) -> &'static str {
         match self {
             Self::Elicitation => "elicitation",
@@ -36,45 +37,45 @@ impl MayAsk {
     }
 }
 
-/// Those who call here, as far as is known of them when servers are started.
+/// Clients of this process, as far as they are known when servers are started.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Clients {
-    /// One alone, and what it can answer (MCP's `ClientCapabilities`).
+    /// A single client, with its capabilities (MCP's `ClientCapabilities`).
     One(Map<String, Value>),
-    /// Any that come, and all that one of them may be able to answer.
+    /// Any number of clients, with all capabilities that one of them may have.
     Any(Map<String, Value>),
 }
 
 impl Clients {
-    /// What they can answer.
+    /// Returns the capabilities of the clients.
     pub fn capabilities(&self) -> &Map<String, Value> {
         match self {
             Self::One(capabilities) | Self::Any(capabilities) => capabilities,
         }
     }
 
-    /// Tells whether it is one alone.
+    /// Returns `true` if there is a single client.
     pub fn are_one(&self) -> bool {
         matches!(self, Self::One(_))
     }
 }
 
 impl Default for Clients {
-    /// Any, of whom none can be asked.
+    /// Returns any clients, without capabilities.
     fn default() -> Self {
         Self::Any(Map::new())
     }
 }
 
-/// What a process declares whose clients come and go: all that any of them may be able to answer (MCP's
+/// Returns the capabilities that a process with changing clients declares: all that any of them may have (MCP's
 /// `ClientCapabilities`).
 pub fn everything() -> Map<String, Value> {
     let all = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}, "context": {}}, "roots": {}});
     all.as_object().cloned().unwrap_or_default()
 }
 
-/// What is declared to a server about a client that declared this to us: as much of it as the server may ask. One that is
-/// too long to be kept is left out.
+/// Returns the capabilities to declare to a server for a client with these capabilities: those that the server may use.
+/// Overlong ones are left out.
 pub(super) fn declared(client: &Map<String, Value>, may_ask: &[MayAsk]) -> Map<String, Value> {
     declared_members(client, may_ask).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
@@ -91,15 +92,15 @@ pub(super) fn declared_members<'a>(
 /// Returns `true` if the JSON of a value has at most this number of bytes.
 fn has_length_within(value: &Value, limit: usize) -> bool {
     let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
-    // What most clients declare.
+    // Most clients declare an empty object.
     is_empty(value) || value.to_string().len() <= limit
 }
 
-/// Checks that the server asks nothing that it was not told the client answers, though the client does. What the client
-/// does not answer is for the path of the call to tell.
+/// Checks that the server uses no capability that the client has but that was not declared to the server. Capabilities
+/// that the client lacks are checked by the call path.
 ///
 /// # Errors
-/// The failure of such a call.
+/// Returns the failure of the call.
 pub(super) fn check(
     required: &InputRequired,
     client: &Map<String, Value>,

@@ -1,4 +1,4 @@
-//! What the answer of a server means to the one who called its tool.
+//! Outcomes of calls, from the responses of a server.
 
 use crate::mcp::{
     client::{created_task::read_task, foreign_text::shown, own_members, request_error::RequestError},
@@ -18,25 +18,25 @@ use toolstead_domain::{
     tool_result::{ToolResult, text_block},
 };
 
-/// How much of a server's error text is passed on, in characters.
+/// Maximum length of a server's error text to pass on, in characters.
 const ERROR_CHARACTERS: usize = 2000;
 
-/// The tool that was called, for messages: "`git_status` of the MCP server `git`".
+/// Called tool. Displayed as "`git_status` of the MCP server `git`".
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Called<'a> {
-    /// The tool's name over there.
+    /// Name of the tool at the server.
     pub(super) tool: &'a str,
-    /// The server's name here.
+    /// Name of the server in Toolstead.
     pub(super) server: &'a ServerName,
-    /// Whether the tool has an output schema.
+    /// `true` if the tool has an output schema.
     pub(super) promises_structure: bool,
 }
 
 impl Called<'_> {
-    /// The outcome that an answer tells.
+    /// Returns the outcome of a response.
     ///
     /// # Errors
-    /// [`ToolFailure`] for an error, and for what is no result of a call.
+    /// Returns [`ToolFailure`] for an error, and for a response that is not a valid result of a call.
     pub(super) fn outcome(&self, answer: Answer, generation: Generation) -> Result<CallOutcome, ToolFailure> {
         if let Some(text) = answer.heavy_result() {
             return self.as_text(text).map(CallOutcome::Done);
@@ -64,8 +64,8 @@ impl Called<'_> {
         result.map(CallOutcome::Done).map_err(|error| self.failure(RequestError::Malformed(error.to_string())))
     }
 
-    /// A result of so many values that it is not taken apart: its JSON goes on as a text, which is bounded and kept as
-    /// every text is. Who was promised structured content is told that it is missing.
+    /// Returns a result with too many values as JSON text, without parsing it. The text is limited and stored like any
+    /// other. For a tool with an output schema the result is an error, because the structured content is missing.
     fn as_text(&self, result: &str) -> Result<ToolResult, ToolFailure> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -91,8 +91,8 @@ impl Called<'_> {
         })
     }
 
-    /// A result of the new generation says what kind it is (MCP 2026-07-28, basic, "Responses"). What only its
-    /// generation asks for is taken off; our own edge adds it again for clients that expect it.
+    /// Handles the result types of the modern generation (MCP 2026-07-28, basic, "Responses"). Members that only this
+    /// generation requires are removed; the MCP server layer adds them again for clients that expect them.
     pub(super) fn modern_result(
         &self,
         mut result: Map<String, Value>,
@@ -131,7 +131,7 @@ impl Called<'_> {
             None | Some(Value::Null) => {}
             Some(Value::Object(asked)) => {
                 for (key, mut request) in asked {
-                    // The answer to a question of ours would be taken for one to ours.
+                    // Its answer would be mistaken for an answer to a question of Toolstead.
                     if own_members::is_own(&key) {
                         return Err(malformed());
                     }
@@ -152,7 +152,7 @@ impl Called<'_> {
         Ok(InputRequired { requests, state })
     }
 
-    /// The failure that a request without a result is.
+    /// Returns the failure of a request without a result.
     pub(super) fn failure(&self, error: RequestError) -> ToolFailure {
         let failure = match &error {
             RequestError::Rpc(said) => {
@@ -160,7 +160,7 @@ impl Called<'_> {
                 let failure = ToolFailure::new(kind_of(said), message);
                 let required = said.data.as_ref().and_then(|data| data.get("requiredCapabilities"));
                 let failure = match required {
-                    // All that MCP defines; our kind stands beside it.
+                    // MCP defines only this member. Toolstead's kind is added separately.
                     Some(required) if said.code == RpcError::MISSING_CAPABILITY => {
                         failure.with_data(json!({"requiredCapabilities": required}))
                     }
@@ -210,14 +210,14 @@ impl Called<'_> {
         failure.caused_by(error)
     }
 
-    /// The failure of a call to a server that is not there.
+    /// Returns the failure of a call to an unavailable server.
     pub(super) fn unavailable(&self, reason: &str) -> ToolFailure {
         let message = format!("{self} cannot be called now: {}", shown(reason, ERROR_CHARACTERS));
         ToolFailure::new(ErrorKind::Unavailable, message)
             .next("The server is tried again by itself; use another tool or try later.")
     }
 
-    /// The failure of a call to a server that wants a login.
+    /// Returns the failure of a call to a server that requires a login.
     pub(super) fn needs_authorization(&self, reason: &str) -> ToolFailure {
         let message =
             format!("{self} cannot be called: the server wants a login ({})", shown(reason, ERROR_CHARACTERS));
@@ -231,7 +231,7 @@ impl fmt::Display for Called<'_> {
     }
 }
 
-/// The error for clients, who get it in place of ours.
+/// Returns the server's error for clients, which replaces Toolstead's own.
 fn as_it_came(error: &RpcError) -> UpstreamError {
     let RpcError { code, message, mut data } = error.clone();
     if let Some(data) = &mut data {
@@ -240,12 +240,13 @@ fn as_it_came(error: &RpcError) -> UpstreamError {
     UpstreamError { code, message, data }
 }
 
-/// Whether an error tells of what we sent and how, which whoever sent the request to us can neither see nor mend.
+/// Returns `true` if an error concerns how Toolstead sent the request. Its caller can neither see nor correct that.
 fn is_of_this_hop(code: i64) -> bool {
     matches!(code, RpcError::PARSE | RpcError::HEADER_MISMATCH | RpcError::UNSUPPORTED_VERSION)
 }
 
-/// The kind of a server's error, by its code alone: that a rule refused a call, or a budget is used up, is ours to say.
+/// Returns the kind of a server's error by its code alone. Servers cannot report kinds of Toolstead's own, such as
+/// refusal by a rule or an exhausted budget.
 fn kind_of(error: &RpcError) -> ErrorKind {
     match error.code {
         RpcError::INVALID_PARAMS => ErrorKind::InvalidInput,

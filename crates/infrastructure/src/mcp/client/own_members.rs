@@ -1,23 +1,23 @@
-//! Members that only Toolstead may set: what clients read in them is our word.
+//! Members that only Toolstead may set, because clients trust their contents.
 
 use serde_json::{Map, Value};
 
-/// What the names of our members in `_meta` begin with, and those of our questions.
+/// Prefix of Toolstead's own members in `_meta` and of the keys of its own questions.
 const OWN: &str = "toolstead/";
 
-/// Whether the name is one of ours.
+/// Returns `true` if the name has Toolstead's prefix.
 pub(super) fn is_own(name: &str) -> bool {
     name.get(..OWN.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(OWN))
 }
 
-/// Takes our members out of the `_meta` of an object that a server sent.
+/// Removes Toolstead's members from the `_meta` of an object that a server sent.
 pub(super) fn take_out(object: &mut Map<String, Value>) {
     if let Some(Value::Object(meta)) = object.get_mut("_meta") {
         meta.retain(|name, _| !is_own(name));
     }
 }
 
-/// The same for the data of an error, and for such members of the data themselves.
+/// Removes Toolstead's members from the data of an error and from its `_meta`.
 pub(super) fn take_out_of_data(data: &mut Value) {
     if let Value::Object(data) = data {
         data.retain(|name, _| !is_own(name));
@@ -25,7 +25,7 @@ pub(super) fn take_out_of_data(data: &mut Value) {
     }
 }
 
-/// The same for a result: its own `_meta`, and those of its blocks and of what they hold.
+/// Removes Toolstead's members from the `_meta` of a result, of its content blocks, and of the resources in them.
 pub(super) fn take_out_of_result(result: &mut Map<String, Value>) {
     take_out(result);
     for block in result.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {

@@ -1,9 +1,10 @@
-//! How long a server is left alone.
+//! Pauses between attempts to reach a server.
 
 use crate::{http::pause, mcp::client::config::RetryPolicy};
 use std::time::Duration;
 
-/// The pause after so many failures in a row, less up to a quarter, never less than the first.
+/// Returns the pause after this number of consecutive failures, reduced at random by up to a quarter, but not below
+/// `first`.
 pub(super) fn pause_after(failures: u32, retry: RetryPolicy) -> Duration {
     let RetryPolicy { first, longest, .. } = retry;
     pause::pause_after(failures, first, longest).max(first.min(longest))

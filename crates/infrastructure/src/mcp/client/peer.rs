@@ -1,4 +1,5 @@
-//! What a server says of its own accord, on either transport.
+//! State of one upstream connection: pending requests, and messages that the server sends on its own. Shared by all
+//! transports.
 
 use crate::mcp::{
     client::{
@@ -33,57 +34,58 @@ use toolstead_domain::{
     server_name::ServerName,
 };
 
-/// The longest log text of a server that gets into our own log, in characters.
+/// Maximum length of a server's log text in our own log, in characters.
 const LOGGED_CHARACTERS: usize = 500;
-/// The longest URI of a resource whose change is told, in bytes.
+/// Maximum length of the URI of a changed resource, in bytes. Longer ones are not reported.
 const MAX_URI: usize = 8 << 10;
-/// The longest log message that is passed on outside of a call, in bytes.
+/// Maximum size of a log message outside of a call, in bytes. Larger ones are not forwarded.
 const MAX_LOG: usize = 64 << 10;
-/// How much of either end of what is no message is looked at, in bytes.
+/// Number of bytes inspected at either end of an invalid message.
 const LOOKED_AT_BYTES: usize = 2000;
 
-/// One connection's server, as seen from here: what waits for its answers, and what it said unasked.
+/// Server at the other end of one connection: its pending requests and its unsolicited messages.
 #[derive(Debug)]
 pub(super) struct Peer {
-    /// The server's name here.
+    /// Name of the server in Toolstead.
     pub(super) server: ServerName,
-    /// The requests that wait.
+    /// Pending requests.
     pub(super) in_flight: InFlight,
-    /// Its tools may have changed.
+    /// Notified when the server's tools may have changed.
     pub(super) list_changed: Notify,
-    /// Its resources or prompts may have: [`take_context_changes`](Self::take_context_changes) says which.
+    /// Notified when its resources or prompts may have changed. [`take_context_changes`](Self::take_context_changes)
+    /// returns which.
     pub(super) context_changed: Notify,
     resources_changed: AtomicBool,
     prompts_changed: AtomicBool,
-    /// A new server has said what it tells of on a stream.
+    /// Notified when a modern server has acknowledged a subscription.
     pub(super) acknowledged: Notify,
-    /// What it said that belongs to no call.
+    /// Notifications that belong to no call.
     pub(super) said: Said,
-    /// What we said that our client can do (MCP's `ClientCapabilities`).
+    /// Capabilities that we declared to the server (MCP's `ClientCapabilities`).
     pub(super) capabilities: Map<String, Value>,
-    /// True where one client makes all calls, so that every question is for it.
+    /// `true` if one client makes all calls, so that every question is for this client.
     pub(super) is_of_one_client: bool,
     lost: watch::Sender<Option<Loss>>,
-    /// Until when the server wants to be left alone, as it said last.
+    /// Time until which the server has asked not to be called (`Retry-After`).
     busy_until: Mutex<Option<Instant>>,
     noise: AtomicU64,
     unexpected: AtomicU64,
 }
 
-/// Why a connection is of no use any more.
+/// Reason why a connection is unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// It broke; the text says how.
+    /// Failure, with its description.
     Failed(String),
-    /// The server wants a login; the text is what it said.
+    /// The server requires a login. The text is the server's.
     Unauthorized(String),
 }
 
-/// What a server asked, answered on the spot.
+/// Immediate response to a request of the server.
 pub(super) type Reply = (Id, Result<Value, RpcError>);
 
 impl Peer {
-    /// A server that has not said anything.
+    /// Creates the state of a new connection.
     pub(super) fn new(server: ServerName, capabilities: Map<String, Value>) -> Self {
         Self {
             server,
@@ -103,13 +105,13 @@ impl Peer {
         }
     }
 
-    /// Ends the connection: everything that waits gets the reason.
+    /// Ends the connection. All pending requests fail with this reason.
     pub(super) fn lose(&self, reason: &str) {
         self.in_flight.end(reason);
         self.suspect(Loss::Failed(reason.to_owned()));
     }
 
-    /// Says that the connection is of no use any more. What waits goes on waiting.
+    /// Marks the connection as unusable. Pending requests continue.
     pub(super) fn suspect(&self, loss: Loss) {
         self.lost.send_if_modified(|lost| {
             let first = lost.is_none();
@@ -118,60 +120,60 @@ impl Peer {
         });
     }
 
-    /// Whether the connection is of no use any more.
+    /// Returns `true` if the connection is unusable.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.borrow().is_some()
     }
 
-    /// Notes that the server wants to be left alone.
+    /// Records that the server has asked not to be called for this time.
     pub(super) fn leave_alone_for(&self, wish: Duration) {
         let until = Instant::now().checked_add(wish);
         *self.busy_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 
-    /// How much longer it wants to be left alone; `None`: not at all.
+    /// Returns the remaining time for which the server has asked not to be called, if any.
     pub(super) fn wishes_pause(&self) -> Option<Duration> {
         let until = (*self.busy_until.lock().unwrap_or_else(PoisonError::into_inner))?;
         until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
     }
 
-    /// Returns when the connection is of no use any more.
+    /// Waits until the connection is unusable and returns the reason.
     pub(super) async fn lost(&self) -> Loss {
         let mut lost = self.lost.subscribe();
-        // The sender lives in `self`, so that waiting cannot fail.
+        // The sender is a field of `self`, so waiting cannot fail.
         let loss = lost.wait_for(Option::is_some).await.ok().and_then(|loss| loss.clone());
         loss.unwrap_or_else(|| Loss::Failed(String::new()))
     }
 
-    /// Any of its lists may have changed: nobody repeats what was said while nobody listened.
+    /// Marks all lists as possibly changed. Servers do not repeat notifications that no connection received.
     pub(super) fn everything_changed(&self) {
         self.list_changed.notify_one();
         self.context_list_changed(true, true);
     }
 
-    /// Resources, prompts or both may have changed.
+    /// Marks resources, prompts or both as possibly changed.
     pub(super) fn context_list_changed(&self, resources: bool, prompts: bool) {
         self.resources_changed.fetch_or(resources, Ordering::AcqRel);
         self.prompts_changed.fetch_or(prompts, Ordering::AcqRel);
         self.context_changed.notify_one();
     }
 
-    /// Whether its resources and its prompts may have changed since this was asked last.
+    /// Returns whether the resources and the prompts may have changed since the previous call.
     pub(super) fn take_context_changes(&self) -> (bool, bool) {
         (self.resources_changed.swap(false, Ordering::AcqRel), self.prompts_changed.swap(false, Ordering::AcqRel))
     }
 
-    /// How many lines were no messages.
+    /// Returns the number of lines that were not valid messages.
     pub(super) fn noise(&self) -> u64 {
         self.noise.load(Ordering::Relaxed)
     }
 
-    /// How many answers nobody waited for.
+    /// Returns the number of responses without a pending request.
     pub(super) fn unexpected_answers(&self) -> u64 {
         self.unexpected.load(Ordering::Relaxed)
     }
 
-    /// Takes an answer that is meant for one of the requests that wait.
+    /// Delivers a response to its pending request.
     pub(super) fn take_answer(&self, answer: Answer) {
         let id = answer.id().clone();
         if !self.in_flight.settle(&id, Ok(answer)) {
@@ -179,13 +181,13 @@ impl Peer {
         }
     }
 
-    /// Notes an answer that nobody waits for: its request was taken back or answered before, or never made.
+    /// Counts a response without a pending request: the request was cancelled or answered before, or never made.
     pub(super) fn drop_answer(&self, id: &Id) {
         self.unexpected.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(server = %self.server, %id, "dropped an answer that nobody waits for");
     }
 
-    /// Takes something that is no message. If it was meant as an answer, its request fails; else it is noise.
+    /// Handles an invalid message. If it was meant as a response, its request fails; otherwise it is only counted.
     pub(super) fn take_unreadable(&self, Unreadable { malformed, bytes }: Unreadable) {
         let error = || RequestError::Malformed(malformed.error.message.clone());
         if let (Some(id), true) = (&malformed.id, malformed.is_response) {
@@ -194,7 +196,7 @@ impl Peer {
             }
             return;
         }
-        // JSON that is broken somewhere may still tell whom it was for.
+        // Invalid JSON may still contain the id of its request.
         let end = &bytes[bytes.len().saturating_sub(LOOKED_AT_BYTES)..];
         let start = &bytes[..bytes.len().min(LOOKED_AT_BYTES)];
         let is_broken = malformed.error.code == RpcError::PARSE;
@@ -211,8 +213,8 @@ impl Peer {
         }
     }
 
-    /// Takes a request or notification. `call` is the call whose stream brought it; on a shared channel there is none,
-    /// and what is not marked belongs to the one call in flight, if it is the only one.
+    /// Handles a request or notification. `call` is the call whose stream carried it. On a shared channel it is `None`,
+    /// and a message without a call id belongs to the call in flight if there is exactly one.
     pub(super) fn hear(&self, message: Message, call: Option<&Arc<Waiting>>) -> Option<Reply> {
         match message {
             Message::Request { id, method, params } => self.answer_request(id, method, params, call),
@@ -271,7 +273,7 @@ impl Peer {
         }
     }
 
-    /// A log message of no call in particular. While calls are in flight it may tell of any of them.
+    /// Forwards a log message without a call. While calls are in flight it may belong to any of them.
     fn log(&self, message: LogMessage) {
         let text = message.data.as_str().map_or_else(|| message.data.to_string(), str::to_owned);
         let (level, line) = (message.level.as_str(), shown(&text, LOGGED_CHARACTERS));
@@ -291,7 +293,8 @@ impl Peer {
         self.said.push(ContextNotice::Log { message: message.by(logger), principal });
     }
 
-    /// A question can be relayed only where it is clear whose call it belongs to.
+    /// Answers a request of the server, or forwards it to a call. A question is forwarded only if its call is
+    /// unambiguous.
     fn answer_request(
         &self,
         id: Id,
@@ -317,8 +320,8 @@ impl Peer {
         Some((id, Err(RpcError::new(RpcError::INTERNAL, "a call may not ask that many questions"))))
     }
 
-    /// The call that takes a question which names none. Of several calls of one client it is the newest: the client is the
-    /// right one in any case.
+    /// Returns the call that receives a question without a call id. If all calls are of one client, it is the newest of
+    /// them, because the client is the right one in any case.
     fn call_for_question(&self, other_than: Option<i64>) -> Option<Arc<Waiting>> {
         match self.is_of_one_client && matches!(self.in_flight.callers(), Callers::One(_)) {
             true => self.in_flight.newest_call(other_than),
@@ -326,7 +329,7 @@ impl Peer {
         }
     }
 
-    /// The call that had these questions has ended without them: they were of another call of its client.
+    /// Hands the questions of an ended call to another call of its client, to which they must belong.
     pub(super) fn pass_on_questions(&self, ended: i64, questions: impl IntoIterator<Item = (Id, InputRequest)>) {
         if self.is_of_one_client
             && let Some(call) = self.call_for_question(Some(ended))
@@ -337,8 +340,8 @@ impl Peer {
         }
     }
 
-    /// Checks that we said that our client answers such questions. One in a mode of which we did not is malformed (MCP
-    /// 2025-11-25, client/elicitation, "Error Handling").
+    /// Checks that we declared the capability for this question. A question in an undeclared mode has invalid
+    /// parameters (MCP 2025-11-25, client/elicitation, "Error Handling").
     fn check_declared(&self, request: &InputRequest) -> Result<(), RpcError> {
         let Some(capability) = Capability::of(request) else {
             return Err(RpcError::new(RpcError::METHOD_NOT_FOUND, "this client does not know the method"));

@@ -1,8 +1,8 @@
-//! The connections to one server beside the one that its catalogue comes from.
+//! Connections to one server in addition to the one that serves its catalogue.
 //!
-//! A server up to 2025-11-25 hears once, with `initialize`, what can be asked of a client, and keeps its state by the
-//! connection. So calls share a connection only where they may: where what was declared holds for each of them, where no
-//! question can reach the wrong one, and where the state of one is not another's.
+//! A server of a version up to 2025-11-25 learns the capabilities of the client once, in `initialize`, and keeps its
+//! state per connection. Calls therefore share a connection only if the declared capabilities are right for all of
+//! them, if no question can reach the wrong caller, and if they share no state that belongs to one of them.
 
 use crate::mcp::client::{
     connection::Connection,
@@ -29,35 +29,34 @@ use tokio::{
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use toolstead_domain::{client_profile::Generation, principal::Principal};
 
-/// So many calls of one server have a connection for themselves: each may be a process, and a call that asks a person may
-/// keep it for minutes. As many connections wait for the next such call.
+/// Maximum number of connections of one server that carry one call at a time. Each may be a process, and a call that
+/// asks the user may occupy it for minutes. Also the maximum number of such connections that idle until the next call.
 const LEASED: usize = 10;
-/// So many of these calls may be of the same principal, so that it cannot keep all others out.
+/// Maximum number of these calls for one principal, so that it cannot block all others.
 const LEASED_BY_ONE: usize = 8;
-/// So many connections of one server several calls share, or belong to one principal each.
+/// Maximum number of connections of one server that several calls share or that belong to one principal.
 const OTHERS: usize = 64;
-/// So many of them belong to the same principal: with each connection goes what its client declares, which a client may
-/// change with every call.
+/// Maximum number of these connections for one principal. A connection depends on the capabilities that the client
+/// declares, and a client may change them with every call.
 const OF_ONE_PRINCIPAL: usize = 16;
 
-/// Minimum time between two searches for unused connections.
+/// Minimum pause between two searches for idle connections.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 
-/// The connections of one server.
 #[derive(Debug)]
 pub(super) struct Pool {
     slots: Mutex<Slots>,
-    /// Room for those that one call has for itself. Who waits for it is served in order.
+    /// Permits for connections with one call at a time. Waiting calls are served in order.
     leases: Arc<Semaphore>,
-    /// The same for each principal that has or wants any of them.
+    /// Permits of each principal that has or waits for such a connection.
     of_principals: Mutex<HashMap<Principal, Arc<Semaphore>>>,
-    /// Notified when there is a connection more.
+    /// Notified when a connection is added.
     reserved: Notify,
-    /// Connections that end.
+    /// Tasks that close connections.
     ending: TaskTracker,
-    /// How long a server may take to end.
+    /// Grace period for a server to exit.
     grace: Duration,
-    /// What they are kept with.
+    /// Shared state for the background work of the connections.
     company: Arc<Company>,
 }
 
@@ -71,31 +70,31 @@ struct Slots {
 struct Entry {
     slot: Arc<Slot>,
     users: usize,
-    /// When the number of users changed last.
+    /// Time of the last change of `users`.
     since: Instant,
-    /// The sessions that have used it, where it belongs to a principal.
+    /// Sessions that have used the connection, if it belongs to one principal.
     sessions: BTreeSet<String>,
 }
 
-/// The place of one connection.
+/// Slot for one connection.
 #[derive(Debug)]
 struct Slot {
     key: Key,
-    /// Held while it is opened.
+    /// Locked while the connection is being opened.
     connection: AsyncMutex<Option<Arc<Pooled>>>,
     turn: Arc<AsyncMutex<()>>,
 }
 
-/// Which connection a call needs.
+/// Properties of the connection that a call needs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Key {
-    /// What is declared of the client (MCP's `ClientCapabilities`).
+    /// Declared capabilities of the client (MCP's `ClientCapabilities`).
     pub(super) capabilities: Map<String, Value>,
-    /// Whose calls alone it carries; `None`: everybody's.
+    /// Principal that owns the connection; `None` if all principals share it.
     pub(super) principal: Option<Principal>,
-    /// Whether the server keeps the principal's state by it.
+    /// `true` if the server keeps state of the principal in this connection.
     pub(super) is_stateful: bool,
-    /// Whether it carries one call at a time.
+    /// `true` if the connection carries one call at a time.
     pub(super) is_exclusive: bool,
 }
 
@@ -106,25 +105,25 @@ struct Pooled {
     _keeping: AbortOnDropHandle<()>,
 }
 
-/// A connection for a call, until it is dropped.
+/// Connection in use by a call until dropped.
 #[derive(Debug)]
 pub(super) struct Lease {
     pool: Arc<Pool>,
     slot: Arc<Slot>,
     pooled: Option<Arc<Pooled>>,
-    /// Whether the call got its answer: else something may still come for it.
+    /// `true` once the call has its response. Otherwise messages for it may still arrive.
     answered: AtomicBool,
     _turn: Option<OwnedMutexGuard<()>>,
-    /// Where the call has it for itself: given back when the connection may be used again, or has ended.
+    /// Permits of a call that uses the connection alone. Released when the connection can be reused or has ended.
     room: Option<Room>,
 }
 
-/// Room for one call that has a connection for itself: in its principal's share, and in all.
+/// Permits for one call that uses a connection alone: one of its principal's, one of all.
 #[derive(Debug)]
 struct Room(#[expect(dead_code, reason = "held")] [OwnedSemaphorePermit; 2]);
 
 impl Key {
-    /// True where everybody shares it who cannot be asked.
+    /// Returns `true` for the connection that all callers without capabilities share.
     fn is_plain(&self) -> bool {
         self.capabilities.is_empty() && self.principal.is_none() && !self.is_exclusive
     }
@@ -135,7 +134,7 @@ impl Key {
 }
 
 impl Entry {
-    /// Begins a use by a call of this session.
+    /// Records a use by a call of this session.
     fn begin(&mut self, session: &str) -> Arc<Slot> {
         self.users += 1;
         self.since = Instant::now();
@@ -147,7 +146,7 @@ impl Entry {
 }
 
 impl Pool {
-    /// No connection yet.
+    /// Creates an empty pool.
     pub(super) fn new(company: Company) -> Arc<Self> {
         Arc::new(Self {
             slots: Mutex::default(),
@@ -160,8 +159,7 @@ impl Pool {
         })
     }
 
-    /// Takes a connection of this key that is open already and that calls share. `None` where [`take`](Self::take) has to
-    /// wait for one or to open one.
+    /// Returns an open shared connection with this key. `None` if [`take`](Self::take) has to wait for one or open one.
     pub(super) fn take_open(self: &Arc<Self>, key: &Key, session: &str) -> Option<Lease> {
         if key.is_exclusive {
             return None;
@@ -180,11 +178,12 @@ impl Pool {
         })
     }
 
-    /// A connection of this key: one that is there, or what `open` gives. Waits while all those are in use that one call
-    /// has for itself.
+    /// Returns a connection with this key: an open one, or a new one from `open`. Waits while all connections for one
+    /// call at a time are in use.
     ///
     /// # Errors
-    /// [`RequestError::Unreachable`] and [`Unauthorized`](RequestError::Unauthorized) where none can be had.
+    /// Returns [`RequestError::Unreachable`] or [`Unauthorized`](RequestError::Unauthorized) if no connection is
+    /// available.
     pub(super) async fn take<'a>(
         self: &Arc<Self>,
         key: Key,
@@ -197,7 +196,7 @@ impl Pool {
             false => None,
         };
         let slot = self.reserve(key, session)?;
-        // From here on the place is given back however this ends.
+        // From here on, dropping the lease releases the slot.
         let mut lease = Lease {
             pool: self.clone(),
             slot: slot.clone(),
@@ -230,11 +229,11 @@ impl Pool {
         Ok(lease)
     }
 
-    /// Room for a call of this principal; `None` once all is over.
+    /// Waits for permits for a call of this principal. `None` if the pool is closed.
     async fn room(&self, principal: &Principal) -> Option<Room> {
         let share = {
             let mut shares = self.of_principals.lock().unwrap_or_else(PoisonError::into_inner);
-            // Those that nobody holds or waits for.
+            // Removes the semaphores that no call holds or waits for.
             shares.retain(|_, share| Arc::strong_count(share) > 1);
             shares.entry(principal.clone()).or_insert_with(|| Arc::new(Semaphore::new(LEASED_BY_ONE))).clone()
         };
@@ -243,32 +242,32 @@ impl Pool {
         Some(Room([own, of_all]))
     }
 
-    /// How many connections there are.
+    /// Returns the number of open connections.
     pub(super) fn count(&self) -> usize {
         self.connections().len()
     }
 
-    /// The connections that there are.
+    /// Returns the open connections.
     pub(super) fn connections(&self) -> Vec<Arc<Connection>> {
         let slots = self.slots();
         let open = slots.entries.iter().filter_map(|entry| entry.slot.connection.try_lock().ok()?.clone());
         open.filter(|pooled| !pooled.is_lost()).map(|pooled| pooled.connection.clone()).collect()
     }
 
-    /// The connection that calls share which cannot be asked, if there is one. One that is being opened is waited for.
+    /// Returns the connection shared by callers without capabilities, if there is one. Waits while it is being opened.
     pub(super) async fn plain(&self) -> Option<Arc<Connection>> {
         let slot = self.slots().entries.iter().find(|entry| entry.slot.key.is_plain())?.slot.clone();
         let pooled = slot.connection.lock().await.clone()?;
         (!pooled.is_lost()).then(|| pooled.connection.clone())
     }
 
-    /// Ends connections that nobody has used for so long; for ever. `None`: never.
+    /// Closes connections that have been idle for `unused`. Never returns. `None` closes none.
     pub(super) async fn end_unused(&self, unused: Option<Duration>) {
         let Some(unused) = unused else { return pending().await };
         loop {
             let now = Instant::now();
             self.end_all(|entry| entry.users == 0 && entry.since + unused <= now);
-            // The time of a connection that is used begins no sooner than now.
+            // The idle time of a connection in use begins now at the earliest.
             let begins = |entry: &Entry| if entry.users == 0 { entry.since } else { now };
             let next = self.slots().entries.iter().map(begins).min();
             match next {
@@ -278,7 +277,7 @@ impl Pool {
         }
     }
 
-    /// A session is over: the connections of its principal end with the last one.
+    /// Records the end of a session. Closes the connections of its principal if it was the last session.
     pub(super) fn session_ended(&self, principal: &Principal, session: &str) {
         {
             let mut slots = self.slots();
@@ -289,16 +288,16 @@ impl Pool {
         self.end_all(|entry| entry.slot.key.principal.as_ref() == Some(principal) && entry.sessions.is_empty());
     }
 
-    /// Ends the connection beside whatever else goes on.
+    /// Closes a connection in the background.
     pub(super) fn end(&self, connection: Arc<Connection>) {
         let grace = self.grace;
-        // Without a runtime there is nothing to wait with, and what is dropped ends at once.
+        // Without a tokio runtime nothing can wait for the end; the connection ends at once when dropped.
         if let Ok(runtime) = Handle::try_current() {
             self.ending.spawn_on(async move { connection.transport.close(grace).await }, &runtime);
         }
     }
 
-    /// Ends all connections; returns when they are gone.
+    /// Closes all connections and waits until they have ended.
     pub(super) async fn close(&self) {
         self.leases.close();
         self.slots().is_closed = true;
@@ -307,7 +306,7 @@ impl Pool {
         self.ending.wait().await;
     }
 
-    /// The place for a call: one that is there and may be used, or a new one.
+    /// Returns a free slot with this key, or adds one.
     fn reserve(&self, key: Key, session: &str) -> Result<Arc<Slot>, RequestError> {
         let mut slots = self.slots();
         if slots.is_closed {
@@ -334,7 +333,7 @@ impl Pool {
         Ok(slots.entries[at].begin(session))
     }
 
-    /// Room for one more among these, if need be in the place of one that nobody uses.
+    /// Makes space for one more of these connections by closing the longest idle one if necessary.
     fn make_room(
         &self,
         slots: &mut Slots,
@@ -345,7 +344,7 @@ impl Pool {
         if slots.entries.iter().filter(|entry| among(entry)).count() < bound {
             return Ok(());
         }
-        // The state of a principal lasts; anything else can be had again.
+        // A connection with state of a principal is not closed; all others can be opened again.
         let may_go = |entry: &&Entry| among(entry) && entry.users == 0 && !entry.slot.key.is_stateful;
         let oldest = slots.entries.iter().filter(may_go).min_by_key(|entry| entry.since);
         let oldest = oldest.map(|entry| entry.slot.clone()).ok_or_else(|| {
@@ -356,7 +355,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Gives a place back; with `gone` it is given up where nobody else uses it.
+    /// Releases a slot. With `gone` the slot is removed if no other call uses it.
     fn give_back(&self, slot: &Arc<Slot>, gone: bool) {
         let mut slots = self.slots();
         let Some(at) = slots.entries.iter().position(|entry| Arc::ptr_eq(&entry.slot, slot)) else { return };
@@ -396,7 +395,7 @@ impl Pool {
 impl Pooled {
     fn new(connection: Connection, key: &Key, company: Arc<Company>) -> Self {
         let connection = Arc::new(connection);
-        // Servers may put their questions, and what changed, on the stream that belongs to no call.
+        // A legacy server may send questions and change notifications on the stream that belongs to no call.
         let listens = !key.is_exclusive && connection.writer.version.generation() == Generation::Legacy;
         let listener = connection.clone();
         let listening = listens.then(|| {
@@ -413,12 +412,11 @@ impl Pooled {
 }
 
 impl Lease {
-    /// The connection.
     pub(super) fn connection(&self) -> Option<&Arc<Connection>> {
         self.pooled.as_ref().map(|pooled| &pooled.connection)
     }
 
-    /// The call has its answer, so that nothing more comes for it.
+    /// Records that the call has its response, so that no further message can arrive for it.
     pub(super) fn answered(&self) {
         self.answered.store(true, Ordering::Relaxed);
     }
@@ -427,7 +425,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let is_lost = self.pooled.as_ref().is_none_or(|pooled| pooled.is_lost());
-        // A question of a call that was given up must not reach the next one.
+        // A question for an abandoned call must not reach the next call.
         let is_tainted = !self.answered.load(Ordering::Relaxed) && self.slot.key.is_leased();
         self.pool.give_back(&self.slot, is_lost || is_tainted);
         if let (true, false, Some(pooled), Ok(runtime)) =
@@ -436,10 +434,11 @@ impl Drop for Lease {
             let (grace, room) = (self.pool.grace, self.room.take());
             let ending = async move {
                 let Connection { transport, writer, .. } = &*pooled.connection;
-                // Its answer says that the server has read that the call was taken back.
+                // The response to a ping shows that the server has read the cancellation.
                 drop(timeout(grace, transport.request(writer, "ping", &Map::new())).await);
                 transport.close(grace).await;
-                // Calls that are made and given up in turn leave no crowd of children that end.
+                // The permits are held until here, so that calls made and abandoned in turn cannot pile up exiting
+                // children.
                 drop(room);
             };
             self.pool.ending.spawn_on(ending, &runtime);

@@ -1,4 +1,4 @@
-//! A call on its way: what comes for it before its answer goes to the one who made it.
+//! Relay of a call's progress, log messages and questions to its caller.
 
 use crate::mcp::{
     client::{
@@ -26,10 +26,10 @@ use std::{
 use tokio::time::{Instant, Sleep, sleep};
 use toolstead_domain::ports::caller::{Caller, InputRequest, InputResponse, NotAnswered};
 
-/// Runs `exchange` to its end and hands progress, log messages and questions on meanwhile.
+/// Runs `exchange` to its end. Delivers progress, log messages and questions to the caller meanwhile.
 ///
 /// # Errors
-/// Those of the exchange, and [`RequestError::Late`] when nothing was heard for `idle`.
+/// Returns errors of the exchange, and [`RequestError::Late`] if no message arrived for `idle`.
 pub(super) async fn relay(
     transport: &dyn Transport,
     waiting: &Waiting,
@@ -60,12 +60,12 @@ pub(super) async fn relay(
             }
             answer = asked.next_answer(), if is_asking => {
                 restart(idle_until.as_mut(), idle);
-                // Nothing answers a question that was withdrawn.
+                // A withdrawn question is not answered.
                 if let Some((id, outcome)) = answer {
                     transport.respond(&id, &outcome).await;
                 }
             }
-            // A person who is asked may take their time.
+            // The idle timeout does not apply while the user is asked.
             () = or_never(idle_until.as_mut()), if !is_asking => {
                 return Err(RequestError::Late(idle.unwrap_or_default()));
             }
@@ -73,18 +73,18 @@ pub(super) async fn relay(
     }
 }
 
-/// Sets the time without a word of the server back to its full length.
+/// Resets the idle timeout.
 fn restart(idle_until: Option<&mut Pin<Box<Sleep>>>, idle: Option<Duration>) {
     if let (Some(sleep), Some(idle)) = (idle_until, idle) {
         sleep.as_mut().reset(Instant::now() + idle);
     }
 }
 
-/// The questions of a call that are with its caller.
+/// Questions of a call that its caller has not answered yet.
 struct Asked<'a> {
     transport: &'a dyn Transport,
     waiting: &'a Waiting,
-    /// `None` until the first question: few calls have one.
+    /// `None` until the first question, because few calls have any.
     questions: Option<Box<OpenQuestions<'a>>>,
 }
 
@@ -95,7 +95,8 @@ struct OpenQuestions<'a> {
 }
 
 impl Drop for Asked<'_> {
-    /// A server that has answered a call waits for nothing of it: what is still open was about another one.
+    /// Hands unanswered questions to another call of the client. They must belong to it, because a server that has
+    /// answered a call waits for no further answers about that call.
     fn drop(&mut self) {
         let open = self.questions.take().map(|questions| questions.open).unwrap_or_default();
         let mut questions = self.waiting.untaken_questions();
@@ -120,12 +121,12 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Returns `true` while the caller has a question.
+    /// Returns `true` while the caller has an unanswered question.
     fn is_waiting(&self) -> bool {
         self.questions.as_ref().is_some_and(|questions| !questions.answers.is_empty())
     }
 
-    /// Waits for the caller's next answer. `None` for a question that was withdrawn.
+    /// Waits for the caller's next answer. Returns `None` for a withdrawn question.
     async fn next_answer(&mut self) -> Option<Reply> {
         let questions = self.questions.as_mut()?;
         let (id, outcome) = questions.answers.next().await?.ok()?;
@@ -134,7 +135,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What may not be there is never ready.
+/// Waits for the future, or forever if there is none.
 pub(super) async fn or_never<T>(future: Option<impl Future<Output = T>>) -> T {
     match future {
         Some(future) => future.await,
@@ -159,7 +160,7 @@ async fn ask(caller: &dyn Caller, id: Id, request: InputRequest) -> Reply {
     (id, outcome)
 }
 
-/// An error of the client is its own word; the others are ours.
+/// Returns the code of an error. The code of a refusal is the client's; the others are ours.
 fn code_of(why: &NotAnswered) -> i64 {
     match why {
         NotAnswered::Refused { code, .. } => *code,

@@ -1,17 +1,17 @@
-//! Requests that are made once more when they got no answer.
+//! Retries of requests that got no response.
 
 use crate::mcp::client::{config::RetryPolicy, pause::pause_after, request_error::RequestError};
 use std::time::Duration;
 
-/// So often a request is made in all.
+/// Maximum number of attempts, including the first.
 pub(super) const ATTEMPTS: u32 = 5;
-/// The longest pause that a server may ask for (`Retry-After`).
+/// Maximum pause that a server may request (`Retry-After`).
 const LONGEST_WISH: Duration = Duration::from_secs(30);
-/// The pauses where the server asks for none.
+/// Pauses if the server requests none.
 const PAUSES: RetryPolicy = RetryPolicy { first: Duration::from_millis(200), longest: Duration::from_secs(5) };
 
-/// Whether a request of this method can be made twice. A call never is: what a server says of its tools is not trusted,
-/// neither that they only read nor that a second call changes nothing more.
+/// Returns `true` if a request of this method can be repeated. Tool calls never are, because a server's claims that a
+/// tool only reads or is idempotent are not trusted.
 pub(super) fn only_reads(method: &str) -> bool {
     matches!(
         method,
@@ -25,7 +25,7 @@ pub(super) fn only_reads(method: &str) -> bool {
     )
 }
 
-/// Whether the error may be gone in a moment: nothing was answered, or that the server is busy.
+/// Returns `true` if the error may be temporary: there was no response, or the server is busy.
 pub(super) fn may_pass(error: &RequestError) -> bool {
     match error {
         RequestError::Lost(_) | RequestError::Unreachable(_) => true,
@@ -38,7 +38,7 @@ pub(super) fn may_pass(error: &RequestError) -> bool {
     }
 }
 
-/// The pause before the next attempt: what the server wishes, within reason, else one that grows.
+/// Returns the pause before the next attempt: the one that the server requests, up to a maximum, or an increasing one.
 pub(super) fn pause(attempt: u32, wish: Option<Duration>) -> Duration {
     wish.map_or_else(|| pause_after(attempt, PAUSES), |wish| wish.min(LONGEST_WISH))
 }

@@ -1,4 +1,4 @@
-//! Requests to a server, written in one go.
+//! Requests to a server, serialized without an intermediate JSON value.
 
 use crate::mcp::{
     client::{in_flight::Purpose, request_error::RequestError},
@@ -15,61 +15,60 @@ use toolstead_domain::{
     principal::Principal,
 };
 
-/// Our name in both generations.
+/// Name of this client in both generations.
 const CLIENT_NAME: &str = "toolstead";
 
-/// Writes the requests of one connection: what goes with each of them is prepared once.
+/// Serializer of the requests of one connection. Members that every request has are prepared once.
 #[derive(Debug, Clone)]
 pub(super) struct RequestWriter {
-    /// The revision in use.
+    /// Protocol version in use.
     pub(super) version: ProtocolVersion,
-    /// The members of `_meta` that every request carries, as JSON text; empty up to 2025-11-25.
+    /// Members of `_meta` that every request has, as JSON text. Empty up to 2025-11-25.
     common_meta: String,
-    /// What is declared in requests that nobody else makes, as JSON text.
+    /// Capabilities declared in requests of our own, as JSON text.
     capabilities: String,
 }
 
-/// A request that somebody else makes, as it goes to the server.
+/// Request that is forwarded to the server on behalf of a caller.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ForwardedRequest<'a> {
-    /// MCP's method.
     pub(super) method: &'static str,
-    /// The name or URI of its subject over there, which headers repeat (`Mcp-Name`).
+    /// Name or URI of the request's subject at the server, repeated in the header `Mcp-Name`.
     pub(super) name: Option<&'a str>,
-    /// Its parameters.
     pub(super) params: Params<'a>,
-    /// What its caller can be asked by this server (MCP's `ClientCapabilities`). New servers hear it with the request.
+    /// Capabilities of the caller for questions of this server (MCP's `ClientCapabilities`). Modern servers get them
+    /// with the request.
     pub(super) capabilities: &'a Map<String, Value>,
     /// The caller's `_meta`.
     pub(super) meta: &'a Map<String, Value>,
-    /// Answers to the questions of an earlier try.
+    /// Answers to the questions of an earlier attempt.
     pub(super) answers: Option<&'a Answers>,
-    /// The least severe log message that is wanted.
+    /// Minimum severity of the log messages that the caller requests.
     pub(super) log_level: Option<LogLevel>,
-    /// Whether progress is wanted.
+    /// `true` if the caller requests progress.
     pub(super) progress: bool,
-    /// The one on whose behalf it is made; `None` where that is nobody.
+    /// Principal on whose behalf the request is made, if any.
     pub(super) principal: Option<&'a Principal>,
 }
 
-/// The parameters of a forwarded request, save `_meta` and what a retry brings.
+/// Parameters of a forwarded request, except `_meta` and the members of a retry.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Params<'a> {
-    /// Of `tools/call`.
+    /// Parameters of `tools/call`.
     Call {
-        /// The tool's name over there.
+        /// Name of the tool at the server.
         tool: &'a str,
-        /// The arguments.
         arguments: &'a Map<String, Value>,
-        /// What else the caller sent, in its order.
+        /// Other members that the caller sent, in order.
         more: &'a [(String, Value)],
     },
-    /// Of any other method, as they are.
+    /// Parameters of any other method, unchanged.
     Members(&'a Map<String, Value>),
 }
 
 impl RequestWriter {
-    /// A writer for this revision. Requests of our own declare these capabilities (MCP's `ClientCapabilities`).
+    /// Creates a writer for this protocol version. Our own requests declare these capabilities (MCP's
+    /// `ClientCapabilities`).
     pub(super) fn new(version: ProtocolVersion, capabilities: &Map<String, Value>) -> Self {
         let common_meta = match version.generation() {
             Generation::Legacy => String::new(),
@@ -85,7 +84,7 @@ impl RequestWriter {
         Self { version, common_meta, capabilities: Value::Object(capabilities.clone()).to_string() }
     }
 
-    /// A request with these parameters.
+    /// Returns a request of our own.
     pub(super) fn request(&self, id: i64, method: &str, params: &Map<String, Value>) -> Vec<u8> {
         let mut text = Vec::with_capacity(256 + self.common_meta.len());
         begin(&mut text, id, method);
@@ -102,7 +101,7 @@ impl RequestWriter {
         text
     }
 
-    /// A request that somebody else makes.
+    /// Returns a request on behalf of a caller.
     pub(super) fn forwarded(&self, id: i64, request: &ForwardedRequest<'_>) -> Vec<u8> {
         let mut text = Vec::with_capacity(512 + self.common_meta.len());
         begin(&mut text, id, request.method);
@@ -165,37 +164,37 @@ impl RequestWriter {
 }
 
 impl ForwardedRequest<'_> {
-    /// What is registered for it.
+    /// Returns the purpose under which the request is registered.
     pub(super) fn purpose(&self) -> Purpose {
         Purpose::Call { progress: self.progress }
     }
 }
 
-/// Checks that a message may be sent.
+/// Checks that a message is not too large to send.
 ///
 /// # Errors
-/// [`RequestError::TooLarge`].
+/// Returns [`RequestError::TooLarge`].
 pub(super) fn check_size(text: &[u8], limit: usize) -> Result<(), RequestError> {
     if text.len() > limit { Err(RequestError::TooLarge { bytes: text.len(), limit }) } else { Ok(()) }
 }
 
-/// Who we are (MCP's `Implementation`).
+/// Returns the description of this client (MCP's `Implementation`).
 pub(super) fn client_info() -> Value {
     json!({"name": CLIENT_NAME, "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// A notification; without parameters if they are empty.
+/// Returns a notification, without `params` if they are empty.
 pub(super) fn notification(method: &str, params: Map<String, Value>) -> Vec<u8> {
     crate::mcp::wire::message::Message::Notification { method: method.into(), params }.to_json()
 }
 
-/// Takes a request back.
+/// Returns the notification that cancels a request.
 pub(super) fn cancelled(id: i64, reason: &str) -> Vec<u8> {
     let params = Map::from_iter([("requestId".to_owned(), id.into()), ("reason".to_owned(), reason.into())]);
     notification("notifications/cancelled", params)
 }
 
-/// Our answer to a request of the server.
+/// Returns a response to a request of the server.
 pub(super) fn answer(id: &Id, outcome: &Result<Value, RpcError>) -> Vec<u8> {
     match outcome {
         Ok(result) => crate::mcp::wire::message::response(id, result),
@@ -209,7 +208,7 @@ fn begin(text: &mut Vec<u8>, id: i64, method: &str) {
     push(text, &[",\"method\":\"", method, "\",\"params\":{"]);
 }
 
-/// Nothing before the first member of an object that began at `empty`.
+/// Returns the separator before the next member of an object that begins at `empty`.
 fn separator(text: &[u8], empty: usize) -> &'static str {
     if text.len() == empty { "" } else { "," }
 }
@@ -228,7 +227,7 @@ fn member(text: &mut Vec<u8>, separator: &str, name: &str, value: &(impl Seriali
 }
 
 fn write(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    // Cannot fail: memory takes every byte, and the keys of these values are texts.
+    // Cannot fail: memory accepts every byte, and the keys of these values are strings.
     let _ = serde_json::to_writer(text, value);
 }
 

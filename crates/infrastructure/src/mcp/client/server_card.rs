@@ -1,4 +1,4 @@
-//! Who a server is and which revision it speaks, as it says in the handshake.
+//! Identity and protocol version of a server, from the handshake.
 
 use crate::mcp::{
     client::{foreign_text::shown, request::client_info, request_error::RequestError},
@@ -7,27 +7,27 @@ use crate::mcp::{
 use serde_json::{Map, Value, json};
 use toolstead_domain::client_profile::{Generation, ProtocolVersion};
 
-/// What a server said of itself.
+/// Description of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ServerCard {
-    /// The revision that is spoken with it.
+    /// Negotiated protocol version.
     pub(super) version: ProtocolVersion,
-    /// Its name and version, fit to be shown; it may be anything.
+    /// Name and version in displayable form. Not trustworthy.
     pub(super) name: Option<String>,
-    /// What it can do (MCP's `ServerCapabilities`).
+    /// Capabilities (MCP's `ServerCapabilities`).
     pub(super) capabilities: Map<String, Value>,
-    /// Its guidance for models, as it came.
+    /// Instructions for models, unchanged.
     pub(super) instructions: Option<String>,
 }
 
 impl ServerCard {
-    /// Whether the server said that it can do this.
+    /// Returns `true` if the server declares this member of a capability.
     pub(super) fn can(&self, capability: &str, what: &str) -> bool {
         self.capabilities.get(capability).and_then(|one| one.get(what)) == Some(&Value::Bool(true))
     }
 }
 
-/// The parameters of `initialize`.
+/// Returns the parameters of `initialize`.
 pub(super) fn initialize_params(offered: ProtocolVersion, capabilities: &Map<String, Value>) -> Map<String, Value> {
     Map::from_iter([
         ("protocolVersion".to_owned(), offered.as_str().into()),
@@ -36,10 +36,10 @@ pub(super) fn initialize_params(offered: ProtocolVersion, capabilities: &Map<Str
     ])
 }
 
-/// Reads the answer to `initialize`.
+/// Reads the response to `initialize`.
 ///
 /// # Errors
-/// [`RequestError::Malformed`] when it names no revision that has `initialize` and is spoken here.
+/// Returns [`RequestError::Malformed`] unless it names a supported protocol version with `initialize`.
 pub(super) fn read_initialize_result(answer: Answer) -> Result<ServerCard, RequestError> {
     let result = read_object(answer)?;
     let said = result.get("protocolVersion").and_then(Value::as_str).unwrap_or("");
@@ -59,10 +59,10 @@ pub(super) fn read_initialize_result(answer: Answer) -> Result<ServerCard, Reque
     })
 }
 
-/// Reads the answer to `server/discover`.
+/// Reads the response to `server/discover`.
 ///
 /// # Errors
-/// [`RequestError::Malformed`] when it does not list the newest revision.
+/// Returns [`RequestError::Malformed`] unless it lists the newest protocol version.
 pub(super) fn read_discover_result(answer: Answer) -> Result<ServerCard, RequestError> {
     let result = read_object(answer)?;
     if !lists_version(result.get("supportedVersions"), ProtocolVersion::NEWEST) {
@@ -83,7 +83,7 @@ fn read_object(answer: Answer) -> Result<Map<String, Value>, RequestError> {
     }
 }
 
-/// Whether a list of revisions, as it came, holds this one.
+/// Returns `true` if a list of protocol versions contains this one.
 pub(super) fn lists_version(list: Option<&Value>, version: ProtocolVersion) -> bool {
     list.and_then(Value::as_array).is_some_and(|versions| versions.contains(&json!(version.as_str())))
 }
@@ -96,7 +96,7 @@ fn instructions_of(result: &Map<String, Value>) -> Option<String> {
     result.get("instructions").and_then(Value::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
-/// Name and version of an `Implementation`.
+/// Returns the name and version of an `Implementation`.
 fn shown_name(info: Option<&Value>) -> Option<String> {
     let member = |name: &str| info?.get(name)?.as_str().map(|text| shown(text, 80)).filter(|text| !text.is_empty());
     let name = member("name")?;

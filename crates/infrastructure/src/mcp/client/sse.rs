@@ -1,5 +1,5 @@
-//! A server behind the old HTTP+SSE transport (MCP 2024-11-05, basic/transports): one stream of events brings all that the
-//! server says, and its first event names where messages are posted.
+//! Transport to a server over the old HTTP+SSE (MCP 2024-11-05, basic/transports). One stream of events carries all
+//! messages of the server. Its first event contains the URL to which the client posts its messages.
 
 use crate::{
     http::{
@@ -37,12 +37,12 @@ use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::{error_chain::with_causes, ports::caller::Caller};
 use url::Url;
 
-/// How long a message without an answer may take: a notification, our answer to a ping.
+/// Timeout of a message without a response: a notification, or a response to a ping.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest address that a server may name for our messages, in bytes.
+/// Maximum length of the URL that a server specifies for messages, in bytes.
 const MAX_ADDRESS_BYTES: usize = 8 << 10;
 
-/// The connection. It lives as long as its stream; dropping it closes the stream.
+/// Connection over HTTP+SSE. It ends with its stream; dropping it closes the stream.
 #[derive(Debug)]
 pub(super) struct SseTransport {
     peer: Arc<Peer>,
@@ -51,7 +51,7 @@ pub(super) struct SseTransport {
     reading: AbortOnDropHandle<()>,
 }
 
-/// Where the server wants our messages.
+/// Target of our messages.
 #[derive(Debug, Clone)]
 struct Mailbox {
     url: Url,
@@ -59,20 +59,21 @@ struct Mailbox {
     headers: HeaderMap,
 }
 
-/// A request that has been registered. Dropping it before the answer is there takes it back.
+/// Registered request. Dropping it before its response arrives cancels it.
 #[derive(Debug)]
 struct SseRequest<'a> {
     transport: &'a SseTransport,
     waiting: Arc<Waiting>,
-    /// The handshake's requests are never taken back (MCP 2025-11-25, basic/utilities/cancellation).
+    /// `false` for `initialize`, which is never cancelled (MCP 2025-11-25, basic/utilities/cancellation).
     cancellable: bool,
 }
 
 impl SseTransport {
-    /// Opens the stream, and waits until it has named where messages go. Messages of more than `limit` bytes end it.
+    /// Opens the stream and waits for its first event. A message of more than `limit` bytes ends the connection.
     ///
     /// # Errors
-    /// [`RequestError`]; nothing was posted, and nothing sent to another origin than the server's.
+    /// Returns [`RequestError`]. In this case nothing was posted, and nothing was sent to another origin than the
+    /// server's.
     pub(super) async fn open(
         client: &HttpClient,
         server: &HttpServer,
@@ -111,7 +112,7 @@ impl SseTransport {
     /// Registers a request.
     ///
     /// # Errors
-    /// [`RequestError::Lost`] once the connection has ended.
+    /// Returns [`RequestError::Lost`] if the connection has ended.
     fn begin(&self, purpose: Purpose, cancellable: bool) -> Result<SseRequest<'_>, RequestError> {
         Ok(SseRequest { transport: self, waiting: self.peer.in_flight.begin(purpose)?, cancellable })
     }
@@ -119,7 +120,7 @@ impl SseTransport {
     /// Posts a message.
     ///
     /// # Errors
-    /// [`RequestError`] when the server did not take it.
+    /// Returns [`RequestError`] if the server did not accept it.
     async fn post(&self, text: Vec<u8>) -> Result<(), RequestError> {
         check_size(&text, self.limit)?;
         self.mailbox.post(&self.peer, text).await
@@ -127,7 +128,7 @@ impl SseTransport {
 
     fn end(&self, reason: &str) {
         self.peer.lose(reason);
-        // The stream is closed with its reader.
+        // Ending the reading task closes the stream.
         self.reading.abort();
     }
 }
@@ -180,15 +181,15 @@ impl Transport for SseTransport {
         None
     }
 
-    /// The end of the stream is the end of the session.
+    /// Closes the stream, which ends the session.
     async fn close(&self, _: Duration) {
         self.end("the connection was closed");
     }
 }
 
 impl SseRequest<'_> {
-    /// Posts the request and waits for its answer on the stream, which may come before the server has said that it took
-    /// the request.
+    /// Posts the request and waits for its response on the stream. The response may arrive before the server has
+    /// acknowledged the post.
     async fn exchange(&self, text: Vec<u8>) -> Result<Answer, RequestError> {
         let posted = tokio::select! {
             biased;
@@ -198,7 +199,7 @@ impl SseRequest<'_> {
         match posted {
             Ok(()) => self.waiting.outcome().await,
             Err(error) => {
-                // It was refused, so that there is nothing to take back.
+                // The server rejected the request, so there is nothing to cancel.
                 self.transport.peer.in_flight.forget(self.waiting.id);
                 Err(error)
             }
@@ -215,7 +216,7 @@ impl Drop for SseRequest<'_> {
         let text = request::cancelled(self.waiting.id, "the caller does not wait any more");
         let (mailbox, peer) = (transport.mailbox.clone(), transport.peer.clone());
         if let Ok(runtime) = Handle::try_current() {
-            // Nobody waits for it, and nothing depends on it.
+            // The notification runs in the background; nothing depends on it.
             runtime.spawn(async move { drop(timeout(MESSAGE_TIMEOUT, mailbox.post(&peer, text)).await) });
         }
     }
@@ -227,7 +228,7 @@ impl Mailbox {
         let response = self.endpoint.send(request).await.map_err(|error| failed(peer, error))?;
         note_wish(peer, &response);
         match response.status() {
-            // 202 as a rule. The answer comes on the stream, whatever stands here.
+            // The status is usually 202. The body is ignored, because the response arrives on the stream.
             status if status.is_success() => Ok(()),
             StatusCode::UNAUTHORIZED => Err(unauthorized(peer, &response)),
             status => {
@@ -239,7 +240,7 @@ impl Mailbox {
         }
     }
 
-    /// Answers a request of the server, as far as it listens.
+    /// Sends a response to a request of the server. A failure is only logged.
     async fn answer(&self, peer: &Peer, id: &Id, outcome: &Result<Value, RpcError>) {
         let posting = self.post(peer, request::answer(id, outcome));
         if let Err(error) = timeout(MESSAGE_TIMEOUT, posting).await.map_err(drop).and_then(|sent| sent.map_err(drop)) {
@@ -248,7 +249,7 @@ impl Mailbox {
     }
 }
 
-/// A stream that does not begin as it must.
+/// Reason why the beginning of a stream is invalid.
 #[derive(Debug, thiserror::Error)]
 enum NoMailbox {
     #[error("its stream broke off: {0}")]
@@ -263,7 +264,7 @@ enum NoMailbox {
     OtherOrigin { named: String, own: String },
 }
 
-/// The address for messages, which is the first thing that a server says.
+/// Reads the URL for messages from the first event of the stream.
 async fn first_event(events: &mut EventStream, server: &Url) -> Result<Url, NoMailbox> {
     let SseEvent { event, data } = events.next().await.map_err(NoMailbox::Broken)?.ok_or(NoMailbox::Ended)?;
     if event != "endpoint" {
@@ -272,7 +273,7 @@ async fn first_event(events: &mut EventStream, server: &Url) -> Result<Url, NoMa
     }
     let text = std::str::from_utf8(&data).ok().filter(|text| text.len() <= MAX_ADDRESS_BYTES);
     let named = text.and_then(|text| server.join(text.trim()).ok()).ok_or(NoMailbox::Unusable)?;
-    // Secrets of the configuration go along with every message.
+    // The configured headers, which may hold secrets, are sent with every message.
     if named.origin() != server.origin() {
         let own = server.origin().ascii_serialization();
         return Err(NoMailbox::OtherOrigin { named: shown(&shown_url(&named), 200), own });
@@ -280,7 +281,7 @@ async fn first_event(events: &mut EventStream, server: &Url) -> Result<Url, NoMa
     Ok(named)
 }
 
-/// Reads what the server says until it ends.
+/// Reads messages of the server until the stream ends.
 async fn read(mut events: EventStream, peer: Arc<Peer>, mailbox: Mailbox) {
     loop {
         match events.next().await {
@@ -301,7 +302,7 @@ async fn take_message(data: Vec<u8>, peer: &Peer, mailbox: &Mailbox) {
         Ok(Incoming::Answer(answer)) => peer.take_answer(answer),
         Ok(Incoming::Other(message)) => {
             if let Some((id, outcome)) = peer.hear(message, None) {
-                // In turn: a server that asks a thousand things is answered at its own cost.
+                // Requests are answered one at a time, so a flood of requests slows down only its own server.
                 mailbox.answer(peer, &id, &outcome).await;
             }
         }

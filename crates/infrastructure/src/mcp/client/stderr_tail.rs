@@ -1,4 +1,4 @@
-//! What a child says on standard error: always read, the end of it kept for the operator.
+//! Standard error of a child: always read, with the last lines retained for the operator.
 
 use crate::mcp::{
     client::foreign_text::shown,
@@ -16,7 +16,7 @@ const KEPT_LINES: usize = 20;
 const KEPT_CHARACTERS: usize = 500;
 const MAX_LINE_BYTES: usize = 16 << 10;
 
-/// The last lines, and the task that reads them.
+/// Last lines of standard error, and the task that reads them.
 #[derive(Debug)]
 pub(super) struct StderrTail {
     lines: Arc<Mutex<VecDeque<String>>>,
@@ -24,14 +24,14 @@ pub(super) struct StderrTail {
 }
 
 impl StderrTail {
-    /// Reads on until the end or until this is dropped.
+    /// Reads until the end of the stream or until this value is dropped.
     pub(super) fn of(stderr: impl AsyncRead + Send + Unpin + 'static, server: ServerName) -> Self {
         let lines = Arc::<Mutex<VecDeque<String>>>::default();
         let reading = tokio::spawn(read(stderr, lines.clone(), server));
         Self { lines, _reading: AbortOnDropHandle::new(reading) }
     }
 
-    /// The last lines, oldest first; at most 20 of at most 500 characters.
+    /// Returns the last lines, oldest first. At most 20 lines of at most 500 characters.
     pub(super) fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }

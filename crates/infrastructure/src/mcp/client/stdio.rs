@@ -1,4 +1,4 @@
-//! MCP servers as confined child processes: the adapter of [`ServerLauncher`] over the sandbox.
+//! MCP servers as confined child processes: the sandbox adapter of [`ServerLauncher`].
 
 mod launch_spec;
 
@@ -15,22 +15,22 @@ use async_trait::async_trait;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use toolstead_domain::{error_chain::with_causes, workspace_roots::WorkspaceRoots};
 
-/// Starts MCP servers by their profiles ([`ServerProfile`](super::config::ServerProfile)).
+/// Launcher of MCP servers by their profiles ([`ServerProfile`](super::config::ServerProfile)).
 #[derive(Debug, Clone)]
 pub struct StdioLauncher {
-    /// Starts the processes, beside commands that write into the workspace.
+    /// Launcher of the processes, for servers that run concurrently with commands that write into the workspace.
     pub launcher: Launcher,
-    /// The environment that every server starts from ([`crate::child_environment::base`]).
+    /// Base environment of every server ([`crate::child_environment::base`]).
     pub environment: BTreeMap<String, String>,
-    /// Start folder of servers whose configuration names none, except guarded ones; absolute.
+    /// Absolute working folder of strict and open servers whose configuration specifies none.
     pub working_dir: PathBuf,
-    /// The workspace: guarded servers start in its first root, and work on it. Confined servers never see what is
-    /// forbidden in it, wherever that is.
+    /// Workspace. Guarded servers start in its first root and have access to it. Its forbidden paths are hidden from
+    /// all confined servers.
     pub roots: WorkspaceRoots,
-    /// Paths that confined servers cannot change, in any folder: programs that later run with the rights of a server,
-    /// or with more.
+    /// Paths that are read-only for confined servers in every folder: programs that later run with the same or more
+    /// permissions.
     pub sealed: Vec<PathBuf>,
-    /// Folder of the lasting homes of guarded servers; `None`: a home ends with its server.
+    /// Folder of the persistent homes of guarded servers. With `None` a home is deleted with its server.
     pub homes: Option<PathBuf>,
 }
 

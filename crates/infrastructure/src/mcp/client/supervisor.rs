@@ -1,4 +1,4 @@
-//! Keeps one server connected: connects, lists, waits for the end, tries again.
+//! Supervisor of one server's catalogue connection: connects, lists the tools, and reconnects after a loss.
 
 use crate::mcp::client::{
     catalogue::Catalogue,
@@ -29,56 +29,56 @@ use toolstead_domain::{
     ports::tool_provider::ProviderState,
 };
 
-/// The least time between two lists that a server's own news cause.
+/// Minimum time between two listings that the server's notifications cause.
 const LISTING_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Target of log lines about the state of servers.
 const UPSTREAM: &str = "toolstead::upstream";
 
-/// Maximum length of the reason for which a server is down, in its state and in the log, in characters.
+/// Maximum length of the reason why a server is down, in its state and in the log, in characters.
 const REASON_CHARACTERS: usize = 2000;
 
-/// What the supervisor and those who call the server share.
+/// State shared by the supervisor and the callers of the server.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) config: McpServerConfig,
     pub(super) deps: McpServerDeps,
-    /// Those who use the server.
+    /// Number and time of uses of the server.
     pub(super) usage: Arc<Usage>,
-    /// Its connections beside the one here.
+    /// Connections in addition to the catalogue connection.
     pub(super) pool: Arc<Pool>,
     pub(super) circuit: Circuit,
     current: ArcSwap<Current>,
-    /// Rises with every change of `current`.
+    /// Incremented with every change of `current`.
     version: watch::Sender<u64>,
-    /// Somebody wants the server, which is down.
+    /// Notified when a caller needs the server while it is down.
     wanted: Notify,
-    /// Somebody wants its tools listed anew.
+    /// Notified when a caller requests a new list of tools.
     refresh: Notify,
-    /// Rises with every list that was taken or tried.
+    /// Incremented after every listing, successful or not.
     listed: watch::Sender<u64>,
-    /// What is beside the tools.
+    /// Resources, prompts and other lists beside the tools.
     pub(super) beside: Arc<Beside>,
-    /// What other connections say of lists.
+    /// List changes that other connections have reported.
     pub(super) elsewhere: Arc<Elsewhere>,
     closing: Notify,
-    /// Whether all is over.
+    /// `true` once the supervisor has ended.
     ended: watch::Sender<bool>,
 }
 
-/// How the server is now.
+/// Current state of the server.
 #[derive(Debug, Clone)]
 pub(super) struct Current {
     pub(super) state: ProviderState,
-    /// The connection while it is ready.
+    /// Catalogue connection while the server is ready.
     pub(super) connection: Option<Arc<Connection>>,
-    /// What it offered when it was asked last, also while it is down.
+    /// Last known catalogue, also while the server is down.
     pub(super) catalogue: Option<Arc<Catalogue>>,
-    /// What else the operator should know.
+    /// Further notes for the operator.
     pub(super) notes: Vec<String>,
-    /// The last words on standard error of a connection that is over.
+    /// Last lines on standard error of an ended connection.
     pub(super) stderr: Vec<String>,
-    /// From when on somebody who wants it makes it be tried again.
+    /// Time from which a caller's need for the server triggers a new attempt.
     pub(super) retry_from: Option<Instant>,
 }
 
@@ -112,22 +112,22 @@ impl Shared {
         }
     }
 
-    /// How the server is now.
+    /// Returns the current state of the server.
     pub(super) fn current(&self) -> Arc<Current> {
         self.current.load_full()
     }
 
-    /// Tells every change of [`current`](Self::current).
+    /// Returns a receiver that is notified of every change of [`current`](Self::current).
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
     }
 
-    /// Tells every list that was taken or tried.
+    /// Returns a receiver that is notified of every listing, successful or not.
     pub(super) fn lists(&self) -> watch::Receiver<u64> {
         self.listed.subscribe()
     }
 
-    /// Wants a server that is down: it is tried again if it was left alone long enough. Says whether it is.
+    /// Requests a new attempt to connect if the pause after the last failure is over. Returns `true` if it is.
     pub(super) fn want(&self, current: &Current) -> bool {
         let due = current.retry_from.is_some_and(|from| from <= Instant::now());
         if due {
@@ -136,26 +136,26 @@ impl Shared {
         due
     }
 
-    /// Wants the tools listed anew.
+    /// Requests a new list of tools.
     pub(super) fn want_list(&self) {
         self.refresh.notify_one();
     }
 
-    /// Ends the connection; returns when it is gone.
+    /// Closes the connection and waits until it has ended.
     pub(super) async fn close(&self) {
         let mut ended = self.ended.subscribe();
         self.closing.notify_one();
-        // The sender lives in `self`, so that waiting cannot fail.
+        // The sender is a field of `self`, so waiting cannot fail.
         let _ = ended.wait_for(|ended| *ended).await;
     }
 
-    /// Tells that the server is in another state than before.
+    /// Notifies the receivers of [`changes`](Self::changes).
     pub(super) fn tell(&self) {
         self.version.send_modify(|version| *version += 1);
     }
 
     fn publish(&self, change: impl FnOnce(&mut Current)) {
-        // Only the supervisor publishes, so that nothing is lost between reading and writing.
+        // Only the supervisor publishes, so no change is lost between the load and the store.
         let mut current = Current::clone(&self.current.load());
         change(&mut current);
         self.current.store(Arc::new(current));
@@ -163,7 +163,7 @@ impl Shared {
     }
 }
 
-/// Runs until [`Shared::close`], then closes the connection.
+/// Runs until [`Shared::close`], then closes the connections.
 pub(super) async fn supervise(shared: Arc<Shared>) {
     tokio::select! {
         biased;
@@ -184,7 +184,7 @@ pub(super) async fn supervise(shared: Arc<Shared>) {
     shared.ended.send_replace(true);
 }
 
-/// Tells that tools are offered over another connection, or no more. Never ends by itself.
+/// Notifies callers when the set of tools offered over other connections changes. Never returns.
 async fn tell_of_elsewhere(shared: &Shared) {
     loop {
         shared.elsewhere.changed.notified().await;
@@ -234,7 +234,7 @@ async fn keep_connected(shared: &Arc<Shared>) {
     }
 }
 
-/// A server that did not say anything to the usual first message gets the other one the next time.
+/// Returns the first message of the next attempt. A server that did not answer the probe gets `initialize` next.
 fn next_opening(silent_to: Opening, fixed: Option<ProtocolVersion>) -> Opening {
     match (fixed, silent_to) {
         (None, Opening::Probe) => Opening::Initialize(ProtocolVersion::NEWEST_LEGACY),
@@ -266,7 +266,7 @@ async fn list(shared: &Shared, connection: &Connection) -> Result<Catalogue, Los
     Catalogue::fetch(connection, &shared.config).await.map_err(loss_of)
 }
 
-/// Stays with a connection until it is lost; `None`: until nobody has used it for long.
+/// Serves a connection until it is lost. Returns `None` if it was closed because it was idle.
 async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Catalogue) -> Option<Loss> {
     tracing::info!(
         target: UPSTREAM,
@@ -277,7 +277,7 @@ async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Cat
     );
     let (listener, of_all) = (connection.clone(), shared.clone());
     let _listening = AbortOnDropHandle::new(tokio::spawn(async move { listener.listen(&of_all.beside.watched).await }));
-    // It works again.
+    // The server works again.
     shared.circuit.answered();
     shared.publish(|current| {
         current.state = ProviderState::Ready;
@@ -298,7 +298,7 @@ async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Cat
             biased;
             loss = peer.lost() => break loss,
             () = shared.refresh.notified() => peer.context_list_changed(true, true),
-            // What changed there may have changed here, too.
+            // A change seen by another connection may also affect this one.
             () = shared.elsewhere.news.notified() => {
                 peer.everything_changed();
                 continue;
@@ -307,7 +307,7 @@ async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Cat
                 true => return None,
                 false => continue,
             },
-            // A storm of news is one piece of news.
+            // Several notifications within the interval cause one listing.
             () = async { peer.list_changed.notified().await; sleep_until(next_list).await } => {}
         }
         if let Err(loss) = relist(shared, &connection).await {
@@ -324,18 +324,19 @@ async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Cat
     Some(with_last_words(loss, last_words))
 }
 
-/// Returns when nobody has used the server for as long as the configuration lets it run unused.
+/// Waits until the server has been unused for the configured idle time. Never returns if none is configured.
 async fn unused(shared: &Shared) {
     or_never(shared.config.ends_unused_after.map(|time| shared.usage.unused_for(time))).await;
 }
 
-/// Ends a connection that nobody uses; its catalogue stays. `false` if somebody has just begun to use it.
+/// Closes an idle connection and retains its catalogue. Returns `false` if a caller has just begun to use it.
 fn put_to_rest(shared: &Shared, connection: &Arc<Connection>) -> bool {
     shared.publish(|current| {
         current.state = ProviderState::Idle;
         current.connection = None;
     });
-    // Who began before that may have got the connection; who begins after it sees that there is none.
+    // A caller that began before the change may have got the connection. One that begins after it sees that there is
+    // none.
     if shared.usage.is_used() {
         shared.publish(|current| {
             current.state = ProviderState::Ready;
@@ -348,8 +349,8 @@ fn put_to_rest(shared: &Shared, connection: &Arc<Connection>) -> bool {
     true
 }
 
-/// Takes the list anew. One that cannot be had leaves the old one, unless the connection is lost or nothing at all is
-/// answered on it.
+/// Lists the tools again. If the listing fails, the old list remains in use, unless the connection is lost or the
+/// server answers nothing at all on it.
 async fn relist(shared: &Shared, connection: &Connection) -> Result<(), Loss> {
     let peer = connection.transport.peer();
     let listing = tokio::select! {
@@ -369,7 +370,7 @@ async fn relist(shared: &Shared, connection: &Connection) -> Result<(), Loss> {
         }
         Ok(Err(loss @ Loss::Unauthorized(_))) => return Err(loss),
         Ok(Err(Loss::Failed(reason))) => Some(reason),
-        // Calls from before may yet be answered: a server that does one thing at a time is silent meanwhile.
+        // Earlier calls may still be answered: a server that handles one request at a time is silent meanwhile.
         Err(_) if shared.circuit.tries_in_silence().is_some_and(|tries| peer.in_flight.call_count() <= tries) => {
             return Err(Loss::Failed("it answered neither its calls nor the request for its tools".into()));
         }
@@ -383,12 +384,12 @@ async fn relist(shared: &Shared, connection: &Connection) -> Result<(), Loss> {
     Ok(())
 }
 
-/// Leaves a server alone that is down.
+/// Publishes the failure and waits until the next attempt is due.
 async fn rest(shared: &Shared, loss: Loss, failures: u32) {
     let RetryPolicy { first, longest } = shared.config.retry;
     let now = Instant::now();
     let server = &shared.config.name;
-    // Nothing here logs in, so that trying again by itself would only knock at a closed door.
+    // Nothing here can log in, so automatic retries would be pointless.
     let (state, retry_from, retry_at) = match loss {
         Loss::Failed(reason) => {
             let pause = pause_after(failures, shared.config.retry);
@@ -412,7 +413,7 @@ async fn rest(shared: &Shared, loss: Loss, failures: u32) {
         tokio::select! {
             () = or_never(retry_at.map(sleep_until)) => return,
             () = shared.wanted.notified() => {
-                // A wish from before the failure does not count.
+                // A request from before the failure does not count.
                 if Instant::now() >= retry_from {
                     return;
                 }

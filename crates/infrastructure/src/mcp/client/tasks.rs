@@ -1,4 +1,4 @@
-//! Calls that go on as tasks of their server (MCP's extension `io.modelcontextprotocol/tasks`).
+//! Calls that continue as tasks of their server (MCP's extension `io.modelcontextprotocol/tasks`).
 
 use crate::mcp::client::{
     McpServer,
@@ -18,7 +18,7 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// What is declared to a server about its caller: what it may ask, and whether it takes tasks.
+/// Adds the capability for tasks to the capabilities to declare, if the client supports tasks.
 pub(super) fn with_tasks(mut capabilities: Map<String, Value>, client: &ClientProfile) -> Map<String, Value> {
     if takes_tasks(client) {
         capabilities.extend(tasks_declared());
@@ -27,7 +27,7 @@ pub(super) fn with_tasks(mut capabilities: Map<String, Value>, client: &ClientPr
 }
 
 impl McpServer {
-    /// Asks the server about one of its tasks.
+    /// Sends a request about a task to its server.
     pub(super) async fn ask_about_task(
         &self,
         called: Called<'_>,
@@ -63,7 +63,7 @@ impl McpServer {
     }
 }
 
-/// What a server says about a task, without what it may not say.
+/// Checks a server's response about a task and removes members that only Toolstead may set.
 fn checked(
     mut result: Map<String, Value>,
     method: TaskMethod,

@@ -1,4 +1,4 @@
-//! A way to a server. Each is a file of its own; `connection.rs` chooses.
+//! Port for transports to upstream servers. Each transport has a file of its own; `connection.rs` selects one.
 
 use crate::mcp::{
     client::{
@@ -17,36 +17,37 @@ use serde_json::{Map, Value};
 use std::{fmt::Debug, sync::Arc, time::Duration};
 use toolstead_domain::{client_profile::ProtocolVersion, ports::caller::Caller};
 
-/// A way to one server. Dropping it ends what it started.
+/// Transport to one server. Dropping it ends everything it started.
 #[async_trait]
 pub(super) trait Transport: Debug + Send + Sync {
-    /// The server as it is seen through this transport.
+    /// Returns the state of the server at the other end.
     fn peer(&self) -> &Arc<Peer>;
 
-    /// The transport as one word, where it may be another than the configuration says.
+    /// Returns the transport as one word, if it differs from the configured one.
     fn label(&self) -> Option<&'static str> {
         None
     }
 
-    /// Notes the revision that was agreed on; called once.
+    /// Records the negotiated protocol version. Called once.
     fn agree_on(&self, _: ProtocolVersion) {}
 
-    /// Headers repeat parameters of a call, so that a server may refuse one that does not fit its definition.
+    /// Returns `true` if headers repeat parameters of a call. A server may then reject a call that does not match its
+    /// definition.
     fn mirrors_parameters(&self) -> bool {
         false
     }
 
-    /// Everything that comes for a call comes apart from what comes for others, so that calls can share the connection
-    /// also where they can be asked.
+    /// Returns `true` if messages for different calls arrive separately. Calls whose callers can answer questions can
+    /// then share the connection.
     fn tells_calls_apart(&self) -> bool {
         false
     }
 
-    /// Makes a request and waits for its answer, as long as it takes. Dropping the future takes the request back, save
-    /// those of the handshake (MCP 2025-11-25, basic/utilities/cancellation).
+    /// Sends a request and waits for its response without a timeout. Dropping the future cancels the request, except
+    /// for those of the handshake (MCP 2025-11-25, basic/utilities/cancellation).
     ///
     /// # Errors
-    /// [`RequestError`].
+    /// Returns [`RequestError`].
     async fn request(
         &self,
         writer: &RequestWriter,
@@ -54,11 +55,11 @@ pub(super) trait Transport: Debug + Send + Sync {
         params: &Map<String, Value>,
     ) -> Result<Answer, RequestError>;
 
-    /// Makes a request that somebody else makes; what comes before the answer goes to the caller
+    /// Sends a request on behalf of a caller and delivers the messages before its response to the caller
     /// ([`relay`](super::relay::relay)). `mirrored` are the parameters of a call that headers repeat.
     ///
     /// # Errors
-    /// [`RequestError`]; [`Late`](RequestError::Late) when nothing was heard for `idle`.
+    /// Returns [`RequestError`]; [`Late`](RequestError::Late) if no message about it arrived for `idle`.
     async fn forward(
         &self,
         writer: &RequestWriter,
@@ -71,24 +72,24 @@ pub(super) trait Transport: Debug + Send + Sync {
     /// Sends a notification without parameters.
     ///
     /// # Errors
-    /// [`RequestError`] when it cannot have arrived.
+    /// Returns [`RequestError`] if it cannot have arrived.
     async fn notify(&self, writer: &RequestWriter, method: &str) -> Result<(), RequestError>;
 
-    /// Answers a request of the server, as far as it listens.
+    /// Sends a response to a request of the server. Failures are ignored.
     async fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>);
 
-    /// Listens for what the server says outside of requests, where that needs a stream of its own. Ends when there is
-    /// nothing to hear.
+    /// Listens for messages outside of requests if they need a stream of their own. Returns when there is nothing to
+    /// listen to.
     async fn listen(&self, _: &RequestWriter) {}
 
-    /// The last lines of its standard error, oldest first; empty where it has none.
+    /// Returns the last lines of the server's standard error, oldest first. Empty if it has none.
     fn stderr(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Ends a connection that was lost. Returns what is known of its end.
+    /// Ends a lost connection. Returns what is known about its end.
     async fn abandon(&self) -> Option<String>;
 
-    /// Ends the connection in peace; returns when the server is gone or `grace` has passed.
+    /// Closes the connection. Waits at most `grace` for the server to end.
     async fn close(&self, grace: Duration);
 }

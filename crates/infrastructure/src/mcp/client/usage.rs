@@ -1,4 +1,4 @@
-//! Who uses a server now, and since when nobody does.
+//! Count of the current uses of a server, and the time of the last one.
 
 use std::{
     pin::pin,
@@ -16,29 +16,29 @@ use tokio::{
 /// Minimum time between two checks whether a server is still in use.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 
-/// Counts those who use a server: calls, subscriptions, whoever wants its list.
+/// Counter of the uses of a server: calls, subscriptions and listings.
 #[derive(Debug)]
 pub(super) struct Usage {
     users: AtomicUsize,
-    /// Notified when the first user begins.
+    /// Notified when the first use begins.
     begun: Notify,
-    /// When the last user that ended did so.
+    /// Time at which a use ended most recently.
     ended_at: Mutex<Instant>,
 }
 
-/// Uses the server until it is dropped: one that rests is started, and none goes to rest meanwhile.
+/// Use of the server until dropped. An idle server is started, and a used one is not closed as idle.
 #[derive(Debug)]
 pub(super) struct InUse {
     usage: Arc<Usage>,
 }
 
 impl Usage {
-    /// A server that nobody uses.
+    /// Creates the counter of an unused server.
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self { users: AtomicUsize::new(0), begun: Notify::new(), ended_at: Mutex::new(Instant::now()) })
     }
 
-    /// Uses the server from now on.
+    /// Begins a use of the server.
     pub(super) fn begin(self: &Arc<Self>) -> InUse {
         if self.users.fetch_add(1, Ordering::AcqRel) == 0 {
             self.begun.notify_waiters();
@@ -51,7 +51,7 @@ impl Usage {
         self.users.load(Ordering::Acquire) > 0
     }
 
-    /// Returns once the server is in use.
+    /// Waits until the server is in use.
     pub(super) async fn used(&self) {
         loop {
             let mut begun = pin!(self.begun.notified());
@@ -63,11 +63,11 @@ impl Usage {
         }
     }
 
-    /// Returns once the server has not been in use for this time.
+    /// Waits until the server has been unused for this time.
     pub(super) async fn unused_for(&self, time: Duration) {
         loop {
             if self.is_used() {
-                // The time begins no sooner than now.
+                // The time begins now at the earliest.
                 sleep(time.max(SHORTEST_SLEEP)).await;
                 continue;
             }
@@ -86,7 +86,7 @@ impl Usage {
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        // Before the number of users, so that the time of the last one is there once there is none.
+        // Set before the count is lowered, so that a count of zero always comes with the time of the last use.
         *self.usage.ended_at() = Instant::now();
         self.usage.users.fetch_sub(1, Ordering::AcqRel);
     }

@@ -1,4 +1,4 @@
-//! The stream on which a new server tells of changes (MCP 2026-07-28, basic/patterns/subscriptions).
+//! Stream on which a modern server reports changes (MCP 2026-07-28, basic/patterns/subscriptions).
 
 use super::Connection;
 use crate::mcp::client::{
@@ -9,8 +9,8 @@ use std::{collections::BTreeSet, time::Duration};
 use tokio::time::sleep;
 use toolstead_domain::context::notice::ContextNotice;
 
-/// Listens to everything that the server offers to tell of, and to the resources that are watched: where those become
-/// others, on a new stream, and on the one before until the new one is agreed on.
+/// Listens for all changes that the server can report, and for changes of the subscribed resources. If these change,
+/// opens a new stream and keeps the old one until the new one is acknowledged.
 pub(super) async fn listen(connection: &Connection, watched: &Watched) {
     let (transport, peer) = (&connection.transport, connection.transport.peer());
     let mut wanted = watched.changes();
@@ -28,7 +28,7 @@ pub(super) async fn listen(connection: &Connection, watched: &Watched) {
             continue;
         }
         let params = Map::from_iter([("notifications".to_owned(), filter.into())]);
-        // The stream is the answer: what comes on it is heard by the transport.
+        // The stream is the response to this request. The transport handles its messages.
         let mut stream =
             Box::pin(async move { transport.request(&connection.writer, "subscriptions/listen", &params).await });
         let ended = loop {
@@ -59,7 +59,7 @@ pub(super) async fn listen(connection: &Connection, watched: &Watched) {
         }
         sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(60));
-        // Nobody repeats what changed in the meantime.
+        // Servers do not repeat changes from the time between the streams.
         peer.everything_changed();
         for uri in uris {
             peer.said.push(ContextNotice::ResourceUpdated { uri });
@@ -67,7 +67,7 @@ pub(super) async fn listen(connection: &Connection, watched: &Watched) {
     }
 }
 
-/// What is listened to (MCP's `SubscriptionFilter`).
+/// Returns the changes to subscribe to (MCP's `SubscriptionFilter`).
 fn filter(card: &ServerCard, uris: &BTreeSet<String>) -> Map<String, Value> {
     let lists =
         [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];

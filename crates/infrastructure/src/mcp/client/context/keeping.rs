@@ -1,5 +1,5 @@
-//! What goes on beside the calls of one connection for as long as it lasts: its lists are kept, what is watched is watched
-//! on it, its server logs as much as is wanted, and what it says is passed on.
+//! Background work for one connection while it lasts: refreshes the lists, subscribes to resources, sets the server's
+//! log level and forwards its notifications.
 
 use super::{
     lists::List,
@@ -25,10 +25,10 @@ use toolstead_domain::{
     tool_name::ToolName,
 };
 
-/// The least time between two lists that a server's own news cause.
+/// Minimum time between two listings that the server's notifications cause.
 const LISTING_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What connections beside that of the lists are kept with.
+/// Shared state for the background work of pooled connections.
 #[derive(Debug)]
 pub(in crate::mcp::client) struct Company {
     pub(in crate::mcp::client) config: McpServerConfig,
@@ -36,7 +36,7 @@ pub(in crate::mcp::client) struct Company {
     pub(in crate::mcp::client) elsewhere: Arc<Elsewhere>,
 }
 
-/// Keeps the connection company. Never ends by itself.
+/// Runs the background work of the catalogue connection. Never returns.
 pub(in crate::mcp::client) async fn keep(beside: &Beside, config: &McpServerConfig, connection: &Connection) {
     beside.instruct(connection.card.instructions.as_deref());
     let keeping = Keeping { beside, config, connection, part: Part::Listed, news: None };
@@ -48,9 +48,9 @@ pub(in crate::mcp::client) async fn keep(beside: &Beside, config: &McpServerConf
     );
 }
 
-/// Keeps a connection company that is beside the one of the lists; of this principal alone, or of whoever calls. What is
-/// said there while nobody calls is for that principal or nobody. A `plain` one, which everybody shares who cannot be asked,
-/// is listed and watched as well. Never ends by itself.
+/// Runs the background work of a pooled connection, which belongs to the principal `of` or is shared. Log messages
+/// outside of calls go to that principal only, or are dropped. A `plain` connection, shared by callers without
+/// capabilities, is listed and subscribed as well. Never returns.
 pub(in crate::mcp::client) async fn keep_beside(
     company: &Company,
     connection: &Connection,
@@ -78,7 +78,7 @@ pub(in crate::mcp::client) async fn keep_beside(
     tokio::join!(log_as_wanted(beside, connection), passing, lists);
 }
 
-/// Tells that a list changed, for as long as the connection lasts.
+/// Notifies `news` of every list change that the connection reports.
 async fn tell_news(news: &Notify, connection: &Connection) {
     let peer = connection.transport.peer();
     loop {
@@ -90,7 +90,7 @@ async fn tell_news(news: &Notify, connection: &Connection) {
     }
 }
 
-/// Offers what a connection offers beside that of the lists, until this is dropped, and watches on it what is watched.
+/// Offers the tools, resources and prompts of a pooled connection until dropped, and subscribes to resources on it.
 async fn follow(company: &Company, connection: &Connection) {
     let Company { config, beside, elsewhere } = company;
     let offer = Offer { company, by: elsewhere.begin() };
@@ -98,7 +98,7 @@ async fn follow(company: &Company, connection: &Connection) {
     tokio::join!(keeping.tools(&offer), keeping.lists(), keeping.watch());
 }
 
-/// What one connection offers beside that of the lists.
+/// Offer of one pooled connection.
 struct Offer<'a> {
     company: &'a Company,
     by: u64,
@@ -112,7 +112,7 @@ impl Drop for Offer<'_> {
     }
 }
 
-/// Has an old server log what somebody wants to hear.
+/// Sets the log level of a legacy server to the one that clients request.
 async fn log_as_wanted(beside: &Beside, connection: &Connection) {
     let is_old = connection.writer.version.generation() == Generation::Legacy;
     if !is_old || !connection.card.capabilities.contains_key("logging") {
@@ -122,7 +122,7 @@ async fn log_as_wanted(beside: &Beside, connection: &Connection) {
     loop {
         let level = *wanted.borrow_and_update();
         if level != set {
-            // Nothing takes a level back; the least talkative one comes next to it.
+            // A level cannot be unset; the highest severity comes closest.
             let told = level.unwrap_or(LogLevel::Emergency);
             let params = Map::from_iter([("level".to_owned(), told.as_str().into())]);
             let request = connection.transport.request(&connection.writer, "logging/setLevel", &params);
@@ -137,7 +137,7 @@ async fn log_as_wanted(beside: &Beside, connection: &Connection) {
     }
 }
 
-/// Passes on what the server says outside of requests.
+/// Forwards notifications of the server that belong to no request.
 async fn pass_on(beside: &Beside, connection: &Connection) {
     loop {
         beside.said.push(connection.transport.peer().said.next().await);
@@ -149,12 +149,12 @@ struct Keeping<'a> {
     config: &'a McpServerConfig,
     connection: &'a Connection,
     part: Part,
-    /// Hears of changed lists, where this is not the connection of the lists.
+    /// Notified of changed lists. `None` on the catalogue connection.
     news: Option<&'a Notify>,
 }
 
 impl Keeping<'_> {
-    /// Takes the list of tools, and again when the server says that it changed.
+    /// Lists the tools, and lists them again when the server reports a change.
     async fn tools(&self, offer: &Offer<'_>) {
         let McpServerConfig { name, timeouts, .. } = self.config;
         loop {
@@ -177,7 +177,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// Takes the lists, and each anew when the server says that it changed.
+    /// Lists resources and prompts, and lists each again when the server reports a change.
     async fn lists(&self) {
         let peer = self.connection.transport.peer();
         let declares = |what: &str| self.connection.card.capabilities.contains_key(what);
@@ -211,13 +211,13 @@ impl Keeping<'_> {
             let next_list = Instant::now() + LISTING_INTERVAL;
             peer.context_changed.notified().await;
             self.tell();
-            // A storm of news is one piece of news.
+            // Several notifications within the interval cause one listing.
             sleep_until(next_list).await;
             (resources, prompts) = peer.take_context_changes();
         }
     }
 
-    /// One list; `None` where it cannot be had, so that what was known stays.
+    /// Fetches one list. Returns `None` if that fails, so that the known entries remain.
     async fn list<T>(
         &self,
         list: List,
@@ -250,12 +250,12 @@ impl Keeping<'_> {
         offered.prompts = names;
     }
 
-    /// Watches on this connection what was watched on the one before. A new server hears of it with the stream that it is
-    /// listened to on.
+    /// Subscribes on this connection to the resources of the previous one. A modern server receives them with its event
+    /// stream request instead.
     async fn subscriptions(&self) {
         let watched = self.beside.watched.changes().borrow().1.clone();
         for uri in &watched {
-            // Nobody repeats what changed in the meantime.
+            // Servers do not repeat changes from the time between the connections.
             self.beside.said.push(ContextNotice::ResourceUpdated { uri: uri.clone() });
         }
         if self.connection.writer.version.generation() == Generation::Legacy {
@@ -263,7 +263,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// Has an old server tell of everything that is watched.
+    /// Subscribes to all resources at a legacy server.
     async fn watch(&self) {
         if !self.connection.card.can("resources", "subscribe") {
             return;

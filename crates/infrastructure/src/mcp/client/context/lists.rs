@@ -1,4 +1,4 @@
-//! The lists of a server beside that of its tools, taken with care.
+//! Lists of a server other than its tools, with limits on their size.
 
 use crate::mcp::{
     client::{
@@ -18,17 +18,17 @@ use serde_json::{Map, Value, value::RawValue};
 use std::collections::{BTreeMap, HashSet};
 use toolstead_domain::{context::InvalidDefinition, json_memory, server_name::ServerName};
 
-/// So many definitions of one list are taken.
+/// Maximum number of definitions of one list.
 const MAX_DEFINITIONS: usize = 10_000;
-/// All of them together, in bytes of memory.
+/// Maximum memory of all definitions of one list as parsed values, in bytes.
 const MAX_MEMORY: usize = 32 << 20;
 
-/// One list that servers give.
+/// List that servers provide.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct List {
     method: &'static str,
     member: &'static str,
-    /// What its definitions are known by.
+    /// Member by which definitions are identified.
     known_by: &'static str,
 }
 
@@ -38,10 +38,10 @@ impl List {
         Self { method: "resources/templates/list", member: "resourceTemplates", known_by: "uriTemplate" };
     pub(super) const PROMPTS: Self = Self { method: "prompts/list", member: "prompts", known_by: "name" };
 
-    /// Takes the list, page by page; a bad definition does not spoil the others.
+    /// Fetches the list, page by page. An invalid definition does not affect the others.
     ///
     /// # Errors
-    /// [`RequestError`] when the first page cannot be had. A later page that cannot be had ends the list.
+    /// Returns [`RequestError`] if the first page fails. A failure of a later page ends the list.
     pub(super) async fn fetch<T>(
         self,
         connection: &Connection,
@@ -56,7 +56,7 @@ impl List {
             let answer = connection.transport.request(&connection.writer, self.method, &params).await;
             let next = match answer.and_then(|answer| draft.take_page(&answer)) {
                 Ok(next) => next,
-                // A server that has resources need not have templates of them.
+                // A server with resources may have no templates.
                 Err(RequestError::Rpc(error)) if page == 1 && error.code == RpcError::METHOD_NOT_FOUND => None,
                 Err(error) if page == 1 => return Err(error),
                 Err(error) => {
@@ -86,7 +86,7 @@ struct Draft<'a, T, P> {
 }
 
 impl<T, P: Fn(Map<String, Value>) -> Result<T, InvalidDefinition>> Draft<'_, T, P> {
-    /// Takes one page. Returns the cursor of the next one, if there is one that is wanted.
+    /// Adds the definitions of one page. Returns the cursor of the next page if it should be requested.
     fn take_page(&mut self, answer: &Answer) -> Result<Option<String>, RequestError> {
         let text = match answer.result_text().map_err(|reason| RequestError::Malformed(reason.to_string()))? {
             Ok(text) => text,

@@ -1,4 +1,4 @@
-//! What the answer of a server means to the one who asked for a resource, a prompt or a completion.
+//! Outcomes of requests for resources, prompts and completions.
 
 use crate::mcp::{
     client::{outcome::Called, own_members, request_error::RequestError},
@@ -11,10 +11,10 @@ use toolstead_domain::{
 };
 
 impl Called<'_> {
-    /// The outcome that an answer tells: the members of the result, as they came.
+    /// Returns the outcome of a response: the members of its result, unchanged.
     ///
     /// # Errors
-    /// [`ToolFailure`] for an error, and for what is no result.
+    /// Returns [`ToolFailure`] for an error, and for an invalid result.
     pub(super) fn members(
         &self,
         answer: Answer,
@@ -56,13 +56,13 @@ impl Called<'_> {
                 }
             }
         }
-        // A result with this member would be taken for one of a tool.
+        // With this member the result would be mistaken for a tool result.
         result.shift_remove("content");
         Ok(CallOutcome::Done(ToolResult::of_members(result)))
     }
 }
 
-/// Takes our members out of an item of a list, and out of what it holds.
+/// Removes members that only Toolstead may set from an item of a list and from its contents.
 fn take_out(item: &mut Value) {
     let Value::Object(members) = item else { return };
     own_members::take_out(members);
@@ -75,12 +75,13 @@ fn take_out(item: &mut Value) {
     }
 }
 
-/// Whether an error of this code says that there is no such resource.
+/// Returns `true` if the error code means that the resource does not exist.
 pub(super) fn is_unknown_resource(code: i64) -> bool {
     matches!(code, RpcError::RESOURCE_NOT_FOUND | RpcError::INVALID_PARAMS)
 }
 
-/// The failure as that of a resource which there is not: its code is ours to say, by the generation of the client.
+/// Turns a failure into that of an unknown resource. The error code depends on the client's generation and is set
+/// later.
 pub(super) fn not_found(mut failure: ToolFailure) -> ToolFailure {
     failure.kind = ErrorKind::NotFound;
     if let Some(error) = failure.upstream.take()

@@ -1,4 +1,4 @@
-//! What a server said outside of requests and nobody has heard yet.
+//! Queue of notifications outside of requests.
 
 use std::{
     collections::VecDeque,
@@ -7,10 +7,10 @@ use std::{
 use tokio::sync::Notify;
 use toolstead_domain::context::notice::ContextNotice;
 
-/// So much waits to be heard; the oldest gives way.
+/// Maximum number of waiting notifications; the oldest is dropped.
 const UNHEARD: usize = 256;
 
-/// A queue with one listener.
+/// Queue with one receiver.
 #[derive(Debug, Default)]
 pub(in crate::mcp::client) struct Said {
     waiting: Mutex<VecDeque<ContextNotice>>,
@@ -18,7 +18,7 @@ pub(in crate::mcp::client) struct Said {
 }
 
 impl Said {
-    /// Adds to it. A change of a resource that waits to be told is told once.
+    /// Adds a notification. Repeated changes of one resource are queued once.
     pub(in crate::mcp::client) fn push(&self, notice: ContextNotice) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(notice, ContextNotice::ResourceUpdated { .. }) && waiting.contains(&notice) {
@@ -31,7 +31,7 @@ impl Said {
         self.news.notify_one();
     }
 
-    /// The next of it. Cancel-safe.
+    /// Waits for the next notification. Cancel-safe.
     pub(in crate::mcp::client) async fn next(&self) -> ContextNotice {
         loop {
             if let Some(notice) = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front() {

@@ -1,4 +1,4 @@
-//! What is known of a server's resources and prompts, and what is wanted of it: lasts over its connections.
+//! State of a server's resources and prompts across connections, with the caller's subscriptions and log level.
 
 use super::said::Said;
 use crate::mcp::client::usage::InUse;
@@ -17,35 +17,35 @@ use toolstead_domain::{
     context::{ContextCatalogue, Prompt, Resource, ResourceTemplate},
 };
 
-/// As much of a server's guidance for models is kept, in characters.
+/// Maximum length of a server's instructions for models to retain, in characters.
 const INSTRUCTIONS: usize = 16 << 10;
 
-/// Everything beside the tools.
+/// Everything a server offers beside tools.
 #[derive(Debug)]
 pub(in crate::mcp::client) struct Beside {
     offered: ArcSwap<Offered>,
-    /// What each of its parts offers.
+    /// Offers of each connection.
     parts: Mutex<Parts>,
-    /// Rises with every change of `offered`.
+    /// Incremented with every change of `offered`.
     version: watch::Sender<u64>,
-    /// The version that was taken last.
+    /// Version returned most recently by `taken`.
     seen: AtomicU64,
-    /// Whether it has listed everything once.
+    /// `true` once everything has been listed.
     listed: watch::Sender<bool>,
     instructions: ArcSwapOption<String>,
     log_level: watch::Sender<Option<LogLevel>>,
-    /// The resources that are watched.
+    /// Subscribed resources.
     pub(in crate::mcp::client) watched: Watched,
-    /// What it said outside of requests.
+    /// Notifications outside of requests.
     pub(in crate::mcp::client) said: Said,
 }
 
-/// The connection that something is offered over.
+/// Connection over which something is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::mcp::client) enum Part {
-    /// That of the lists.
+    /// The catalogue connection.
     Listed,
-    /// The one that calls share which cannot be asked, where it is another.
+    /// The pooled connection of callers without capabilities, if there is one.
     Plain,
 }
 
@@ -55,16 +55,16 @@ struct Parts {
     plain: Offered,
 }
 
-/// What it offers, or offered when it was heard of last.
+/// Current or last known offers of a connection.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(in crate::mcp::client) struct Offered {
     pub(in crate::mcp::client) catalogue: ContextCatalogue,
-    /// What prompts are called over there, by their names here.
+    /// Names of prompts at the server, by their names in Toolstead.
     pub(in crate::mcp::client) prompts: HashMap<String, String>,
 }
 
 impl Offered {
-    /// This, and of the other what it has not.
+    /// Returns these offers and those of `other` that are not among them.
     fn and(&self, other: &Self) -> Self {
         fn add<T: Clone>(all: &mut Vec<T>, more: &[T], name: impl Fn(&T) -> &str) {
             let known: HashSet<String> = all.iter().map(|one| name(one).to_owned()).collect();
@@ -103,9 +103,9 @@ impl Beside {
         self.offered.load_full()
     }
 
-    /// The same, as what [`changed`](Self::changed) compares with.
+    /// Returns the offers and remembers their version for [`changed`](Self::changed).
     pub(super) fn taken(&self) -> Arc<Offered> {
-        // The version first: what changes in between is told once more.
+        // The version is read first, so that a concurrent change is reported once more rather than missed.
         self.seen.store(*self.version.borrow(), Ordering::Release);
         self.offered()
     }
@@ -117,7 +117,7 @@ impl Beside {
         }
     }
 
-    /// What is offered over this connection.
+    /// Returns the offers of one connection.
     pub(super) fn part(&self, part: Part) -> Offered {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         match part {
@@ -126,7 +126,7 @@ impl Beside {
         }
     }
 
-    /// Changes what is offered over one connection. Only the one who keeps it does so.
+    /// Replaces the offers of one connection. Only the task that keeps this connection up to date calls it.
     pub(super) fn offer(&self, part: Part, offered: Offered) {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         match part {
@@ -166,24 +166,24 @@ impl Beside {
     }
 }
 
-/// The resources that somebody watches, by their URIs over there.
+/// Subscribed resources, by the server's own URIs.
 #[derive(Debug, Default)]
 pub(in crate::mcp::client) struct Watched {
     uris: watch::Sender<(u64, BTreeSet<String>)>,
-    /// Keeps the server from its rest while there are any.
+    /// Prevents the server from being closed as idle while resources are subscribed.
     used: Mutex<HashMap<String, InUse>>,
-    /// The version of the set that a new server has said it tells of.
+    /// Version of the set that a modern server has acknowledged.
     acknowledged: watch::Sender<u64>,
 }
 
 impl Watched {
-    /// Adds a URI; the version of the set that holds it.
+    /// Adds a URI. Returns the version of the set that contains it.
     pub(super) fn add(&self, uri: &str) -> u64 {
         self.uris.send_modify(|(version, uris)| *version += u64::from(uris.insert(uri.to_owned())));
         self.uris.borrow().0
     }
 
-    /// Keeps the server at work as long as the URI is watched.
+    /// Prevents the server from being closed as idle while the URI is subscribed.
     pub(super) fn keep(&self, uri: &str, used: InUse) {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.to_owned(), used);
     }
@@ -193,7 +193,7 @@ impl Watched {
         self.uris.send_modify(|(version, uris)| *version += u64::from(uris.remove(uri)));
     }
 
-    /// The URIs, and every change of them.
+    /// Returns a receiver of the URIs and all their changes.
     pub(in crate::mcp::client) fn changes(&self) -> watch::Receiver<(u64, BTreeSet<String>)> {
         self.uris.subscribe()
     }
@@ -204,7 +204,7 @@ impl Watched {
 
     pub(super) async fn acknowledged(&self, version: u64) {
         let mut acknowledged = self.acknowledged.subscribe();
-        // The sender lives in `self`, so that waiting cannot fail.
+        // The sender is a field of `self`, so waiting cannot fail.
         let _ = acknowledged.wait_for(|now| *now >= version).await;
     }
 }

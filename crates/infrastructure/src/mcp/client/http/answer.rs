@@ -1,4 +1,4 @@
-//! What comes back for a posted request: one JSON object, a stream of events, or an error.
+//! Response to a posted request: one JSON object, an event stream, or an error.
 
 use super::{HttpTransport, Session};
 use crate::{
@@ -24,21 +24,21 @@ use http::{HeaderMap, Method, StatusCode, header};
 use std::sync::Arc;
 use url::Url;
 
-/// How much of an error's body is read, in bytes.
+/// Maximum number of bytes of an error's body to read.
 const ERROR_BODY_BYTES: usize = 64 << 10;
-/// The longest id of a session that is taken, in bytes.
+/// Maximum length of a session id, in bytes.
 const MAX_SESSION_ID_BYTES: usize = 1024;
 
-/// What became of a posted request.
+/// Result of a posted request.
 pub(super) enum Posted {
-    /// It has its answer.
+    /// The response to the request.
     Answered(Answer),
-    /// The server refused it unseen, because it has ended the session.
+    /// The server rejected the request unprocessed, because it has ended the session.
     SessionEnded,
 }
 
 impl HttpTransport {
-    /// Posts a request and waits for its answer.
+    /// Posts a request and waits for its response.
     pub(super) async fn post(
         &self,
         writer: &RequestWriter,
@@ -60,7 +60,7 @@ impl HttpTransport {
             _ if status == StatusCode::NOT_FOUND && had_session => Ok(Posted::SessionEnded),
             MediaType::Json => self.read_object(waiting, response, had_session).await,
             MediaType::EventStream if status.is_success() => {
-                // Boxed: larger than all the rest of a call.
+                // Boxed, because it is larger than the rest of a call.
                 Box::pin(self.read_to_answer(writer, waiting, response)).await.map(Posted::Answered)
             }
             MediaType::EventStream | MediaType::Other if !status.is_success() => {
@@ -76,7 +76,7 @@ impl HttpTransport {
         }
     }
 
-    /// The session that the answer to `initialize` names.
+    /// Stores the session that the response to `initialize` names.
     fn take_session(&self, headers: &HeaderMap) -> Result<(), RequestError> {
         let id = headers.get(headers::SESSION_ID).cloned();
         let visible = |id: &[u8]| id.iter().all(u8::is_ascii_graphic) && (1..=MAX_SESSION_ID_BYTES).contains(&id.len());
@@ -100,14 +100,14 @@ impl HttpTransport {
     ) -> Result<Posted, RequestError> {
         let status = response.status();
         let body = response.bytes(self.limit).await.map_err(|error| self.failed(error))?;
-        // Told only where the status is an error, in which case the body is short as a rule.
+        // Included only for error statuses, whose bodies are usually short.
         let detail = if status.is_success() { String::new() } else { told(&body) };
         let error = match Incoming::read(body) {
             Ok(Incoming::Answer(answer)) if *answer.id() == Id::Number(waiting.id) => {
                 if status.is_success() || !matches!(status, StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST) {
                     return Ok(Posted::Answered(answer));
                 }
-                // An error of the request itself, whatever it says of sessions.
+                // This is an error of the request itself, even if its text mentions a session.
                 match answer.result_text() {
                     Ok(Err(_)) => return Ok(Posted::Answered(answer)),
                     Ok(Ok(_)) | Err(_) => None,
@@ -117,7 +117,7 @@ impl HttpTransport {
                 self.peer.drop_answer(answer.id());
                 return Err(RequestError::Malformed("it answered with the id of another request".into()));
             }
-            // Errors that are not tied to the request, as servers send them that refuse before they read.
+            // Servers that reject a message before they read it send errors without its id.
             Ok(Incoming::Answer(answer)) => answer.into_outcome().ok().and_then(Result::err),
             Err(unreadable) if unreadable.malformed.is_response && !status.is_success() => {
                 Some(*unreadable.malformed.error)
@@ -138,7 +138,7 @@ impl HttpTransport {
     }
 }
 
-/// Notes for how long the server wants to be left alone, if it says so.
+/// Records the pause that an error response requests, if any.
 pub(in crate::mcp::client) fn note_wish(peer: &Peer, response: &Response) {
     if !response.status().is_success()
         && let Some(wish) = wanted_pause(response.headers())
@@ -147,7 +147,7 @@ pub(in crate::mcp::client) fn note_wish(peer: &Peer, response: &Response) {
     }
 }
 
-/// The server wants a login. What it says of where to get one is shown, never followed.
+/// Returns the error for a server that requires a login. Its challenge is shown but never followed.
 pub(in crate::mcp::client) fn unauthorized(peer: &Peer, response: &Response) -> RequestError {
     let challenge = response.headers().get(header::WWW_AUTHENTICATE);
     let challenge = challenge
@@ -157,12 +157,12 @@ pub(in crate::mcp::client) fn unauthorized(peer: &Peer, response: &Response) -> 
     RequestError::Unauthorized(reason)
 }
 
-/// The error that a response of `url` is.
+/// Returns the error for an unsuccessful response of `url`.
 pub(in crate::mcp::client) async fn http_error(url: &Url, response: Response) -> RequestError {
     let status = response.status().as_u16();
     let mut detail = told_by_headers(url, &response);
     if detail.is_empty() {
-        // The status is the error; its body only says more.
+        // The status is the error; the body only adds details.
         detail = response.bytes(ERROR_BODY_BYTES).await.map_or(String::new(), |body| told(&body));
     }
     RequestError::Http { status, detail }
@@ -178,7 +178,7 @@ fn told_by_headers(url: &Url, response: &Response) -> String {
     pause.map_or(String::new(), |pause| format!(": it wants to be left alone for {} s", pause.as_secs_f64()))
 }
 
-/// Some servers answer 400 where the specification asks for 404.
+/// Returns `true` if the session has ended. Some servers respond with 400 where the specification requires 404.
 fn is_end_of_session(status: StatusCode, had_session: bool, error: &RpcError) -> bool {
     status == StatusCode::BAD_REQUEST && had_session && error.message.to_ascii_lowercase().contains("session")
 }
@@ -209,7 +209,7 @@ pub(in crate::mcp::client) fn is_event_stream(response: &Response) -> bool {
     matches!(media_type(response), MediaType::EventStream)
 }
 
-/// The beginning of a body as one line, with a colon before it.
+/// Returns the beginning of a body as one line, after a colon.
 fn told(body: &[u8]) -> String {
     let text = shown(&String::from_utf8_lossy(&body[..body.len().min(4000)]), 300);
     if text.is_empty() { text } else { format!(": {text}") }

@@ -1,5 +1,5 @@
-//! The stream on which a server up to 2025-11-25 speaks outside of requests (MCP 2025-11-25, basic/transports,
-//! "Listening for Messages from the Server").
+//! Stream of messages outside of requests, for servers up to 2025-11-25 (MCP 2025-11-25, basic/transports, "Listening
+//! for Messages from the Server").
 
 use super::{HttpTransport, answer::is_event_stream, stream::Position};
 use crate::mcp::client::request::RequestWriter;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::time::sleep;
 use toolstead_domain::client_profile::Generation;
 
-/// The longest pause between two streams that brought nothing.
+/// Maximum pause between two streams without an event.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl HttpTransport {
-    /// Listens until the server says that it offers no such stream.
+    /// Listens until the server reports that it offers no such stream.
     pub(super) async fn keep_listening(&self, writer: &RequestWriter) {
         if writer.version.generation() == Generation::Modern {
             return;
@@ -25,10 +25,10 @@ impl HttpTransport {
             in_vain = in_vain.saturating_add(1);
             match self.open_stream(writer, &position).await {
                 Ok(response) if response.status().is_success() && is_event_stream(&response) => {
-                    // There is no answer to wait for; a stream with an event that is too long is opened anew.
+                    // There is no response to wait for. After an overlong event a new stream is opened.
                     let _ = self.read_stream(response, None, &mut position).await;
                     if position.last_event_id.is_none() {
-                        // Nobody repeats what was said in the meantime.
+                        // Servers do not repeat messages from the time between the streams.
                         self.peer.everything_changed();
                     }
                     in_vain = if position.events == 0 { in_vain } else { 0 };
@@ -53,7 +53,7 @@ impl HttpTransport {
     }
 }
 
-/// The pause after so many streams in a row that brought nothing.
+/// Returns the pause after this number of consecutive streams without an event.
 fn pause_after(in_vain: u32) -> Duration {
     match in_vain {
         0 | 1 => Duration::ZERO,

@@ -1,4 +1,4 @@
-//! The headers of our requests.
+//! Headers of requests to the server.
 
 use super::HttpTransport;
 use crate::mcp::{
@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use toolstead_domain::client_profile::{Generation, ProtocolVersion};
 
-/// What the protocol sets itself, and what belongs to one connection.
+/// Headers that the protocol sets, and those of a single connection.
 const RESERVED: [&str; 6] = ["accept", "content-type", "content-length", "transfer-encoding", "connection", "host"];
 
-/// The headers that every message has: these, those of the configuration and those of the protocol.
+/// Returns the headers of every message: `headers`, the configured ones and those of the protocol.
 ///
 /// # Errors
-/// The reason why one of them cannot be used. The value, which may be a secret, is not in it.
+/// Returns the reason why a header is invalid, without its value, which may be a secret.
 pub(in crate::mcp::client) fn configured_headers(
     mut headers: HeaderMap,
     configured: &BTreeMap<String, String>,
@@ -37,30 +37,30 @@ pub(in crate::mcp::client) fn configured_headers(
     Ok(headers)
 }
 
-/// The method of nearly all requests, which the prepared headers name.
+/// Method of nearly all requests; preset in the prepared headers.
 const CALL: &str = "tools/call";
 
-/// What the headers of a request to a new server repeat of its body.
+/// Parts of the body that the headers of a request to a modern server repeat.
 pub(super) struct Mirrored<'a> {
     pub(super) method: &'a str,
-    /// The tool's name, or what another request is about.
+    /// Name of the tool, or the subject of another request.
     pub(super) name: Option<&'a str>,
-    /// The parameters that have headers of their own, with the arguments.
+    /// Parameters with headers of their own, and the arguments.
     pub(super) params: Option<(&'a ParamHeaders, &'a Map<String, Value>)>,
 }
 
 impl<'a> Mirrored<'a> {
-    /// Nothing but the method.
+    /// Returns the method alone.
     pub(super) fn method(method: &'a str) -> Self {
         Self { method, name: None, params: None }
     }
 }
 
 impl HttpTransport {
-    /// The headers of a request, with the session as it is now.
+    /// Returns the headers of a request in the current session.
     ///
     /// # Errors
-    /// [`RequestError::Malformed`] for what no header can say.
+    /// Returns [`RequestError::Malformed`] if a value cannot be sent in a header.
     pub(super) fn headers_of(
         &self,
         writer: &RequestWriter,
@@ -68,7 +68,7 @@ impl HttpTransport {
     ) -> Result<HeaderMap, RequestError> {
         let Mirrored { method, name, params } = *mirrored;
         match writer.version.generation() {
-            // A session begins with `initialize`, and its version is not agreed on before the answer.
+            // `initialize` begins a session. Its version is negotiated only with the response.
             Generation::Legacy if method == "initialize" => {
                 let mut headers = self.headers.clone();
                 headers.remove(headers::PROTOCOL_VERSION);
@@ -95,7 +95,7 @@ impl HttpTransport {
         }
     }
 
-    /// Returns the headers of a message up to 2025-11-25: with the session, if there is one, and this version.
+    /// Returns the headers of a message up to 2025-11-25, with this version and the session, if there is one.
     pub(super) fn message_headers(&self, version: Option<ProtocolVersion>) -> HeaderMap {
         let mut headers = match &*self.session.load() {
             Some(session) => session.headers.clone(),
@@ -109,8 +109,8 @@ impl HttpTransport {
     }
 }
 
-/// Prepares the headers of every message. The version and the length of the body are in them from the start, so that
-/// setting them in a copy does not make its table grow.
+/// Prepares the headers of every message. Version and content length are preset, so that setting them in a copy does
+/// not make its table grow.
 pub(super) fn prepared_headers(mut headers: HeaderMap) -> HeaderMap {
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
     headers.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(ProtocolVersion::NEWEST.as_str()));

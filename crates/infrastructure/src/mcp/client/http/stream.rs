@@ -1,4 +1,4 @@
-//! Streams of events: the way to the answer of a request, also over a stream that breaks off in between.
+//! Event streams on which the response to a request arrives, resumed if they break off before it.
 
 use super::{HttpTransport, answer::is_event_stream};
 use crate::{
@@ -18,32 +18,32 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 use toolstead_domain::client_profile::Generation;
 
-/// How long is waited before a stream is opened again when the server did not say.
+/// Pause before a stream is reopened if the server specifies none.
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);
-/// The least time between two attempts, whatever the server says.
+/// Minimum pause between two attempts, even if the server specifies a shorter one.
 const SHORTEST_RETRY: Duration = Duration::from_millis(10);
-/// So often in a row a stream may end without having brought anything.
+/// Maximum number of consecutive streams without an event.
 const MAX_VAIN_RESUMPTIONS: u32 = 20;
 
-/// Where a stream stands.
+/// Position in a stream.
 #[derive(Debug, Default)]
 pub(super) struct Position {
     pub(super) last_event_id: Option<String>,
     pub(super) retry: Option<Duration>,
-    /// Events that came on the last stream.
+    /// Number of events on the latest stream.
     pub(super) events: u32,
 }
 
 impl Position {
-    /// How long to wait before the stream is opened again.
+    /// Returns the pause before the stream is reopened.
     pub(super) fn delay(&self) -> Duration {
         self.retry.unwrap_or(DEFAULT_RETRY).max(SHORTEST_RETRY)
     }
 }
 
 impl HttpTransport {
-    /// Reads the stream that a request was answered with, and those that it is continued by (MCP 2025-11-25,
-    /// basic/transports, "Resumability and Redelivery"), to the answer.
+    /// Reads the stream that a request was answered with, and the streams that resume it, up to the response (MCP
+    /// 2025-11-25, basic/transports, "Resumability and Redelivery").
     pub(super) async fn read_to_answer(
         &self,
         writer: &RequestWriter,
@@ -85,7 +85,7 @@ impl HttpTransport {
         self.execute(Method::GET, headers, Bytes::new()).await
     }
 
-    /// Reads a stream to the answer of `waiting`, or to its end, whichever way that comes.
+    /// Reads a stream up to the response for `waiting`, or to the end of the stream. A broken stream counts as ended.
     pub(super) async fn read_stream(
         &self,
         response: Response,
@@ -108,7 +108,7 @@ impl HttpTransport {
                     }
                 }
                 Err(error @ HttpError::Event(_)) => return Err(self.failed(error)),
-                // A stream that breaks ends like one that is closed: the ids say whether it can be continued.
+                // A broken stream is treated like a closed one: its event ids decide whether it can be resumed.
                 Ok(None) | Err(_) => return Ok(None),
             }
         }
@@ -128,11 +128,11 @@ impl HttpTransport {
             Ok(Incoming::Answer(answer)) => self.peer.take_answer(answer),
             Ok(Incoming::Other(message)) => {
                 if let Some((id, outcome)) = self.peer.hear(message, waiting) {
-                    // In turn: a server that asks a thousand things is answered at its own cost.
+                    // Requests are answered one at a time, so a flood of requests slows down only its own server.
                     self.respond(&id, &outcome).await;
                 }
             }
-            // If it was meant as the answer, the request has failed with this.
+            // An invalid message that was meant as the response makes the request fail here.
             Err(unreadable) => self.peer.take_unreadable(*unreadable),
         }
         Ok(None)

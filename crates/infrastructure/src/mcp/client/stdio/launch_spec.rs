@@ -1,4 +1,4 @@
-//! What a server that is started here may touch, by its profile.
+//! Launch specification of a child-process server: the paths and network that its profile permits.
 
 use super::StdioLauncher;
 use crate::{
@@ -21,10 +21,11 @@ use toolstead_domain::{
     workspace_roots::lexical,
 };
 
-/// Where a server starts that sees no folder of the workspace.
+/// Working folder of a server that has no access to the workspace.
 const NEUTRAL_FOLDER: &str = "/tmp";
 
-/// The launch of a server. Where its paths lead is judged as they are opened: a command may make one a link until then.
+/// Returns the launch specification of a server. Symbolic links in its paths are checked when the paths are opened,
+/// because a command may create a link until then.
 pub(super) fn of(server: &StdioServer, config: &McpServerConfig, launcher: &StdioLauncher) -> LaunchSpec {
     let confined = &config.confinement;
     let mut environment = launcher.environment.clone();
@@ -45,7 +46,7 @@ pub(super) fn of(server: &StdioServer, config: &McpServerConfig, launcher: &Stdi
                 }
             }
             if server.working_dir.is_none() && first_root(launcher).is_some() {
-                // As commands see it.
+                // The folders are as commands see them.
                 write_roots.extend(launcher.roots.write.first().cloned());
                 read_roots
                     .extend(launcher.roots.read_only.iter().filter(|root| root.starts_with(&working_dir)).cloned());
@@ -56,12 +57,12 @@ pub(super) fn of(server: &StdioServer, config: &McpServerConfig, launcher: &Stdi
     };
     let mut program = server.command.clone();
     if confinement != Confinement::Open {
-        // From where it stands, which the server may not see.
+        // The path is resolved from the outer working folder, which the server may not have access to.
         if program.contains('/') {
             let from = server.working_dir.as_ref().unwrap_or(&launcher.working_dir);
             program = from.join(program).to_string_lossy().into_owned();
         }
-        // A project's file in the home makes that the folder of its servers.
+        // For a project file in the home folder, the working folder is the home itself, which must not become a root.
         if server.working_dir.is_some() && !program_folders::holds_home(&working_dir, home) {
             match is_read_only(&working_dir, launcher) {
                 true => read_roots.push(working_dir.clone()),
@@ -95,7 +96,7 @@ pub(super) fn of(server: &StdioServer, config: &McpServerConfig, launcher: &Stdi
     }
 }
 
-/// The folder that a server is meant to start in, whether or not it sees it.
+/// Returns the folder that a server is meant to start in, even if the server has no access to it.
 pub(super) fn folder(server: &StdioServer, profile: ServerProfile, launcher: &StdioLauncher) -> PathBuf {
     let usual = match profile {
         ServerProfile::Guarded => first_root(launcher).unwrap_or(Path::new(NEUTRAL_FOLDER)),
@@ -104,13 +105,13 @@ pub(super) fn folder(server: &StdioServer, profile: ServerProfile, launcher: &St
     server.working_dir.as_deref().unwrap_or(usual).to_owned()
 }
 
-/// The root that guarded servers work on: never a whole home, with all that its user has.
+/// Returns the workspace root for guarded servers. Never a whole home folder, because it contains all data of its user.
 fn first_root(launcher: &StdioLauncher) -> Option<&Path> {
     let home = launcher.environment.get("HOME").map(Path::new);
     launcher.roots.start().filter(|root| !program_folders::holds_home(root, home))
 }
 
-/// Whether the innermost root around a folder may only be read.
+/// Returns `true` if the innermost root around a folder is read-only.
 fn is_read_only(folder: &Path, launcher: &StdioLauncher) -> bool {
     let innermost = |roots: &[PathBuf]| {
         let around = roots.iter().filter(|root| folder.starts_with(root));
@@ -119,25 +120,26 @@ fn is_read_only(folder: &Path, launcher: &StdioLauncher) -> bool {
     innermost(&launcher.roots.read_only) > innermost(&launcher.roots.write)
 }
 
-/// The folders and files that a guarded server works on because its arguments or variables name them, as the disk is now.
-/// `start` is where it is meant to start, `common` what every child has around it.
+/// Returns the files and folders that a guarded server gets access to because its arguments or environment variables
+/// contain their paths, as they exist now. `start` is its intended working folder; `common` is the environment of every
+/// child process.
 pub fn named_data(server: &StdioServer, start: &Path, common: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let home = common.get("HOME").map(Path::new);
     let named = paths(server, start, common).into_iter();
     named.filter(|path| program_folders::named_by(path, home) == Named::Data).collect()
 }
 
-/// The name of a guarded server's home among those that last: one for each configuration of each server.
+/// Returns the name of a guarded server's persistent home folder. Each configuration of each server has its own.
 fn home_of(server: &StdioServer, config: &McpServerConfig) -> String {
     digest(&json!([config.configured_in, config.name.as_str(), server.command, server.args]))
 }
 
-/// The absolute paths that the arguments of a server name and the values of its variables; and the relative ones that lead
-/// out of the folder that it starts in.
+/// Returns the absolute paths in the arguments and environment variables of a server, and the relative ones that lead
+/// out of its working folder.
 fn paths(server: &StdioServer, start: &Path, common: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let home = common.get("HOME").map(Path::new);
-    // What every child has says where programs, home and temporary files are, and names no work. A home as a whole is
-    // nobody's work either; who means it names it as an argument.
+    // Variables of every child process are skipped: they contain the paths of programs, the home and temporary files. A
+    // whole home folder counts only as an argument, where it is certainly intended.
     let of_variables = server.env.iter().filter(|(name, _)| !common.contains_key(*name));
     let of_variables = of_variables.filter_map(|(_, value)| path_of(value, start));
     let of_variables = of_variables.filter(|path| !program_folders::holds_home(path, home));
@@ -162,7 +164,7 @@ fn path_of(text: &str, start: &Path) -> Option<PathBuf> {
     if start == Path::new(NEUTRAL_FOLDER) || !path.components().any(|part| part == Component::ParentDir) {
         return None;
     }
-    // As the server will: around the folders that it sees, there is no link on the way.
+    // Resolved as the server will resolve it: no folder around those that it has access to is a link.
     let led = lexical(start, path);
     (!led.starts_with(start)).then_some(led)
 }
