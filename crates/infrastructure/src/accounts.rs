@@ -1,7 +1,7 @@
-//! Accounts at services: signing in by OAuth, and tokens that lie sealed (`docs/accounts.md`).
+//! Accounts at services: sign-in by OAuth, and encrypted storage of tokens (`docs/accounts.md`).
 //!
-//! [`Accounts`](credentials::Accounts) gives the headers of a request, has a person sign in on a page where there are none,
-//! renews what runs out, and gives nothing to any other origin.
+//! [`Accounts`](credentials::Accounts) returns the headers of a request. It asks the user to sign in on a page if there
+//! are no tokens, renews tokens before they expire, and never sends them to another origin.
 
 mod attempt;
 pub mod credentials;

@@ -1,7 +1,7 @@
-//! One attempt to sign in: the page that a person opens, and what makes its answer ours.
+//! One attempt to sign in: the page that the user opens, and the checks of its redirect.
 //!
-//! The authorization code grant of OAuth 2.0 for installed applications (RFC 6749, section 4.1, and RFC 8252), with PKCE
-//! by SHA-256 (RFC 7636) and the issuer's name in the answer where it gives one (RFC 9207).
+//! Implements the OAuth 2.0 authorization code grant for installed applications (RFC 6749, section 4.1, and RFC 8252),
+//! with PKCE by SHA-256 (RFC 7636) and the issuer's name in the redirect if it sends one (RFC 9207).
 
 use super::{oauth_client::OAuthClient, sign_in_error::SignInError};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -13,35 +13,35 @@ use std::{borrow::Cow, fmt, io};
 use toolstead_domain::secret::Secret;
 use url::{Url, form_urlencoded};
 
-/// Bytes of the secrets that are made up for one attempt.
+/// Length of each random secret of an attempt, in bytes.
 const RANDOM_BYTES: usize = 32;
-/// Bytes that the answer of a page may have.
+/// Maximum size of the query of a redirect, in bytes.
 pub(super) const MAX_ANSWER: usize = 8 << 10;
-/// Characters of an issuer's word that are told.
+/// Maximum length of an issuer's error code to display, in characters.
 const TOLD: usize = 64;
 
-/// An attempt that has begun.
+/// Attempt in progress.
 pub(super) struct Attempt {
-    /// Comes back with the answer, and with no other.
+    /// Random value that proves that a redirect belongs to this attempt.
     state: Secret,
-    /// Shows the issuer that who exchanges the code is who asked for it.
+    /// PKCE secret that proves to the issuer that the code is exchanged by its requester.
     pub(super) verifier: Secret,
-    /// The place that the page leads back to.
+    /// Redirect target of the page.
     pub(super) redirect_uri: String,
-    /// The page.
+    /// Page for the user to open.
     pub(super) page: Url,
     issuer: String,
 }
 
-/// The code that a page gives for the answer of a person, good for one exchange.
+/// Authorization code, valid for one exchange.
 pub(super) struct Code(pub(super) Secret);
 
-/// The reason for which an answer gives no code.
+/// Reason why a redirect has no code.
 #[derive(Debug)]
 pub(super) enum NoCode {
-    /// It is not the answer to this attempt, which goes on.
+    /// The redirect does not belong to this attempt, which continues.
     Foreign(&'static str),
-    /// It is, and the attempt is over.
+    /// The redirect belongs to this attempt, which has failed.
     Over(SignInError),
 }
 
@@ -58,14 +58,14 @@ impl Attempt {
             ("state", state.expose()),
             ("code_challenge", &challenge),
             ("code_challenge_method", "S256"),
-            // Without these two Google gives no refresh token, or only the first time.
+            // Without these two parameters Google issues no refresh token, or only the first time.
             ("access_type", "offline"),
             ("prompt", "consent"),
         ]);
         Ok(Self { state, verifier, redirect_uri, page, issuer: client.issuer.clone() })
     }
 
-    /// Reads the query of the address that the page led back to.
+    /// Parses the query of the redirect URL.
     pub(super) fn answered(&self, query: &str) -> Result<Code, NoCode> {
         if query.len() > MAX_ANSWER {
             return Err(NoCode::Foreign("it is too long"));
@@ -79,7 +79,7 @@ impl Attempt {
             }
         };
         let state = only("state")?.ok_or(NoCode::Foreign("it has no state"))?;
-        // Compared by their digests, so that the time tells nothing of the bytes.
+        // Digests are compared, so that the time taken reveals nothing about the bytes.
         if digest(&SHA256, state.as_bytes()).as_ref() != digest(&SHA256, self.state.expose().as_bytes()).as_ref() {
             return Err(NoCode::Foreign("its state is of another sign-in"));
         }
@@ -94,14 +94,14 @@ impl Attempt {
         }
     }
 
-    /// Reads what a person pasted: the whole address, or the code alone.
+    /// Parses a text that the user pasted: the whole redirect URL, or the code alone.
     pub(super) fn pasted(&self, text: &str) -> Result<Code, NoCode> {
         let text = text.trim();
         let is_address = text.contains("://") || text.contains('=');
         match text.split_once('?') {
             Some((_, query)) => self.answered(query.split('#').next().unwrap_or_default()),
             None if is_address => self.answered(text),
-            // As it stands in an address, or as a page shows it.
+            // The code may be percent-encoded as in a URL, or plain as a page shows it.
             None => {
                 let pair = format!("code={}", text.replace('+', "%2B").replace('&', "%26"));
                 let code = form_urlencoded::parse(pair.as_bytes()).next().map(|(_, code)| code.into_owned());
@@ -111,7 +111,7 @@ impl Attempt {
     }
 }
 
-/// No part of an attempt is fit to be shown but the place that it leads back to.
+/// Shows only the redirect target, because all other parts are secret.
 impl fmt::Debug for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Attempt").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
@@ -125,14 +125,14 @@ impl fmt::Debug for Code {
 }
 
 fn code_of(text: &str) -> Result<Code, SignInError> {
-    // "VSCHAR" (RFC 6749, appendix A.11), of which no issuer uses the blank.
+    // The characters of "VSCHAR" (RFC 6749, appendix A.11) without the space, which no issuer uses.
     match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(Code(Secret::new(text))),
         false => Err(SignInError::NoCode("it is empty, or has characters that no code has")),
     }
 }
 
-/// The word of an issuer, as it may be shown.
+/// Returns an issuer's error code in displayable form.
 pub(super) fn word(text: &str) -> String {
     let plain = text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
     plain.take(TOLD).collect()

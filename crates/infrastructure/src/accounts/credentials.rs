@@ -1,4 +1,4 @@
-//! The tokens of principals: given out, renewed, signed in for and taken back.
+//! Access tokens of principals: lookup, renewal, sign-in and sign-out.
 
 use super::{
     attempt::{Attempt, Code, NoCode},
@@ -28,31 +28,31 @@ use toolstead_domain::{
 };
 use url::Url;
 
-/// Access tokens are renewed so long before they end.
+/// Remaining lifetime below which an access token is renewed.
 const EARLY: Duration = Duration::from_secs(60);
-/// The word before the token in its header.
+/// Prefix of the token in its header.
 const BEARER: &str = "Bearer ";
 
-/// The accounts of principals at the services of one issuer. Cheap to clone.
+/// Accounts of principals at the services of one issuer. Cheap to clone.
 #[derive(Clone)]
 pub struct Accounts {
     inner: Arc<Inner>,
 }
 
-/// The parts that accounts are made of.
+/// Dependencies of [`Accounts`].
 pub struct AccountsParts {
-    /// This program at the issuer, or why nobody can sign in there.
+    /// OAuth client at the issuer, or the reason why sign-in is not possible.
     pub client: Result<OAuthClient, String>,
-    /// The services that there are grants for: the name of the grant, and the service's address. Tokens of a grant go to
-    /// that origin alone.
+    /// Services with a grant: the grant and the URL of the service. Tokens of a grant are sent only to the origin of
+    /// this URL.
     pub services: Vec<(&'static Grant, Url)>,
-    /// The place where tokens lie, or why there is none.
+    /// Token vault, or the reason why there is none.
     pub vault: Result<Vault, String>,
-    /// The way to the issuer.
+    /// HTTP client for the issuer.
     pub reach: Reach,
-    /// The time.
+    /// Clock for the expiry of tokens.
     pub clock: Arc<dyn Clock>,
-    /// The time that a person who was sent to a page by a call may take to come back.
+    /// Maximum time for the user to complete a sign-in that a call started.
     pub patience: Duration,
 }
 
@@ -66,53 +66,52 @@ struct Inner {
     signing_in: SharedSignIns,
 }
 
-/// One grant that somebody has tokens for. It holds none of them.
+/// Grant that a principal is signed in to. Contains no tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedIn {
-    /// The issuer.
+    /// Issuer.
     pub issuer: String,
-    /// The name of the grant.
+    /// Name of the grant.
     pub grant: String,
-    /// The origin that the tokens go to.
+    /// Origin that the tokens are sent to.
     pub origin: String,
-    /// The scopes that were granted.
+    /// Granted scopes.
     pub scopes: Vec<String>,
-    /// The end of the access token, where it has one.
+    /// Expiry of the access token, if it has one.
     pub expires_at: Option<Timestamp>,
-    /// It is renewed without a person.
+    /// `true` if the token can be renewed without the user.
     pub is_renewable: bool,
 }
 
-/// The accounts of a principal.
 #[derive(Debug)]
 pub struct AccountStatus {
-    /// The grants that the principal is signed in to, sorted.
+    /// Grants that the principal is signed in to, sorted.
     pub signed_in: Vec<SignedIn>,
-    /// Tokens that cannot be used as they lie there.
+    /// Tokens that cannot be used.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// Tokens that cannot be read.
+/// Stored tokens that cannot be read.
 #[derive(Debug)]
 pub struct Unreadable {
-    /// The grant and the origin that they are for, where that can be told.
+    /// Grant and origin of the tokens, if known.
     pub resource: Option<String>,
-    /// The reason.
+    /// Reason why the tokens cannot be read.
     pub error: VaultError,
 }
 
-/// Tokens that were forgotten.
+/// Tokens that were deleted at sign-out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedOut {
-    /// Their issuer.
+    /// Issuer of the tokens.
     pub issuer: String,
-    /// The origin that they went to.
+    /// Origin that the tokens were sent to.
     pub origin: String,
-    /// The issuer's word that they hold no more, or why it did not give it.
+    /// Confirmation by the issuer that the tokens are revoked, or the reason why there is none.
     pub revoked: Result<(), String>,
 }
 
-/// A sign-in that has begun: a person opens its page, and comes back by it.
+/// Sign-in in progress: the user opens its page, and the browser returns to it with a code.
 #[derive(Debug)]
 pub struct SignIn {
     accounts: Arc<Inner>,
@@ -123,12 +122,12 @@ pub struct SignIn {
     loopback: Loopback,
 }
 
-/// The answer that a person came back with.
+/// Code with which the browser returned.
 #[derive(Debug)]
 pub struct CameBack(Code);
 
 impl Accounts {
-    /// Accounts of these parts. Nothing is asked and nothing is read yet.
+    /// Creates accounts. Sends and reads nothing yet.
     pub fn new(parts: AccountsParts) -> Self {
         let AccountsParts { client, services, vault, reach, clock, patience } = parts;
         let origin = |url: Url| Arc::from(url.origin().ascii_serialization());
@@ -137,19 +136,19 @@ impl Accounts {
         Self { inner: Arc::new(Inner { client, origins, vault, reach, clock, patience, signing_in }) }
     }
 
-    /// Begins to sign a principal in: the place that the page leads back to listens once this returns.
+    /// Begins a sign-in for a principal. The redirect target of the page is listening when this returns.
     ///
     /// # Errors
-    /// [`SignInError`].
+    /// Returns [`SignInError`].
     pub fn begin(&self, principal: &Principal, grant: &'static Grant) -> Result<SignIn, SignInError> {
         let (resource, issuer) = self.resource_of(grant)?;
         self.inner.begin(principal, &resource, issuer)
     }
 
-    /// Everything that the principal is signed in to, and beside it the tokens that cannot be read.
+    /// Returns all grants that the principal is signed in to, and the tokens that cannot be read.
     ///
     /// # Errors
-    /// [`SignInError`] where there is no vault to look into.
+    /// Returns [`SignInError`] if there is no vault.
     pub async fn status(&self, principal: &Principal) -> Result<AccountStatus, SignInError> {
         let vault = self.inner.vault()?;
         let listed = vault.list(principal).await?;
@@ -158,7 +157,7 @@ impl Accounts {
         for key in listed.keys {
             match vault.get(&key).await {
                 Ok(Some(tokens)) => status.signed_in.push(SignedIn::of(&key, &tokens)),
-                // It went meanwhile.
+                // The tokens were removed meanwhile.
                 Ok(None) => {}
                 Err(error) => status.unreadable.push(Unreadable { resource: Some(key.resource), error }),
             }
@@ -166,17 +165,17 @@ impl Accounts {
         Ok(status)
     }
 
-    /// Signs the principal out: the issuer is asked to take back what it granted, and the tokens are forgotten,
-    /// whatever it says. Tokens that were kept while the configuration named other addresses go as well, and are shown
-    /// to no address that they were not kept for. Empty: nobody was signed in.
+    /// Signs the principal out: asks the issuer to revoke the tokens, and deletes them whether or not it does. This
+    /// includes tokens that were stored while other URLs were configured; they are not sent to URLs that they were not
+    /// issued for. The result is empty if the principal was not signed in.
     ///
     /// # Errors
-    /// [`SignInError`] where the tokens cannot be forgotten.
+    /// Returns [`SignInError`] if the tokens cannot be deleted.
     pub async fn sign_out(&self, principal: &Principal, grant: &'static Grant) -> Result<Vec<SignedOut>, SignInError> {
         let vault = self.inner.vault()?;
         let mut keys = vault.list(principal).await?.keys;
         keys.retain(|key| key.grant() == grant.name);
-        // The record of the present addresses goes also where it cannot be read, and so is not listed.
+        // The record for the current URLs is deleted even if it cannot be read and is therefore not listed.
         if let Ok((resource, issuer)) = self.resource_of(grant) {
             let present = token_key(principal, &resource, &issuer.client);
             if !keys.contains(&present) {
@@ -193,13 +192,13 @@ impl Accounts {
         Ok(all)
     }
 
-    /// Revokes and removes the tokens that lie under `key`. Returns the issuer's word; `None` where there were none.
+    /// Revokes and deletes the tokens of `key`. Returns the result of the revocation; `None` if there were no tokens.
     async fn forget(&self, vault: &Vault, key: &TokenKey) -> Result<Option<Result<(), String>>, SignInError> {
         if matches!(vault.get(key).await, Ok(None)) {
             return Ok(None);
         }
-        // Under the lock: a renewal that has begun ends first, and its tokens are the ones that are revoked. One that
-        // comes later finds nothing to renew.
+        // Runs under the lock: a renewal in progress ends first, and its new tokens are revoked. A later one finds no
+        // tokens.
         let forgotten = vault.update::<_, VaultError, _>(key, async |tokens| match tokens {
             Some(tokens) => Ok((None, Some(self.revoke(key, &tokens).await))),
             None => Ok((None, None)),
@@ -207,7 +206,7 @@ impl Accounts {
         match forgotten.await {
             Ok(revoked) => Ok(revoked),
             Err(VaultError::Busy) => Err(VaultError::Busy.into()),
-            // They cannot be read, so they cannot be revoked; they go all the same.
+            // Unreadable tokens cannot be revoked, but they are deleted.
             Err(error) => {
                 vault.remove(key).await?;
                 Ok(Some(Err(with_causes(&error))))
@@ -227,20 +226,20 @@ impl Accounts {
         issuer.revoke(tokens).await.map_err(|error| with_causes(&error))
     }
 
-    /// Looks in these places for tokens that another program left. Changes nothing.
+    /// Searches these places for tokens of another program. Changes nothing.
     ///
     /// # Errors
-    /// [`SignInError`].
+    /// Returns [`SignInError`].
     pub async fn found(&self, places: Vec<PathBuf>) -> Result<ImportPlan, SignInError> {
         let client = self.inner.issuer()?.client;
         let planned = tokio::task::spawn_blocking(move || import::plan(&places, &client)).await;
         planned.map_err(|error| SignInError::Begin(error.into()))
     }
 
-    /// Takes tokens that were found as the principal's own, in the place of those that are kept for their grants.
+    /// Stores found tokens for the principal. Replaces the stored tokens of their grants.
     ///
     /// # Errors
-    /// [`SignInError`].
+    /// Returns [`SignInError`].
     pub async fn take(&self, principal: &Principal, found: &FoundTokens) -> Result<(), SignInError> {
         let client = self.inner.issuer()?.client;
         let resources = found.grants.iter().map(|name| {
@@ -278,7 +277,7 @@ impl Inner {
         }
     }
 
-    /// All that a request for tokens needs.
+    /// Returns everything that a request for tokens needs.
     fn account(
         &self,
         principal: &Principal,
@@ -304,7 +303,8 @@ impl Inner {
         Ok(SignIn { accounts: self.clone(), issuer, grant, key, attempt, loopback })
     }
 
-    /// Headers with a token other than `refused`, which lasts for a while. One at a time, over all processes.
+    /// Returns headers with a token other than `refused` that does not expire soon. Renewals of one account run one at
+    /// a time across processes.
     async fn renewed(
         self: Arc<Self>,
         principal: Principal,
@@ -320,7 +320,7 @@ impl Inner {
                 };
                 let is_refused = refused.as_ref() == Some(&tokens.access_token);
                 if !is_refused && self.lasts(&tokens, EARLY) {
-                    // Somebody else has renewed them meanwhile.
+                    // Another process has renewed the tokens meanwhile.
                     let headers = headers(&tokens);
                     return Ok((Some(tokens), Ok(headers)));
                 }
@@ -339,7 +339,7 @@ impl Inner {
                         Ok((Some(new), Ok(headers)))
                     }
                     Err(TokenError::Grant(_)) => Ok((None, Err(sign_in("The sign-in was taken back, or has run out")))),
-                    // It lasts for a moment yet.
+                    // The old token is still valid for a short time.
                     Err(TokenError::Unreached(_)) if !is_refused && self.lasts(&tokens, Duration::ZERO) => {
                         let headers = headers(&tokens);
                         Ok((Some(tokens), Ok(headers)))
@@ -351,31 +351,31 @@ impl Inner {
         outcome?
     }
 
-    /// Tells whether the access token is good for so long.
+    /// Returns `true` if the access token is valid for longer than this.
     fn lasts(&self, tokens: &Tokens, time: Duration) -> bool {
         tokens.expires_at.is_none_or(|end| end.since(self.clock.now()) > time)
     }
 }
 
 impl SignIn {
-    /// The page that the person opens.
+    /// Returns the page for the user to open.
     pub fn page(&self) -> &Url {
         &self.attempt.page
     }
 
-    /// Waits for the person to come back from the page on this machine. Cancel-safe.
+    /// Waits until the browser returns from the page on this machine. Cancel-safe.
     ///
     /// # Errors
-    /// [`SignInError`].
+    /// Returns [`SignInError`].
     pub async fn came_back(&self) -> Result<CameBack, SignInError> {
         self.loopback.answer(&self.attempt).await.map(CameBack)
     }
 
-    /// Reads what a person pasted: the whole address that the page led back to, or the code alone. `Err` with a text is
-    /// none of this sign-in, which goes on.
+    /// Reads a text that the user pasted: the whole URL that the page redirected to, or the code alone. An inner `Err`
+    /// with a text means that it does not belong to this sign-in, which continues.
     ///
     /// # Errors
-    /// [`SignInError`].
+    /// Returns [`SignInError`].
     pub fn pasted(&self, text: &str) -> Result<Result<CameBack, &'static str>, SignInError> {
         match self.attempt.pasted(text) {
             Ok(code) => Ok(Ok(CameBack(code))),
@@ -384,15 +384,15 @@ impl SignIn {
         }
     }
 
-    /// Gets the tokens, and keeps them where all was granted.
+    /// Exchanges the code for tokens, and stores them if all scopes were granted.
     ///
     /// # Errors
-    /// [`SignInError`]; then nothing is kept.
+    /// Returns [`SignInError`]; nothing is stored in this case.
     pub async fn finish(self, came: CameBack) -> Result<SignedIn, SignInError> {
-        // A grant is either kept or taken back, whether or not somebody waits for it.
+        // Runs in a task, so that a grant is always either stored or revoked, even if the caller is cancelled.
         let finishing = tokio::spawn(async move {
             let Self { accounts, issuer, grant, key, attempt, loopback } = self;
-            // The port is free from here on.
+            // Frees the port.
             drop(loopback);
             let tokens = issuer.exchange(&attempt, &came.0, grant.scopes, accounts.clock.now()).await?;
             let missing: Vec<String> = grant.missing_in(&tokens.scopes).collect();
@@ -409,7 +409,7 @@ impl SignIn {
         finishing.await.unwrap_or_else(|error| Err(SignInError::Begin(error.into())))
     }
 
-    /// Waits so long for the person to come back, and finishes.
+    /// Waits at most this long for the browser to return, and finishes the sign-in.
     async fn within(self, patience: Duration) -> Result<(), NoCredentials> {
         let came = timeout(patience, self.came_back()).await.map_err(|_| SignInError::Late(patience))??;
         self.finish(came).await?;
@@ -472,7 +472,7 @@ impl Credentials for Accounts {
     ) -> Result<(), NoCredentials> {
         let (grant, issuer, ..) = self.inner.account(principal, resource)?;
         let sign_in = |why: &str| NoCredentials::SignIn(must_sign_in(grant, why));
-        // The page leads back to this machine, and so does nobody who is elsewhere.
+        // The page redirects to this machine, so only the local user can sign in.
         if *principal != Principal::local() {
             return Err(sign_in("Nobody has signed in to this"));
         }
@@ -487,7 +487,7 @@ impl Credentials for Accounts {
 }
 
 impl Accounts {
-    /// A renewal that has begun is brought to its end: the issuer may have taken the old token back by then.
+    /// Renews tokens in a task that always completes, because the issuer may already have revoked the old token.
     async fn renewing(
         &self,
         principal: &Principal,
@@ -518,7 +518,7 @@ impl fmt::Debug for AccountsParts {
     }
 }
 
-/// The entry of the vault: a grant at an origin, which its tokens go to, and the origins of their issuer.
+/// Returns the vault key of a grant at the origin that its tokens are sent to, with the origins of their issuer.
 pub(super) fn token_key(principal: &Principal, resource: &Resource, client: &OAuthClient) -> TokenKey {
     let resource = format!("{} {}", resource.grant, resource.origin);
     TokenKey { principal: principal.clone(), issuer: client.issuer_and_origins(), resource }
@@ -529,7 +529,7 @@ fn headers(tokens: &Tokens) -> CredentialHeaders {
     vec![("authorization".to_owned(), value)]
 }
 
-/// Returns why a user must sign in, for callers without a user who can sign in now.
+/// Returns the reason why a sign-in is needed, for callers without a user who can sign in now.
 fn must_sign_in(grant: &Grant, why: &str) -> String {
     format!("{why} ({})", grant.about)
 }

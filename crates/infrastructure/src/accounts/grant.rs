@@ -1,13 +1,13 @@
-//! Grants: the scopes that a person says yes to at once.
+//! Grants: sets of scopes that the user approves at once.
 
-/// One grant: a name, and what it lets this program do at the service.
+/// Grant: a name, and the permissions of this application at the service.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Its name, as commands and resources have it.
+    /// Name in commands and resources.
     pub name: &'static str,
-    /// Its purpose, for people.
+    /// Purpose, for display.
     pub about: &'static str,
-    /// The scopes that are asked for. It takes all of them.
+    /// Requested scopes. All of them are required.
     pub scopes: &'static [&'static str],
 }
 
@@ -18,23 +18,23 @@ pub const GMAIL: Grant = Grant {
     scopes: &["https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/gmail.send"],
 };
 
-/// The calendar.
+/// Calendar.
 pub const CALENDAR: Grant = Grant {
     name: "calendar",
     about: "Google Calendar: read and change events",
     scopes: &["https://www.googleapis.com/auth/calendar"],
 };
 
-/// All grants that there are.
+/// All grants.
 pub const GRANTS: [&Grant; 2] = [&GMAIL, &CALENDAR];
 
 impl Grant {
-    /// The grant of this name.
+    /// Returns the grant with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         GRANTS.into_iter().find(|grant| grant.name == name)
     }
 
-    /// The scopes of it that are not among these.
+    /// Returns the scopes of the grant that are not in `granted`.
     pub(super) fn missing_in<'a>(&'a self, granted: &'a [String]) -> impl Iterator<Item = String> + 'a {
         let is_granted = |scope: &str| granted.iter().any(|one| one == scope);
         self.scopes.iter().filter(move |scope| !is_granted(scope)).map(|scope| (*scope).to_owned())

@@ -1,6 +1,7 @@
-//! Tokens that Micro-X left in a folder: read as anybody's text, shown to a person, and taken after a yes.
+//! Import of tokens that Micro-X left in a folder. The files are read as untrusted text, shown to the user and imported
+//! after approval.
 //!
-//! Files stay where they are. What they say of a client's secret is not looked at.
+//! The files are not changed. Client secrets in them are not read.
 
 use crate::accounts::{
     grant::GRANTS,
@@ -16,79 +17,79 @@ use std::path::{Path, PathBuf};
 use toolstead_domain::{ports::clock::Timestamp, secret::Secret};
 use url::Url;
 
-/// The folders that Micro-X keeps tokens in, below the one that it was started in.
+/// Token folders of Micro-X, below the folder in which it was started.
 const FOLDERS: [&str; 2] = [".gmail-tokens", ".calendar-tokens"];
-/// The file in each.
+/// Name of the token file in each folder.
 const FILE: &str = "token.json";
-/// A larger file is not read.
+/// Maximum size of a file to read.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 const MAX_TOKEN_BYTES: usize = 8 << 10;
 const MAX_SCOPES: usize = 50;
 const MAX_SCOPE_BYTES: usize = 200;
-/// Characters that are repeated of what a file says.
+/// Maximum length of a quoted text from a file, in characters.
 const MAX_SAID: usize = 120;
 
-/// All that was found, before anything is done.
+/// Findings of an import, before anything is done.
 #[derive(Debug, Default)]
 pub struct ImportPlan {
-    /// Tokens that can be taken.
+    /// Tokens that can be imported.
     pub found: Vec<FoundTokens>,
-    /// Files that cannot, with the reason.
+    /// Files that cannot be imported, with the reason.
     pub refused: Vec<(PathBuf, ImportError)>,
 }
 
 /// Tokens in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundTokens {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The grants that they are for: `gmail`, `calendar`.
+    /// Names of the grants: `gmail`, `calendar`.
     pub grants: Vec<&'static str>,
-    /// The time of the last write to the file.
+    /// Modification time of the file.
     pub written_at: Timestamp,
-    /// The mode of a file that others may read: whoever did has the tokens.
+    /// Mode of a file that other users may read, who may therefore have the tokens.
     pub open_to_others: Option<u32>,
-    /// The tokens.
+    /// Tokens.
     pub tokens: Tokens,
 }
 
-/// The reason why a file is left alone.
+/// Reason why a file is not imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The file is none of this user, or none at all.
+    /// The file belongs to another user, or is not a file.
     #[error("{0}")]
     File(#[from] PrivateFileError),
-    /// Something else than tokens stands in it.
+    /// The file contains something other than tokens.
     #[error("it holds no tokens as Micro-X writes them: {0}")]
     NoTokens(String),
-    /// They are of another issuer.
+    /// The tokens belong to another issuer.
     #[error("its tokens come from {said}, and those of the configuration from `{configured}`")]
     OtherIssuer {
-        /// The issuer that the file names.
+        /// Issuer in the file.
         said: String,
-        /// The issuer of the configuration.
+        /// Configured issuer.
         configured: Url,
     },
-    /// They were issued to another client, which alone can renew them.
+    /// The tokens were issued to another client, and only that client can renew them.
     #[error(
         "its tokens were issued to the client {said}, and `[google] client_id` is `{configured}`: make it that one, or \
          sign in anew"
     )]
     OtherClient {
-        /// The client that the file names.
+        /// Client in the file.
         said: String,
-        /// The client of the configuration.
+        /// Configured client.
         configured: String,
     },
-    /// They cannot be renewed.
+    /// The tokens cannot be renewed.
     #[error("it has no refresh token, so that it is of use for an hour at the most: sign in instead")]
     NotRenewable,
-    /// No scope is one that is used here.
+    /// None of the scopes is used here.
     #[error("its scopes are for neither Gmail nor Calendar: {0}")]
     OtherScopes(String),
 }
 
-/// As `google.oauth2.credentials` writes itself.
+/// Format that `google.oauth2.credentials` writes.
 #[derive(Deserialize)]
 struct Written {
     token: Option<String>,
@@ -99,7 +100,7 @@ struct Written {
     expiry: Option<String>,
 }
 
-/// Looks for tokens: a place is a file of tokens, a folder that holds one, or a folder that Micro-X was started in. Changes
+/// Searches for tokens. A place is a token file, a folder with one, or a folder in which Micro-X was started. Changes
 /// nothing. Blocks.
 pub fn plan(places: &[PathBuf], client: &OAuthClient) -> ImportPlan {
     let mut plan = ImportPlan::default();
@@ -112,7 +113,7 @@ pub fn plan(places: &[PathBuf], client: &OAuthClient) -> ImportPlan {
             }
             match read(&path, client) {
                 Ok(found) => plan.found.extend(found),
-                // The folder that was named.
+                // The place is a folder and is searched next.
                 Err(ImportError::File(PrivateFileError::NoFile)) if path == *place => continue,
                 Err(reason) => plan.refused.push((path.clone(), reason)),
             }
@@ -123,10 +124,10 @@ pub fn plan(places: &[PathBuf], client: &OAuthClient) -> ImportPlan {
 }
 
 impl FoundTokens {
-    /// Puts them into the vault, for each of their grants under the key that `key` says, in the place of what lies there.
+    /// Stores the tokens in the vault for each grant, under the key that `key` returns. Replaces any stored tokens.
     ///
     /// # Errors
-    /// [`VaultError`].
+    /// Returns [`VaultError`].
     pub async fn take(&self, vault: &Vault, key: impl Fn(&str) -> TokenKey + Send) -> Result<(), VaultError> {
         let keys: Vec<TokenKey> = self.grants.iter().map(|grant| key(grant)).collect();
         for key in keys {
@@ -135,7 +136,7 @@ impl FoundTokens {
         Ok(())
     }
 
-    /// Advice on the file once its tokens were taken.
+    /// Returns advice on the file after the import.
     pub fn advice(&self) -> String {
         let file = self.path.display();
         match self.open_to_others {
@@ -156,7 +157,7 @@ fn read(path: &Path, client: &OAuthClient) -> Result<Option<FoundTokens>, Import
     Ok(Some(FoundTokens { path: path.to_owned(), grants, written_at, open_to_others, tokens }))
 }
 
-/// Reads the content of a file. Pure.
+/// Parses the content of a file.
 fn parsed(bytes: &[u8], client: &OAuthClient) -> Result<(Vec<&'static str>, Tokens), ImportError> {
     let wrong = |reason: &str| ImportError::NoTokens(reason.to_owned());
     let written: Written = serde_json::from_slice(bytes).map_err(|_| wrong("it is no JSON object with them"))?;
@@ -180,7 +181,7 @@ fn parsed(bytes: &[u8], client: &OAuthClient) -> Result<(Vec<&'static str>, Toke
     if grants.is_empty() {
         return Err(ImportError::OtherScopes(said(&scopes.join(" "))));
     }
-    // A token that cannot be used, or says no time, is renewed before it is used.
+    // A token that is missing or has no expiry is renewed before it is used.
     let over = Timestamp(0);
     let expires_at = access_token.as_ref().and(written.expiry).and_then(|text| time(&text)).unwrap_or(over);
     let tokens = Tokens {
@@ -192,7 +193,7 @@ fn parsed(bytes: &[u8], client: &OAuthClient) -> Result<(Vec<&'static str>, Toke
     Ok((grants, tokens))
 }
 
-/// The scopes: a list, or one text with blanks between them.
+/// Returns the scopes from a list, or from a string separated by spaces.
 fn scopes(value: Option<Value>) -> Option<Vec<String>> {
     let scopes: Vec<String> = match value? {
         Value::String(text) => text.split_ascii_whitespace().take(MAX_SCOPES + 1).map(str::to_owned).collect(),
@@ -203,7 +204,7 @@ fn scopes(value: Option<Value>) -> Option<Vec<String>> {
     (scopes.len() <= MAX_SCOPES && scopes.iter().all(is_scope)).then_some(scopes)
 }
 
-/// A time as Python writes it; one without a zone is of UTC.
+/// Parses a time as written by Python. A time without a zone is in UTC.
 fn time(text: &str) -> Option<Timestamp> {
     let time = match DateTime::parse_from_rfc3339(text) {
         Ok(time) => time.to_utc(),
@@ -212,7 +213,7 @@ fn time(text: &str) -> Option<Timestamp> {
     Some(Timestamp(time.timestamp_micros()))
 }
 
-/// A text of a file, in one line and in backticks.
+/// Returns a text of a file on one line and in backticks.
 fn said(text: &str) -> String {
     if text.is_empty() {
         return "(it does not say)".into();

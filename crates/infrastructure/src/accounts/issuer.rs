@@ -1,4 +1,4 @@
-//! The issuer's side of tokens: a code becomes tokens, tokens are renewed, and are revoked.
+//! Token requests to the issuer: exchange of a code, renewal and revocation.
 
 use super::{
     attempt::{Attempt, Code, word},
@@ -14,27 +14,27 @@ use std::time::{Duration, Instant};
 use toolstead_domain::{ports::clock::Timestamp, secret::Secret};
 use url::{Url, form_urlencoded};
 
-/// The time that the issuer may take.
+/// Timeout of a request to the issuer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes of an answer. Tokens have some thousand.
+/// Maximum size of a response, in bytes. Tokens have a few thousand.
 const MAX_ANSWER: usize = 64 << 10;
-/// Bytes of a token.
+/// Maximum length of a token, in bytes.
 const MAX_TOKEN: usize = 16 << 10;
-/// Scopes of one grant.
+/// Maximum number of scopes of a grant.
 const MAX_SCOPES: usize = 256;
-/// Characters of an issuer's text that are told.
+/// Maximum length of an issuer's text to report, in characters.
 const TOLD: usize = 200;
-/// Tokens live no longer than this, whatever the issuer says: a hundred years, which no clock leaves.
+/// Maximum lifetime of a token, in seconds: a hundred years, so that adding it to the time cannot overflow.
 const LONGEST: u64 = 100 * 365 * 24 * 3600;
 
-/// An issuer, as this program asks it.
+/// Token endpoints of an issuer.
 #[derive(Debug, Clone)]
 pub(super) struct Issuer {
     pub(super) client: OAuthClient,
     pub(super) reach: Reach,
 }
 
-/// Section 5.1 of RFC 6749.
+/// Successful response (RFC 6749, section 5.1).
 #[derive(Deserialize)]
 struct Success {
     access_token: String,
@@ -47,7 +47,7 @@ struct Success {
     scope: Option<String>,
 }
 
-/// Some issuers write it as a text.
+/// Number of seconds. Some issuers write it as a string.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Seconds {
@@ -55,7 +55,7 @@ enum Seconds {
     Text(String),
 }
 
-/// Section 5.2.
+/// Error response (RFC 6749, section 5.2).
 #[derive(Deserialize)]
 struct Refusal {
     error: String,
@@ -64,7 +64,7 @@ struct Refusal {
 }
 
 impl Issuer {
-    /// The tokens for a code. `scopes` are those that were asked for.
+    /// Exchanges a code for tokens. `scopes` are the requested ones.
     pub(super) async fn exchange(
         &self,
         attempt: &Attempt,
@@ -83,14 +83,14 @@ impl Issuer {
         tokens(success, None, asked, now)
     }
 
-    /// New tokens in the place of these. Where the issuer gives no other refresh token, the old one goes on.
+    /// Renews tokens. If the issuer returns no new refresh token, the old one remains in use.
     pub(super) async fn renewed(&self, old: &Tokens, refresh: &Secret, now: Timestamp) -> Result<Tokens, TokenError> {
         let form = [("grant_type", "refresh_token"), ("refresh_token", refresh.expose())];
         let success = self.tokens(&form).await?;
         tokens(success, Some(refresh.clone()), old.scopes.clone(), now)
     }
 
-    /// Takes tokens back at the issuer, with all that was granted along with them.
+    /// Revokes tokens at the issuer, with everything granted along with them.
     pub(super) async fn revoke(&self, tokens: &Tokens) -> Result<(), TokenError> {
         let (token, hint) = match &tokens.refresh_token {
             Some(refresh) => (refresh, "refresh_token"),
@@ -130,11 +130,11 @@ impl Issuer {
             body_bytes: MAX_ANSWER,
             deadline: Instant::now() + PATIENCE,
         };
-        // The configuration names the issuer, and no call chooses it.
+        // The issuer is configured; no call chooses it.
         Ok(self.reach.send(asked, &|_| Ok(())).await?)
     }
 
-    /// The form, with this program's name and word.
+    /// Returns the form with the client's id and secret.
     fn body(&self, form: &[(&str, &str)]) -> Bytes {
         let mut body = form_urlencoded::Serializer::new(String::new());
         body.extend_pairs(form);
@@ -143,7 +143,7 @@ impl Issuer {
         body.finish().into()
     }
 
-    /// The secrets of a form, which no text may show, even where an issuer says them back.
+    /// Returns the secrets in a form. They must not be displayed, even if an issuer repeats them in an error.
     fn secrets<'a>(&'a self, form: &[(&str, &'a str)]) -> Vec<&'a str> {
         const PLAIN: [&str; 3] = ["grant_type", "redirect_uri", "token_type_hint"];
         let sent = form.iter().filter(|(name, _)| !PLAIN.contains(name)).map(|(_, value)| *value);

@@ -1,7 +1,7 @@
-//! The place on this machine that a page of an issuer leads back to (RFC 8252, section 7.3).
+//! Redirect target of a sign-in on this machine (RFC 8252, section 7.3).
 //!
-//! Anybody on this machine, and any page in the browser, can send something here. One answer is taken: a GET of `/` at
-//! this very address, with the state of the attempt.
+//! Any process on this machine and any page in the browser can send requests to it. Only one is accepted: a GET of `/`
+//! with this exact host and the state of the attempt.
 
 use super::{
     attempt::{Attempt, Code, MAX_ANSWER, NoCode},
@@ -24,27 +24,27 @@ use std::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of open connections: one more closes the oldest. Browsers open some ahead of time and send nothing on
-/// them, and so may other programs: no number of them delays the one that sends its request.
+/// Maximum number of open connections. One more closes the oldest. Browsers and other programs may open connections
+/// without sending a request; any number of them must not delay the one that does.
 const MAX_CONNECTIONS: usize = 64;
-/// The time that a request may take to arrive.
+/// Timeout for the head of a request to arrive.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Bytes of a request's head.
+/// Maximum size of a request's head, in bytes.
 const MAX_HEAD: usize = 8 << 10;
 const MAX_HEADERS: usize = 100;
 
-/// A port that listens on loopback.
+/// Listening port on the loopback interface.
 #[derive(Debug)]
 pub(super) struct Loopback {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-/// The outcome of one connection, once its answer is sent.
+/// Outcome of one connection, after its response was sent.
 type Came = Option<Result<Code, SignInError>>;
 
 impl Loopback {
-    /// Listens at a port of the system's choice.
+    /// Listens on a free port.
     pub(super) fn listen() -> io::Result<Self> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -52,15 +52,15 @@ impl Loopback {
         Ok(Self { address: listener.local_addr()?, listener })
     }
 
-    /// Its address, as issuers are told it.
+    /// Returns the redirect URL to send to the issuer.
     pub(super) fn redirect_uri(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The answer to the attempt, when it comes. Dropping this refuses all that comes later.
+    /// Waits for the redirect of this attempt. Dropping this value refuses all later ones.
     pub(super) async fn answer(&self, attempt: &Attempt) -> Result<Code, SignInError> {
         let mut open = FuturesUnordered::new();
-        // By number: the first one is the oldest.
+        // Ordered by number, so that the first one is the oldest.
         let mut closers: BTreeMap<u64, CancellationToken> = BTreeMap::new();
         let mut numbers = 0..;
         loop {
@@ -83,7 +83,7 @@ impl Loopback {
                         closers.insert(number, closer.clone());
                         open.push(async move { (number, self.serve(stream, attempt, closer).await) });
                     }
-                    // Descriptors are short, say: who came comes again.
+                    // This may be a shortage of descriptors; the client will retry.
                     Err(error) => {
                         tracing::debug!(%error, "a connection to the sign-in was not accepted");
                         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -118,7 +118,7 @@ impl Loopback {
     fn answered<B>(&self, request: &Request<B>, attempt: &Attempt) -> (Response<Full<Bytes>>, Came) {
         let refused = |status, why| (page(status, "This is no answer to a sign-in.", why), None);
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-        // A name that leads here would let a page of a stranger speak to this port.
+        // A host name that resolves to this address would let a foreign web page send requests to this port.
         if host != Some(self.address.to_string().as_str()) {
             return refused(StatusCode::MISDIRECTED_REQUEST, "It was sent to another host.");
         }
@@ -145,7 +145,7 @@ impl Loopback {
     }
 }
 
-/// A page of fixed words: nothing that came is shown.
+/// Returns a page of fixed text. Nothing from the request is displayed.
 fn page(status: StatusCode, title: &str, text: &str) -> Response<Full<Bytes>> {
     let body = format!(
         "<!DOCTYPE html><html lang=\"en\"><meta charset=\"utf-8\"><title>Toolstead</title><h1>{title}</h1><p>{text}</p></html>\n"

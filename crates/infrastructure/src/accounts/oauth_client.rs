@@ -1,28 +1,28 @@
-//! This program, as an issuer of tokens knows it.
+//! Registration of this application at an issuer of tokens.
 
 use toolstead_domain::secret::Secret;
 use url::Url;
 
-/// A client at an issuer: its name, its word, and the issuer's addresses.
+/// OAuth client: its id, its secret and the issuer's URLs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OAuthClient {
-    /// The issuer, as tokens are kept under it: `https://accounts.google.com`.
+    /// Issuer under which tokens are stored, such as `https://accounts.google.com`.
     pub issuer: String,
-    /// The client's name.
+    /// Client id.
     pub client_id: String,
-    /// Its word. Of an installed application it is no secret to its user.
+    /// Client secret. The secret of an installed application is not hidden from its user.
     pub client_secret: Secret,
-    /// The page where a person says yes (RFC 6749, section 3.1).
+    /// Page on which the user grants access (RFC 6749, section 3.1).
     pub authorization_url: Url,
-    /// The place where a code or a refresh token becomes an access token (section 3.2).
+    /// Endpoint that exchanges a code or refresh token for an access token (section 3.2).
     pub token_url: Url,
-    /// The place where a token is revoked (RFC 7009).
+    /// Endpoint that revokes a token (RFC 7009).
     pub revocation_url: Url,
 }
 
 impl OAuthClient {
-    /// The issuer, with the other origins that tokens are renewed and revoked at. Tokens are kept under all of them, so that
-    /// none goes to an address that somebody names later.
+    /// Returns the issuer with the other origins at which tokens are renewed and revoked. Tokens are stored under all
+    /// of them, so that they are never sent to an origin that is configured later.
     pub(super) fn issuer_and_origins(&self) -> String {
         let mut text = self.issuer.clone();
         for url in [&self.token_url, &self.revocation_url] {
@@ -34,8 +34,8 @@ impl OAuthClient {
         text
     }
 
-    /// Tells whether tokens that are kept under these origins may go to where tokens are revoked now: only if that is
-    /// one of them.
+    /// Returns `true` if tokens that are stored under these origins may be sent to the current revocation URL, whose
+    /// origin must be one of them.
     pub(super) fn may_revoke(&self, issuer_and_origins: &str) -> bool {
         let origin = self.revocation_url.origin().ascii_serialization();
         issuer_and_origins.split(' ').any(|known| known == origin)

@@ -1,4 +1,4 @@
-//! Files that are their owner's alone.
+//! Files that only their owner can access.
 
 use rustix::{
     fs::{FileType, Mode, OFlags, fchmod, fstat, fsync, openat},
@@ -12,28 +12,28 @@ use std::{
     path::Path,
 };
 
-/// Rights of others than the owner.
+/// Permission bits of users other than the owner.
 pub(super) const OTHERS: u32 = 0o077;
 
-/// The reason why a file is not read or written.
+/// Reason why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateFileError {
-    /// A link, which somebody may turn elsewhere.
+    /// The file is a link, which may be redirected at any time.
     #[error("it is a link: put the file itself there")]
     Link,
-    /// A folder, a pipe, a device.
+    /// The path is a folder, pipe or device.
     #[error("it is no file")]
     NoFile,
-    /// The file of another user.
+    /// The file belongs to another user.
     #[error("it belongs to the user {0}, and not to you: put a file of your own there")]
     Foreign(u32),
-    /// Open to others.
+    /// Other users have access to the file.
     #[error("others may read or write it (mode {0:03o}): close it with `chmod 600`")]
     Open(u32),
-    /// More bytes than it may have.
+    /// The file has more bytes than allowed.
     #[error("it has more than {0} bytes")]
     TooLong(u64),
-    /// The system said no.
+    /// The system returned an error.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
@@ -44,20 +44,19 @@ impl From<Errno> for PrivateFileError {
     }
 }
 
-/// A file of this user, open.
+/// Open file of this user.
 #[derive(Debug)]
 pub(super) struct OwnFile {
     file: File,
-    /// Its mode.
     pub(super) mode: u32,
-    /// The time of the last write, in seconds since 1970.
+    /// Modification time, in seconds since 1970.
     pub(super) written_at: i64,
 }
 
 impl OwnFile {
-    /// Opens a file, and follows no link; `None`: there is none. Blocks.
+    /// Opens a file without following links; `None` if it does not exist. Blocks.
     pub(super) fn open(folder: impl AsFd, name: &Path) -> Result<Option<Self>, PrivateFileError> {
-        // A pipe under that name keeps nobody waiting.
+        // With `NONBLOCK`, opening a pipe does not wait.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let handle = match openat(folder, name, flags, Mode::empty()) {
             Ok(handle) => handle,
@@ -75,7 +74,7 @@ impl OwnFile {
         Ok(Some(Self { file: handle.into(), mode: stat.st_mode & 0o777, written_at: stat.st_mtime }))
     }
 
-    /// The whole of it. Blocks.
+    /// Reads the whole file. Blocks.
     pub(super) fn read(self, max: u64) -> Result<Vec<u8>, PrivateFileError> {
         let mut bytes = Vec::new();
         self.file.take(max + 1).read_to_end(&mut bytes)?;
@@ -83,7 +82,8 @@ impl OwnFile {
     }
 }
 
-/// Reads the whole of a file that is its owner's alone; what was looked at is what is read. `None`: there is none. Blocks.
+/// Reads a file that only its owner can access. The checked file is the one that is read. `None` if it does not exist.
+/// Blocks.
 pub(super) fn read(folder: impl AsFd, name: &Path, max: u64) -> Result<Option<Vec<u8>>, PrivateFileError> {
     match OwnFile::open(folder, name)? {
         Some(file) if file.mode & OTHERS != 0 => Err(PrivateFileError::Open(file.mode)),
@@ -92,11 +92,11 @@ pub(super) fn read(folder: impl AsFd, name: &Path, max: u64) -> Result<Option<Ve
     }
 }
 
-/// Writes a file anew, down to the disk. The name is the writer's own: nobody else writes under it. Blocks.
+/// Writes a file and syncs it to disk. No other process may write under this name. Blocks.
 pub(super) fn write(folder: impl AsFd, name: &Path, content: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let handle = openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?;
-    // Past the mask of the process, and of what was left under that name.
+    // Sets the mode regardless of the process's umask and of a file left under this name.
     fchmod(&handle, Mode::RUSR | Mode::WUSR)?;
     let mut file = File::from(handle);
     file.write_all(content)?;

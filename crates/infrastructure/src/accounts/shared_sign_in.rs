@@ -1,4 +1,4 @@
-//! A sign-in that calls are waiting for, however many: one page, one answer.
+//! Sign-in that several calls share: one page, one outcome.
 
 use super::vault::TokenKey;
 use serde_json::json;
@@ -17,19 +17,19 @@ use toolstead_domain::ports::{
 use url::Url;
 use uuid::Uuid;
 
-/// The sign-ins that calls wait for, one for each entry.
+/// Sign-ins in progress that calls wait for, by token key.
 #[derive(Debug, Default)]
 pub(super) struct SharedSignIns(Mutex<HashMap<TokenKey, Arc<Shared>>>);
 
 type Outcome = Result<(), NoCredentials>;
 
-/// One of them. It goes on by itself once somebody has said that they open its page, though the call that asked may end.
+/// Shared sign-in. It continues on its own once a user has agreed to open its page, even if the call that asked ends.
 #[derive(Debug)]
 pub(super) struct Shared {
     page: Url,
     outcome: watch::Sender<Option<Outcome>>,
     working: AbortHandle,
-    /// Held by the call whose client was sent to the page.
+    /// Locked by the call whose client has been asked to open the page.
     turn: AsyncMutex<()>,
     calls: Mutex<Calls>,
 }
@@ -40,11 +40,11 @@ struct Calls {
     was_accepted: bool,
 }
 
-/// One call that waits. Where nobody does any more, and nobody went to the page, the sign-in ends.
+/// Waiting call. When the last one is dropped and no user has opened the page, the sign-in ends.
 pub(super) struct Waiting(Arc<Shared>);
 
 impl SharedSignIns {
-    /// The sign-in that is under way, or another one.
+    /// Joins the sign-in in progress, or begins one.
     pub(super) fn join<E>(&self, key: TokenKey, begin: impl FnOnce() -> Result<Shared, E>) -> Result<Waiting, E> {
         let mut all = lock(&self.0);
         if let Some(waiting) = all.get(&key).and_then(Shared::joined) {
@@ -58,7 +58,7 @@ impl SharedSignIns {
 }
 
 impl Shared {
-    /// Begins to work towards the outcome, beside all calls.
+    /// Begins to work towards the outcome, independently of the calls.
     pub(super) fn begin(page: Url, work: impl Future<Output = Outcome> + Send + 'static) -> Self {
         let (outcome, _) = watch::channel(None);
         let sender = outcome.clone();
@@ -69,7 +69,7 @@ impl Shared {
         Self { page, outcome, working: working.abort_handle(), turn: AsyncMutex::default(), calls: Mutex::default() }
     }
 
-    /// One more call that waits for it, unless it is over. The last call that leaves ends it under the same lock.
+    /// Adds a waiting call unless the sign-in is over. The last call to leave ends it under the same lock.
     fn joined(self: &Arc<Self>) -> Option<Waiting> {
         let mut calls = lock(&self.calls);
         if self.is_over() {
@@ -89,7 +89,7 @@ impl Shared {
         reached.unwrap_or_else(|| Err(NoCredentials::Failed("the sign-in broke".into())))
     }
 
-    /// Ends it for all who wait.
+    /// Ends the sign-in for all waiting calls.
     fn end(&self, outcome: NoCredentials) -> NoCredentials {
         self.working.abort();
         self.outcome.send_if_modified(|reached| {
@@ -104,7 +104,8 @@ impl Shared {
 }
 
 impl Waiting {
-    /// Has the client of this call send a person to the page, unless that of another call does, and waits for the outcome.
+    /// Asks the client of this call to send its user to the page, unless another call's client has been asked. Waits
+    /// for the outcome.
     pub(super) async fn asked(
         self,
         caller: &dyn Caller,
@@ -130,7 +131,7 @@ impl Waiting {
         };
         let answer = tokio::select! {
             biased;
-            // The person was faster than their client.
+            // The user signed in before the client answered.
             outcome = shared.over() => {
                 caller.elicitation_completed(&id);
                 return outcome;
@@ -139,7 +140,7 @@ impl Waiting {
         };
         let action = answer.map(|answer| answer.0["action"].as_str().unwrap_or_default().to_owned());
         match action.as_deref() {
-            // No more than that they open the page.
+            // This only confirms that the page is being opened.
             Ok("accept") => {
                 lock(&shared.calls).was_accepted = true;
                 let outcome = shared.over().await;
@@ -166,6 +167,6 @@ impl Drop for Waiting {
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it is held.
+    // No code panics while it holds the lock.
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,43 +1,43 @@
-//! The reasons why somebody is not signed in.
+//! Reasons why a sign-in failed.
 
 use super::{token_error::TokenError, vault::VaultError};
 use std::{io, time::Duration};
 use toolstead_domain::{error_chain::with_causes, error_kind::ErrorKind, ports::credentials::NoCredentials};
 
-/// A sign-in that did not come to its end. Nothing of it is kept.
+/// Reason why a sign-in failed. Nothing is stored in this case.
 #[derive(Debug, thiserror::Error)]
 pub enum SignInError {
-    /// Nobody can sign in here; the text says why.
+    /// Sign-in is not available; the text is the reason.
     #[error("{0}")]
     Unavailable(String),
-    /// The system gives no random bytes, or no port.
+    /// The system returned no random bytes or no port.
     #[error("the sign-in cannot begin: {0}")]
     Begin(#[source] io::Error),
-    /// The issuer says that nothing was granted.
+    /// The issuer reports that nothing was granted.
     #[error("nothing was granted: the page answered `{0}`")]
     Denied(String),
-    /// The answer names another issuer.
+    /// The redirect names another issuer.
     #[error("the answer comes from another issuer than the one that was asked, and was not taken")]
     OtherIssuer,
-    /// The answer has no code, or more than one.
+    /// The redirect has no valid code.
     #[error("the answer of the page holds no code: {0}")]
     NoCode(&'static str),
-    /// Nobody came back from the page.
+    /// The browser did not return from the page in time.
     #[error("nobody came back from the page within {} seconds", .0.as_secs())]
     Late(Duration),
-    /// Less was granted than is needed.
+    /// Fewer scopes were granted than are needed.
     #[error("these permissions were not granted: {}; sign in again and grant all of them", .0.join(", "))]
     Missing(Vec<String>),
-    /// The issuer gave no tokens.
+    /// The issuer returned no tokens.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The tokens cannot be kept.
+    /// The tokens cannot be read or stored.
     #[error(transparent)]
     Vault(#[from] VaultError),
 }
 
 impl SignInError {
-    /// The kind of failure, for the answer of a call.
+    /// Returns the kind of failure for the result of a call.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unavailable(_) | Self::Token(TokenError::Client(_) | TokenError::Unreached(_)) => {

@@ -1,7 +1,7 @@
-//! Tokens, sealed on the disk: one file for each principal, issuer and resource, under a key that lies elsewhere.
+//! Encrypted token storage: one file per principal, issuer and resource. The encryption key is in a separate file.
 //!
-//! The files in the data folder are of no use without the key file, and one that is put in the place of another does
-//! not open there. It is no wall against the user whose both are.
+//! The files in the data folder are useless without the key file. A file that is copied over another does not decrypt
+//! there. The vault does not protect against the user, who owns both.
 
 mod folder;
 mod key_file;
@@ -26,13 +26,13 @@ use tokio::{
 };
 use toolstead_domain::principal::Principal;
 
-/// The longest wait for another holder of the same tokens: longer than a renewal takes.
+/// Maximum time to wait for the lock of the same tokens. Longer than a renewal takes.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The pause before it is looked again, first and at most.
+/// First pause between two attempts to lock. Doubles up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 
-/// The tokens of all principals of this user. Cheap to clone.
+/// Tokens of all principals of this user. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Vault {
     places: Arc<Places>,
@@ -44,64 +44,63 @@ struct Places {
     key_file: PathBuf,
 }
 
-/// The records of one principal, unopened: one of the keys may still lead to a record that does not open.
+/// Token keys of one principal. The records are not decrypted yet, so one of them may be unreadable.
 #[derive(Debug)]
 pub struct Listed {
-    /// The keys of the principal's tokens, sorted.
+    /// Keys of the principal's tokens, sorted.
     pub keys: Vec<TokenKey>,
-    /// The records that cannot be read, so that nobody can tell whose they are.
+    /// Records that cannot be read. Their principal is unknown.
     pub unreadable: Vec<VaultError>,
 }
 
-/// The reason why tokens cannot be read or kept. Nothing is ever removed because of one.
+/// Reason why tokens cannot be read or stored. No error ever causes a deletion.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
-    /// The key file is of no use.
+    /// The key file cannot be used.
     #[error("the key of the tokens, `{}`: {source}", path.display())]
     Key {
-        /// The key file.
+        /// Path of the key file.
         path: PathBuf,
-        /// The reason.
+        /// Reason why the file cannot be used.
         source: KeyFileError,
     },
-    /// There are tokens, and their key is gone.
+    /// There are tokens, but the key file is missing.
     #[error(
         "the key of the tokens, `{}`, is gone: put it back, or sign in again, which makes another one",
         .0.display()
     )]
     KeyLost(PathBuf),
-    /// They were sealed under another key.
+    /// The tokens were encrypted with another key.
     #[error(
         "these tokens were sealed under another key than the one in `{}`: put that one back, or sign in again",
         .0.display()
     )]
     OtherKey(PathBuf),
-    /// The file is no record, was changed, or is that of somebody or something else.
+    /// The file is not a valid record, was changed, or belongs to another token key.
     #[error(
         "`{}` is not what was put there: remove this file, and sign in again",
         .0.display()
     )]
     Damaged(PathBuf),
-    /// More than tokens have.
+    /// The tokens or their key exceed the maximum size of a record.
     #[error("the tokens are too large to be kept: {0}")]
     TooLarge(&'static str),
-    /// Somebody else holds these tokens.
+    /// Another process holds the lock of these tokens.
     #[error("another process holds these tokens for more than {} seconds: end it, or try again", PATIENCE.as_secs())]
     Busy,
-    /// The folder, or a file in it.
+    /// The folder or a file in it cannot be used.
     #[error("{0}")]
     Folder(#[from] FolderError),
-    /// Something that does not happen.
+    /// Unexpected I/O error.
     #[error("{0}")]
     Io(#[source] io::Error),
 }
 
 impl Vault {
-    /// A vault in a folder, which is made when something is put there, sealed under the key in a file, which is made
-    /// then, too.
+    /// Opens the vault in a folder with a key file. Both are created when tokens are first stored.
     ///
     /// # Errors
-    /// [`VaultError`] where there is a folder or a key file that cannot be used.
+    /// Returns [`VaultError`] if the folder or key file exists but cannot be used.
     pub fn open(folder: PathBuf, key_file: PathBuf) -> Result<Self, VaultError> {
         let vault = Self { places: Arc::new(Places { folder, key_file }) };
         Folder::open(&vault.places.folder)?;
@@ -109,29 +108,29 @@ impl Vault {
         Ok(vault)
     }
 
-    /// The tokens that lie under `key`.
+    /// Returns the tokens stored under `key`.
     ///
     /// # Errors
-    /// [`VaultError`].
+    /// Returns [`VaultError`].
     pub async fn get(&self, key: &TokenKey) -> Result<Option<Tokens>, VaultError> {
         let key = key.clone();
         self.on_files(move |places| places.read(&key)).await
     }
 
-    /// Puts tokens in the place of those that lie there, whatever these are.
+    /// Stores tokens under `key`. Replaces any stored tokens, even unreadable ones.
     ///
     /// # Errors
-    /// [`VaultError`]; what was there is untouched.
+    /// Returns [`VaultError`]; the stored tokens are unchanged in this case.
     pub async fn put(&self, key: &TokenKey, tokens: Tokens) -> Result<(), VaultError> {
         let lock = self.lock(key).await?;
         let key = key.clone();
         self.on_files(move |places| places.write(&lock, &key, &tokens)).await
     }
 
-    /// Removes what lies there, whatever it is. Says whether there was something.
+    /// Deletes the record under `key`, even an unreadable one. Returns `true` if there was one.
     ///
     /// # Errors
-    /// [`VaultError`].
+    /// Returns [`VaultError`].
     pub async fn remove(&self, key: &TokenKey) -> Result<bool, VaultError> {
         if self.on_files(|places| Ok(Folder::open(&places.folder)?.is_none())).await? {
             return Ok(false);
@@ -141,20 +140,21 @@ impl Vault {
         self.on_files(move |places| places.remove(&lock, &key)).await
     }
 
-    /// Everything that a principal has tokens for. A record that cannot be read hides no other.
+    /// Lists all token keys of a principal. Unreadable records do not hide others.
     ///
     /// # Errors
-    /// [`VaultError`] where the folder itself is of no use.
+    /// Returns [`VaultError`] if the folder itself cannot be used.
     pub async fn list(&self, principal: &Principal) -> Result<Listed, VaultError> {
         let principal = principal.clone();
         self.on_files(move |places| places.list(&principal)).await
     }
 
-    /// Has `change` say what is to lie there (`None`: nothing) of what lies there, with a result. Nobody else reads to
-    /// change, or changes, these tokens meanwhile, in this process or another. What `change` fails with changes nothing.
+    /// Replaces the tokens under `key` by the result of `change` (`None` deletes them), and returns its second value.
+    /// The tokens are locked meanwhile against changes by this and other processes. If `change` fails, nothing is
+    /// changed.
     ///
     /// # Errors
-    /// The failure of `change`, and [`VaultError`].
+    /// Returns the error of `change`, or [`VaultError`].
     pub async fn update<T, E, F>(&self, key: &TokenKey, change: impl FnOnce(Option<Tokens>) -> F + Send) -> Result<T, E>
     where
         E: From<VaultError>,
@@ -174,7 +174,7 @@ impl Vault {
         Ok(result)
     }
 
-    /// Waits for the lock of the tokens. The system frees it when it is dropped, and when the process ends.
+    /// Waits for the lock of the tokens. The system releases it when it is dropped or the process ends.
     async fn lock(&self, key: &TokenKey) -> Result<OwnedFd, VaultError> {
         let name = format!("{}.lock", record_name(key));
         let end = Instant::now() + PATIENCE;
@@ -191,7 +191,8 @@ impl Vault {
         }
     }
 
-    /// Works on files where that holds up nobody. What was begun is done, though nobody waits for it any more.
+    /// Runs file operations on a thread that may block. An operation that has begun completes even if the caller is
+    /// cancelled.
     async fn on_files<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Places) -> Result<T, VaultError> + Send + 'static,
@@ -249,7 +250,7 @@ impl Places {
         for name in names {
             let record = match folder.read(&name, MAX_RECORD_BYTES) {
                 Ok(Some(record)) => record,
-                // It went meanwhile.
+                // The file was removed meanwhile.
                 Ok(None) => continue,
                 Err(error) => {
                     unreadable.push(error.into());
@@ -257,7 +258,7 @@ impl Places {
                 }
             };
             match sealed::key_of(&record, principal) {
-                // Under another name it is nobody's.
+                // A record under a wrong file name is ignored.
                 Ok(key) => keys.extend(key.filter(|key| record_name(key) == name)),
                 Err(_) => unreadable.push(VaultError::Damaged(self.folder.join(&name))),
             }

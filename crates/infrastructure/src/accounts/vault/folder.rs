@@ -1,4 +1,4 @@
-//! The folder of the records: nobody else's, with files that are there whole or not at all.
+//! Folder of the records. It belongs to the user alone, and its files are replaced atomically.
 
 use crate::accounts::private_file::{self, OTHERS, PrivateFileError};
 use rustix::{
@@ -13,47 +13,47 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The reason why the folder or a file in it is not used.
+/// Reason why the folder or a file in it cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// A link, or a file.
+    /// The path is a link or a file.
     #[error("`{}` is no folder, or a link to one: take it away", .0.display())]
     NoFolder(PathBuf),
-    /// That of another user.
+    /// The folder belongs to another user.
     #[error("`{}` belongs to the user {owner}, and not to you: have it removed", path.display())]
     Foreign {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// Whose it is.
+        /// User id of the owner.
         owner: u32,
     },
-    /// Open to others.
+    /// Other users have access to the folder.
     #[error("others may look into `{}` or change it (mode {mode:03o}): close it with `chmod 700`", path.display())]
     Open {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// Its mode.
+        /// Mode of the folder.
         mode: u32,
     },
-    /// A file in it.
+    /// A file in the folder cannot be used.
     #[error("`{}`: {source}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The reason.
+        /// Reason why the file cannot be used.
         source: PrivateFileError,
     },
-    /// The system said no.
+    /// The system returned an error.
     #[error("`{}` cannot be used: {source}", path.display())]
     Io {
-        /// The folder or file.
+        /// Path of the folder or file.
         path: PathBuf,
-        /// The reason.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// The folder, open.
+/// Open folder.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -61,7 +61,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Opens it; `None` where it is not there. Blocks, as all here.
+    /// Opens the folder; `None` if it does not exist. Blocks, as do all functions here.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, FolderError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = match openat(CWD, path, flags, Mode::empty()) {
@@ -81,7 +81,7 @@ impl Folder {
         }
     }
 
-    /// Opens it, or makes it.
+    /// Opens the folder, or creates it.
     pub(super) fn make(path: &Path) -> Result<Self, FolderError> {
         let failed = |source| FolderError::Io { path: path.into(), source };
         if let Some(folder) = Self::open(path)? {
@@ -91,14 +91,14 @@ impl Folder {
         Self::open(path)?.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
     }
 
-    /// The content of a file; `None` where there is none.
+    /// Returns the content of a file; `None` if it does not exist.
     pub(super) fn read(&self, name: &str, max: u64) -> Result<Option<Vec<u8>>, FolderError> {
         let named = |source| FolderError::File { path: self.path.join(name), source };
         private_file::read(&self.handle, Path::new(name), max).map_err(named)
     }
 
-    /// Puts a file in the place of the one that has the name. Only who holds the lock of the name may: what a process
-    /// left that ended in the middle is overwritten.
+    /// Replaces a file atomically. The caller must hold the lock of the name. Overwrites a temporary file that an
+    /// interrupted process left.
     pub(super) fn replace(&self, name: &str, content: &[u8]) -> Result<(), FolderError> {
         let new = PathBuf::from(format!("{name}.new"));
         let failed = |source: io::Error| FolderError::Io { path: self.path.join(name), source };
@@ -107,7 +107,7 @@ impl Folder {
         fsync(&self.handle).map_err(|errno| failed(errno.into()))
     }
 
-    /// Removes a file; says whether there was one.
+    /// Removes a file. Returns `true` if it existed.
     pub(super) fn remove(&self, name: &str) -> Result<bool, FolderError> {
         match unlinkat(&self.handle, name, AtFlags::empty()) {
             Ok(()) => fsync(&self.handle).map(|()| true).map_err(|errno| self.failed(Path::new(name), errno)),
@@ -116,7 +116,7 @@ impl Folder {
         }
     }
 
-    /// The names of all files in it.
+    /// Returns the names of all files in the folder.
     pub(super) fn names(&self) -> Result<Vec<String>, FolderError> {
         let failed = |errno| self.failed(Path::new(""), errno);
         let mut names = Vec::new();
@@ -126,8 +126,8 @@ impl Folder {
         Ok(names)
     }
 
-    /// Takes the lock of a name, which is held until it is dropped; `None` while somebody else holds it. The file stays:
-    /// it is empty.
+    /// Takes the lock of a name, held until dropped; `None` while another process holds it. The empty lock file
+    /// remains.
     pub(super) fn try_lock(&self, name: &str) -> Result<Option<OwnedFd>, FolderError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let failed = |errno| self.failed(Path::new(name), errno);

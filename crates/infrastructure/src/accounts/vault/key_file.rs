@@ -1,4 +1,4 @@
-//! The key that tokens are sealed under, in a file of its own.
+//! Key that encrypts tokens, in a file of its own.
 
 use crate::accounts::private_file::{self, PrivateFileError};
 use ring::{
@@ -19,26 +19,26 @@ use std::{
 };
 
 const KEY_BYTES: usize = 32;
-/// Bytes of the digest that tells one key from another.
+/// Length of the digest that identifies a key, in bytes.
 const ID_BYTES: usize = 8;
 
-/// The reason why a file gives no key.
+/// Reason why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// It is not its owner's alone, or cannot be read.
+    /// Other users have access to the file, or it cannot be read.
     #[error("{0}")]
     File(#[from] PrivateFileError),
-    /// It has another length than a key.
+    /// The file does not have the length of a key.
     #[error("it has {0} bytes, and a key has {KEY_BYTES}: put the right file there, or take it away")]
     Length(usize),
-    /// None can be made.
+    /// The file cannot be created.
     #[error("it cannot be made: {0}")]
     Unmade(#[source] io::Error),
 }
 
-/// A key, by which records are sealed and opened.
+/// Key that encrypts and decrypts records.
 pub(super) struct SealingKey {
-    /// Tells it from other keys, and nothing of it.
+    /// Key id. Reveals nothing about the key.
     pub(super) id: String,
     pub(super) key: LessSafeKey,
 }
@@ -50,13 +50,13 @@ impl fmt::Debug for SealingKey {
 }
 
 impl SealingKey {
-    /// Reads the file; `None` where there is none. Blocks.
+    /// Reads the file; `None` if it does not exist. Blocks.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, KeyFileError> {
         let max = 4 * KEY_BYTES as u64;
         private_file::read(CWD, path, max)?.map(|bytes| Self::of(&bytes)).transpose()
     }
 
-    /// Reads the file, and makes it where there is none: of several who make it at once, all read the same. Blocks.
+    /// Reads the file, or creates it. Concurrent callers all read the same key. Blocks.
     pub(super) fn read_or_make(path: &Path) -> Result<Self, KeyFileError> {
         if let Some(key) = Self::read(path)? {
             return Ok(key);
@@ -76,7 +76,7 @@ impl SealingKey {
     }
 }
 
-/// Makes the file, whole or not at all, unless there is one.
+/// Creates the file atomically, unless it exists.
 fn make(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -90,7 +90,7 @@ fn make(path: &Path) -> io::Result<()> {
     let temporary = PathBuf::from(format!(".{}.{}", name.display(), hex(rest)));
     private_file::write(&folder, &temporary, key)?;
     let linked = linkat(&folder, &temporary, &folder, name, AtFlags::empty());
-    // It has its second name by now, or is of no use.
+    // The file now has its final name, or could not be linked; the temporary name is not needed.
     let _ = unlinkat(&folder, &temporary, AtFlags::empty());
     match linked {
         Ok(()) | Err(Errno::EXIST) => Ok(fsync(&folder)?),
@@ -98,7 +98,7 @@ fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The bytes as digits.
+/// Returns the bytes as hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

@@ -1,4 +1,4 @@
-//! Tokens as the bytes of a file. A pure conversion, save for its random numbers.
+//! Encryption of tokens as the bytes of a file. Without I/O, except for random numbers.
 
 use super::{
     key_file::{SealingKey, hex},
@@ -14,27 +14,28 @@ use serde::{Deserialize, Serialize};
 use toolstead_domain::{ports::clock::Timestamp, principal::Principal, secret::Secret};
 
 const VERSION: u32 = 1;
-/// A larger file is no record.
+/// Maximum size of a record, in bytes.
 pub(super) const MAX_RECORD_BYTES: u64 = 64 << 10;
-/// Tokens of more bytes are not kept.
+/// Maximum size of the tokens in a record, in bytes.
 const MAX_TOKEN_BYTES: usize = 32 << 10;
-/// The longest principal, issuer or resource.
+/// Maximum length of a principal, issuer or resource, in bytes.
 const MAX_KEY_BYTES: usize = 2 << 10;
-/// Bytes of the digest that a file is named by.
+/// Length of the digest in a file name, in bytes.
 const NAME_BYTES: usize = 16;
 const ENDING: &str = ".sealed";
 
-/// The reason why there is no record, or none that opens.
+/// Reason why a record cannot be written or read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SealError {
     OtherKey,
     Damaged,
     TooLarge(&'static str),
-    /// The system gives no random bytes.
+    /// The system returned no random bytes.
     Random,
 }
 
-/// The file. Its first part says in clear whose it is, so that it can be listed; that it is so is sealed with the rest.
+/// Content of a file. The key is in plain text, so that records can be listed; it is authenticated along with the
+/// tokens.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
@@ -57,18 +58,18 @@ struct Plain {
     scopes: Vec<String>,
 }
 
-/// The name of the file.
+/// Returns the file name of a record.
 pub(super) fn record_name(key: &TokenKey) -> String {
     format!("{}{ENDING}", hex(&digest(&SHA256, &bound(key)).as_ref()[..NAME_BYTES]))
 }
 
-/// Tells whether a name is that of a record.
+/// Returns `true` if the name is that of a record.
 pub(super) fn is_record(name: &str) -> bool {
     let stem = name.strip_suffix(ENDING);
     stem.is_some_and(|stem| stem.len() == 2 * NAME_BYTES && stem.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// The bytes that a record is bound to beside its content. No two keys give the same.
+/// Returns the associated data that a record is authenticated with. It is unique for each key.
 fn bound(key: &TokenKey) -> Vec<u8> {
     let mut bytes = VERSION.to_be_bytes().to_vec();
     for part in [key.principal.id(), &key.issuer, &key.resource] {
@@ -109,7 +110,7 @@ pub(super) fn seal(tokens: &Tokens, key: &TokenKey, sealing: &SealingKey) -> Res
     serde_json::to_vec(&record).map_err(|_| SealError::Damaged)
 }
 
-/// Opens the record as that of `key`, whatever it says of itself.
+/// Decrypts a record as that of `key`, regardless of the key that it contains.
 pub(super) fn open(record: &[u8], key: &TokenKey, sealing: &SealingKey) -> Result<Tokens, SealError> {
     let record = parsed(record)?;
     if record.key_id != sealing.id {
@@ -132,7 +133,7 @@ pub(super) fn open(record: &[u8], key: &TokenKey, sealing: &SealingKey) -> Resul
     })
 }
 
-/// The key that the record says it lies under, if it says that it is this principal's.
+/// Returns the key in the record if it belongs to this principal. The record is not authenticated yet.
 pub(super) fn key_of(record: &[u8], principal: &Principal) -> Result<Option<TokenKey>, SealError> {
     let Record { principal: said, issuer, resource, .. } = parsed(record)?;
     Ok((said == principal.id()).then(|| TokenKey { principal: principal.clone(), issuer, resource }))
