@@ -1,8 +1,7 @@
-//! Programs of the user that run before and after calls, with the JSON contract of Claude Code's hooks
-//! (`docs/hooks.md`).
+//! User programs that run before and after calls, with the JSON contract of Claude Code's hooks (`docs/hooks.md`).
 //!
-//! They are the user's own: nothing confines them, and they get a built environment. What they answer is checked as
-//! everything that comes from outside.
+//! Hooks are the user's own programs and are not confined. They get a constructed environment. Their answers are
+//! validated like any external input.
 
 mod agent;
 pub mod answer;

@@ -1,4 +1,4 @@
-//! The configured hooks at the moments of an agent's run.
+//! Configured hooks for the events of an agent's run.
 
 use super::{
     answer::Answer,
@@ -14,9 +14,9 @@ use toolstead_domain::ports::{
 };
 
 impl CommandHooks {
-    /// Runs the hooks of an event of agents, and says what they say together: every hook of the event, and the word.
+    /// Runs the hooks of an agent event. Returns the report on each of them and their combined answer.
     pub async fn rehearse_moment(&self, event: HookEvent, moment: AgentMoment<'_>) -> (Vec<HookReport>, AgentWord) {
-        // That of the one who handed the work over, where somebody did.
+        // For a subagent this is the session that started it.
         let of_subagent = moment.handed_over.filter(|_| event.is_of_subagent());
         let session = of_subagent.map_or_else(|| moment.conversation.session(), |by| by.session.clone());
         let reports = self.run(Occasion::Agent(event, &session, moment)).await;
@@ -42,7 +42,7 @@ impl AgentHook for CommandHooks {
 
     async fn subagent_started<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
         let (_, said) = self.rehearse_moment(HookEvent::SubagentStart, moment).await;
-        // That it may begin was judged with its call.
+        // The subagent's start was already decided with its call.
         AgentWord { block: None, ..said }
     }
 
@@ -56,12 +56,12 @@ impl AgentHook for CommandHooks {
 
     async fn notified<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
         let (_, said) = self.rehearse_moment(HookEvent::Notification, moment).await;
-        // A notification has happened: no word stops it any more.
+        // A notification has already happened, so it cannot be blocked.
         AgentWord { block: None, ..said }
     }
 }
 
-/// The word of all hooks of one moment: the first that is against it speaks.
+/// Combines the answers of all hooks of one event. The first objection counts.
 fn word(reports: &[HookReport]) -> AgentWord {
     let mut whole = AgentWord::default();
     for HookReport { hook, outcome } in reports {
@@ -82,20 +82,19 @@ fn word(reports: &[HookReport]) -> AgentWord {
     whole
 }
 
-/// Its reason against what is about to happen. One that broke is against nothing, save where its configuration says so
-/// of a prompt.
+/// Returns the hook's objection. A failed hook objects only to prompts, and only if its configuration says so.
 fn objection(hook: &HookDefinition, answer: &Answer) -> Option<String> {
     if !hook.event.may_be_gate() {
         return answer.objection().map(str::to_owned);
     }
     match verdict(hook, answer) {
         HookVerdict::Continue => None,
-        // Nobody is asked about a prompt.
+        // The user is never asked about a prompt.
         HookVerdict::Ask(reason) | HookVerdict::Defer(reason) | HookVerdict::Deny(reason) => Some(reason),
     }
 }
 
-/// All that hooks say of one moment has as many characters as one of them may.
+/// Limits the context of all hooks of one event together to the maximum of a single hook.
 fn bound(context: &mut Vec<String>) {
     let mut left = MAX_TEXT;
     context.retain_mut(|text| {

@@ -1,4 +1,4 @@
-//! The answer of a hook, out of its exit code and its outputs.
+//! Answer of a hook, parsed from its exit code and outputs.
 
 use super::{definition::HookEvent, text::clean};
 use crate::sandbox::{
@@ -9,31 +9,30 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolstead_domain::{ports::tool_hook::HookVerdict, tool_result::ToolResult};
 
-/// The answer of a hook.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answer {
-    /// Its decision; `None` where it left that open.
+    /// Decision; `None` if the hook made none.
     pub decision: Option<Decided>,
-    /// Other arguments, in the words that the hook was told.
+    /// Replacement for the arguments, in the parameter names of the hook's input.
     pub updated_input: Option<Map<String, Value>>,
-    /// It wants everything to end, for this reason (`continue: false`).
+    /// Reason for which the run is to stop (`continue: false`).
     pub stops: Option<String>,
-    /// For the model.
+    /// Context for the model.
     pub context: Option<String>,
-    /// The value that the model is to get in place of the result.
+    /// Replacement for the result that the model receives.
     pub updated_output: Option<Value>,
-    /// For the person.
+    /// Message for the user.
     pub message: Option<String>,
-    /// The reason why nothing of it can be used: it was not started, was late, crashed or answered nonsense.
+    /// Reason why the answer cannot be used: the hook was not started, timed out, crashed or returned an invalid
+    /// answer.
     pub fault: Option<String>,
 }
 
-/// The decision of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decided {
-    /// It has nothing against it. No rule is skipped by that.
+    /// No objection. Permission rules still apply.
     Allow,
-    /// Anything else.
+    /// Any other verdict.
     Else(HookVerdict),
 }
 
@@ -60,7 +59,7 @@ impl std::fmt::Display for Decided {
     }
 }
 
-/// The JSON that a hook may print. Members that nobody here knows are passed over.
+/// JSON output of a hook. Unknown members are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Written {
@@ -96,7 +95,7 @@ struct OfPermissionRequest {
 }
 
 impl Answer {
-    /// The meaning of a run at this moment.
+    /// Parses the answer of a run for this event.
     pub(super) fn of(ran: &Ran, event: HookEvent) -> Self {
         let code = match &ran.end {
             End::NotStarted(reason) => return Self::fault(reason.clone()),
@@ -118,7 +117,7 @@ impl Answer {
             (_, Ok(written)) => Self::read(written, event),
             (0, Err(reason)) if is_json => Self::fault(format!("its answer is no JSON that is understood: {reason}")),
             (0, Err(_)) => {
-                // Plain text is for the model where something begins, and for nobody at any other moment.
+                // Plain text is context for the model at events that begin something, and is ignored at all others.
                 let begins =
                     matches!(event, HookEvent::SessionStart | HookEvent::UserPromptSubmit | HookEvent::SubagentStart);
                 let context = begins.then(|| clean(&stdout)).filter(|text| !text.is_empty());
@@ -131,7 +130,7 @@ impl Answer {
         }
     }
 
-    /// Exit code 2: it is against it, whatever else it says.
+    /// Returns the answer for exit code 2, which is an objection regardless of the output.
     fn blocked(said: Option<Self>, stderr: String) -> Self {
         let mut answer = said.unwrap_or_default();
         let reason = match answer.decision.take() {
@@ -168,7 +167,7 @@ impl Answer {
         }
         let changes = specific.decision.as_ref().is_some_and(|request| request.updated_input.is_some());
         let mut fault = changes.then(|| "it wants to change the call while somebody is asked about it".to_owned());
-        // It may say the same in several places. Where it does not, it is against it.
+        // The decision may occur in several places. If they differ, the strictest counts.
         let said = [
             (specific.permission_decision, specific.permission_decision_reason.or_else(|| written.reason.clone())),
             specific.decision.map_or((None, None), |request| (Some(request.behavior), request.message)),
@@ -191,7 +190,7 @@ impl Answer {
             }
         }
         match fault {
-            // A clear no stays one, whatever stands beside it.
+            // A deny remains in force even if another part of the answer is invalid.
             Some(fault) if answer.objection().is_none() => Self::fault(fault),
             _ => answer,
         }
@@ -201,7 +200,7 @@ impl Answer {
         Self { fault: Some(reason), ..Self::default() }
     }
 
-    /// Its reason, where it is against something.
+    /// Returns the reason if the hook objects.
     pub fn objection(&self) -> Option<&str> {
         match &self.decision {
             Some(Decided::Else(HookVerdict::Deny(reason))) => Some(reason),
@@ -210,10 +209,10 @@ impl Answer {
     }
 }
 
-/// The text in place of a reason.
+/// Default for a missing reason.
 const NO_REASON: &str = "it gave no reason";
 
-/// Reads what a hook gave in place of a result: text, content blocks, a whole result of MCP, or any other JSON as text.
+/// Converts a hook's replacement for a result: text, content blocks, an MCP result, or any other JSON as text.
 pub(super) fn as_result(value: Value) -> ToolResult {
     match value {
         Value::String(text) => ToolResult::text(text),

@@ -1,4 +1,4 @@
-//! Hooks that hear of a question before a person does.
+//! Approver that runs hooks before it asks the user.
 
 use super::{answer::Decided, command_hooks::CommandHooks};
 use async_trait::async_trait;
@@ -8,17 +8,17 @@ use toolstead_domain::ports::{
     tool_hook::HookVerdict,
 };
 
-/// Asks the hooks of `PermissionRequest` first, then whoever is asked without them.
+/// Approver that first runs the `PermissionRequest` hooks, then asks the wrapped approver.
 ///
-/// A hook may say no to anything. Its yes counts where only a default asks: what a rule or another hook wants a person to
-/// see, and what is sent to somebody, is for a person.
+/// A hook may deny anything. Its approval counts only for calls that require approval by default. If a rule or another
+/// hook requires approval, or the call sends something to a third party, the user must decide.
 pub struct HookedApprover {
     hooks: Arc<CommandHooks>,
     person: Arc<dyn Approver>,
 }
 
 impl HookedApprover {
-    /// The hooks before that person.
+    /// Creates an approver that runs these hooks before it asks `person`.
     pub fn new(hooks: Arc<CommandHooks>, person: Arc<dyn Approver>) -> Self {
         Self { hooks, person }
     }

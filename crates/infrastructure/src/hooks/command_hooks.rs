@@ -1,4 +1,4 @@
-//! All configured hooks, as one hook of the path.
+//! All configured hooks as one hook of the call path.
 
 use super::{
     answer::{Answer, Decided, as_result},
@@ -32,33 +32,34 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 
-/// Sessions that are remembered, so that each begins once. Older ones are forgotten.
+/// Maximum number of sessions to remember, so that each begins once. Older ones are forgotten.
 const MAX_SESSIONS: usize = 1_000;
-/// Hooks that run unattended at once.
+/// Maximum number of hooks that run in the background at once.
 const MAX_IN_BACKGROUND: usize = 64;
-/// The time that the ends of all sessions may take together.
+/// Timeout of all `SessionEnd` hooks together.
 const TIME_FOR_ENDS: Duration = Duration::from_secs(2);
-/// The time that the path waits beyond the last hook.
+/// Time that the call path waits in addition to the longest hook timeout.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// The surroundings of hooks.
+/// Environment in which hooks run.
 #[derive(Debug, Clone)]
 pub struct HookSurroundings {
-    /// The folder that they start in that have none of their own, and that relative paths of calls start from.
+    /// Working folder of hooks without one of their own, and base of relative paths in calls.
     pub start: PathBuf,
-    /// The roots, for their `if`.
+    /// Workspace roots for the `if` of hooks.
     pub roots: WorkspaceRoots,
-    /// The permission mode, which they are told.
+    /// Permission mode, which is part of the hooks' input.
     pub mode: Mode,
-    /// The environment that each gets, besides the variables of the contract.
+    /// Environment variables of every hook, in addition to those of the hook contract.
     pub environment: BTreeMap<String, String>,
-    /// The shell for those that are a line of it.
+    /// Shell for hooks that are a command line.
     pub shell: String,
-    /// As many run at once.
+    /// Maximum number of hooks that run at once.
     pub concurrency: usize,
 }
 
-/// Runs the configured hooks: those of one moment side by side, their answers in the order of the configuration.
+/// Runner of the configured hooks. Hooks of one event run in parallel; their answers are in the order of the
+/// configuration.
 pub struct CommandHooks {
     definitions: Arc<[HookDefinition]>,
     surroundings: Arc<HookSurroundings>,
@@ -68,52 +69,52 @@ pub struct CommandHooks {
     background: Mutex<JoinSet<()>>,
 }
 
-/// The report on one hook at one occasion.
+/// Report on one hook for one event.
 #[derive(Debug)]
 pub struct HookReport {
-    /// The hook.
+    /// Hook that the report is about.
     pub hook: HookDefinition,
-    /// Its outcome.
+    /// Outcome of the hook.
     pub outcome: HookOutcome,
 }
 
-/// The outcome of a hook that ran, or did not.
+/// Outcome of a hook, even if it did not run.
 #[derive(Debug)]
 pub enum HookOutcome {
-    /// It is for other tools.
+    /// The hook is for other tools.
     NotMatched,
-    /// Its `if` leaves this call out.
+    /// The `if` of the hook excludes this call.
     NotFiltered,
-    /// It runs, and is not waited for.
+    /// The hook runs in the background.
     InBackground,
-    /// It ran.
+    /// The hook ran.
     Ran {
-        /// Its end, in words.
+        /// Exit status as text.
         end: String,
-        /// The time that it took.
+        /// Duration of the run.
         took: Duration,
-        /// Its output, cleaned and cut.
+        /// Standard output, cleaned and truncated.
         stdout: String,
-        /// Likewise.
+        /// Standard error, cleaned and truncated.
         stderr: String,
-        /// The meaning of that.
+        /// Parsed answer.
         answer: Box<Answer>,
     },
 }
 
-/// The reports of the hooks of one event on a call that was not made.
+/// Reports of an event's hooks for a call that was not made.
 #[derive(Debug)]
 pub struct Rehearsal {
-    /// Each hook of the event.
+    /// Reports of all hooks of the event.
     pub reports: Vec<HookReport>,
-    /// Their decision together; after a call there is nothing to decide.
+    /// Combined verdict. Always `Continue` for events after a call.
     pub verdict: HookVerdict,
-    /// That and all else that they do together, in words.
+    /// Combined effect of all hooks, as text.
     pub together: String,
 }
 
 impl CommandHooks {
-    /// Hooks that are started by this launcher.
+    /// Creates hooks that are started by this launcher.
     pub fn new(definitions: Vec<HookDefinition>, surroundings: HookSurroundings, launcher: Launcher) -> Arc<Self> {
         Arc::new(Self {
             definitions: definitions.into(),
@@ -125,7 +126,7 @@ impl CommandHooks {
         })
     }
 
-    /// Ends what runs: each session that had a call is told so, then hooks in the background are killed.
+    /// Runs the `SessionEnd` hooks of every session that had a call, then kills hooks in the background.
     pub async fn close(&self) {
         let sessions = std::mem::take(&mut *self.sessions.lock().unwrap_or_else(PoisonError::into_inner));
         let ends = sessions.iter().map(|session| self.run(Occasion::Session(HookEvent::SessionEnd, session)));
@@ -135,8 +136,8 @@ impl CommandHooks {
         self.background.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
 
-    /// Runs the hooks of an event for a call, as they would run for a real one, and says what came of it: every hook of
-    /// the event, and what they would do together. `result` is what the call answered, for events after it.
+    /// Runs the hooks of an event as they would run for a real call, and reports on each of them and on their combined
+    /// effect. `ended` has the result of the call, for events after it.
     pub async fn rehearse(&self, event: HookEvent, call: &ToolCall, ended: EndedCall<'_>) -> Rehearsal {
         let occasion = match event {
             HookEvent::PreToolUse | HookEvent::PermissionRequest => Occasion::Call(event, call, ended.accesses),
@@ -155,14 +156,15 @@ impl CommandHooks {
         Rehearsal { reports, verdict, together }
     }
 
-    /// Asks the hooks of `PermissionRequest`: the first of the strictest speaks.
+    /// Runs the `PermissionRequest` hooks. Returns the strictest decision, and of several equally strict ones the
+    /// first.
     pub(super) async fn asked(&self, call: &ToolCall, accesses: &[Access]) -> Option<(String, Decided)> {
         let reports = self.run(Occasion::Call(HookEvent::PermissionRequest, call, Some(accesses))).await;
         let decided = |report: &HookReport| match &report.outcome {
             HookOutcome::Ran { answer, .. } => {
                 let decision = match (&answer.fault, verdict(&report.hook, answer)) {
                     (Some(_), HookVerdict::Continue) => None,
-                    // A person is to be asked, and no other hook answers in their stead.
+                    // The user must be asked, and no other hook may answer instead.
                     (Some(_), verdict) => Some(Decided::Else(verdict)),
                     (None, _) => answer.decision.clone(),
                 };
@@ -179,7 +181,7 @@ impl CommandHooks {
         self.definitions.iter().any(|hook| hook.event == event)
     }
 
-    /// Runs what is to run, side by side, and reports on every hook of the event.
+    /// Runs the matching hooks in parallel, and reports on every hook of the event.
     pub(super) async fn run(&self, occasion: Occasion<'_>) -> Vec<HookReport> {
         let of_event: Vec<_> = self.definitions.iter().filter(|hook| hook.event == occasion.event()).collect();
         if of_event.is_empty() {
@@ -235,7 +237,7 @@ impl CommandHooks {
         background.spawn(async move { drop(one.run(&input).await) });
     }
 
-    /// The first prompt or call of a session begins it.
+    /// Begins the session if this is its first prompt or call.
     pub(super) async fn begin(&self, session: &Arc<str>) -> Vec<HookReport> {
         if !self.has(HookEvent::SessionStart) && !self.has(HookEvent::SessionEnd) {
             return Vec::new();
@@ -254,7 +256,7 @@ impl CommandHooks {
     }
 }
 
-/// One run to be made. It owns all it needs.
+/// Prepared run of a hook. Owns all its data.
 struct One {
     spec: LaunchSpec,
     launcher: Launcher,
@@ -263,7 +265,7 @@ struct One {
 }
 
 impl One {
-    /// Waits for its turn, which counts as its own time, and runs.
+    /// Waits for a free slot, within the hook's timeout, and runs the hook.
     async fn run(self, input: &[u8]) -> Ran {
         let began = Instant::now();
         let late = |took| Ran { end: End::Late, stdout: Default::default(), stderr: Default::default(), took };
@@ -305,10 +307,10 @@ fn reported(ran: Ran, answer: Answer) -> HookOutcome {
     HookOutcome::Ran { end, took: ran.took, stdout, stderr, answer: Box::new(answer) }
 }
 
-/// The verdict of a hook before a call, with what its configuration says of faults and of silence.
+/// Returns the verdict of a hook before a call, according to its configuration for faults and missing answers.
 pub(super) fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
     let broken = |what: String| match hook.on_error {
-        // A gate is never open by mistake, however it was defined.
+        // A gate never opens because of a fault, however it is configured.
         OnError::Allow if hook.gate => HookVerdict::Deny(what),
         OnError::Allow => HookVerdict::Continue,
         OnError::Ask => HookVerdict::Ask(what),
@@ -323,7 +325,8 @@ pub(super) fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
     }
 }
 
-/// The word of all hooks of one call: deny over defer over ask over allow, and the first of the strictest speaks.
+/// Combines the answers of all hooks of one call: deny over defer over ask over allow. The first of the strictest
+/// decides.
 fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCall {
     let mut whole = BeforeCall::default();
     let spelling = Spelling::of(call);
@@ -373,7 +376,7 @@ fn rank(verdict: &HookVerdict) -> u8 {
     }
 }
 
-/// The word of all hooks after a call.
+/// Combines the answers of all hooks after a call.
 pub(super) fn after(reports: &[HookReport]) -> AfterCall {
     let mut whole = AfterCall::default();
     for HookReport { hook, outcome } in reports {
@@ -388,7 +391,8 @@ pub(super) fn after(reports: &[HookReport]) -> AfterCall {
         whole.messages.extend(answer.message.iter().map(|text| format!("{name}: {text}")));
         if let Some(output) = answer.updated_output.clone().map(as_result) {
             let agreed = whole.output.as_ref().is_none_or(|other| *other == output);
-            // Each saw the first output: taking one of the two would bring back what the other took out.
+            // Each hook received the original output, so using one replacement would restore what the other one
+            // removed.
             let output = if agreed {
                 output
             } else {

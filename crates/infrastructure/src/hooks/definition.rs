@@ -1,41 +1,41 @@
-//! One configured hook.
+//! Definition of one hook.
 
 use super::{filter::HookFilter, matcher::Matcher};
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-/// The moments of this runtime at which hooks run.
+/// Events at which hooks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HookEvent {
-    /// Before a call is judged.
+    /// Before the permission decision on a call.
     PreToolUse,
-    /// After a call that succeeded.
+    /// After a successful call.
     PostToolUse,
-    /// After a call that failed or was taken back.
+    /// After a failed or cancelled call.
     PostToolUseFailure,
-    /// Before somebody is asked whether a call may run.
+    /// Before the user is asked to approve a call.
     PermissionRequest,
-    /// After a call that rules or a person refused.
+    /// After a call was refused by a rule or the user.
     PermissionDenied,
-    /// A person's prompt is about to be sent to a model.
+    /// Before a user's prompt is sent to a model.
     UserPromptSubmit,
-    /// An agent is about to end because its model is done.
+    /// Before an agent ends because its model has finished.
     Stop,
-    /// An agent that was handed work is about to begin.
+    /// Before a subagent begins.
     SubagentStart,
-    /// Such an agent is about to end because its model is done.
+    /// Before a subagent ends because its model has finished.
     SubagentStop,
-    /// A conversation is about to be summarized.
+    /// Before a conversation is summarized.
     PreCompact,
-    /// A person is told something, or waited for.
+    /// Notification of the user, or wait for the user.
     Notification,
     /// Before the first prompt or call of a session.
     SessionStart,
-    /// At the end of the runtime, for each session that had a prompt or a call.
+    /// At shutdown, for each session that had a prompt or call.
     SessionEnd,
 }
 
 impl HookEvent {
-    /// All of them, in the order of a session's life.
+    /// All events, in the order of a session.
     pub const ALL: &[Self] = &[
         Self::SessionStart,
         Self::UserPromptSubmit,
@@ -52,7 +52,7 @@ impl HookEvent {
         Self::SessionEnd,
     ];
 
-    /// The name, as Claude Code spells it.
+    /// Returns the name in Claude Code.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PreToolUse => "PreToolUse",
@@ -71,86 +71,84 @@ impl HookEvent {
         }
     }
 
-    /// The moment of that name.
+    /// Returns the event with this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|event| event.as_str() == text)
     }
 
-    /// Tells whether it is about a tool, so that matchers speak of tools' names.
+    /// Returns `true` if the event is about a tool, so that matchers are compared with tool names.
     pub fn is_of_tool(self) -> bool {
         !self.is_of_agent() && !matches!(self, Self::SessionStart | Self::SessionEnd)
     }
 
-    /// Tells whether it is about an agent's run.
+    /// Returns `true` if the event is about an agent's run.
     pub fn is_of_agent(self) -> bool {
         self.is_of_subagent()
             || matches!(self, Self::UserPromptSubmit | Self::Stop | Self::PreCompact | Self::Notification)
     }
 
-    /// Tells whether it is about an agent that was handed work.
+    /// Returns `true` if the event is about a subagent.
     pub fn is_of_subagent(self) -> bool {
         matches!(self, Self::SubagentStart | Self::SubagentStop)
     }
 
-    /// Tells whether a hook of it may be a gate: without its yes, what is about to happen does not.
+    /// Returns `true` if hooks of the event may be gates. A gate blocks the action unless it explicitly approves.
     pub fn may_be_gate(self) -> bool {
         matches!(self, Self::PreToolUse | Self::UserPromptSubmit)
     }
 }
 
-/// One hook.
 #[derive(Debug, Clone)]
 pub struct HookDefinition {
-    /// Its name, for refusals: that of its table, or `FILE:LINE`.
+    /// Name for messages: the name of its table, or `FILE:LINE`.
     pub name: String,
-    /// The place where it was written.
+    /// Source of the definition, such as a configuration file.
     pub origin: String,
-    /// The event that it runs at.
+    /// Event at which the hook runs.
     pub event: HookEvent,
-    /// For which tools; of a compaction and a notification for which of them, of an agent that was handed work for which one.
+    /// Names for which the hook runs: tools; for compactions and notifications, their kinds; for subagents, the agents.
     pub matcher: Matcher,
-    /// For which of their calls.
+    /// Filter for calls of these tools.
     pub filter: Option<HookFilter>,
-    /// The program that is run.
+    /// Program to run.
     pub program: HookProgram,
-    /// The folder that it starts in, which its `CLAUDE_PROJECT_DIR` names, too; `None`: where all start. A hook of a
-    /// project's file starts in that project, wherever the call is made.
+    /// Working folder, which is also the hook's `CLAUDE_PROJECT_DIR`. `None` for the default. A hook from a project
+    /// file starts in its project, regardless of the call.
     pub start: Option<PathBuf>,
-    /// Variables beside those that every hook gets.
+    /// Environment variables in addition to those of every hook.
     pub environment: BTreeMap<String, String>,
-    /// The time that it may take, waiting for its turn included.
+    /// Timeout, including the wait for a free slot.
     pub timeout: Duration,
-    /// Without its yes nothing goes on.
+    /// Whether the action requires the hook's explicit approval.
     pub gate: bool,
-    /// The consequence when it breaks before a call.
+    /// Consequence of a fault before a call.
     pub on_error: OnError,
-    /// It is not waited for, and what it answers does not count.
+    /// Whether to run the hook in the background and ignore its answer.
     pub in_background: bool,
 }
 
-/// The program of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookProgram {
-    /// A line for `bash`, or `sh` where there is no `bash`.
+    /// Command line for `bash`, or for `sh` if there is no `bash`.
     Shell(String),
-    /// A program with its arguments, without a shell.
+    /// Program with its arguments, without a shell.
     Direct(String, Vec<String>),
 }
 
-/// The consequence when a hook breaks before a call: it cannot be started, is late, crashes, or answers nonsense.
+/// Consequence of a fault before a call: the hook cannot be started, times out, crashes or returns an invalid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
-    /// The call goes on, and the person is told.
+    /// The call continues, and the user is notified.
     #[default]
     Allow,
-    /// Somebody is asked.
+    /// The user is asked to approve.
     Ask,
     /// The call is refused.
     Deny,
 }
 
 impl OnError {
-    /// The word for it in the configuration.
+    /// Returns the value in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -159,7 +157,7 @@ impl OnError {
         }
     }
 
-    /// The meaning of that word.
+    /// Returns the consequence for a configuration value.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Allow, Self::Ask, Self::Deny].into_iter().find(|one| one.as_str() == text)
     }

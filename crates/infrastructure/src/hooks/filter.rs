@@ -1,4 +1,4 @@
-//! The `if` of a hook: one permission rule that chooses among the calls of a tool.
+//! The `if` of a hook: a permission rule that selects calls of a tool.
 
 use toolstead_domain::{
     access::Access,
@@ -10,29 +10,29 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 
-/// Chooses calls by what they touch, as an ask rule does.
+/// Filter of calls by their accesses, with the semantics of an ask rule.
 #[derive(Debug, Clone)]
 pub struct HookFilter {
     rule: PermissionRule,
 }
 
 impl HookFilter {
-    /// The filter of that rule.
+    /// Parses a filter.
     ///
     /// # Errors
-    /// [`InvalidRule`].
+    /// Returns [`InvalidRule`].
     pub fn parse(rule: &str, origin: RuleOrigin, base: &PatternBase) -> Result<Self, InvalidRule> {
-        // An *ask* rule catches what is unclear, and so does this.
+        // *Ask* rules also match unclear accesses, as this filter must.
         PermissionRule::parse(Effect::Ask, rule, origin, base).map(|rule| Self { rule })
     }
 
-    /// The rule that chooses, for the checks that rules go through when they are loaded.
+    /// Returns the rule, for the checks of rules at startup.
     pub fn rule(&self) -> &PermissionRule {
         &self.rule
     }
 
-    /// Tells whether the hook runs for a call that touches this. Where that is not known (`None`), it runs for every tool
-    /// that the rule may be about.
+    /// Returns `true` if the hook runs for a call with these accesses. If they are unknown (`None`), it runs for every
+    /// tool that the rule may match.
     pub fn chooses(&self, call: &ToolCall, accesses: Option<&[Access]>, roots: &WorkspaceRoots) -> bool {
         let of_another_tool = || self.rule.named_tool().is_some_and(|name| !bears(call, name));
         let known = accesses.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The standard input of a hook.
+//! Standard input of hooks.
 
 use super::{
     definition::HookEvent,
@@ -15,22 +15,22 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// The occasion that a hook is run at.
+/// Event with its data.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Occasion<'a> {
-    /// A call with what it touches, before it is judged, or while somebody is about to be asked.
+    /// Call with its accesses, before the permission decision or before the user is asked.
     Call(HookEvent, &'a ToolCall, Option<&'a [Access]>),
-    /// A call that is over, with what it became.
+    /// Ended call with its outcome.
     Ended(HookEvent, &'a ToolCall, EndedCall<'a>),
-    /// A session begins or ends.
+    /// Begin or end of a session.
     Session(HookEvent, &'a str),
-    /// Something of an agent's run, in this session.
+    /// Event of an agent's run in this session.
     Agent(HookEvent, &'a str, AgentMoment<'a>),
 }
 
 impl<'a> Occasion<'a> {
-    /// The occasion that the end of a call is, if any hook hears of such an end: calls that nobody resolved or that did
-    /// not get as far as a decision are none.
+    /// Returns the event for an ended call. `None` for calls without hooks: those of unresolved tools, and those that
+    /// ended before the permission decision.
     pub(super) fn of_end(ended: EndedCall<'a>) -> Option<Self> {
         let event = match &ended.execution.outcome {
             Outcome::Succeeded => HookEvent::PostToolUse,
@@ -54,7 +54,7 @@ impl<'a> Occasion<'a> {
         }
     }
 
-    /// The accesses of the call, where they are known.
+    /// Returns the accesses of the call, if they are known.
     pub(super) fn accesses(&self) -> Option<&'a [Access]> {
         match self {
             Self::Call(_, _, accesses) => *accesses,
@@ -70,7 +70,7 @@ impl<'a> Occasion<'a> {
         }
     }
 
-    /// The names that matchers are compared with; none where matchers mean nothing.
+    /// Returns the names to compare with matchers. Empty for events without matchers.
     pub(super) fn names(&self) -> Vec<&'a str> {
         match self {
             Self::Agent(HookEvent::PreCompact, _, moment) => vec![moment.text],
@@ -91,7 +91,7 @@ impl<'a> Occasion<'a> {
     }
 }
 
-/// The kind of a notification, as Claude Code names them.
+/// Returns the kind of a notification in Claude Code.
 fn kind_of_notification(text: &str) -> &'static str {
     let text = text.to_ascii_lowercase();
     match ["approval", "permission"].iter().any(|word| text.contains(word)) {
@@ -100,18 +100,18 @@ fn kind_of_notification(text: &str) -> &'static str {
     }
 }
 
-/// The beginning of sessions here: they are never resumed.
+/// Source of every session. Sessions are never resumed.
 const SOURCE: &str = "startup";
-/// The reason of their end.
+/// Reason for the end of every session.
 const REASON: &str = "other";
 
-/// The whole input. Members are those of Claude Code, and `canonical_tool_name`, `canonical_tool_input` and `called_as`
-/// for hooks that know this runtime.
+/// Returns the input. Its members are those of Claude Code, and `canonical_tool_name`, `canonical_tool_input` and
+/// `called_as` for hooks written for Toolstead.
 pub(super) fn input(occasion: Occasion<'_>, mode: Mode, start: &Path) -> Value {
     let mut input = Map::new();
     let mut put = |name: &str, value: Value| input.insert(name.to_owned(), value);
     put("session_id", occasion.session().into());
-    // There is no transcript: the agent keeps it. Hooks that read the member all the same find it empty.
+    // There is no transcript file, because the agent stores the conversation. Hooks that read the member find it empty.
     put("transcript_path", "".into());
     put("cwd", start.to_string_lossy().into());
     put("permission_mode", theirs(mode).into());
@@ -170,11 +170,11 @@ pub(super) fn input(occasion: Occasion<'_>, mode: Mode, start: &Path) -> Value {
     Value::Object(input)
 }
 
-/// The result as MCP tells it.
+/// Returns the result in the form of MCP.
 fn response(result: Option<&ToolResult>) -> Value {
     let mut response = result.map(|result| result.as_object().clone()).unwrap_or_default();
     response.insert("success".into(), true.into());
-    // In both spellings: hooks that were written for agents look for either.
+    // Hooks written for different agents read either member.
     let is_error = result.is_some_and(ToolResult::is_error);
     response.entry("isError").or_insert(is_error.into());
     response.insert("is_error".into(), is_error.into());
@@ -189,7 +189,7 @@ fn words(outcome: &Outcome) -> String {
     }
 }
 
-/// The mode as Claude Code names it.
+/// Returns the mode's name in Claude Code.
 fn theirs(mode: Mode) -> &'static str {
     match mode {
         Mode::Default => "default",

@@ -1,25 +1,25 @@
-//! For which tools a hook runs.
+//! Matcher that selects the tools for which a hook runs.
 
 use regex::{Regex, RegexBuilder};
 
-/// Longer patterns are refused.
+/// Maximum length of a pattern, in bytes.
 const MAX_PATTERN: usize = 4096;
-/// Bytes that a compiled pattern may take.
+/// Maximum size of a compiled pattern, in bytes.
 const MAX_COMPILED: usize = 1 << 20;
 
-/// Chooses tools by name. The classes are those of Claude Code: nothing or `*` is every tool; letters, digits, `_`, `-`,
-/// spaces, `,` and `|` alone are a list of names; anything else is a regular expression that is **not** anchored.
+/// Matcher of tools by name, as in Claude Code: an empty text or `*` matches every tool; a text of letters, digits,
+/// `_`, `-`, spaces, `,` and `|` is a list of names; any other text is a regular expression that is **not** anchored.
 #[derive(Debug, Clone)]
 pub enum Matcher {
     /// Every tool.
     All,
-    /// These names.
+    /// Tools with one of these names.
     Names(Vec<String>),
-    /// Names that the expression is found in.
+    /// Tools whose name contains a match of the expression.
     Pattern(Regex),
 }
 
-/// A matcher that is no regular expression, or too large a one.
+/// Error for a matcher that is not a valid regular expression, or too large.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the matcher `{pattern}` is no regular expression: {reason}")]
 pub struct InvalidMatcher {
@@ -28,10 +28,10 @@ pub struct InvalidMatcher {
 }
 
 impl Matcher {
-    /// The matcher of that text.
+    /// Parses a matcher.
     ///
     /// # Errors
-    /// [`InvalidMatcher`].
+    /// Returns [`InvalidMatcher`].
     pub fn parse(text: &str) -> Result<Self, InvalidMatcher> {
         let is_list = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | ',' | '|');
         match text.trim() {
@@ -52,7 +52,7 @@ impl Matcher {
         }
     }
 
-    /// Tells whether it chooses what bears one of these names.
+    /// Returns `true` if one of these names matches.
     pub fn chooses<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
         let mut names = names.into_iter();
         match self {
@@ -62,8 +62,8 @@ impl Matcher {
         }
     }
 
-    /// Each of its alternatives as a matcher of its own, as far as they can be told apart: so that a name with a slip in
-    /// it is not hidden by the others.
+    /// Returns each alternative as a matcher of its own, if they can be separated. This reveals an alternative with a
+    /// typing error among others that match.
     pub fn alternatives(&self) -> Vec<Self> {
         match self {
             Self::All => vec![Self::All],
@@ -78,14 +78,13 @@ impl Matcher {
         }
     }
 
-    /// Tells whether it is an expression that may be found in the middle of a name.
+    /// Returns `true` if the matcher is an expression that may match in the middle of a name.
     pub fn is_unanchored(&self) -> bool {
         matches!(self, Self::Pattern(regex) if !(regex.as_str().starts_with('^') && regex.as_str().ends_with('$')))
     }
 }
 
-/// The alternatives of an expression with at most one group: `a|b`, `^(a|b)$`. `None` where more would have to be
-/// understood of it.
+/// Returns the alternatives of an expression with at most one group: `a|b`, `^(a|b)$`. `None` for more complex ones.
 fn alternatives(pattern: &str) -> Option<Vec<String>> {
     if pattern.contains(['[', '\\']) {
         return None;

@@ -1,4 +1,4 @@
-//! A call in the words of Claude Code, so that its hooks find what they look for, and back.
+//! Conversion of calls to the tool and parameter names of Claude Code, for which hooks are written, and back.
 
 use crate::dialects::CLAUDE_CODE;
 use serde_json::{Map, Value};
@@ -12,19 +12,20 @@ use toolstead_domain::{
     workspace_roots::lexical,
 };
 
-/// Parameters of built-in tools that are paths.
+/// Parameters of built-in tools that contain paths.
 const PATHS: &[&str] = &["path", "paths", "cwd", "working_dir"];
 
-/// The spelling in which a call is told to a hook.
+/// Tool and parameter names under which a call is passed to a hook.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spelling<'c> {
-    /// The name of the tool.
+    /// Name of the tool.
     pub(super) name: &'c str,
     rewrites: &'static [Rewrite],
 }
 
 impl<'c> Spelling<'c> {
-    /// The spelling of Claude Code where the tool has one, else the canonical one; MCP tools by their qualified names.
+    /// Returns the names of Claude Code if the tool has any, otherwise the canonical ones. MCP tools have their
+    /// qualified names.
     pub(super) fn of(call: &'c ToolCall) -> Self {
         let is_known = |alias: &&Alias| alias.dialect == CLAUDE_CODE;
         let mut aliases = call.tool.aliases.iter().filter(is_known);
@@ -35,17 +36,17 @@ impl<'c> Spelling<'c> {
         }
     }
 
-    /// The arguments under the names of this spelling. Steps that lose something are left out.
+    /// Returns the arguments under these names. Conversions that lose information are skipped.
     pub(super) fn told(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
         let mut told = arguments.clone();
         undo(self.rewrites, &mut told);
         told
     }
 
-    /// The same arguments under their canonical names.
+    /// Returns the arguments under their canonical names.
     ///
     /// # Errors
-    /// On one parameter in two spellings with two values.
+    /// Fails if a parameter occurs under two names with different values.
     pub(super) fn understood(&self, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, ToolFailure> {
         redo(self.rewrites, &mut arguments)?;
         Ok(arguments)
@@ -93,8 +94,8 @@ fn objects<'a>(arguments: &'a mut Map<String, Value>, name: &str) -> impl Iterat
     arguments.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
-/// The arguments of a call with its paths absolute, as hooks of Claude Code get them. Only parameters of built-in tools
-/// are known to be paths.
+/// Returns the arguments of a call with absolute paths, as hooks of Claude Code expect. Only parameters of built-in
+/// tools are known to be paths.
 pub(super) fn with_absolute_paths(call: &ToolCall, start: &Path) -> Map<String, Value> {
     let mut arguments = call.arguments.clone();
     if *call.tool.source() == ToolSource::BuiltIn {

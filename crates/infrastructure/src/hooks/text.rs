@@ -1,11 +1,11 @@
-//! Texts of hooks, fit for a model and for a terminal.
+//! Sanitization of hook texts for models and terminals.
 
 use toolstead_domain::unseen::is_unseen;
 
-/// A text of a hook is cut to so many characters.
+/// Maximum length of a hook's text, in characters.
 pub(super) const MAX_TEXT: usize = 10_000;
 
-/// The text without what steers a terminal or nobody sees, trimmed, and cut.
+/// Returns the text trimmed and truncated, without terminal control sequences and invisible characters.
 pub(super) fn clean(text: &str) -> String {
     let mut cleaned = String::new();
     let mut characters = text.trim().chars().peekable();
@@ -26,7 +26,7 @@ pub(super) fn clean(text: &str) -> String {
     cleaned
 }
 
-/// Passes over the rest of an escape sequence (ECMA-48: CSI until its final byte, OSC until BEL or ST).
+/// Skips the rest of an escape sequence (ECMA-48: CSI until its final byte, OSC until BEL or ST).
 fn skip_sequence(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match characters.next() {
         Some('[') => while characters.next().is_some_and(|c| !('\u{40}'..='\u{7e}').contains(&c)) {},
