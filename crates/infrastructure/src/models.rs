@@ -1,7 +1,8 @@
-//! Language models of other providers, behind the port `ModelProvider` (`docs/models.md`).
+//! Language models of external providers, as adapters of the port `ModelProvider` (`docs/models.md`).
 //!
-//! A [`Model`] is made of [`ModelSettings`] and sends requests over [`http`](crate::http). Each protocol is a pure
-//! conversion in a file of its own, of a request to the bytes of a body and of a stream's events to pieces of an answer.
+//! A [`Model`] is created from [`ModelSettings`] and sends requests over [`http`](crate::http). Each protocol is a
+//! conversion without I/O in a file of its own, from a request to a body and from stream events to the events of an
+//! answer.
 
 mod answer;
 mod failure;

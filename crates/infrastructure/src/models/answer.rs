@@ -1,4 +1,4 @@
-//! One answer of a provider: the request, again where that may help, and the pieces as they come.
+//! Exchange for one answer of a provider: the request, its retries, and the events of the response.
 
 use super::{
     failure::Fault,
@@ -29,40 +29,40 @@ use toolstead_domain::{
     secret::Secret,
 };
 
-/// So often a request is sent at most.
+/// Maximum number of attempts.
 const MAX_TRIES: u32 = 5;
-/// The first pause between two tries where the provider wishes none, and the longest.
+/// First and longest pause between attempts if the provider requests none.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// The time that a provider may be silent, before its answer and within it.
+/// Maximum time without data from the provider, before and during its answer.
 const SILENCE: Duration = Duration::from_secs(300);
-/// The time that a whole answer may take.
+/// Timeout of a whole answer.
 const TIME_FOR_ALL: Duration = Duration::from_secs(3600);
-/// The longest event of a stream, and the longest answer that comes as one document, in bytes.
+/// Maximum size of a stream event, and of an answer sent as one document, in bytes.
 const MAX_EVENT: usize = 8 << 20;
-/// The longest answer, in bytes.
+/// Maximum size of an answer, in bytes.
 const MAX_ANSWER: usize = 64 << 20;
-/// Blocks that an answer may have.
+/// Maximum number of blocks of an answer.
 const MAX_BLOCKS: usize = 10_000;
-/// Calls among them.
+/// Maximum number of calls of an answer.
 const MAX_CALLS: usize = 256;
-/// The part that is read of a response that is no answer, in bytes.
+/// Number of bytes to read of an error response.
 const MAX_REFUSAL: usize = 64 << 10;
 
-/// All that the requests to one model share.
+/// State shared by the requests to one model.
 pub(super) struct Provider {
     pub(super) settings: ModelSettings,
     pub(super) protocol: &'static dyn Protocol,
     pub(super) endpoint: Endpoint,
-    /// Those of every request, without the key.
+    /// Headers of every request, without the key.
     pub(super) headers: HeaderMap,
     pub(super) key: Key,
 }
 
-/// The pieces of an answer. The request is made when the first of them is asked for.
+/// Stream of the events of an answer. The request is sent when the first event is requested.
 pub(super) struct Answer(BoxStream<'static, Result<ModelEvent, ModelError>>);
 
 impl Answer {
-    /// The answer to a request, of which `body` is the form that is sent.
+    /// Creates the answer to a request. `body` is its serialized form.
     pub(super) fn new(provider: Arc<Provider>, request: ModelRequest, body: Bytes) -> Self {
         let exchange = Exchange {
             provider,
@@ -77,7 +77,7 @@ impl Answer {
             ready: VecDeque::new(),
             step: Step::Ask,
         };
-        // The stream keeps its place where somebody stops to wait in the middle of a piece.
+        // The stream keeps its state if the caller is cancelled while it waits for an event.
         let pieces = stream::unfold(exchange, |mut exchange| async {
             let piece = exchange.next().await?;
             Some((piece, exchange))
@@ -93,19 +93,19 @@ impl ModelAnswer for Answer {
     }
 }
 
-/// An answer on its way.
+/// Exchange in progress.
 struct Exchange {
     provider: Arc<Provider>,
     request: ModelRequest,
     body: Bytes,
-    /// So often it was sent.
+    /// Number of attempts made.
     tries: u32,
-    /// Something of the answer has been told: it is not asked for again.
+    /// `true` once an event was returned. The request is then not retried.
     has_begun: bool,
-    /// Blocks that were told, and calls among them.
+    /// Number of blocks returned, and of the calls among them.
     blocks: usize,
     calls: usize,
-    /// Secrets that no error may tell.
+    /// Secrets that must not appear in errors.
     secrets: Vec<Secret>,
     redaction: Redaction,
     ready: VecDeque<ModelEvent>,
@@ -120,7 +120,7 @@ enum Step {
 }
 
 impl Exchange {
-    /// The next piece; `None` once it is over.
+    /// Returns the next event; `None` at the end.
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -153,7 +153,7 @@ impl Exchange {
         }
     }
 
-    /// Counts what the answer is made of, which somebody has to keep and to work through.
+    /// Counts the blocks and calls of the answer, and fails if there are too many to store and process.
     fn count(&mut self, event: &ModelEvent) -> Result<(), Fault> {
         let ModelEvent::Block(block) = event else { return Ok(()) };
         self.blocks += 1;
@@ -200,7 +200,7 @@ impl Exchange {
         Err(fault)
     }
 
-    /// Goes on after a fault: with another try, or to the end.
+    /// Handles a fault: schedules another attempt, or ends the exchange.
     fn after(&mut self, fault: Fault) -> Result<ModelEvent, ModelError> {
         let error = self.told(fault.error);
         if !fault.is_passing || self.has_begun || self.tries >= MAX_TRIES {
@@ -212,7 +212,7 @@ impl Exchange {
         Ok(ModelEvent::Retrying { after, reason: error.to_string() })
     }
 
-    /// The error with the model's name, and without what nobody may read.
+    /// Returns the error with the model's name and without secrets.
     fn told(&self, error: ModelError) -> ModelError {
         let told = |text: String| {
             format!("the model `{}`: {}", self.provider.settings.name, words::clean(&text, &self.secrets))
@@ -231,17 +231,17 @@ impl Exchange {
     }
 }
 
-/// A response that is being read.
+/// Response body being read.
 struct Reading {
     response: Response,
     form: Form,
     decoder: Box<dyn Decoder>,
-    /// Bytes that have come.
+    /// Number of bytes received.
     taken: usize,
     until: Instant,
 }
 
-/// The form in which an answer comes.
+/// Format of an answer.
 enum Form {
     Stream(SseDecoder),
     Whole(Vec<u8>),
@@ -261,7 +261,7 @@ impl Reading {
         Ok(Self { response, form, decoder, taken: 0, until: Instant::now() + TIME_FOR_ALL })
     }
 
-    /// The events of the next bytes, of which there may be none.
+    /// Returns the events in the next chunk, which may be none.
     async fn next(&mut self) -> Result<Vec<ModelEvent>, Fault> {
         let chunk = timeout(SILENCE, self.response.chunk());
         let chunk = timeout_at(self.until, chunk).await.map_err(|_| endless())?.map_err(|_| silent())??;
@@ -298,14 +298,14 @@ impl Reading {
         };
         match events {
             Ok(events) if matches!(events.last(), Some(ModelEvent::Finished { .. })) => Ok(events),
-            // Half an answer never looks like a whole one.
+            // An incomplete answer must not look complete.
             Ok(_) => Err(Fault::passing(broke_off())),
             Err(error) => Err(of_decoder(error)),
         }
     }
 }
 
-/// The fault that the provider told within its answer, or that is in the answer.
+/// Returns the fault for an error that the provider reported in its answer or that the answer contains.
 fn of_decoder(error: ModelError) -> Fault {
     match error {
         ModelError::Unreachable(_)
@@ -324,7 +324,7 @@ fn endless() -> Fault {
     Fault::lasting(ModelError::Unreachable(what))
 }
 
-/// The beginning of a body, as far as it comes.
+/// Returns the beginning of a body, as far as it can be read.
 async fn beginning(mut response: Response) -> Vec<u8> {
     let mut body = Vec::new();
     let until = Instant::now() + Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Errors as a provider tells them, and whether asking again may help.
+//! Errors reported by a provider, and whether a retry may succeed.
 
 use crate::http::{http_error::HttpError, pause::wanted_pause};
 use http::{HeaderMap, StatusCode};
@@ -6,9 +6,9 @@ use serde_json::Value;
 use std::time::Duration;
 use toolstead_domain::{error_chain::with_causes, model::error::ModelError};
 
-/// A provider that wants to be left alone for longer is not waited for.
+/// Maximum pause that a provider may request. After a longer one the request is not retried.
 const LONGEST_WISH: Duration = Duration::from_secs(120);
-/// Providers' words for a request that is too long.
+/// Providers' texts for a request that is too long.
 const TOO_LONG: [&str; 9] = [
     "prompt is too long",
     "context_length_exceeded",
@@ -21,28 +21,28 @@ const TOO_LONG: [&str; 9] = [
     "input is too long",
 ];
 
-/// A try without an answer.
+/// Failure of one attempt.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) error: ModelError,
-    /// The same request may be answered.
+    /// `true` if a retry may succeed.
     pub(super) is_passing: bool,
-    /// The provider wants to be left alone for so long.
+    /// Pause that the provider requests.
     pub(super) wish: Option<Duration>,
 }
 
-/// The words of a provider on an error.
+/// Error as reported by a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Said {
-    /// Its word for the kind.
+    /// Kind of the error.
     pub(super) kind: String,
-    /// Its words.
+    /// Error message.
     pub(super) message: String,
 }
 
 impl Said {
-    /// Reads `{"error": {"type"|"code"|"status", "message"}}`, `{"error": "…"}`, `{"message"|"detail": "…"}`, or a list of
-    /// one of these.
+    /// Parses `{"error": {"type"|"code"|"status", "message"}}`, `{"error": "…"}`, `{"message"|"detail": "…"}`, or a
+    /// list with one of these.
     pub(super) fn of(document: &Value) -> Option<Self> {
         let document = document.get(0).unwrap_or(document);
         let error = document.get("error").filter(|error| !error.is_null()).unwrap_or(document);
@@ -54,19 +54,19 @@ impl Said {
             Value::String(text) => Some(text.clone()),
             _ => text(error, &["message", "detail"]),
         };
-        // A code says more than a type: `context_length_exceeded` is of the type `invalid_request_error`.
+        // A code is more specific than a type: `context_length_exceeded` has the type `invalid_request_error`.
         let kind = text(error, &["code", "status", "type"]).unwrap_or_default();
         Some(Self { kind, message: message? })
     }
 }
 
 impl Fault {
-    /// A fault that stays.
+    /// Creates a permanent fault.
     pub(super) fn lasting(error: ModelError) -> Self {
         Self { error, is_passing: false, wish: None }
     }
 
-    /// A fault that may be gone with the next try.
+    /// Creates a temporary fault, after which a retry may succeed.
     pub(super) fn passing(error: ModelError) -> Self {
         let wish = match &error {
             ModelError::RateLimited { retry_after, .. } => *retry_after,
@@ -75,7 +75,7 @@ impl Fault {
         Self { error, is_passing: true, wish }
     }
 
-    /// A response that is no answer, with the beginning of its body.
+    /// Returns the fault for an error response with the beginning of its body.
     pub(super) fn of_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let said = match serde_json::from_slice(body) {
             Ok(document) => Said::of(&document).unwrap_or_default(),
@@ -110,7 +110,7 @@ impl From<HttpError> for Fault {
     }
 }
 
-/// The error that a provider means, by status and words.
+/// Returns the error for a provider's status code and error.
 pub(super) fn error_of(status: Option<u16>, said: &Said, retry_after: Option<Duration>) -> ModelError {
     let Said { kind, message } = said;
     let words = match (status, kind.as_str(), message.as_str()) {
@@ -143,7 +143,7 @@ pub(super) fn error_of(status: Option<u16>, said: &Said, retry_after: Option<Dur
             | "RESOURCE_EXHAUSTED"
             | "insufficient_quota",
         ) => ModelError::RateLimited { message: words, retry_after },
-        // Errors that the provider tells with that status where it has not begun to answer.
+        // With these kinds, providers report in the stream what would be a 500 status before it.
         (
             None,
             "api_error" | "timeout_error" | "server_error" | "internal_server_error" | "INTERNAL" | "UNAVAILABLE",
@@ -152,7 +152,7 @@ pub(super) fn error_of(status: Option<u16>, said: &Said, retry_after: Option<Dur
     }
 }
 
-/// The words of a body that is no JSON: none of a page of HTML.
+/// Returns the text of a body that is not JSON; empty for HTML pages.
 fn text_of(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     if text.trim_start().starts_with('<') { String::new() } else { text.into_owned() }

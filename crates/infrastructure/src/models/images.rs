@@ -1,5 +1,5 @@
-//! Images of a conversation, held against what a provider takes. One image that it refuses would spoil every request from
-//! then on, so that such a one is a text in its place.
+//! Limits of images in conversations. A rejected image would make every later request fail, so it is replaced by a
+//! text.
 
 mod header;
 
@@ -12,25 +12,25 @@ use toolstead_domain::model::{
     request::OfferedTool,
 };
 
-/// The images that a provider takes.
+/// Limits of a provider for images.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageLimits {
-    /// Kinds of images.
+    /// Accepted media types.
     pub(super) media_types: &'static [&'static str],
-    /// Bytes of one in base64.
+    /// Maximum size of an image, in bytes of base64.
     pub(super) max_base64: usize,
-    /// Pixels of a side.
+    /// Maximum width and height, in pixels.
     pub(super) max_side: u32,
-    /// From so many images on …
+    /// Number of images above which `max_side_of_many` applies.
     pub(super) many: usize,
-    /// … a side has no more pixels than this.
+    /// Maximum width and height with many images, in pixels.
     pub(super) max_side_of_many: u32,
-    /// Images of one request; the newest stay.
+    /// Maximum number of images of a request. The newest ones are sent.
     pub(super) max_images: usize,
 }
 
-/// The messages with texts in place of images that the provider does not take; `None` for a model that sees none. A kind
-/// that was named wrongly is put right.
+/// Returns the messages with texts in place of images that the provider does not accept. `limits` is `None` for a model
+/// without image support. Wrong media types are corrected.
 pub(super) fn fitted<'m>(
     messages: &'m [Message],
     limits: Option<&ImageLimits>,
@@ -56,7 +56,7 @@ fn count(block: &Block) -> usize {
     }
 }
 
-/// The first tool that takes images as arguments: its schema says so (JSON Schema, `contentMediaType`).
+/// Returns the first tool that accepts images as arguments according to its schema (JSON Schema, `contentMediaType`).
 fn recognizer(tools: &[OfferedTool]) -> Option<&str> {
     let takes_images = |tool: &&OfferedTool| {
         let is_image = |property: &Value| {
@@ -93,7 +93,7 @@ impl Fitting<'_> {
         }
     }
 
-    /// The kind that the image is of, or why it is left out.
+    /// Returns the media type of the image, or the reason why it is omitted.
     fn judge(&self, image: &Image, place: usize) -> Result<&'static str, String> {
         let Some(limits) = self.limits else {
             return Err(match self.recognizer {

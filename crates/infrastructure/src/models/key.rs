@@ -1,4 +1,4 @@
-//! The key of a model, from wherever it is.
+//! API key of a model, from any source.
 
 use super::{key_file, settings::KeySource};
 use crate::user_program::UserProgramPort;
@@ -6,35 +6,35 @@ use std::{sync::Arc, time::Duration};
 use tokio::{sync::Mutex, task::spawn_blocking};
 use toolstead_domain::{model::error::ModelError, secret::Secret};
 
-/// Timeout of the command that prints a key: the user may have to unlock something.
+/// Timeout of the key command. The user may have to unlock a key store.
 const TIME_FOR_COMMAND: Duration = Duration::from_secs(60);
-/// A longer text is no key, in bytes.
+/// Maximum length of a key, in bytes.
 const MAX_BYTES: usize = 16 << 10;
 
-/// The key of one model.
+/// API key of one model.
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) source: KeySource,
-    /// Runs the command of [`KeySource::Command`].
+    /// Port that runs the command of [`KeySource::Command`].
     pub(super) commands: Option<Arc<dyn UserProgramPort>>,
-    /// The key that the command told. Held while it runs, so that it runs once.
+    /// Key that the command returned. Locked while the command runs, so that it runs once.
     pub(super) remembered: Mutex<Option<Secret>>,
 }
 
-/// A key for one request.
+/// Key for one request.
 #[derive(Debug)]
 pub(super) struct KeyInHand {
-    /// `None` where none is needed.
+    /// Key; `None` if none is needed.
     pub(super) secret: Option<Secret>,
-    /// It was known from an earlier request, and another may have taken its place.
+    /// `true` if the key is from an earlier request and may be outdated.
     pub(super) may_be_stale: bool,
 }
 
 impl Key {
-    /// The key as it is now.
+    /// Returns the current key.
     ///
     /// # Errors
-    /// [`ModelError::Unauthorized`] with what to do. Nothing of a key is in it.
+    /// Returns [`ModelError::Unauthorized`], which says what to do. It contains no part of a key.
     pub(super) async fn now(&self) -> Result<KeyInHand, ModelError> {
         let fresh = |secret| KeyInHand { secret, may_be_stale: false };
         match &self.source {
@@ -60,7 +60,7 @@ impl Key {
         }
     }
 
-    /// The provider does not take this key any more: the next one is asked for anew.
+    /// Forgets a key that the provider rejects. The next request obtains a new one.
     pub(super) async fn forget(&self, refused: &Secret) {
         let mut remembered = self.remembered.lock().await;
         if remembered.as_ref() == Some(refused) {
@@ -68,7 +68,8 @@ impl Key {
         }
     }
 
-    /// The key that the command prints. Of its outputs nothing is told: either may hold the key.
+    /// Runs the command and returns the key it prints. Its outputs appear in no error, because they may contain the
+    /// key.
     async fn told(&self, words: &[String]) -> Result<Secret, ModelError> {
         let Some((program, arguments)) = words.split_first() else {
             return Err(no_key("the key command", "it is empty; name a program"));

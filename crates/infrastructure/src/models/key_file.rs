@@ -1,4 +1,4 @@
-//! A key in a file of its own.
+//! API key in a file of its own.
 
 use rustix::{
     fs::OFlags,
@@ -11,10 +11,10 @@ use std::{
     path::Path,
 };
 
-/// A longer file holds no key.
+/// Maximum size of a key file, in bytes.
 const MAX_BYTES: u64 = 16 << 10;
 
-/// The reason why a file gives no key.
+/// Reason why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KeyFileError {
     #[error("it cannot be read: {0}")]
@@ -33,9 +33,9 @@ pub(super) enum KeyFileError {
     NoText,
 }
 
-/// Reads the file, which must be its owner's alone. What was looked at is what is read. Blocks.
+/// Reads the file, to which only its owner may have access. The checked file is the one that is read. Blocks.
 pub(super) fn read(path: &Path) -> Result<String, KeyFileError> {
-    // A pipe under that name keeps nobody waiting.
+    // With `NONBLOCK`, opening a pipe does not wait.
     let flags = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
     let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;

@@ -1,4 +1,4 @@
-//! A model of the configuration, as the port has it.
+//! Configured model as an adapter of the port.
 
 use super::{
     answer::{Answer, Provider},
@@ -17,10 +17,10 @@ use toolstead_domain::{
 };
 use url::Url;
 
-/// Headers that belong to the connection or to the protocol.
+/// Names of headers that the connection or the protocol sets.
 const RESERVED: [&str; 6] = ["accept", "content-type", "content-length", "transfer-encoding", "connection", "host"];
 
-/// A language model of a provider. Cheap to clone.
+/// Language model of a provider. Cheap to clone.
 #[derive(Clone)]
 pub struct Model {
     provider: Arc<Provider>,
@@ -28,35 +28,35 @@ pub struct Model {
     host: Arc<str>,
 }
 
-/// Settings of which no model can be made. No value of a header and no key is in it.
+/// Reason why a model cannot be created. Contains no header values and no key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidModel {
-    /// The base URL is none.
+    /// The base URL is invalid.
     #[error("the model `{name}`: its `base_url` {reason}")]
     Address {
-        /// The model.
+        /// Name of the model.
         name: String,
-        /// The fault.
+        /// Reason why the URL is invalid.
         reason: String,
     },
-    /// A header cannot be sent.
+    /// A header is invalid.
     #[error("the model `{name}`: the header `{header}` {reason}")]
     Header {
-        /// The model.
+        /// Name of the model.
         name: String,
-        /// The header's name.
+        /// Name of the header.
         header: String,
-        /// The fault.
+        /// Reason why the header is invalid.
         reason: &'static str,
     },
 }
 
 impl Model {
-    /// A model of these settings, reached with this client. Nothing is sent yet, and no key is looked up.
+    /// Creates a model that uses this HTTP client. Sends nothing yet and does not read the key.
     ///
     /// # Errors
-    /// [`InvalidModel`].
+    /// Returns [`InvalidModel`].
     pub fn new(settings: ModelSettings, client: HttpClient) -> Result<Self, InvalidModel> {
         let protocol = protocol::of(settings.kind);
         let wrong = |reason: &str| InvalidModel::Address { name: settings.name.clone(), reason: reason.to_owned() };
@@ -81,8 +81,8 @@ impl Model {
         Ok(Self { provider: Arc::new(Provider { settings, protocol, endpoint, headers, key }), facts, host })
     }
 
-    /// Sets the port that runs the command that prints the key ([`KeySource::Command`](super::KeySource::Command)).
-    /// Without it, such a key is missing.
+    /// Sets the port that runs the key command ([`KeySource::Command`](super::KeySource::Command)). Without it, such a
+    /// key is missing.
     #[must_use]
     pub fn with_key_commands(self, commands: Arc<dyn UserProgramPort>) -> Self {
         let Provider { settings, protocol, endpoint, headers, key } = &*self.provider;
@@ -92,7 +92,7 @@ impl Model {
         Self { provider: Arc::new(provider), ..self }
     }
 
-    /// The settings that it was made of.
+    /// Returns the settings of the model.
     pub fn settings(&self) -> &ModelSettings {
         &self.provider.settings
     }

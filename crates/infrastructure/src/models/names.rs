@@ -1,4 +1,4 @@
-//! Names of tools in the spelling of a provider, and back.
+//! Conversion of tool names to those that a provider accepts, and back.
 
 use sha2::{Digest, Sha256};
 use std::{
@@ -7,11 +7,11 @@ use std::{
 };
 use toolstead_domain::model::request::OfferedTool;
 
-/// Which characters a name may have, by their place in it.
+/// Check whether a character is allowed at a position of a name.
 pub(super) type Allowed = fn(usize, char) -> bool;
 
-/// The names of the tools of one request, both ways. A name that the provider can take stays as it is; each other
-/// character becomes `_`, and what would then be the same or too long bears a digest of the whole name.
+/// Names of the tools of one request in both directions. A name that the provider accepts is unchanged. In other names,
+/// invalid characters become `_`, and a digest of the whole name is appended if the result is too long or not unique.
 #[derive(Debug)]
 pub(super) struct NameMap {
     allowed: Allowed,
@@ -21,8 +21,8 @@ pub(super) struct NameMap {
 }
 
 impl NameMap {
-    /// The map of these tools for a provider whose names have at most `max` bytes, at least 16, of allowed ASCII
-    /// characters; `_` must be among them everywhere, and the digits behind the first place.
+    /// Creates the map of these tools for a provider whose names have at most `max` bytes (at least 16) of allowed
+    /// ASCII characters. `_` must be allowed everywhere, and digits after the first position.
     pub(super) fn of(tools: &[OfferedTool], allowed: Allowed, max: usize) -> Self {
         let mut map = Self { allowed, max, theirs: BTreeMap::new(), ours: BTreeMap::new() };
         let (kept, changed): (Vec<&str>, Vec<&str>) =
@@ -40,19 +40,19 @@ impl NameMap {
         map
     }
 
-    /// A name in the provider's spelling, also that of a tool that is not offered any more.
+    /// Returns the provider's name of a tool, even if the tool is no longer offered.
     pub(super) fn theirs<'n>(&'n self, name: &'n str) -> Cow<'n, str> {
         if self.is_theirs(name) {
             return Cow::Borrowed(name);
         }
         match self.theirs.get(name) {
             Some(spelled) => Cow::Borrowed(spelled),
-            // With its digest, so that it is taken for none of those that are offered.
+            // The digest prevents confusion with an offered tool.
             None => Cow::Owned(self.with_digest(name, 0)),
         }
     }
 
-    /// The name of the tool as it was offered. A name that was never offered stays as it is.
+    /// Returns the tool's name for the provider's name. A name that was never offered is unchanged.
     pub(super) fn ours<'n>(&'n self, spelled: &'n str) -> &'n str {
         self.ours.get(spelled).map_or(spelled, String::as_str)
     }
@@ -63,7 +63,7 @@ impl NameMap {
             && name.chars().enumerate().all(|(place, c)| (self.allowed)(place, c))
     }
 
-    /// The spellings that may stand for a name, the best first.
+    /// Returns the possible names for a tool, the best first.
     fn spellings<'n>(&'n self, name: &'n str) -> impl Iterator<Item = String> + 'n {
         let plain = Some(self.replaced(name)).filter(|plain| !plain.is_empty() && plain.len() <= self.max);
         plain.into_iter().chain((0..).map(|round| self.with_digest(name, round)))

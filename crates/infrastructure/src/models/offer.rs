@@ -1,4 +1,4 @@
-//! The tools of one request as its provider is told of them, and the calls of its answer as they were meant.
+//! Tools of one request with the provider's names, and conversion of the calls in its answer.
 
 use super::{
     names::{Allowed, NameMap},
@@ -15,10 +15,10 @@ use toolstead_domain::model::{
     request::{ModelRequest, OfferedTool},
 };
 
-/// The member that stands for arguments that are no JSON object, where a provider is told of them.
+/// Member for arguments that are not a JSON object, when a call is sent back to a provider.
 const MALFORMED: &str = "malformed_arguments";
 
-/// Names of tools and of their arguments' members, both ways.
+/// Conversion of the names of tools and of their arguments' properties.
 #[derive(Debug)]
 pub(super) struct Offer {
     names: NameMap,
@@ -26,7 +26,7 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// The offer of these tools to a provider whose names have at most `max` bytes of allowed characters.
+    /// Creates the offer of these tools to a provider whose names have at most `max` bytes of allowed characters.
     pub(super) fn of(kind: ProviderKind, tools: &[OfferedTool], allowed: Allowed, max: usize) -> Self {
         let members = tools
             .iter()
@@ -34,17 +34,17 @@ impl Offer {
         Self { members: members.collect(), names: NameMap::of(tools, allowed, max) }
     }
 
-    /// The tool's name there.
+    /// Returns the provider's name of the tool.
     pub(super) fn name<'n>(&'n self, name: &'n str) -> Cow<'n, str> {
         self.names.theirs(name)
     }
 
-    /// The tool that the provider means.
+    /// Returns the name of the tool for the provider's name.
     pub(super) fn tool(&self, theirs: &str) -> String {
         self.names.ours(theirs).to_owned()
     }
 
-    /// The arguments of an earlier call as the provider is told of them: always an object.
+    /// Returns the arguments of an earlier call with the provider's names. Always an object.
     pub(super) fn arguments<'a>(&self, call: &'a ToolUse) -> Cow<'a, Map<String, Value>> {
         match (&call.arguments, self.members.get(&call.name)) {
             (ToolArguments::Object(arguments), None) => Cow::Borrowed(arguments),
@@ -53,7 +53,7 @@ impl Offer {
         }
     }
 
-    /// The call that the provider means.
+    /// Returns the call of the tool for a call of the provider.
     pub(super) fn call(
         &self,
         id: String,
@@ -70,8 +70,8 @@ impl Offer {
     }
 }
 
-/// Ids for the calls of one answer: the provider's where they are fit, else some of our own. None of them stands anywhere
-/// in the conversation, so that it can go on with another provider.
+/// Ids for the calls of one answer: the provider's ids if they are usable, otherwise generated ones. They are unique in
+/// the conversation, so that it can continue with another provider.
 #[derive(Debug)]
 pub(super) struct CallIds {
     used: BTreeSet<String>,
@@ -80,16 +80,16 @@ pub(super) struct CallIds {
 }
 
 impl CallIds {
-    /// The longest id that every provider takes.
+    /// Maximum length of an id that every provider accepts.
     const MAX: usize = 40;
 
-    /// Ids for the answer to a request.
+    /// Creates ids for the answer to a request.
     pub(super) fn after(request: &ModelRequest) -> Self {
         let calls = request.messages.iter().flat_map(|message| message.tool_uses());
         Self { used: calls.map(|call| call.id.clone()).collect(), answer: request.messages.len(), made: 0 }
     }
 
-    /// The id of the next call, which the provider calls so.
+    /// Returns the id of the next call, to which the provider gave the id `theirs`.
     pub(super) fn take(&mut self, theirs: &str) -> String {
         let is_fit = (1..=Self::MAX).contains(&theirs.len())
             && theirs.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));

@@ -1,4 +1,4 @@
-//! The conversions between a provider's protocol and the words of the port: pure, one file a protocol.
+//! Conversions between provider protocols and the types of the port. Without I/O; one file per protocol.
 
 mod anthropic;
 mod gemini;
@@ -22,55 +22,55 @@ use toolstead_domain::{
     secret::Secret,
 };
 
-/// One protocol. It does no I/O.
+/// Protocol of a provider. Does no I/O.
 pub(super) trait Protocol: Send + Sync {
-    /// The path behind the base URL, from the slash on, with the query.
+    /// Returns the path and query to append to the base URL, with a leading slash.
     fn path(&self, settings: &ModelSettings) -> String;
 
-    /// Puts the key where the protocol wants it.
+    /// Adds the key to the headers.
     ///
     /// # Errors
-    /// On a key that no header can carry.
+    /// Fails if the key is not valid in a header.
     fn authorize(&self, key: &Secret, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue>;
 
-    /// Puts what the protocol wants in each request besides the key and the type of the body.
+    /// Adds the headers that the protocol requires in addition to the key and the content type.
     fn add_headers(&self, _headers: &mut HeaderMap) {}
 
-    /// The definitions of tools, exactly as a request has them.
+    /// Returns the definitions of tools exactly as in a request.
     fn definitions(&self, tools: &[OfferedTool]) -> Vec<Value>;
 
-    /// The body of a request, which asks for a stream.
+    /// Returns the body of a request for a streamed answer.
     ///
     /// # Errors
-    /// [`ModelError::Refused`] where the protocol cannot say it.
+    /// Returns [`ModelError::Refused`] if the protocol cannot express the request.
     fn body(&self, settings: &ModelSettings, request: &ModelRequest) -> Result<Vec<u8>, ModelError>;
 
-    /// The reader of the answer to that request.
+    /// Returns the decoder of the answer to that request.
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decoder>;
 }
 
-/// Reads one answer. It emits [`ModelEvent::Finished`] last, and is asked for nothing after that or after an error.
+/// Decoder of one answer. Its last event is [`ModelEvent::Finished`]. It is not called after that or after an error.
 pub(super) trait Decoder: Send {
-    /// The next event of the stream.
+    /// Decodes the next event of the stream.
     ///
     /// # Errors
-    /// [`ModelError::Protocol`] for what the protocol does not allow, and what the provider tells in mid-stream.
+    /// Returns [`ModelError::Protocol`] for an invalid event, and errors that the provider reports in the stream.
     fn event(&mut self, event: &SseEvent) -> Result<Vec<ModelEvent>, ModelError>;
 
-    /// The stream is over.
+    /// Handles the end of the stream.
     ///
     /// # Errors
-    /// [`ModelError::Unreachable`] when the answer is not whole ([`broke_off`]).
+    /// Returns [`ModelError::Unreachable`] if the answer is incomplete ([`broke_off`]).
     fn end(&mut self) -> Result<Vec<ModelEvent>, ModelError>;
 
-    /// The whole answer as one JSON document: what servers send that do not stream.
+    /// Decodes a whole answer from one JSON document, for servers that do not stream.
     ///
     /// # Errors
-    /// As [`event`](Self::event).
+    /// Same as [`event`](Self::event).
     fn whole(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError>;
 }
 
-/// The protocol of a kind.
+/// Returns the protocol of a kind.
 pub(super) fn of(kind: ProviderKind) -> &'static dyn Protocol {
     match kind {
         ProviderKind::Anthropic => &anthropic::Anthropic,
@@ -80,12 +80,12 @@ pub(super) fn of(kind: ProviderKind) -> &'static dyn Protocol {
     }
 }
 
-/// The definitions of tools, exactly as a request to such a provider has them.
+/// Returns the definitions of tools exactly as in a request to a provider of this kind.
 pub fn definitions(kind: ProviderKind, tools: &[OfferedTool]) -> Vec<Value> {
     of(kind).definitions(tools)
 }
 
-/// An answer that ended before it was whole.
+/// Returns the error for an incomplete answer.
 pub(super) fn broke_off() -> ModelError {
     ModelError::Unreachable("the answer broke off: its stream ended before the model had finished".into())
 }

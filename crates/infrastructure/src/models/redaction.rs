@@ -1,4 +1,4 @@
-//! Removes keys from what a provider answers, also where a piece of the stream ends within one.
+//! Removal of keys from a provider's answers, including those split across pieces of a stream.
 
 use serde_json::{Map, Value};
 use std::mem::take;
@@ -7,35 +7,35 @@ use toolstead_domain::model::{
     reply::ModelEvent,
 };
 
-/// Minimum length of a secret that is searched for, in bytes. Shorter ones are placeholders of local servers (`ollama`),
-/// and words of ordinary answers.
+/// Minimum length of a secret to search for, in bytes. Shorter ones are placeholders for local servers (`ollama`) or
+/// words of ordinary answers.
 const MIN_SECRET: usize = 16;
 const REDACTED: &str = "[redacted]";
-/// Parts of names of headers that hold secrets.
+/// Parts of the names of headers that contain secrets.
 const SECRET_NAMES: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
 
-/// The secrets of one exchange, and the ends of its text that may be the beginning of one.
+/// Secrets of one exchange, and the ends of its texts that may be the beginning of a secret.
 #[derive(Debug, Default)]
 pub(super) struct Redaction {
-    /// The longest first.
+    /// Longest first.
     secrets: Vec<String>,
     text: Tail,
     thinking: Tail,
 }
 
-/// The end of a text that is held back, because a secret may begin there.
+/// End of a text that is withheld because a secret may begin there.
 #[derive(Debug, Default)]
 struct Tail(String);
 
 impl Redaction {
-    /// Creates the redaction of a key, and of those configured headers whose name says that they hold a secret.
+    /// Creates the redaction of a key and of configured headers with names that indicate a secret.
     pub(super) fn of<'a>(key: Option<&'a str>, headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let is_secret = |name: &str| SECRET_NAMES.iter().any(|part| name.to_ascii_lowercase().contains(part));
         let of_headers = headers.into_iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value);
         let with_words = |secret: &'a str| std::iter::once(secret).chain(secret.split_whitespace());
         let all = key.into_iter().chain(of_headers).flat_map(with_words);
         let mut secrets: Vec<String> = all.filter(|one| one.len() >= MIN_SECRET).map(str::to_owned).collect();
-        // A secret that is a part of another one would leave the rest of that.
+        // Longer secrets come first, because replacing a shorter one within them would leave the rest.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets.dedup();
         Self { secrets, ..Self::default() }
@@ -69,7 +69,7 @@ impl Redaction {
         events
     }
 
-    /// Returns `None` for a sealed block that holds a secret: it cannot be changed, and providers do without it.
+    /// Returns `None` for a sealed block with a secret, which cannot be changed. Providers do without it.
     fn block(&self, block: Block) -> Option<Block> {
         Some(match block {
             Block::Text { text } => Block::Text { text: self.clean(text) },
@@ -111,7 +111,7 @@ impl Redaction {
 }
 
 impl Tail {
-    /// Returns the text that can be shown by now.
+    /// Adds a piece. Returns the text that can be shown.
     fn add(&mut self, text: String, secrets: &[String]) -> Option<String> {
         let mut text = replaced(take(&mut self.0) + &text, secrets);
         let held = secrets.iter().map(|secret| beginning_at_end(&text, secret)).max().unwrap_or(0);
@@ -119,7 +119,7 @@ impl Tail {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns what was held back, which turned out not to be a secret.
+    /// Returns the withheld end, which is not a secret after all.
     fn rest(&mut self) -> Option<String> {
         Some(take(&mut self.0)).filter(|rest| !rest.is_empty())
     }
@@ -134,7 +134,7 @@ fn replaced(mut text: String, secrets: &[String]) -> String {
     text
 }
 
-/// Returns the length of the longest end of the text that the secret begins with.
+/// Returns the length of the longest end of the text that is a beginning of the secret.
 fn beginning_at_end(text: &str, secret: &str) -> usize {
     let longest = text.len().min(secret.len() - 1);
     (1..=longest).rev().find(|length| text.as_bytes().ends_with(&secret.as_bytes()[..*length])).unwrap_or(0)

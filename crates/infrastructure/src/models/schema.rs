@@ -1,5 +1,5 @@
-//! Schemas of arguments, in a copy for each provider: what it does not take is told in descriptions, and nothing is lost
-//! in silence.
+//! Copies of argument schemas for each provider. Keywords that a provider does not accept are described in
+//! descriptions, so that nothing is lost silently.
 
 mod property_names;
 mod reference;
@@ -13,20 +13,20 @@ use super::settings::ProviderKind;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The deepest nesting that is copied.
+/// Maximum nesting depth to copy.
 const MAX_DEPTH: usize = 32;
 
-/// The largest copy, in bytes, as far as they can be told beforehand.
+/// Maximum estimated size of a copy, in bytes.
 const MAX_BYTES: usize = 256 << 10;
 
-/// The least that a schema is counted for, in bytes.
+/// Minimum size counted for a schema, in bytes.
 const OF_A_SCHEMA: usize = 64;
 
-/// The description of what did not fit into a copy.
+/// Description of a schema that did not fit into the copy.
 const CUT: &str = "Any value: the schema is too large or too deep to be told here.";
 
-/// The copy of a schema that such a provider takes. Whatever the schema is, the copy's root is an object with `properties`,
-/// and it is bounded.
+/// Returns a copy of the schema that this kind of provider accepts. The root of the copy is always an object with
+/// `properties`, and its size is limited.
 pub fn schema_copy(kind: ProviderKind, schema: &Value) -> Value {
     let refused: &[&str] = if kind == ProviderKind::Anthropic { &[] } else { &["enum", "const", "not"] };
     let (root, names) = (&root::plain(schema, refused), &PropertyNames::of(schema, taken_by(kind)));
@@ -35,12 +35,12 @@ pub fn schema_copy(kind: ProviderKind, schema: &Value) -> Value {
         ProviderKind::Gemini => Subset { root, names, room, open: Vec::new() }.copy(),
         kind => Whole { root, names, room, is_complete: kind != ProviderKind::Anthropic }.copy(),
     };
-    // Not even its root found room.
+    // The root itself was too large.
     let is_cut = copy.get("type").is_none_or(|kind| kind != "object");
     if is_cut { json!({"type": "object", "properties": {}, "description": CUT}) } else { copy }
 }
 
-/// The names of members of arguments there and back, where a provider refuses some of a schema's.
+/// Conversion of property names in arguments, for a schema with names that the provider rejects.
 #[derive(Debug)]
 pub(super) struct ArgumentNames {
     schema: Arc<Value>,
@@ -48,24 +48,24 @@ pub(super) struct ArgumentNames {
 }
 
 impl ArgumentNames {
-    /// `None` where all names are the same there: nearly always.
+    /// Returns the conversion; `None` if no name is replaced, which is almost always the case.
     pub(super) fn of(kind: ProviderKind, schema: &Arc<Value>) -> Option<Self> {
         let names = PropertyNames::of(schema, taken_by(kind));
         (!names.is_empty()).then(|| Self { schema: schema.clone(), names })
     }
 
-    /// Arguments as the provider was told of their members.
+    /// Returns arguments with the provider's names.
     pub(super) fn told(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
         self.names.there(&self.schema, arguments)
     }
 
-    /// Arguments of the provider as the tool knows their members.
+    /// Returns arguments of the provider with the tool's names.
     pub(super) fn meant(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
         self.names.back(&self.schema, arguments)
     }
 }
 
-/// The names of members that a provider takes.
+/// Returns the check for property names that the provider accepts.
 fn taken_by(kind: ProviderKind) -> fn(&str) -> bool {
     match kind {
         ProviderKind::Anthropic => property_names::is_word,
@@ -74,13 +74,13 @@ fn taken_by(kind: ProviderKind) -> fn(&str) -> bool {
     }
 }
 
-/// The room that is left in a copy.
+/// Remaining size of a copy.
 struct Room {
     bytes: usize,
 }
 
 impl Room {
-    /// Takes the room of one schema without those within it.
+    /// Reserves the size of one schema without its subschemas. Returns `false` if it does not fit.
     fn take(&mut self, members: &Map<String, Value>, depth: usize) -> bool {
         let shallow = |value: &Value| match value {
             Value::String(text) => text.len(),
@@ -97,7 +97,7 @@ impl Room {
     }
 }
 
-/// The sentence for a member whose name had to be changed.
+/// Returns the sentence for a property whose name was replaced.
 fn stands_for(name: &str) -> String {
     format!("Stands for {}.", sentence::json(&name.into()))
 }

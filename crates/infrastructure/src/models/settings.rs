@@ -1,26 +1,26 @@
-//! The settings of a model, as a configuration says them.
+//! Configured settings of a model.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 use toolstead_domain::{model::usage::Prices, ports::model_provider::ModelFacts, secret::Secret};
 
-/// The protocol that a model is spoken to in.
+/// Protocol of a model provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProviderKind {
-    /// Anthropic's Messages.
+    /// Anthropic Messages.
     Anthropic,
-    /// OpenAI's Chat Completions, which most other servers speak, too.
+    /// OpenAI Chat Completions, which most other servers support as well.
     OpenAi,
-    /// OpenAI's Responses.
+    /// OpenAI Responses.
     OpenAiResponses,
-    /// Google's Gemini.
+    /// Google Gemini.
     Gemini,
 }
 
 impl ProviderKind {
-    /// All of them, as they are listed.
+    /// All kinds, in display order.
     pub const ALL: [Self; 4] = [Self::Anthropic, Self::OpenAi, Self::OpenAiResponses, Self::Gemini];
 
-    /// The kind as configurations write it.
+    /// Returns the kind's name in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -30,12 +30,12 @@ impl ProviderKind {
         }
     }
 
-    /// The kind of that word.
+    /// Returns the kind with this name.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
-    /// The provider's own address, for models that name none.
+    /// Returns the provider's default base URL.
     pub fn usual_base_url(self) -> &'static str {
         match self {
             Self::Anthropic => "https://api.anthropic.com",
@@ -45,56 +45,55 @@ impl ProviderKind {
     }
 }
 
-/// The source of the key of a model.
+/// Source of a model's API key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// It needs none, as a server on this machine.
+    /// No key is needed, as for a local server.
     None,
-    /// Known already.
+    /// The key itself.
     Known(Secret),
-    /// Not there; the text says what to do. Each request fails with it.
+    /// No key is available. Every request fails with this text, which says what to do.
     Missing(String),
-    /// In a file that only its owner may read. It is read at each request, so that a new key counts at once.
+    /// File that only its owner may read. It is read for each request, so that a new key takes effect at once.
     File(PathBuf),
-    /// The output of this program, with its arguments; no shell is involved. It is run at the first request, and again
-    /// when the provider does not take the key any more.
+    /// Program whose output is the key, with its arguments, without a shell. It runs at the first request, and again
+    /// when the provider rejects the key.
     Command(Vec<String>),
 }
 
-/// One model, as it is configured.
+/// Settings of one model.
 #[derive(Clone, PartialEq)]
 pub struct ModelSettings {
-    /// Its name in the configuration.
+    /// Name in the configuration.
     pub name: String,
-    /// The protocol.
+    /// Protocol.
     pub kind: ProviderKind,
-    /// The model by the provider's name.
+    /// The provider's name of the model.
     pub model: String,
-    /// The address of the provider; the protocol's own paths stand behind it. The key goes there and nowhere else.
+    /// Base URL of the provider, to which the protocol's paths are appended. The key is sent only there.
     pub base_url: String,
-    /// The key.
+    /// API key.
     pub key: KeySource,
-    /// Tokens that an answer may have.
+    /// Maximum number of tokens of an answer.
     pub max_output_tokens: u64,
-    /// Tokens that its window holds.
+    /// Size of the context window, in tokens.
     pub context_tokens: u64,
-    /// Tokens that it may think before it answers, for models that are given such a number; 0: it does not think; `None`:
-    /// the provider's choice.
+    /// Thinking budget in tokens, for models with such a number. 0 disables thinking; `None` is the provider's default.
     pub thinking_tokens: Option<u64>,
-    /// The effort of its thinking, for models that are given such a word; `None`: the provider's choice.
+    /// Reasoning effort, for models with such a level. `None` is the provider's default.
     pub reasoning_effort: Option<String>,
-    /// It sees images.
+    /// Whether the model accepts images.
     pub takes_images: bool,
-    /// Its prices; `None`: not known.
+    /// Prices; `None` if unknown.
     pub prices: Option<Prices>,
-    /// Headers that each request has besides. Their values may be secrets, and are told by nothing.
+    /// Additional headers of each request. Their values may be secrets and are never displayed.
     pub headers: BTreeMap<String, String>,
-    /// The part of chance in its answers; `None`: the provider's choice.
+    /// Sampling temperature. `None` is the provider's default.
     pub temperature: Option<f64>,
 }
 
 impl ModelSettings {
-    /// Facts for those who use the model.
+    /// Returns the public facts of the model.
     pub fn facts(&self) -> ModelFacts {
         ModelFacts {
             provider: self.kind.as_str().to_owned(),

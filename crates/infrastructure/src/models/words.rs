@@ -1,18 +1,18 @@
-//! A provider's own words, made fit for people's and models' eyes.
+//! Sanitization of a provider's texts for users and models.
 
 use toolstead_domain::{secret::Secret, unseen::is_invisible};
 
-/// So much of them is told, in characters.
+/// Maximum length of a text, in characters.
 const MAX_CHARACTERS: usize = 600;
-/// Characters of the shortest secret: a shorter one is found in any text.
+/// Minimum length of a secret, in bytes. A shorter one would occur in any text.
 const MIN_SECRET: usize = 6;
 
-/// The text on one line, bounded, without the secrets and without what moves a cursor or hides text.
+/// Returns the text on one line, truncated, without secrets and without control and invisible characters.
 pub(super) fn clean<'s>(text: &str, secrets: impl IntoIterator<Item = &'s Secret>) -> String {
-    // A secret that is written with hidden characters in it is one as soon as they are gone.
+    // Invisible characters are removed first, because a secret may contain some.
     let mut text: String = text.trim().chars().filter_map(visible).collect();
     let mut secrets: Vec<&str> = secrets.into_iter().map(Secret::expose).flat_map(with_words).collect();
-    // A secret that is a part of another one would leave the rest of that.
+    // Longer secrets come first, because replacing a shorter one within them would leave the rest.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     for secret in secrets.into_iter().filter(|secret| secret.len() >= MIN_SECRET) {
         text = text.replace(secret, "[redacted]");
@@ -24,7 +24,7 @@ pub(super) fn clean<'s>(text: &str, secrets: impl IntoIterator<Item = &'s Secret
     text
 }
 
-/// The secret, and its words: of `Bearer sk-1` a provider repeats the last alone.
+/// Returns the secret and its words. Of `Bearer sk-1` a provider repeats only the last word.
 fn with_words(secret: &str) -> impl Iterator<Item = &str> {
     std::iter::once(secret).chain(secret.split_whitespace())
 }
@@ -32,7 +32,7 @@ fn with_words(secret: &str) -> impl Iterator<Item = &str> {
 fn visible(c: char) -> Option<char> {
     match c {
         '\n' | '\t' | '\u{2028}' | '\u{2029}' => Some(' '),
-        // Those that join letters and emoji go as well: a secret may be written with them in it.
+        // This includes joiners of letters and emoji, because a secret may contain some.
         c => (!is_invisible(c)).then_some(c),
     }
 }

@@ -1,6 +1,5 @@
-//! Kind and size of an image, by its first bytes alone.
+//! Media type and size of an image, read from its first bytes.
 
-/// Facts in the head of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ImageFacts {
     pub(super) media_type: &'static str,
@@ -9,7 +8,7 @@ pub(super) struct ImageFacts {
 }
 
 impl ImageFacts {
-    /// Reads PNG, JPEG, GIF and WebP.
+    /// Parses the header of a PNG, JPEG, GIF or WebP image.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let facts = |media_type, (width, height)| Self { media_type, width, height };
         if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
@@ -32,27 +31,27 @@ fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     Some((big(bytes, 16, 4)?, big(bytes, 20, 4)?))
 }
 
-/// Goes from segment to segment until one says the size of the frame.
+/// Skips segments until one contains the size of the frame.
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
         if *bytes.get(at)? != 0xff {
             return None;
         }
-        // Any number of bytes may fill the space before a marker.
+        // Any number of fill bytes may precede a marker.
         while *bytes.get(at)? == 0xff {
             at += 1;
         }
         let marker = *bytes.get(at)?;
         at += 1;
         match marker {
-            // These have no length.
+            // These markers have no length.
             0x01 | 0xd0..=0xd8 => continue,
-            // The frame; 0xc4, 0xc8 and 0xcc say something else.
+            // Frame header. The markers 0xc4, 0xc8 and 0xcc have another meaning.
             0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
                 return Some((big(bytes, at + 5, 2)?, big(bytes, at + 3, 2)?));
             }
-            // The data begin, or end, without a frame.
+            // The image data begins or ends without a frame header.
             0xd9 | 0xda => return None,
             _ => at += usize::try_from(big(bytes, at, 2)?).ok().filter(|length| *length >= 2)?,
         }

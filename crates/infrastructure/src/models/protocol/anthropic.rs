@@ -1,4 +1,4 @@
-//! Anthropic's Messages (`anthropic-version: 2023-06-01`), streaming.
+//! Anthropic Messages (`anthropic-version: 2023-06-01`), streamed.
 
 mod answer;
 mod request;
@@ -20,11 +20,11 @@ use toolstead_domain::{
     secret::Secret,
 };
 
-/// The word of the protocol in sealed blocks.
+/// Provider name of sealed blocks.
 const PROVIDER: &str = "anthropic";
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-/// The longest name of a tool.
+/// Maximum length of a tool name.
 const MAX_NAME: usize = 128;
 /// Limits of images ("Vision", "Limitations" in Anthropic's documentation).
 const IMAGES: ImageLimits = ImageLimits {
@@ -36,7 +36,7 @@ const IMAGES: ImageLimits = ImageLimits {
     max_images: 100,
 };
 
-/// Anthropic's Messages.
+/// Protocol of Anthropic Messages.
 pub(super) struct Anthropic;
 
 impl Protocol for Anthropic {

@@ -1,4 +1,4 @@
-//! Google's Gemini.
+//! Google Gemini.
 
 use super::{
     Decoder, Protocol, broke_off,
@@ -27,17 +27,17 @@ use toolstead_domain::{
     secret::Secret,
 };
 
-/// Gemini.
+/// Protocol of Gemini.
 #[derive(Debug)]
 pub(super) struct Gemini;
 
-/// The word on sealed blocks.
+/// Provider name of sealed blocks.
 const SEAL: &str = "gemini";
 
-/// The longest name of a function.
+/// Maximum length of a function name.
 const MAX_NAME: usize = 64;
 
-/// Images ("Image understanding" in Google's documentation). A whole request has 20 MiB at most.
+/// Limits of images ("Image understanding" in Google's documentation). A whole request has at most 20 MiB.
 const IMAGES: ImageLimits = ImageLimits {
     media_types: &["image/png", "image/jpeg", "image/webp"],
     max_base64: 14 << 20,
@@ -47,13 +47,14 @@ const IMAGES: ImageLimits = ImageLimits {
     max_images: 3_000,
 };
 
-/// The word that newer models take for the signature of a call that another model made (Gemini API, "Thought signatures").
+/// Signature that newer models accept for a call that another model made (Gemini API, "Thought signatures").
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-/// The name of a call that cannot be read: no tool has it.
+/// Name of a call that cannot be parsed. No tool has this name.
 const UNREADABLE_CALL: &str = "malformed_function_call";
 
-/// A letter or `_`, then also digits, `.`, `:` and `-`.
+/// Returns `true` if the character is allowed at this position: a letter or `_`, and after the first position also
+/// digits, `.`, `:` and `-`.
 fn is_of_name(place: usize, letter: char) -> bool {
     let is_first = letter.is_ascii_alphabetic() || letter == '_';
     is_first || (place > 0 && (letter.is_ascii_digit() || matches!(letter, '.' | ':' | '-')))
@@ -131,9 +132,9 @@ impl Protocol for Gemini {
     }
 }
 
-/// Older models are given a number of tokens, newer ones a word.
+/// Returns the thinking configuration. Older models have a token budget, newer ones a level.
 fn thinking(settings: &ModelSettings) -> Option<Value> {
-    // A model that does not think has no thoughts to include, and Gemini refuses to be asked for them.
+    // Gemini rejects a request for thoughts if thinking is disabled.
     let thinks = settings.reasoning_effort.is_some() || settings.thinking_tokens != Some(0);
     let mut thinking = Map::new();
     if thinks {
@@ -147,12 +148,12 @@ fn thinking(settings: &ModelSettings) -> Option<Value> {
     Some(thinking.into())
 }
 
-/// The conversation: the roles take turns.
+/// Returns the conversation. Consecutive messages of one role are merged.
 fn contents(settings: &ModelSettings, request: &ModelRequest) -> Vec<Value> {
     let offer = offer(&request.tools);
     let is_old = ["gemini-1", "gemini-2"].iter().any(|name| settings.model.contains(name));
     let mut contents: Vec<(Role, Vec<Value>)> = Vec::new();
-    // Ids that Gemini gave: only these go back to it.
+    // Ids assigned by Gemini. Only these are sent back.
     let mut given: BTreeMap<&str, String> = BTreeMap::new();
     let said = fitted(&request.messages, settings.takes_images.then_some(&IMAGES), &request.tools);
     for message in said.iter() {
@@ -208,7 +209,7 @@ fn said_by_user(message: &Message, offer: &Offer, given: &BTreeMap<&str, String>
 
 fn said_by_model(message: &Message, offer: &Offer, signs: bool) -> Vec<Value> {
     let mut parts = Vec::new();
-    // The signature of the text that follows.
+    // Signature of the text that follows.
     let mut signature = Map::new();
     let mut is_first_call = true;
     for block in &message.blocks {
@@ -232,7 +233,7 @@ fn said_by_model(message: &Message, offer: &Offer, signs: bool) -> Vec<Value> {
                 parts.push(part.into());
             }
             Block::Sealed(sealed) => match opened(sealed) {
-                // It stands alone.
+                // This part is sent on its own.
                 Some(part) if part.contains_key("text") => parts.push(part.into()),
                 Some(part) => signature = part,
                 None => {}
@@ -243,19 +244,19 @@ fn said_by_model(message: &Message, offer: &Offer, signs: bool) -> Vec<Value> {
     parts
 }
 
-/// The members that are sealed in a block of this protocol.
+/// Returns the sealed members if the block belongs to this protocol.
 fn opened(sealed: &SealedBlock) -> Option<Map<String, Value>> {
     if sealed.provider == SEAL { serde_json::from_str(&sealed.raw).ok() } else { None }
 }
 
-/// Reads an answer.
+/// Decoder of an answer.
 struct GeminiDecoder {
     offer: Offer,
-    /// The tools on offer, as Gemini calls them.
+    /// Gemini's names of the offered tools.
     names: Vec<String>,
     ids: CallIds,
     text: String,
-    /// Thinking that no block shows yet.
+    /// Thinking that is not part of a block yet.
     thinking: String,
     has_calls: bool,
     stop: Option<StopReason>,
@@ -307,7 +308,7 @@ impl GeminiDecoder {
                 self.thinking.push_str(thought);
                 events.push(ModelEvent::ThinkingDelta(thought.to_owned()));
             }
-            // A signed thought goes back as a signed part without it.
+            // A signed thought is sent back as a signed part without its text.
             if let Some(signature) = signature {
                 self.say_block(events);
                 let sealed = self.sealed(&json!({"text": "", "thoughtSignature": signature}));
@@ -321,7 +322,7 @@ impl GeminiDecoder {
         }
         match signature {
             None => self.text.push_str(text),
-            // A part that is signed is not joined with others.
+            // A signed part is not merged with others.
             Some(signature) => {
                 self.say_block(events);
                 if text.is_empty() {
@@ -367,7 +368,8 @@ impl GeminiDecoder {
         events.push(ModelEvent::Block(Block::ToolUse(call)));
     }
 
-    /// A call that Gemini could not write: its result says so to the model, which writes it again.
+    /// Reports a call that Gemini could not generate. Its result describes the error to the model, which retries the
+    /// call.
     fn unreadable_call(&mut self, candidate: &Value, reason: &str, events: &mut Vec<ModelEvent>) {
         let told = candidate.get("finishMessage").and_then(Value::as_str).unwrap_or(reason);
         let named = self.names.iter().filter(|name| told.contains(name.as_str())).max_by_key(|name| name.len());

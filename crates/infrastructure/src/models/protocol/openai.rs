@@ -1,4 +1,4 @@
-//! Rules that OpenAI's two protocols share.
+//! Rules common to both protocols of OpenAI.
 
 use crate::models::{images::ImageLimits, settings::ModelSettings};
 use http::{
@@ -7,10 +7,10 @@ use http::{
 };
 use toolstead_domain::{model::message::Image, secret::Secret};
 
-/// The longest name of a tool.
+/// Maximum length of a tool name.
 pub(super) const MAX_NAME: usize = 64;
 
-/// Images ("Images and vision" in OpenAI's documentation): larger ones are made smaller there.
+/// Limits of images ("Images and vision" in OpenAI's documentation). The provider scales down larger ones.
 pub(super) const IMAGES: ImageLimits = ImageLimits {
     media_types: &["image/png", "image/jpeg", "image/gif", "image/webp"],
     max_base64: 20 << 20,
@@ -20,19 +20,19 @@ pub(super) const IMAGES: ImageLimits = ImageLimits {
     max_images: 500,
 };
 
-/// Letters, digits, `_` and `-`.
+/// Returns `true` for letters, digits, `_` and `-`.
 pub(super) fn is_of_name(_: usize, letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-')
 }
 
-/// OpenAI itself, whose rules are stricter and newer than those of the servers that speak its protocols.
+/// Returns `true` for OpenAI itself, whose rules are stricter and newer than those of compatible servers.
 pub(super) fn is_openai(settings: &ModelSettings) -> bool {
     let host = settings.base_url.split_once("://").map_or("", |(_, rest)| rest);
     let host = host.split(['/', ':', '?']).next().unwrap_or("");
     host == "api.openai.com" || host.ends_with(".api.openai.com") || host.ends_with(".openai.azure.com")
 }
 
-/// `Authorization: Bearer …`.
+/// Adds the header `Authorization: Bearer …`.
 pub(super) fn authorize(key: &Secret, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
     let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))?;
     value.set_sensitive(true);
@@ -40,7 +40,7 @@ pub(super) fn authorize(key: &Secret, headers: &mut HeaderMap) -> Result<(), Inv
     Ok(())
 }
 
-/// An image as a URL.
+/// Returns an image as a data URL.
 pub(super) fn data_url(image: &Image) -> String {
     format!("data:{};base64,{}", image.media_type, image.data)
 }

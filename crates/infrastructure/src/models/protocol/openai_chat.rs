@@ -1,4 +1,4 @@
-//! OpenAI's Chat Completions, as OpenAI, OpenRouter, Ollama, vLLM and most other servers speak them.
+//! OpenAI Chat Completions, as implemented by OpenAI, OpenRouter, Ollama, vLLM and most other servers.
 
 use super::{
     Decoder, Protocol, broke_off,
@@ -28,20 +28,20 @@ use toolstead_domain::{
     secret::Secret,
 };
 
-/// Chat Completions.
+/// Protocol of Chat Completions.
 #[derive(Debug)]
 pub(super) struct OpenAiChat;
 
-/// The word on sealed blocks.
+/// Provider name of sealed blocks.
 const SEAL: &str = "openai";
 
-/// The members in which servers stream thinking, the most usual first.
+/// Members in which servers stream thinking, the most common first.
 const THINKING: [&str; 2] = ["reasoning_content", "reasoning"];
 
-/// The longest description of a function that OpenAI takes, in characters.
+/// Maximum length of a function description that OpenAI accepts, in characters.
 const MAX_DESCRIPTION: usize = 1024;
 
-/// Calls that an answer may hold.
+/// Maximum number of calls of an answer.
 const MAX_CALLS: usize = 256;
 
 fn offer(tools: &[OfferedTool]) -> Offer {
@@ -67,7 +67,7 @@ impl Protocol for OpenAiChat {
                 let whole = format!("{rest}\n\n{told}");
                 members.insert("description".into(), whole.trim_end().into());
             }
-            // Without `strict`: it would make every member required.
+            // Without `strict`, which would make every member required.
             json!({"type": "function", "function": {
                 "name": offer.name(&tool.name), "description": description, "parameters": parameters,
             }})
@@ -85,7 +85,7 @@ impl Protocol for OpenAiChat {
         }
         body.insert("stream".into(), json!(true));
         body.insert("stream_options".into(), json!({"include_usage": true}));
-        // OpenAI has replaced the older word, which most other servers know alone.
+        // OpenAI has replaced the older name, but most other servers know only that one.
         let most = if is_openai { "max_completion_tokens" } else { "max_tokens" };
         body.insert(most.into(), json!(request.max_output_tokens.unwrap_or(settings.max_output_tokens)));
         if let Some(temperature) = settings.temperature {
@@ -105,7 +105,7 @@ impl Protocol for OpenAiChat {
     }
 }
 
-/// The beginning of a description, and the rest of one that OpenAI would find too long.
+/// Returns the beginning of a description, and the rest if it is longer than OpenAI accepts.
 fn beginning(description: &str) -> (Cow<'_, str>, Option<&str>) {
     const GOES_ON: &str = " … (It goes on in the description of the parameters.)";
     if description.chars().count() <= MAX_DESCRIPTION {
@@ -123,7 +123,8 @@ fn messages(settings: &ModelSettings, request: &ModelRequest) -> Vec<Value> {
     if !request.system.is_empty() {
         messages.push(json!({"role": "system", "content": request.system}));
     }
-    // Thinking goes back within the turn that it belongs to, as some servers want it; earlier thinking would only confuse.
+    // Thinking is sent back only within its turn, where some servers require it. Earlier thinking would only confuse
+    // the model.
     let is_asked = |message: &Message| {
         message.role == Role::User && message.blocks.iter().any(|block| matches!(block, Block::Text { .. }))
     };
@@ -138,7 +139,8 @@ fn messages(settings: &ModelSettings, request: &ModelRequest) -> Vec<Value> {
     messages
 }
 
-/// The results of calls, each a message of its own, then everything else. Images may stand in the latter alone.
+/// Adds the results of calls, each as a message, then all other parts as a user message. Only the latter may have
+/// images.
 fn say_as_user(message: &Message, messages: &mut Vec<Value>) {
     let mut parts = Vec::new();
     let part = |image: &Image| json!({"type": "image_url", "image_url": {"url": data_url(image)}});
@@ -162,7 +164,7 @@ fn say_as_user(message: &Message, messages: &mut Vec<Value>) {
     if parts.is_empty() {
         return;
     }
-    // Many servers take plain text alone.
+    // Many servers accept only plain text.
     let texts: Option<Vec<&str>> = parts.iter().map(|part| part.get("text")?.as_str()).collect();
     let content = texts.map_or(Value::from(parts.clone()), |texts| texts.join("\n\n").into());
     messages.push(json!({"role": "user", "content": content}));
@@ -200,12 +202,12 @@ fn said_by_model(message: &Message, offer: &Offer, is_of_turn: bool) -> Option<V
     Some(said.into())
 }
 
-/// The members that are sealed in a block of this protocol.
+/// Returns the sealed members if the block belongs to this protocol.
 fn opened(sealed: &SealedBlock) -> Option<Map<String, Value>> {
     if sealed.provider == SEAL { serde_json::from_str(&sealed.raw).ok() } else { None }
 }
 
-/// A call that is being written.
+/// Call being received.
 #[derive(Debug, Default)]
 struct Call {
     index: Option<u64>,
@@ -213,11 +215,11 @@ struct Call {
     name: String,
     arguments: String,
     braces: Braces,
-    /// A member that a server wants to see again with the call.
+    /// Member that the server expects back with the call.
     extra: Option<Value>,
 }
 
-/// The braces of an object that comes in pieces. Each byte is looked at once, however many pieces there are.
+/// Brace counter of a JSON object that arrives in pieces. Each byte is read once, regardless of the number of pieces.
 #[derive(Debug, Default)]
 struct Braces {
     open: usize,
@@ -243,19 +245,19 @@ impl Braces {
         }
     }
 
-    /// Tells whether the object has ended.
+    /// Returns `true` if the object is complete.
     fn are_closed(&self) -> bool {
         self.has_begun && self.open == 0 && !self.is_in_text
     }
 }
 
-/// Reads an answer.
+/// Decoder of an answer.
 struct ChatDecoder {
     offer: Offer,
     ids: CallIds,
     text: String,
     thinking: String,
-    /// The member that the thinking comes in.
+    /// Name of the member that contains the thinking.
     thinks_in: Option<&'static str>,
     calls: Vec<Call>,
     reason: Option<String>,
@@ -294,7 +296,7 @@ impl ChatDecoder {
             if is_error(choice) {
                 return Err(parts::error(choice));
             }
-            // A whole answer has the same under another name.
+            // A non-streamed answer has the same content under another name.
             if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")) {
                 self.delta(delta, &mut events)?;
             }
@@ -388,8 +390,8 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// The call that a piece goes on with. Servers count and name calls in different ways: some send one index for all of
-    /// them, some none, some no ids, some the same name and id with every piece.
+    /// Returns the index of the call that a piece continues. Servers number and name calls differently: some send one
+    /// index for all calls, some none, some no ids, some repeat the name and id in every piece.
     fn continued(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let at = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index),
@@ -411,7 +413,7 @@ impl ChatDecoder {
             Some("length" | "max_tokens") => StopReason::MaxTokens,
             Some("content_filter") => StopReason::Refused,
             _ if self.is_refusal => StopReason::Refused,
-            // Some servers say `stop` beside calls.
+            // Some servers report `stop` even with calls.
             _ if calls.is_empty() => StopReason::EndTurn,
             _ => StopReason::ToolUse,
         };
@@ -448,7 +450,7 @@ fn read_usage(usage: &Value) -> Usage {
     let (input, output) = (count(usage, "/prompt_tokens"), count(usage, "/completion_tokens"));
     let read = count(usage, "/prompt_tokens_details/cached_tokens").max(count(usage, "/prompt_cache_hit_tokens"));
     let write = count(usage, "/prompt_tokens_details/cache_write_tokens");
-    // Some servers count reasoning beside the answer; then only the sum tells.
+    // Some servers count reasoning separately from the answer, which only the total shows.
     let reasoning = count(usage, "/completion_tokens_details/reasoning_tokens");
     let is_beside =
         reasoning > 0 && count(usage, "/total_tokens") == input.saturating_add(output).saturating_add(reasoning);
@@ -471,7 +473,7 @@ impl Decoder for ChatDecoder {
     fn end(&mut self) -> Result<Vec<ModelEvent>, ModelError> {
         match (self.is_over, &self.reason) {
             (true, _) => Ok(Vec::new()),
-            // Some servers leave out the last event.
+            // Some servers omit the last event.
             (false, Some(_)) => Ok(self.finish()),
             (false, None) => Err(broke_off()),
         }

@@ -1,4 +1,4 @@
-//! OpenAI's Responses. Nothing is stored there: reasoning comes encrypted, and goes back as it came.
+//! OpenAI Responses. The provider stores nothing: reasoning is received encrypted and sent back unchanged.
 
 use super::{
     Decoder, Protocol, broke_off,
@@ -32,14 +32,15 @@ use toolstead_domain::{
     secret::Secret,
 };
 
-/// Responses.
+/// Protocol of Responses.
 #[derive(Debug)]
 pub(super) struct OpenAiResponses;
 
-/// The word on sealed blocks.
+/// Provider name of sealed blocks.
 const SEAL: &str = "openai_responses";
 
-/// Models of OpenAI that do not reason refuse to be asked for it. All others are taken to do so.
+/// Returns `true` if the model reasons. OpenAI's models that do not would reject a request for reasoning; all others
+/// are assumed to do so.
 fn reasons(settings: &ModelSettings) -> bool {
     let name = settings.model.rsplit('/').next().unwrap_or("");
     let name = name.strip_prefix("ft:").unwrap_or(name);
@@ -84,7 +85,7 @@ impl Protocol for OpenAiResponses {
     fn definitions(&self, tools: &[OfferedTool]) -> Vec<Value> {
         let offer = offer(tools);
         let definition = |tool: &OfferedTool| {
-            // Functions are strict here unless they say otherwise: every member would be required.
+            // Functions are strict by default, which would make every member required.
             json!({
                 "type": "function",
                 "name": offer.name(&tool.name),
@@ -171,7 +172,7 @@ fn say_as_user(message: &Message, input: &mut Vec<Box<RawValue>>) -> Result<(), 
     Ok(())
 }
 
-/// A text, or a list where there are images.
+/// Returns the output of a call: a string, or a list if it has images.
 fn output(result: &ToolResultBlock) -> Value {
     let text = result_text(&result.content, result.is_error);
     let seen: Vec<Value> = images(&result.content).map(image_part).collect();
@@ -183,7 +184,7 @@ fn output(result: &ToolResultBlock) -> Value {
 }
 
 fn said_by_model(message: &Message, offer: &Offer, input: &mut Vec<Box<RawValue>>) -> Result<(), ModelError> {
-    // Reasoning must be followed by what it led to.
+    // Reasoning must be followed by its outcome.
     let is_outcome = |block: &Block| matches!(block, Block::ToolUse(_)) || is_said(block);
     let told = message.blocks.iter().rposition(is_outcome).map_or(0, |last| last + 1);
     for block in &message.blocks[..told] {
@@ -210,13 +211,13 @@ fn is_said(block: &Block) -> bool {
     matches!(block, Block::Text { text } if !text.is_empty())
 }
 
-/// Reads an answer.
+/// Decoder of an answer.
 struct ResponsesDecoder {
     offer: Offer,
     ids: CallIds,
-    /// The arguments of calls that are being written, by their places in the answer.
+    /// Arguments of incomplete calls, by their index in the answer.
     arguments: BTreeMap<u64, String>,
-    /// Parts of summaries that began.
+    /// Number of summary parts that have begun.
     summaries: u64,
     has_items: bool,
     has_calls: bool,
@@ -224,21 +225,21 @@ struct ResponsesDecoder {
     is_over: bool,
 }
 
-/// An event that holds an item as it is written.
+/// Event with an item as raw JSON.
 #[derive(Deserialize)]
 struct WithItem<'a> {
     #[serde(borrow)]
     item: &'a RawValue,
 }
 
-/// An answer, with its items as they are written.
+/// Answer with its items as raw JSON.
 #[derive(Deserialize)]
 struct WithOutput<'a> {
     #[serde(borrow, default)]
     output: Vec<&'a RawValue>,
 }
 
-/// An event that holds a whole answer.
+/// Event with a whole answer.
 #[derive(Deserialize)]
 struct WithResponse<'a> {
     #[serde(borrow)]
@@ -263,7 +264,7 @@ impl ResponsesDecoder {
             }
             "function_call" => {
                 let streamed = place.and_then(|place| self.arguments.remove(&place));
-                // It was cut off.
+                // The call was cut off.
                 if text("status") == "incomplete" {
                     return Ok(());
                 }
@@ -273,7 +274,7 @@ impl ResponsesDecoder {
                 self.has_calls = true;
                 events.push(ModelEvent::Block(Block::ToolUse(self.offer.call(id, text("name"), arguments, None))));
             }
-            // An item that is not encrypted is not known to the server any more.
+            // The server no longer knows reasoning that is not encrypted.
             "reasoning" if item.get("encrypted_content").is_some_and(Value::is_string) => {
                 let summary = texts(&item, "summary", &["text"], "\n\n");
                 let shown = if summary.is_empty() { texts(&item, "content", &["text"], "\n\n") } else { summary };
@@ -286,7 +287,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// The whole answer, at its end. Its items have come already, where the server streams.
+    /// Handles the whole answer at its end. If the server streams, its items were already received.
     fn response(&mut self, raw: &str, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let unreadable = |_| unexpected("an answer that is no JSON");
         let response: Value = serde_json::from_str(raw).map_err(unreadable)?;
@@ -315,7 +316,7 @@ impl ResponsesDecoder {
     }
 }
 
-/// The texts of a list's parts.
+/// Joins the texts of a list's parts.
 fn texts(item: &Value, list: &str, names: &[&str], joint: &str) -> String {
     let parts = item.get(list).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let texts: Vec<&str> =

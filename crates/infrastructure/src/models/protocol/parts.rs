@@ -1,4 +1,4 @@
-//! Parts of requests and answers that several protocols say in the same way.
+//! Parts of requests and answers that several protocols have in common.
 
 use crate::models::{
     failure::{Said, error_of},
@@ -11,14 +11,14 @@ use toolstead_domain::model::{
     usage::Usage,
 };
 
-/// The path behind a base URL: an address without any path gets the version that all of them have.
+/// Returns the path to append to the base URL. A base URL without a path gets the usual version prefix.
 pub(super) fn path(settings: &ModelSettings, version: &str, path: &str) -> String {
     let rest = settings.base_url.split_once("://").map_or(&*settings.base_url, |(_, rest)| rest);
     let has_path = rest.trim_end_matches('/').contains('/');
     if has_path { path.to_owned() } else { format!("{version}{path}") }
 }
 
-/// The images among the blocks.
+/// Returns the images among the blocks.
 pub(super) fn images(blocks: &[Block]) -> impl Iterator<Item = &Image> {
     blocks.iter().filter_map(|block| match block {
         Block::Image(image) => Some(image),
@@ -26,7 +26,7 @@ pub(super) fn images(blocks: &[Block]) -> impl Iterator<Item = &Image> {
     })
 }
 
-/// The error that a piece of a stream tells.
+/// Returns the error in a piece of a stream.
 pub(super) fn error(document: &Value) -> ModelError {
     let error = document.get("error").filter(|error| !error.is_null()).unwrap_or(document);
     let status = ["code", "status", "status_code"].into_iter().find_map(|name| error.get(name)?.as_u64());
@@ -36,14 +36,14 @@ pub(super) fn error(document: &Value) -> ModelError {
     error_of(status, &said, None)
 }
 
-/// A document that the protocol does not allow.
+/// Returns the error for a document that the protocol does not allow.
 pub(super) fn unexpected(what: &str) -> ModelError {
     ModelError::Protocol(format!(
         "the model's server sent {what}; check that `base_url` and `provider` of the model fit"
     ))
 }
 
-/// Tokens, of which those from and into the cache are among the input.
+/// Returns the token usage. Cached tokens are counted separately from the input, in which the provider includes them.
 pub(super) fn usage(input: u64, cache_read: u64, cache_write: u64, output: u64) -> Usage {
     Usage {
         input_tokens: input.saturating_sub(cache_read).saturating_sub(cache_write),
@@ -53,12 +53,12 @@ pub(super) fn usage(input: u64, cache_read: u64, cache_write: u64, output: u64) 
     }
 }
 
-/// The number that the pointer leads to; none is 0. No provider counts as far as the bound.
+/// Returns the number at the pointer, or 0. Limited to a maximum that no provider reaches.
 pub(super) fn count(document: &Value, pointer: &str) -> u64 {
     document.pointer(pointer).and_then(Value::as_u64).unwrap_or(0).min(1 << 40)
 }
 
-/// The text of a result for providers that have no word for an error: it begins with one.
+/// Returns the text of a result. It begins with `Error:` for an error, for providers without an error flag.
 pub(super) fn result_text(content: &[Block], is_error: bool) -> String {
     let texts: Vec<&str> = content
         .iter()

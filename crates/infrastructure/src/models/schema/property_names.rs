@@ -1,19 +1,19 @@
-//! Names of members as a provider spells them, there and back.
+//! Conversion of property names to those that a provider accepts, and back.
 
 use super::reference;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The longest name that a provider takes.
+/// Maximum length of a name that providers accept.
 const MAX_NAME: usize = 64;
 
-/// As many schemas at most hold for one value.
+/// Maximum number of schemas to consider for one value.
 const MAX_SCHEMAS: usize = 64;
 
-/// Values are not followed any deeper.
+/// Maximum depth to which values are converted.
 const MAX_DEPTH: usize = 128;
 
-/// The names of a schema's members that a provider refuses, and how they are spelled for it. Nearly always none.
+/// Property names of a schema that a provider rejects, with their replacements. Almost always empty.
 #[derive(Debug, Default)]
 pub(super) struct PropertyNames {
     theirs: BTreeMap<String, String>,
@@ -26,24 +26,24 @@ enum Way {
     Back,
 }
 
-/// Names of letters, digits, `_`, `.` and `-`.
+/// Returns `true` if the name consists of letters, digits, `_`, `.` and `-`.
 pub(super) fn is_word(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
 }
 
-/// Likewise, with a letter or `_` in front.
+/// Returns `true` if the name also begins with a letter or `_`.
 pub(super) fn is_identifier(name: &str) -> bool {
     is_word(name) && !name.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '.' | '-'))
 }
 
-/// Every name.
+/// Returns `true` for every name.
 pub(super) fn is_anything(_: &str) -> bool {
     true
 }
 
 impl PropertyNames {
-    /// The names in a schema that are not `taken` by a provider as they are.
+    /// Collects the names in a schema for which `taken` returns `false`.
     pub(super) fn of(schema: &Value, taken: fn(&str) -> bool) -> Self {
         let all = names_in(schema);
         let mut names = Self::default();
@@ -70,17 +70,17 @@ impl PropertyNames {
         names
     }
 
-    /// All names are the same there.
+    /// Returns `true` if no name is replaced.
     pub(super) fn is_empty(&self) -> bool {
         self.theirs.is_empty()
     }
 
-    /// The provider's spelling.
+    /// Returns the provider's name.
     pub(super) fn theirs<'a>(&'a self, name: &'a str) -> &'a str {
         self.theirs.get(name).map_or(name, String::as_str)
     }
 
-    /// A reference with the names in it as the provider spells them.
+    /// Returns a reference with the provider's names.
     pub(super) fn in_reference(&self, reference: &str) -> String {
         if self.theirs.is_empty() {
             return reference.to_owned();
@@ -95,12 +95,12 @@ impl PropertyNames {
         spelled.collect::<Vec<_>>().join("/")
     }
 
-    /// Arguments as the provider is told of them.
+    /// Returns arguments with the provider's names.
     pub(super) fn there(&self, schema: &Value, arguments: &Map<String, Value>) -> Map<String, Value> {
         self.renamed(schema, arguments, Way::There)
     }
 
-    /// Arguments as they were meant.
+    /// Returns arguments with the original names.
     pub(super) fn back(&self, schema: &Value, arguments: &Map<String, Value>) -> Map<String, Value> {
         self.renamed(schema, arguments, Way::Back)
     }
@@ -162,7 +162,7 @@ impl PropertyNames {
     }
 }
 
-/// All schemas that may hold for a value, with those that they refer to and that they are made of.
+/// Returns all schemas that may apply to a value, including referenced schemas and subschemas.
 fn holding<'a>(root: &'a Value, schemas: &[&'a Value]) -> Vec<&'a Value> {
     let mut all: Vec<&Value> = Vec::new();
     let mut waiting: Vec<&Value> = schemas.iter().rev().copied().collect();
@@ -181,13 +181,13 @@ fn holding<'a>(root: &'a Value, schemas: &[&'a Value]) -> Vec<&'a Value> {
     all
 }
 
-/// The schemas of members that have none of their own.
+/// Returns the schemas of properties that are not listed in `properties`.
 fn of_others(schema: &Value) -> impl Iterator<Item = &Value> {
     let patterns = schema.get("patternProperties").and_then(Value::as_object);
     schema.get("additionalProperties").into_iter().chain(patterns.into_iter().flat_map(Map::values))
 }
 
-/// Everything in a schema that may be the name of a member.
+/// Returns everything in a schema that may be a property name.
 fn names_in(schema: &Value) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     let mut waiting = vec![schema];
@@ -209,7 +209,7 @@ fn names_in(schema: &Value) -> BTreeSet<&str> {
     names
 }
 
-/// The nearest name that every provider takes.
+/// Returns the closest name that every provider accepts.
 fn spelled(name: &str) -> String {
     let mut word: String = name
         .chars()

@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-/// The schema that `#` or `#/…` names; `None` for every other reference, and for one that leads nowhere.
+/// Returns the schema at `#` or `#/…`; `None` for every other reference and for a missing target.
 pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     root.pointer(&decoded(reference.strip_prefix('#')?)?)
 }
 
-/// The last word of a reference: a name for those who read it.
+/// Returns the last segment of a reference, for display.
 pub(super) fn name(reference: &str) -> &str {
     reference.rsplit(['/', '#']).find(|word| !word.is_empty()).unwrap_or("the whole")
 }
 
-/// A fragment of a URI without its `%XX`.
+/// Decodes the percent-encoding of a URI fragment.
 fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.as_bytes();

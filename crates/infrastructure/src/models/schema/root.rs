@@ -1,18 +1,18 @@
-//! The root of a schema as one plain object, as the arguments of a tool must be for every provider.
+//! Conversion of a schema's root to a plain object, as every provider requires for the arguments of a tool.
 
 use super::{reference, sentence};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// As many schemas at most are looked into for what the root is made of.
+/// Maximum number of subschemas of the root to examine.
 const MAX_PARTS: usize = 64;
 
-/// Keywords that say the same of every part of the root, or nothing of values.
+/// Keywords that apply to the whole root or do not restrict values.
 const OF_THE_WHOLE: &[&str] = &["$schema", "$id", "$comment", "$defs", "definitions", "$anchor", "title", "type"];
 
-/// The schema with `type: object` and `properties` at its root and without references, alternatives and the other
-/// `refused` keywords there: their properties and what they all require are members of the root, the rest is told in its
-/// description.
+/// Returns the schema with `type: object` and `properties` at its root, and without references, alternatives and the
+/// other `refused` keywords there. Their properties and jointly required names become members of the root; the rest is
+/// added to its description.
 pub(super) fn plain(schema: &Value, refused: &[&str]) -> Value {
     let mut root = Root { whole: schema, refused, object: Map::new(), parts: MAX_PARTS };
     if let Value::Object(members) = schema {
@@ -37,12 +37,12 @@ struct Root<'a> {
     whole: &'a Value,
     refused: &'a [&'a str],
     object: Map<String, Value>,
-    /// As many parts may still be looked into.
+    /// Number of subschemas that may still be examined.
     parts: usize,
 }
 
 impl<'a> Root<'a> {
-    /// Takes a keyword that may not stand at the root.
+    /// Handles a keyword that is not allowed at the root.
     fn compose(&mut self, keyword: &str, value: &'a Value) {
         match (keyword, value) {
             ("$ref", Value::String(name)) => match reference::target(self.whole, name) {
@@ -55,7 +55,7 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// Takes a part that holds beside all others.
+    /// Merges a subschema that applies in addition to all others.
     fn absorb(&mut self, part: &'a Value) {
         let Value::Object(members) = part else { return };
         if self.parts == 0 {
@@ -74,7 +74,7 @@ impl<'a> Root<'a> {
                 ("description", Value::String(text)) => sentence::add(&mut self.object, text),
                 (word, _) if OF_THE_WHOLE.contains(&word) => {}
                 (word, _) if self.refused.contains(&word) => self.tell(word, value),
-                // Beside other properties it would mean something else.
+                // Next to other properties the keyword would have another meaning.
                 ("additionalProperties" | "unevaluatedProperties", _) => self.tell(keyword, value),
                 _ if self.object.contains_key(keyword) => self.tell(keyword, value),
                 _ => {
@@ -84,7 +84,7 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// Takes parts of which one holds: each may have members of its own, and what all of them require is required.
+    /// Merges alternatives: the properties of each are allowed, and the names that all of them require are required.
     fn choose(&mut self, keyword: &str, parts: &'a [Value]) {
         let mut offered: BTreeMap<&String, Vec<&Value>> = BTreeMap::new();
         let mut required: Option<BTreeSet<&str>> = None;
@@ -121,7 +121,7 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// The schema that a reference leads to, if it is one.
+    /// Returns the schema that a reference leads to; any other schema is returned unchanged.
     fn followed(&self, mut part: &'a Value) -> &'a Value {
         for _ in 0..MAX_PARTS {
             let Some(name) = part.get("$ref").and_then(Value::as_str) else { break };

@@ -1,15 +1,15 @@
-//! The meaning of a keyword, as a short sentence in the description of its property.
+//! Meaning of schema keywords as short sentences for the description of a property.
 
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
-/// The longest JSON in a sentence, in bytes.
+/// Maximum length of the JSON in a sentence, in bytes.
 const MAX_JSON: usize = 300;
 
-/// The longest description that sentences are added to, in bytes.
+/// Length of a description in bytes from which no further sentences are added.
 const MAX_DESCRIPTION: usize = 16 << 10;
 
-/// Keywords that say nothing of which values fit.
+/// Keywords that do not restrict values.
 const SILENT: &[&str] = &[
     "$anchor",
     "$comment",
@@ -27,7 +27,7 @@ const SILENT: &[&str] = &[
     "writeOnly",
 ];
 
-/// Keywords of JSON Schema, from draft 4 on, that narrow which values fit, or help to choose one. All others mean nothing.
+/// JSON Schema keywords, from draft 4 on, that restrict values or help to choose one. All others are ignored.
 const TELLING: &[&str] = &[
     "$dynamicRef",
     "$recursiveRef",
@@ -81,7 +81,7 @@ const TELLING: &[&str] = &[
     "uniqueItems",
 ];
 
-/// The sentence for a keyword; `None` where it says nothing.
+/// Returns the sentence for a keyword; `None` if the keyword has no effect.
 pub(super) fn of(keyword: &str, value: &Value) -> Option<String> {
     if SILENT.contains(&keyword) || !TELLING.contains(&keyword) {
         return None;
@@ -137,7 +137,7 @@ pub(super) fn of(keyword: &str, value: &Value) -> Option<String> {
     })
 }
 
-/// The sentence for alternatives.
+/// Returns the sentence for alternatives.
 pub(super) fn alternatives(keyword: &str, all: &[Value]) -> Option<String> {
     if all.is_empty() {
         return None;
@@ -170,7 +170,7 @@ pub(super) fn add(schema: &mut Map<String, Value>, sentence: &str) {
     schema.insert("description".into(), text.into());
 }
 
-/// A value as JSON, cut to what a sentence may hold. No more of a large value is written than that.
+/// Returns a value as JSON, truncated to the maximum for a sentence. The rest of a large value is not serialized.
 pub(super) fn json(value: &Value) -> String {
     let mut written = Bounded(Vec::new());
     let is_whole = serde_json::to_writer(&mut written, value).is_ok();

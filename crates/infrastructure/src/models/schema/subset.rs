@@ -1,10 +1,10 @@
-//! The copy for Gemini, which takes a subset of OpenAPI's schemas: no references, one type, few keywords. What else narrows
-//! values is told in descriptions.
+//! Copy of a schema for Gemini, which accepts a subset of OpenAPI schemas: no references, a single type, few keywords.
+//! Other restrictions are added to descriptions.
 
 use super::{Room, property_names::PropertyNames, reference, sentence};
 use serde_json::{Map, Value, json};
 
-/// Everything that a schema for Gemini may hold.
+/// Keywords that a schema for Gemini may have.
 #[cfg(test)]
 pub(super) const KEYWORDS: &[&str] = &[
     "type",
@@ -28,7 +28,7 @@ pub(super) const KEYWORDS: &[&str] = &[
     "anyOf",
 ];
 
-/// The keywords that belong to a type, and nowhere else.
+/// Keywords that are valid only for a certain type.
 const OF_TYPE: &[(&str, &[&str])] = &[
     ("object", &["properties", "required", "minProperties", "maxProperties"]),
     ("array", &["items", "minItems", "maxItems"]),
@@ -38,16 +38,16 @@ const OF_TYPE: &[(&str, &[&str])] = &[
     ("boolean", &[]),
 ];
 
-/// The few formats.
+/// Supported formats of each type.
 const FORMATS: &[(&str, &[&str])] =
     &[("string", &["date-time", "enum"]), ("number", &["float", "double"]), ("integer", &["int32", "int64"])];
 
-/// A copy of a schema whose root is an object.
+/// Copy of a schema whose root is an object.
 pub(super) struct Subset<'a> {
     pub(super) root: &'a Value,
     pub(super) names: &'a PropertyNames,
     pub(super) room: Room,
-    /// The references that are being written out.
+    /// References that are being expanded.
     pub(super) open: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Subset<'a> {
         finished(self.schema(schema, depth)).into()
     }
 
-    /// The copy as far as the schema says something: it may have no type yet.
+    /// Returns a copy that may not have a type yet.
     fn schema(&mut self, schema: &'a Value, depth: usize) -> Map<String, Value> {
         let mut copy = Map::new();
         let Value::Object(members) = schema else {
@@ -83,7 +83,7 @@ impl<'a> Subset<'a> {
         for (keyword, value) in members {
             self.keyword(&mut copy, &mut types, (keyword, value), members, depth);
         }
-        // Parts that a schema is made of come after its own keywords.
+        // Subschemas are processed after the schema's own keywords.
         for (keyword, value) in members {
             match (keyword.as_str(), value) {
                 ("$ref", Value::String(name)) => self.reference(&mut copy, name, depth),
@@ -161,7 +161,7 @@ impl<'a> Subset<'a> {
             ("items", Value::Object(_) | Value::Bool(true)) => keep(self.whole(value, depth + 1)),
             ("description", Value::String(_)) => {}
             ("format", Value::String(_)) => keep(value.clone()),
-            // Values of it are schemas, which are told in the form that they would have here.
+            // The values of these keywords are schemas; their references are expanded before they are described.
             (
                 "additionalProperties"
                 | "unevaluatedProperties"
@@ -186,7 +186,7 @@ impl<'a> Subset<'a> {
             return tell(copy, "$ref", &name.into());
         };
         if name == "#" || self.open.iter().any(|open| open == name) {
-            // It contains itself: it is told once.
+            // The schema contains itself and is described only once.
             sentence::add(copy, &format!("Again as `{}`, which it is a part of.", reference::name(name)));
             if let Some(Value::String(kind)) = target.get("type") {
                 take_type(copy, &mut Vec::new(), kind);
@@ -218,7 +218,7 @@ impl<'a> Subset<'a> {
             if let Some(told) = sentence::alternatives(keyword, &all) {
                 sentence::add(copy, &told);
             }
-            // Members that only one of them knows can be given, too.
+            // Members that only one of the alternatives has can also be given.
             for part in &mut parts {
                 if let Some(Value::Object(properties)) = part.remove("properties") {
                     offer(copy, properties);
@@ -250,7 +250,7 @@ fn take_type<'a>(copy: &mut Map<String, Value>, types: &mut Vec<&'a str>, name: 
     }
 }
 
-/// Takes the values of an `enum`: it may hold texts alone, and none that is empty.
+/// Adds the values of an `enum`, which may contain only non-empty strings.
 fn choose(copy: &mut Map<String, Value>, values: &[Value], told: &Value) {
     let texts: Vec<&str> = values.iter().filter_map(Value::as_str).filter(|text| !text.is_empty()).collect();
     let nulls = values.iter().filter(|value| value.is_null()).count();
@@ -264,7 +264,7 @@ fn choose(copy: &mut Map<String, Value>, values: &[Value], told: &Value) {
     }
 }
 
-/// Puts one alternative for each type in place of several types.
+/// Replaces several types by an alternative for each type.
 fn several(copy: &mut Map<String, Value>, types: &[&str]) {
     if types.len() < 2 {
         return;
@@ -294,7 +294,7 @@ fn several(copy: &mut Map<String, Value>, types: &[&str]) {
     copy.insert("anyOf".into(), alternatives.into());
 }
 
-/// Alternatives that are all texts of a list: one list, with what is said of each text.
+/// Merges alternatives that are all lists of strings into one list, with the description of each string.
 fn one_choice(parts: &[Map<String, Value>]) -> Option<Map<String, Value>> {
     let mut texts: Vec<Value> = Vec::new();
     let mut choice = Map::new();
@@ -320,7 +320,7 @@ fn one_choice(parts: &[Map<String, Value>]) -> Option<Map<String, Value>> {
     })
 }
 
-/// Adds members that are not known yet.
+/// Adds members that do not exist yet.
 fn offer(copy: &mut Map<String, Value>, properties: Map<String, Value>) {
     if let Value::Object(known) = copy.entry("properties").or_insert_with(|| json!({})) {
         for (name, property) in properties {
@@ -329,13 +329,13 @@ fn offer(copy: &mut Map<String, Value>, properties: Map<String, Value>) {
     }
 }
 
-/// Both hold, of which each is finished.
+/// Merges two finished schemas.
 fn both(copy: &mut Map<String, Value>, other: Map<String, Value>) {
     merge(copy, other);
     *copy = finished(std::mem::take(copy));
 }
 
-/// Both hold.
+/// Merges two schemas, so that both apply.
 fn merge(copy: &mut Map<String, Value>, other: Map<String, Value>) {
     for (keyword, value) in other {
         let Some(known) = copy.get_mut(&keyword) else {
@@ -383,8 +383,8 @@ fn merge(copy: &mut Map<String, Value>, other: Map<String, Value>) {
     }
 }
 
-/// The copy as Gemini wants it: with one type or with alternatives, with every required member among the members, and with
-/// the keywords of its type alone.
+/// Completes a copy as Gemini requires: with one type or with alternatives, with every required member in `properties`,
+/// and only with the keywords of its type.
 fn finished(mut copy: Map<String, Value>) -> Map<String, Value> {
     if copy.contains_key("anyOf") && !copy.contains_key("type") {
         let beside: Vec<String> = copy
@@ -455,7 +455,7 @@ fn finished(mut copy: Map<String, Value>) -> Map<String, Value> {
     copy
 }
 
-/// Alternatives with nothing beside them: what is said of all of them is said with the first.
+/// Leaves only the alternatives. Moves the common description and title to the first one.
 fn alone(mut copy: Map<String, Value>) -> Map<String, Value> {
     let said = copy.shift_remove("description").and_then(|text| text.as_str().map(str::to_owned));
     let title = copy.shift_remove("title");
@@ -488,7 +488,7 @@ fn nullable(one: &mut Map<String, Value>) {
     }
 }
 
-/// Any value: each type, as there is no word for all.
+/// Returns a schema for any value: one alternative for each type, because there is no keyword for all.
 pub(super) fn anything() -> Value {
     let plain = json!([{"type": "string"}, {"type": "number"}, {"type": "boolean"}, {"type": "object"}]);
     let mut all = plain.as_array().cloned().unwrap_or_default();

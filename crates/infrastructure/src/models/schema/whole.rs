@@ -1,9 +1,9 @@
-//! The copy for providers that take JSON Schema (draft 2020-12) whole: nothing is left out but what is no such schema.
+//! Copy of a schema for providers that accept JSON Schema (draft 2020-12). Only invalid keywords are omitted.
 
 use super::{Room, property_names::PropertyNames, reference, sentence};
 use serde_json::{Map, Value, json};
 
-/// The kinds of values that keywords have.
+/// Kind of a keyword's value.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Schema,
@@ -74,12 +74,13 @@ const SHAPES: &[(&str, Shape)] = &[
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// A copy of a schema whose root is an object.
+/// Copy of a schema whose root is an object.
 pub(super) struct Whole<'a> {
     pub(super) root: &'a Value,
     pub(super) names: &'a PropertyNames,
     pub(super) room: Room,
-    /// The provider wants `properties` and `items` wherever an object or an array stands, and no schema that is a flag.
+    /// `true` if the provider requires `properties` for every object and `items` for every array, and rejects boolean
+    /// schemas.
     pub(super) is_complete: bool,
 }
 
@@ -125,7 +126,7 @@ impl Whole<'_> {
         depth: usize,
     ) {
         let told = match (keyword, value) {
-            // They would change where references lead, or what a keyword means.
+            // These keywords would change the targets of references or the meaning of keywords.
             ("$schema" | "$id" | "id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary", _) => None,
             ("$ref", Value::String(name)) if reference::target(self.root, name).is_some() => {
                 copy.insert(keyword.into(), self.names.in_reference(name).into());
@@ -170,7 +171,7 @@ impl Whole<'_> {
     }
 
     fn put(&self, copy: &mut Map<String, Value>, keyword: &str, value: Value) {
-        // Sentences may stand there already, of keywords before it.
+        // The description may already have sentences for preceding keywords.
         match (keyword, value) {
             ("description", Value::String(text)) => {
                 let told = copy.shift_remove("description");
@@ -185,7 +186,7 @@ impl Whole<'_> {
         }
     }
 
-    /// The value of a keyword, if it is of its kind.
+    /// Returns a copy of a keyword's value; `None` if it is not of the right kind.
     fn shaped(&mut self, shape: Shape, value: &Value, depth: usize) -> Option<Value> {
         match (shape, value) {
             (Shape::Schema, Value::Object(_) | Value::Bool(_)) => Some(self.schema_or_flag(value, depth)),
@@ -232,7 +233,7 @@ impl Whole<'_> {
         }
     }
 
-    /// Names of members, each once.
+    /// Returns property names without duplicates.
     fn required(&self, names: &Value) -> Option<Vec<Value>> {
         let names = names.as_array()?;
         let names: Option<Vec<&str>> = names.iter().map(Value::as_str).collect();

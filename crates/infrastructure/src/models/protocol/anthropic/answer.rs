@@ -1,4 +1,4 @@
-//! The answer of Anthropic's Messages, as a stream of events or as one document.
+//! Decoder of answers of Anthropic Messages, streamed or as one document.
 
 use super::PROVIDER;
 use crate::{
@@ -22,35 +22,35 @@ use toolstead_domain::model::{
     usage::Usage,
 };
 
-/// Blocks that an answer may have.
+/// Maximum number of blocks of an answer.
 const MAX_BLOCKS: usize = 10_000;
-/// No answer takes more tokens; a larger count is nonsense.
+/// Maximum plausible token count. Larger counts are invalid.
 const MAX_TOKENS: u64 = 1 << 40;
 
-/// Reads one answer.
+/// Decoder of one answer.
 #[derive(Debug)]
 pub(super) struct AnthropicDecoder {
     offer: Offer,
     ids: CallIds,
     open: BTreeMap<u64, Open>,
     blocks: usize,
-    /// Blocks from the first call on, which are not told before it is known why the model stopped.
+    /// Blocks from the first call on. They are returned once the reason for the end of the answer is known.
     held: VecDeque<Held>,
     usage: Usage,
     stop: Option<String>,
 }
 
-/// A block that is being written.
+/// Block being received.
 #[derive(Debug)]
 enum Open {
     Text(String),
-    /// The block as it began, and what came to it.
+    /// Initial members of the block, and the texts received since.
     Thinking {
         begun: Map<String, Value>,
         thinking: String,
         signature: String,
     },
-    /// Whole from the beginning.
+    /// Complete from the beginning.
     Redacted(String),
     Call {
         id: String,
@@ -58,18 +58,18 @@ enum Open {
         given: Map<String, Value>,
         arguments: String,
     },
-    /// Nothing that is known here.
+    /// Block of an unknown type.
     Unknown,
 }
 
 #[derive(Debug)]
 struct Held {
     block: Block,
-    /// If the model was cut off, it was in the middle of this.
+    /// `true` if this block may be incomplete when the answer was cut off.
     may_be_cut: bool,
 }
 
-/// The type of an event or a block.
+/// Type of an event or block.
 #[derive(Deserialize)]
 struct Typed<'a> {
     #[serde(rename = "type", borrow, default)]
@@ -87,7 +87,7 @@ struct StartedMessage {
     usage: Option<Counted>,
 }
 
-/// Counts of tokens so far: each stands for all before it.
+/// Token counts so far. Each event replaces the earlier counts.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Counted {
@@ -161,7 +161,7 @@ struct CallBlock {
     input: Value,
 }
 
-/// The whole answer.
+/// Non-streamed answer.
 #[derive(Deserialize)]
 struct Document<'a> {
     #[serde(borrow)]
@@ -195,7 +195,7 @@ impl AnthropicDecoder {
         take(&mut self.usage.output_tokens, counted.output_tokens);
     }
 
-    /// A block begins, with what is there of it.
+    /// Begins a block with its initial content.
     fn begin(&mut self, raw: &RawValue) -> Result<(Open, Option<ModelEvent>), ModelError> {
         self.blocks += 1;
         if self.blocks > MAX_BLOCKS {
@@ -229,7 +229,7 @@ impl AnthropicDecoder {
         })
     }
 
-    /// A block ends.
+    /// Ends a block.
     fn close(&mut self, open: Open, events: &mut Vec<ModelEvent>) {
         let (block, may_be_cut) = match open {
             Open::Text(text) => (Some(text).filter(|text| !text.is_empty()).map(Block::text), false),
@@ -246,7 +246,7 @@ impl AnthropicDecoder {
                 let is_unwritten = arguments.trim().is_empty();
                 let arguments =
                     if is_unwritten { ToolArguments::Object(given) } else { ToolArguments::parse(&arguments) };
-                // Nothing at all may be the arguments of a call, or of one that was not written any more.
+                // Empty arguments may be complete, or the answer may have been cut off before them.
                 let is_empty = matches!(&arguments, ToolArguments::Object(object) if is_unwritten && object.is_empty());
                 let may_be_cut = is_empty || matches!(arguments, ToolArguments::Malformed(_));
                 let id = self.ids.take(&id);
@@ -262,9 +262,9 @@ impl AnthropicDecoder {
         }
     }
 
-    /// The answer is whole.
+    /// Ends the answer.
     fn finish(&mut self, events: &mut Vec<ModelEvent>) {
-        // Blocks that the provider did not close, in their order.
+        // Blocks that the provider did not end, in order.
         for (_, open) in std::mem::take(&mut self.open) {
             self.close(open, events);
         }
@@ -279,7 +279,7 @@ impl AnthropicDecoder {
             self.held.pop_back();
         }
         let has_calls = self.held.iter().any(|held| matches!(held.block, Block::ToolUse(_)));
-        // Some servers say the end of a turn where they mean its calls.
+        // Some servers report the end of the turn instead of tool use.
         let stop = if stop == StopReason::EndTurn && has_calls { StopReason::ToolUse } else { stop };
         events.extend(self.held.drain(..).map(|held| ModelEvent::Block(held.block)));
         events.push(ModelEvent::Finished { stop, usage: self.usage });
@@ -337,7 +337,7 @@ impl Decoder for AnthropicDecoder {
             }
             "message_stop" => self.finish(&mut events),
             "error" => return Err(told(&read::<Value>(data)?)),
-            // `ping`, and what later versions add.
+            // `ping`, and events of later versions.
             _ => {}
         }
         Ok(events)
@@ -357,7 +357,7 @@ impl Decoder for AnthropicDecoder {
             let (open, event) = self.begin(raw)?;
             events.extend(event);
             match open {
-                // As it came, byte for byte.
+                // Unchanged, byte for byte.
                 Open::Thinking { thinking, signature, .. } if !signature.is_empty() => {
                     let block = sealed(raw.get().to_owned(), Some(thinking));
                     self.held.push_back(Held { block, may_be_cut: false });
@@ -380,7 +380,7 @@ fn told(document: &Value) -> ModelError {
     error_of(None, &Said::of(document).unwrap_or_default(), None)
 }
 
-/// Reads an object: a list of its members' values in their order is none.
+/// Parses a JSON object. Serde alone would also accept an array of the members' values.
 fn read<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, ModelError> {
     let wrong = |what: String| ModelError::Protocol(format!("the answer is none of Anthropic's Messages: {what}"));
     if json.trim_ascii_start().first() != Some(&b'{') {

@@ -1,4 +1,4 @@
-//! The body of a request to Anthropic's Messages.
+//! Body of a request to Anthropic Messages.
 
 use super::{IMAGES, PROVIDER};
 use crate::models::{
@@ -16,10 +16,11 @@ use toolstead_domain::model::{
     request::{ModelRequest, OfferedTool},
 };
 
-/// The fewest tokens that a model may be given for its thinking.
+/// Minimum thinking budget, in tokens.
 const MIN_THINKING: u64 = 1024;
-/// Users' messages that end with a mark; with the tools and the system these are the four that are allowed. The last but
-/// one was the last of the request before: up to there the provider has read everything.
+/// Number of user messages that end with a cache marker. With those of the tools and the system prompt these are the
+/// four allowed ones. The last but one was the last of the previous request, so the provider has cached everything up
+/// to it.
 const MARKED_MESSAGES: usize = 2;
 
 #[derive(Serialize)]
@@ -52,7 +53,7 @@ struct OutputConfig<'a> {
     effort: &'a str,
 }
 
-/// All that one side says until the other speaks.
+/// Consecutive messages of one role.
 #[derive(Serialize)]
 struct Turn<'a> {
     role: Role,
@@ -62,7 +63,7 @@ struct Turn<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Part<'a> {
-    /// As it came, byte for byte.
+    /// Unchanged, byte for byte.
     Sealed(&'a RawValue),
     Plain(Marked<'a>),
 }
@@ -110,10 +111,10 @@ enum Source<'a> {
     Base64 { media_type: &'a str, data: &'a str },
 }
 
-/// The body of a request.
+/// Returns the body of a request.
 ///
 /// # Errors
-/// [`ModelError::Refused`] when there is nothing to be said.
+/// Returns [`ModelError::Refused`] if there is nothing to send.
 pub(super) fn body(settings: &ModelSettings, request: &ModelRequest, offer: &Offer) -> Result<Vec<u8>, ModelError> {
     let limits = settings.takes_images.then_some(&IMAGES);
     let messages = fitted(&request.messages, limits, &request.tools);
@@ -135,7 +136,7 @@ pub(super) fn body(settings: &ModelSettings, request: &ModelRequest, offer: &Off
         tools,
         system: system.map(|text| text_of(text).marked()).into_iter().collect(),
         messages: turns,
-        // A model that thinks is asked with the usual chance alone.
+        // With thinking, only the default temperature is allowed.
         temperature: settings.temperature.filter(|_| thinking.is_none()),
         thinking,
         output_config: settings.reasoning_effort.as_deref().map(|effort| OutputConfig { effort }),
@@ -144,7 +145,7 @@ pub(super) fn body(settings: &ModelSettings, request: &ModelRequest, offer: &Off
     serde_json::to_vec(&body).map_err(|error| unsaid(format!("the request cannot be written: {error}")))
 }
 
-/// The definitions of tools, without marks.
+/// Returns the definitions of tools, without cache markers.
 pub(super) fn definitions(tools: &[OfferedTool], offer: &Offer) -> Vec<Value> {
     let definition = |tool: &OfferedTool| {
         let mut definition = Map::new();
@@ -158,7 +159,7 @@ pub(super) fn definitions(tools: &[OfferedTool], offer: &Offer) -> Vec<Value> {
     tools.iter().map(definition).collect()
 }
 
-/// The kind of thinking that is asked for.
+/// Returns the kind of thinking to request.
 fn thinking(settings: &ModelSettings, messages: &[Message], max_tokens: u64) -> Option<Thinking> {
     match (settings.thinking_tokens, &settings.reasoning_effort) {
         (Some(tokens), _) => {
@@ -171,8 +172,8 @@ fn thinking(settings: &ModelSettings, messages: &[Message], max_tokens: u64) -> 
     }
 }
 
-/// A turn that began without thinking, such as another provider's, ends without: the calls of one that thinks must stand
-/// behind its thoughts.
+/// Returns `true` if thinking may be enabled. A turn that began without thinking, such as another provider's, must end
+/// without it, because the calls of a thinking turn must follow its thinking blocks.
 fn may_think(messages: &[Message]) -> bool {
     let is_plain = |message: &Message| {
         message.role == Role::User && !message.blocks.iter().any(|block| matches!(block, Block::ToolResult(_)))
@@ -189,7 +190,7 @@ fn is_empty(block: &Block) -> bool {
     matches!(block, Block::Text { text } if text.trim().is_empty())
 }
 
-/// The messages as turns, with marks.
+/// Returns the messages as turns with cache markers.
 fn turns<'m>(messages: &'m [Message], offer: &'m Offer) -> Vec<Turn<'m>> {
     let mut turns: Vec<Turn<'m>> = Vec::new();
     for message in messages {
@@ -204,7 +205,7 @@ fn turns<'m>(messages: &'m [Message], offer: &'m Offer) -> Vec<Turn<'m>> {
         }
     }
     for turn in turns.iter_mut().filter(|turn| turn.role == Role::User) {
-        // Results stand before all else (stable: their order stays).
+        // Results come first. The sort is stable, so their order does not change.
         turn.content.sort_by_key(|part| !part.is_result());
     }
     for turn in turns.iter_mut().rev().filter(|turn| turn.role == Role::User).take(MARKED_MESSAGES) {
@@ -240,14 +241,14 @@ fn said_by_model<'m>(blocks: &'m [Block], offer: &'m Offer) -> Vec<Part<'m>> {
             _ => {}
         }
     }
-    // Thoughts that led to nothing are refused.
+    // The provider rejects thinking blocks at the end of a turn.
     while matches!(parts.last(), Some(Part::Sealed(_))) {
         parts.pop();
     }
     parts
 }
 
-/// A block of this protocol as it came.
+/// Returns a block of this protocol unchanged.
 fn raw(sealed: &SealedBlock) -> Option<&RawValue> {
     let raw = Some(&sealed.raw).filter(|raw| sealed.provider == PROVIDER && raw.trim_start().starts_with('{'));
     serde_json::from_str(raw?).ok()
@@ -262,14 +263,14 @@ fn content_of<'m>(block: &'m Block, offer: &'m Offer) -> Option<Content<'m>> {
         }
         Block::ToolUse(call) => {
             let (id, name) = (id_of(&call.id), offer.name(&call.name));
-            // Only an object can be said; where it was none, the result tells what was wrong.
+            // The input must be an object. If it was not one, the result of the call describes the error.
             Some(Content::ToolUse { id, name, input: offer.arguments(call) })
         }
         _ => None,
     }
 }
 
-/// The result of a call, and what stands beside it: an error holds texts alone.
+/// Returns the result of a call, and the parts to place after it: an error may contain only text.
 fn result_of(result: &ToolResultBlock) -> (Part<'_>, Vec<Part<'_>>) {
     let (mut content, mut beside) = (Vec::new(), Vec::new());
     for block in &result.content {
@@ -295,8 +296,8 @@ fn text_of(text: &str) -> Content<'_> {
     Content::Text { text: Cow::Borrowed(text) }
 }
 
-/// An id of a call as the provider takes it. Ids of other providers may have other characters; in digits, two of them are
-/// never the same.
+/// Returns a call id that the provider accepts. Ids of other providers may have other characters; those are written in
+/// hexadecimal, so that different ids remain different.
 fn id_of(id: &str) -> Cow<'_, str> {
     let is_taken = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if is_taken {
