@@ -1,4 +1,4 @@
-//! Signing in, renewing and signing out, against an issuer on this machine that answers what a test says.
+//! Sign-in, renewal and sign-out against a local issuer whose answers each test defines.
 
 mod answers;
 mod calls;
@@ -43,10 +43,10 @@ use url::Url;
 
 const CLIENT_SECRET: &str = "GOCSPX-word";
 const GMAIL_ORIGIN: &str = "https://gmail.googleapis.com";
-/// A test that waits so long has failed.
+/// Timeout of everything that a test waits for.
 const SOON: Duration = Duration::from_secs(60);
 
-/// A clock that a test sets, in seconds.
+/// Clock that a test sets, in seconds.
 #[derive(Debug, Default)]
 struct SetClock(AtomicU64);
 
@@ -65,7 +65,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// With an issuer that answers this, also in place of Google's own endpoints.
+    /// Creates accounts with an issuer that gives these answers, also in place of Google's own endpoints.
     async fn new(answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         let issuer = TestServer::plain(answers).await;
         let (folder, clock) = (tempfile::tempdir().unwrap(), Arc::new(SetClock::default()));
@@ -73,19 +73,19 @@ impl Bench {
         Self { issuer, folder, clock, accounts }
     }
 
-    /// The accounts of another process with the same files.
+    /// Returns the accounts of another process with the same files.
     fn of_another_process(&self) -> Accounts {
         accounts(&self.issuer, self.folder.path(), self.clock.clone())
     }
 
-    /// Signs in, by a page that grants what was asked.
+    /// Signs in on a page that grants all requested scopes.
     async fn sign_in(&self, grant: &'static Grant) {
         let sign_in = self.accounts.begin(&Principal::local(), grant).unwrap();
         let came = sign_in.pasted(&answer_of(&sign_in, "code=c0de")).unwrap().unwrap();
         sign_in.finish(came).await.unwrap();
     }
 
-    /// The forms that the issuer got at this path.
+    /// Returns the forms that the issuer received at this path.
     fn forms(&self, path: &str) -> Vec<Seen> {
         self.issuer.seen().into_iter().filter(|seen| seen.path() == path).collect()
     }
@@ -94,7 +94,7 @@ impl Bench {
         self.clock.0.fetch_add(seconds, Ordering::SeqCst);
     }
 
-    /// The names of all files that are kept, without locks.
+    /// Returns the number of stored files without locks.
     fn kept(&self) -> usize {
         let Ok(files) = std::fs::read_dir(self.folder.path().join("accounts")) else { return 0 };
         files.filter(|file| file.as_ref().unwrap().path().extension().is_none_or(|end| end != "lock")).count()
@@ -131,7 +131,7 @@ fn gmail() -> Resource {
     Resource { grant: "gmail".into(), origin: GMAIL_ORIGIN.into() }
 }
 
-/// Google's answer with tokens.
+/// Returns Google's response with tokens.
 fn issued(access: &str, refresh: Option<&str>, scopes: &[&str]) -> Reply {
     let mut answer =
         json!({"access_token": access, "expires_in": 3599, "scope": scopes.join(" "), "token_type": "Bearer"});
@@ -145,23 +145,23 @@ fn refusal(status: u16, error: &str) -> Reply {
     Reply::json(&json!({"error": error, "error_description": "Bad Request"})).status(status)
 }
 
-/// A parameter of the page.
+/// Returns a parameter of the page's URL.
 fn parameter(page: &Url, name: &str) -> String {
     page.query_pairs().find(|(own, _)| own == name).unwrap_or_else(|| panic!("no {name} in {page}")).1.into_owned()
 }
 
-/// The address that the page leads back to, with the state and this beside it.
+/// Returns the redirect URL of the page with its state and further parameters.
 fn answer_of(sign_in: &SignIn, rest: &str) -> String {
     let page = sign_in.page();
     format!("{}/?state={}&{rest}", parameter(page, "redirect_uri"), parameter(page, "state"))
 }
 
-/// Sends a request to the place that a page leads back to: the status line and all that came.
+/// Sends a request to a redirect target. Returns the whole response.
 async fn sent(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // It may close before all was written.
+    // The server may close the connection before the request is written.
     let _ = stream.read_to_end(&mut answer).await;
     String::from_utf8(answer).unwrap()
 }

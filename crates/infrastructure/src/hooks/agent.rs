@@ -175,14 +175,14 @@ mod tests {
         }
     }
 
-    /// The input of a hook that repeats it as its reason.
+    /// Returns the input of a hook, which the hook reports as its reason.
     async fn read(event: HookEvent, text: &str) -> Value {
         let line = "cat >&2; exit 2";
         let word = said(vec![hook(event, "*", line)], event, text).await;
         serde_json::from_str(&word.block.unwrap()).unwrap()
     }
 
-    /// The input of a hook that repeats it for the model.
+    /// Returns the input of a hook, which the hook reports as context for the model.
     async fn read_context(event: HookEvent, text: &str) -> Value {
         let word = said(vec![hook(event, "*", "echo read; cat")], event, text).await;
         serde_json::from_str(word.context[0].strip_prefix("read\n").unwrap()).unwrap()

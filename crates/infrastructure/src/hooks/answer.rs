@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(both("approve", "deny").decision, deny("why"));
         assert_eq!(both("approve", "ask").decision, Some(Decided::Else(HookVerdict::Ask("why".into()))));
         assert_eq!(both("approve", "allow").decision, Some(Decided::Allow));
-        // One that is none spoils the others, but for a no.
+        // An invalid decision makes the answer a fault, unless another one is a deny.
         for other in ["allow", "ask", "defer"] {
             assert!(both("perhaps", other).fault.is_some(), "{other}");
         }

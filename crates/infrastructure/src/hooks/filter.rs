@@ -63,14 +63,14 @@ mod tests {
     };
     use serde_json::{Value, json};
 
-    /// The accesses of a call, as far as hooks see them.
+    /// Accesses of a call as reported to hooks.
     enum Touches<'a> {
         Nothing,
         Reads(&'a str),
         Writes(&'a str),
-        /// The commands of this line, and the files that it names.
+        /// Commands of this line, and the files in it.
         Runs(&'a str),
-        /// The arguments do not say.
+        /// Unknown from the arguments.
         Unknown,
     }
 
@@ -143,7 +143,7 @@ mod tests {
             ("echo \"$(git push)\"", true),
             ("git status | grep push", false),
             ("echo git push", false),
-            // A program that cannot be told could be any.
+            // An unknown program could be any.
             ("$PROGRAM push", true),
             ("git push '", true),
             ("", true),

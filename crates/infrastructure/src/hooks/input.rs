@@ -214,7 +214,7 @@ pub(super) mod tests {
         tool_execution::ToolExecution,
     };
 
-    /// Tools in the words of Claude Code.
+    /// Tools under their names in Claude Code.
     const THEIRS: &[(&str, &str, &[Rewrite])] = &[
         ("list_directory", "LS", &[Set("depth", "0")]),
         (
@@ -228,7 +228,7 @@ pub(super) mod tests {
         ("write_file", "Write", &[Rename("file_path", "path"), Default("if_match", r#""read""#)]),
     ];
 
-    /// A call of a built-in tool.
+    /// Returns a call of a built-in tool.
     pub(in crate::hooks) fn call(name: &str, arguments: Value) -> ToolCall {
         let mut tool = samples::tool(name);
         let theirs = THEIRS.iter().filter(|(ours, ..)| *ours == name);

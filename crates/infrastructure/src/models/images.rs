@@ -154,7 +154,7 @@ mod tests {
         Message { role: toolstead_domain::model::message::Role::User, blocks: vec![Block::ToolResult(result)] }
     }
 
-    /// The images of one result, each as `image` or as the text in its place.
+    /// Returns each image of one result as `image` or as the text in its place.
     fn told(images: Vec<Block>, limits: Option<&ImageLimits>, tools: &[OfferedTool]) -> Vec<String> {
         let messages = [result(images)];
         let fitted = fitted(&messages, limits, tools);

@@ -94,7 +94,7 @@ mod tests {
         c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
     }
 
-    /// As Gemini has it: a letter or `_` first.
+    /// Gemini's rule: a letter or `_` first.
     fn allowed_later(place: usize, c: char) -> bool {
         c.is_ascii_alphabetic() || c == '_' || (place > 0 && (c.is_ascii_digit() || c == '-'))
     }

@@ -1,4 +1,4 @@
-//! A model against servers on this machine that answer byte for byte what a test says.
+//! Models against local servers whose responses are written out in each test.
 
 use super::{KeySource, Model, ModelSettings, ProviderKind};
 use crate::{
@@ -100,7 +100,7 @@ async fn taken(listener: &TcpListener) -> (TcpStream, String) {
     }
 }
 
-/// A server that answers so many requests, each on a connection of its own, and gives them back.
+/// Starts a server that sends these responses, each on a connection of its own. Returns the requests at the end.
 async fn serving(responses: Vec<Vec<u8>>) -> (String, JoinHandle<Vec<String>>) {
     let (listener, url) = listener().await;
     let serving = async move {
@@ -108,7 +108,7 @@ async fn serving(responses: Vec<Vec<u8>>) -> (String, JoinHandle<Vec<String>>) {
         for response in responses {
             let (mut stream, request) = taken(&listener).await;
             requests.push(request);
-            // The client may know enough before the end.
+            // The client may close the connection before the end.
             let _ = stream.write_all(&response).await;
         }
         requests
@@ -120,7 +120,7 @@ async fn ask(model: &Model) -> Box<dyn ModelAnswer> {
     model.send(ModelRequest::of(vec![Message::user("a")])).await.unwrap()
 }
 
-/// The piece that comes after a pause, which is over at once, and not before.
+/// Returns the event that arrives after this pause and not earlier. The pause is simulated.
 async fn after(answer: &mut dyn ModelAnswer, time: Duration) -> Option<Result<ModelEvent, ModelError>> {
     let mut next = pin!(answer.next());
     pause();
@@ -132,7 +132,7 @@ async fn after(answer: &mut dyn ModelAnswer, time: Duration) -> Option<Result<Mo
     next.await
 }
 
-/// The pauses before the requests that are made again, and the pieces after them.
+/// Returns the pauses before retries, and the events after them.
 async fn told(model: &Model) -> (Vec<Duration>, Vec<Result<ModelEvent, ModelError>>) {
     let mut answer = ask(model).await;
     let (mut pauses, mut pieces) = (Vec::new(), Vec::new());
@@ -185,7 +185,7 @@ async fn the_provider_says_how_long_it_wants_to_be_left_alone() {
     let (pauses, pieces) = told(&model(&url)).await;
     assert_eq!(pauses, [7000, 1500, 45_000].map(Duration::from_millis));
     assert!(is_whole(&pieces), "{pieces:?}");
-    // A provider that wants to be left alone for an hour is, and that is told.
+    // A provider that requests a pause of an hour is not called again, and the error says so.
     let (url, _server) = serving(vec![busy("Retry-After: 3600")]).await;
     let (pauses, pieces) = told(&model(&url)).await;
     assert!(pauses.is_empty());
@@ -201,7 +201,7 @@ async fn five_tries_are_enough() {
     let [Err(error)] = &pieces[..] else { panic!("{pieces:?}") };
     assert!(error.to_string().contains("503: later"), "{error}");
     assert_eq!(server.await.unwrap().len(), 5);
-    // Nobody is there at all.
+    // No server is listening.
     let (listener, url) = listener().await;
     drop(listener);
     let (pauses, pieces) = told(&model(&url)).await;
@@ -266,7 +266,7 @@ async fn an_answer_has_no_more_calls_than_somebody_can_make() {
     }
 }
 
-/// Tells that something has come for who waits.
+/// Waker that records whether it was woken.
 #[derive(Default)]
 struct Woken(AtomicBool);
 
@@ -296,7 +296,7 @@ async fn a_silent_provider_is_given_up_in_the_end() {
     let mut next = pin!(answer.next());
     pause();
     for _ in 0..3 {
-        // Each sign of life counts.
+        // Every received byte resets the timeout.
         assert!(poll!(&mut next).is_pending());
         advance(Duration::from_secs(200)).await;
         resume();
@@ -329,12 +329,12 @@ async fn an_endless_answer_is_cut_off() {
     let told = ask(&model).await.next().await;
     assert!(matches!(&told, Some(Err(ModelError::Protocol(text))) if text.contains("more than")), "{told:?}");
     server.await.unwrap();
-    // And so is an event without an end.
+    // An event without an end has a limit as well.
     let huge = format!("data: {}", "a".repeat(9 << 20));
     let (url, _server) = serving(vec![response("200 OK\r\nContent-Type: text/event-stream", &huge)]).await;
     let told = ask(&self::model(&url)).await.next().await;
     assert!(matches!(&told, Some(Err(ModelError::Protocol(text))) if text.contains("longer than")), "{told:?}");
-    // And a document, which is held as a whole.
+    // A document has a limit as well, because it is held in memory as a whole.
     let (url, _server) = serving(vec![response("200 OK\r\nContent-Type: application/json", &huge)]).await;
     let told = ask(&self::model(&url)).await.next().await;
     assert!(matches!(&told, Some(Err(ModelError::Protocol(text))) if text.contains("no stream")), "{told:?}");
@@ -383,7 +383,7 @@ async fn a_key_that_has_changed_meanwhile_is_asked_for_anew() {
     let requests = server.await.unwrap();
     let key = |request: &String| Some(request.split_once("x-api-key: ")?.1.split_once("\r\n")?.0.to_owned());
     assert_eq!(requests.iter().filter_map(key).collect::<Vec<_>>(), ["sk-1", "sk-1", "sk-2"]);
-    // One that was told just now is no better the second time.
+    // A key that was just obtained is not requested a second time.
     let (url, _server) = serving(vec![refused()]).await;
     let (pauses, pieces) = told(&model_of(settings(&url, command)).with_key_commands(commands)).await;
     assert!(pauses.is_empty() && matches!(&pieces[..], [Err(ModelError::Unauthorized(_))]), "{pieces:?}");

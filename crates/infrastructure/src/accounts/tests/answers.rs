@@ -1,10 +1,10 @@
-//! The answers that a page leads back with, and those of nobody.
+//! Redirects from the page, and requests from anywhere else.
 
 use super::*;
 use crate::accounts::{credentials::CameBack, sign_in_error::SignInError};
 use proptest::prelude::*;
 
-/// An answer by this request, and what came of it: the status, and the outcome once there was one.
+/// Sends a redirect request. Returns the status, and the outcome once there is one.
 async fn told(make: impl Fn(&SignIn, &str) -> String) -> (String, Option<Result<CameBack, SignInError>>) {
     let bench = Bench::new(|_| refusal(500, "unused")).await;
     let sign_in = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
@@ -46,7 +46,7 @@ async fn the_page_asks_for_what_an_installed_application_asks() {
         assert_eq!(parameter(page, name), expected, "{name}");
     }
     assert!(parameter(page, "redirect_uri").starts_with("http://127.0.0.1:"));
-    // 32 bytes each, and others each time.
+    // 32 bytes each, different each time.
     let another = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
     for name in ["state", "code_challenge"] {
         assert_eq!(parameter(page, name).len(), 43, "{name}");
@@ -69,7 +69,7 @@ async fn silent_connections_do_not_delay_the_answer() {
         }
     }
     let request = get(&target(&sign_in, "code=c0de"), &address);
-    // A connection that is waited for takes the ten seconds that its head may take.
+    // Waiting for a silent connection would take the ten seconds that its request head may take.
     let (came, _) =
         tokio::time::timeout(Duration::from_secs(5), async { tokio::join!(coming, sent(&address, &request)) })
             .await

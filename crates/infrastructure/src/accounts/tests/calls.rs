@@ -1,4 +1,4 @@
-//! Sign-ins that calls ask for.
+//! Sign-ins that calls request.
 
 use super::*;
 use async_trait::async_trait;
@@ -9,14 +9,14 @@ use toolstead_domain::ports::{
     credentials::{Credentials, NoCredentials},
 };
 
-/// A client that was asked, and does what the test says.
+/// Client that behaves as the test defines.
 #[derive(Debug, Default)]
 struct Client {
-    /// The client's answer; `None`: none for ever.
+    /// The client's answer; `None` for no answer at all.
     answer: Option<Result<Value, NotAnswered>>,
-    /// The person comes back from the page with this.
+    /// Query with which the browser returns from the page.
     came: Option<&'static str>,
-    /// Not before this.
+    /// Notified when the browser may return.
     when: Option<Arc<Notify>>,
     asked: Mutex<Vec<Value>>,
     completed: Mutex<Vec<String>>,
@@ -99,7 +99,7 @@ async fn a_person_who_comes_back_before_their_client_answers_is_signed_in() {
     assert_eq!(client.completed().len(), 1);
 }
 
-/// Signs in by a client whose answer alone ends it.
+/// Signs in with a client whose answer ends the sign-in.
 async fn refused(client: Client) -> NoCredentials {
     let bench = bench().await;
     let none = signed_in(&bench, Principal::local(), &client).await.unwrap_err();
@@ -148,7 +148,7 @@ async fn two_calls_share_one_page_and_one_outcome() {
         while first.asked().is_empty() {
             yield_now().await;
         }
-        // The second one has looked by now, as all are driven in turn.
+        // The second call has checked by now, because all tasks run in turn.
         for _ in 0..100 {
             yield_now().await;
         }
@@ -183,7 +183,7 @@ async fn a_call_that_ends_before_its_client_answers_leaves_the_page_to_the_next_
     let page = silent.asked()[0]["url"].clone();
     let next = Client::of(json!({"action": "accept"}), Some("code=c"));
     signed_in(&bench, Principal::local(), &next).await.unwrap();
-    // The port of the first one is closed.
+    // The port of the first sign-in is closed.
     assert_ne!(next.asked()[0]["url"], page);
 }
 
@@ -203,7 +203,7 @@ async fn a_person_who_went_to_the_page_may_come_back_after_the_call_that_sent_th
         } => {}
     }
     drop(call);
-    // The next call sends them to the same page, where they are still.
+    // The next call sends the user to the same page, which is still open.
     let next = Client::of(json!({"action": "accept"}), Some("code=c"));
     signed_in(&bench, Principal::local(), &next).await.unwrap();
     assert_eq!(next.asked()[0]["url"], went.asked()[0]["url"]);

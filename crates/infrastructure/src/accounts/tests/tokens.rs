@@ -1,4 +1,4 @@
-//! Tokens: exchanged, given out, renewed, revoked, and to whom they go.
+//! Tokens: exchange, use, renewal, revocation, and the origins that receive them.
 
 use super::*;
 use crate::accounts::sign_in_error::SignInError;
@@ -7,7 +7,7 @@ use ring::digest::{SHA256, digest};
 use tokio::sync::Notify;
 use toolstead_domain::ports::credentials::{Credentials, NoCredentials};
 
-/// An issuer as Google is: the access tokens count. It grants all that anybody asks for.
+/// Returns an issuer like Google's with numbered access tokens. It grants all requested scopes.
 async fn google() -> Bench {
     let count = AtomicU64::new(0);
     let scopes = [GMAIL.scopes, CALENDAR.scopes].concat();
@@ -254,12 +254,12 @@ async fn a_renewal_that_nobody_waits_for_any_more_is_kept_all_the_same() {
     call.abort();
     assert!(call.await.is_err());
     go.notify_one();
-    // Behind the lock that the renewal holds.
+    // Waits for the lock that the renewal holds.
     let headers = bench.accounts.headers(&Principal::local(), &gmail()).await.unwrap();
     assert_eq!(value(&headers), "Bearer ya29.1");
 }
 
-/// An issuer of refresh tokens that are good once. Before its answer at `path` it tells that it was asked, and waits.
+/// Returns an issuer with single-use refresh tokens. Before it answers at `path`, it notifies the test and waits.
 async fn waiting_at(path: &'static str) -> (Bench, Arc<Notify>, Arc<Notify>) {
     let (arrived, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tells, waits) = (arrived.clone(), go.clone());
@@ -283,7 +283,7 @@ async fn waiting_at(path: &'static str) -> (Bench, Arc<Notify>, Arc<Notify>) {
     (bench, arrived, go)
 }
 
-/// Tells whether somebody holds the lock of the tokens.
+/// Returns `true` if a process holds the lock of the tokens.
 fn is_locked(bench: &Bench) -> bool {
     let files = std::fs::read_dir(bench.folder.path().join("accounts")).unwrap().map(|file| file.unwrap().path());
     let locks: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "lock")).collect();
@@ -324,7 +324,7 @@ async fn a_renewal_that_comes_while_somebody_signs_out_puts_nothing_back() {
     assert_eq!((bench.kept(), bench.forms("/token").len()), (0, 1));
 }
 
-/// Renews at an issuer that answers so: the failure, and `true` where the tokens are still kept.
+/// Renews at an issuer with this answer. Returns the failure, and `true` if the tokens are still stored.
 async fn renewal(answer: Reply, seconds: u64) -> (NoCredentials, bool) {
     let bench = Bench::new(move |seen| match seen.form("grant_type").as_deref() {
         Some("authorization_code") => issued("ya29.0", Some("1//refresh"), GMAIL.scopes),
@@ -383,7 +383,7 @@ async fn a_token_that_lasts_for_a_moment_yet_serves_where_the_issuer_is_not_reac
     drop(folder);
 }
 
-/// Signs in at an issuer that answers the exchange so.
+/// Signs in at an issuer with this answer to the exchange.
 async fn exchanged(answer: Reply) -> (SignInError, Bench) {
     let bench = Bench::new(move |seen| match seen.path() {
         "/token" => answer.clone(),

@@ -1,4 +1,4 @@
-//! The vault, on a real disk.
+//! The vault on a real disk.
 
 use super::*;
 use proptest::prelude::*;
@@ -193,7 +193,7 @@ async fn without_the_key_or_with_another_one_it_says_how_to_go_on() {
     assert!(matches!(error, VaultError::OtherKey(_)) && error.to_string().contains("sign in again"), "{error}");
     fs::write(&file, real).unwrap();
     assert_eq!(vault.get(&mail()).await.unwrap(), Some(tokens("a")));
-    // Signing in anew goes on with another key.
+    // After a new sign-in the vault uses another key.
     fs::remove_file(&file).unwrap();
     vault.put(&mail(), tokens("b")).await.unwrap();
     assert_eq!(vault.get(&mail()).await.unwrap(), Some(tokens("b")));
@@ -237,7 +237,7 @@ async fn a_key_file_that_is_not_its_owners_alone_is_refused_with_what_to_do() {
             |file| {
                 fs::write(file, [7; 32]).unwrap();
                 close(file, 0o600);
-                // Only root can give a file away.
+                // Only root can change the owner of a file.
                 if std::os::unix::fs::chown(file, Some(12345), None).is_err() {
                     fs::remove_file(file).unwrap();
                     symlink("/etc/passwd", file).unwrap();
@@ -252,7 +252,7 @@ async fn a_key_file_that_is_not_its_owners_alone_is_refused_with_what_to_do() {
         lay_out(&home.path("config/secrets.key"));
         let error = home.open().unwrap_err().to_string();
         assert!(error.contains(expected) && error.contains("secrets.key"), "{error}");
-        // Neither is it used by who opened before.
+        // A vault that was opened before does not use it either.
         let error = vault.put(&mail(), tokens("a")).await.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
         assert!(!home.record(&mail()).exists());
@@ -300,7 +300,7 @@ async fn changes_of_the_same_tokens_follow_one_another() {
     let vault = home.vault();
     vault.put(&mail(), tokens("0")).await.unwrap();
     let all = (0..20).map(|_| {
-        // Each as another process has it.
+        // Each task has a vault of its own, like another process.
         let vault = home.vault();
         tokio::spawn(async move { vault.update(&mail(), one_more).await.unwrap() })
     });
@@ -310,7 +310,7 @@ async fn changes_of_the_same_tokens_follow_one_another() {
     assert_eq!(vault.get(&mail()).await.unwrap(), Some(tokens("20")));
 }
 
-/// The number that the tokens are, and one.
+/// Increments the number that is stored as a token.
 async fn one_more(before: Option<Tokens>) -> Result<(Option<Tokens>, ()), VaultError> {
     let count: u32 = before.unwrap().access_token.expose().parse().unwrap();
     tokio::task::yield_now().await;
@@ -331,10 +331,10 @@ async fn an_update_keeps_changes_and_removes_and_a_failure_changes_nothing() {
     assert_eq!(vault.get(&mail()).await.unwrap(), None);
 }
 
-/// The variable that makes a test of this file the process that is ended in the middle, or works beside another.
+/// Environment variable that makes a test of this file the process that is killed, or that runs concurrently.
 const WRITES_IN: &str = "VAULT_TEST_WRITES_IN";
 
-/// This test program, as a process that puts tokens and says each time that they are there.
+/// Returns this test program as a process that stores tokens and reports each time that they are stored.
 fn writer(home: &Home) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["accounts::vault::tests::a_process_that_is_killed_leaves_whole_tokens_and_no_lock", "--exact"]);
@@ -400,7 +400,7 @@ proptest! {
         let at = at % changed.len();
         changed[at] ^= bytes.pop().unwrap_or(1) | 1;
         if let Ok(opened) = sealed::open(&changed, &mail(), &sealing) {
-            // Its part in clear is for lists alone.
+            // The plain-text part is used only for lists.
             prop_assert_eq!(opened, tokens("a"));
         }
     }

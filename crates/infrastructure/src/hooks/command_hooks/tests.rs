@@ -22,7 +22,7 @@ fn hook(gate: bool, on_error: OnError) -> HookDefinition {
     }
 }
 
-/// Asks hooks of `PermissionRequest` that answer so; an empty answer is a hook that breaks.
+/// Runs `PermissionRequest` hooks with these answers. An empty answer is a failing hook.
 async fn asked(answers: &[(&str, OnError)]) -> Option<Decided> {
     let definitions = answers.iter().map(|(behavior, on_error)| {
         let answer = json!({"hookSpecificOutput": {"decision": {"behavior": behavior, "message": "why"}}});

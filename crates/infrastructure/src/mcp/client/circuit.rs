@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// Number of consecutive failures that opens the circuit. Fewer may be chance; more only make callers wait.
 const FAILURES: u32 = 5;
-/// Maximum time for which a single trial call blocks other calls. A slow trial blocks them no longer than this.
+/// Maximum time for which a trial call blocks other calls.
 const ALONE: Duration = Duration::from_secs(10);
 
 /// Circuit breaker of one server. Calls pass while it is closed.

@@ -115,10 +115,11 @@ pub struct ServerConfinement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerProfile {
-    /// Paths: absolute paths in the arguments, the configured roots and a private home. Network: unrestricted.
+    /// Paths: those in the arguments and environment variables, the configured roots and working folder (by default the
+    /// first workspace root), and a private home. Network: unrestricted.
     #[default]
     Guarded,
-    /// Paths: the configured roots and a private home. Network: none.
+    /// Paths: the configured roots and working folder, and a private home. Network: none.
     Strict,
     /// Everything that the user who runs Toolstead can access.
     Open,

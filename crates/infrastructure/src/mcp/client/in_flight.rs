@@ -634,7 +634,7 @@ mod tests {
         let in_flight = InFlight::default();
         let call = in_flight.begin(CALL).unwrap();
         let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
-        // One that is taken back makes no room: the pages that it named are known until the call ends.
+        // A cancelled question frees no slot: the pages it named are remembered until the call ends.
         let asked = (0..1000).filter(|n| {
             let is_taken = call.push_question(Id::Number(*n), question());
             in_flight.withdraw(&Id::Number(*n));

@@ -357,7 +357,7 @@ mod tests {
                 ("", None),
                 (r#","data":null"#, Some(Value::Null)),
                 (r#","data":{"z":[1.0],"a":"\u00e9"}"#, Some(json!({"z": [1.0], "a": "é"}))),
-                // Said more than can be carried, the error itself counts.
+                // Data that cannot be represented is dropped; the error itself is still reported.
                 (r#","data":[1e400]"#, None),
             ] {
                 let expected = UpstreamError { code, message: "m\u{1b}".into(), data: read };

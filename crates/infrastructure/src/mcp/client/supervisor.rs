@@ -57,7 +57,7 @@ pub(super) struct Shared {
     refresh: Notify,
     /// Incremented after every listing, successful or not.
     listed: watch::Sender<u64>,
-    /// Resources, prompts and other lists beside the tools.
+    /// State of everything that the server offers apart from tools.
     pub(super) beside: Arc<Beside>,
     /// List changes that other connections have reported.
     pub(super) elsewhere: Arc<Elsewhere>,

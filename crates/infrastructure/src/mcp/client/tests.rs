@@ -1,4 +1,4 @@
-//! The client against servers whose every word stands in the test.
+//! Tests of the client against servers whose messages are written out in each test.
 
 mod alone;
 mod calling;

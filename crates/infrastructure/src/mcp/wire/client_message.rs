@@ -325,7 +325,7 @@ mod tests {
         }
     }
 
-    /// Both readings must agree on every text that the one pass accepts.
+    /// Checks that the one-pass parser agrees with [`Message::parse`] on every text that it accepts.
     #[track_caller]
     fn check_agreement(text: &str) {
         let thorough = Message::parse(text.as_bytes());

@@ -87,7 +87,7 @@ mod tests {
     fn check(bytes: &[u8], media_type: &'static str, width: u32, height: u32) {
         assert_eq!(ImageFacts::of(bytes), Some(ImageFacts { media_type, width, height }));
         for cut in 0..bytes.len() {
-            // Never more than what is there.
+            // Parsing must not read past the end.
             let _ = ImageFacts::of(&bytes[..cut]);
         }
     }

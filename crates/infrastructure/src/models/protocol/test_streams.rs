@@ -1,4 +1,4 @@
-//! Streams of answers, cut wherever they can be.
+//! Streams of answers, split and truncated at every position.
 
 use super::Protocol;
 use crate::{
@@ -14,11 +14,11 @@ use toolstead_domain::model::{
     request::{ModelRequest, OfferedTool},
 };
 
-/// The beginning of a picture of 2 by 2 pixels.
+/// Beginning of an image of 2 by 2 pixels.
 pub(super) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAAC";
 
-/// Reads a stream. However the stream is cut, that is the same, and no beginning of it is taken for a
-/// shorter answer.
+/// Decodes a stream. Checks that the result does not depend on where the stream is split, and that no beginning of it
+/// is mistaken for a shorter answer.
 #[track_caller]
 pub(super) fn read(
     protocol: &dyn Protocol,
@@ -58,18 +58,18 @@ fn read_pieces(
     Ok(events)
 }
 
-/// The same answer, which does not stream.
+/// Decodes a non-streamed answer.
 #[track_caller]
 pub(super) fn read_whole(protocol: &dyn Protocol, request: &ModelRequest, answer: &Value) -> Vec<ModelEvent> {
     protocol.decoder(request).whole(answer.to_string().as_bytes()).unwrap()
 }
 
-/// Each document as an event, and then the last words of the stream.
+/// Returns a stream with each document as an event, followed by `last`.
 pub(super) fn stream_of(documents: &[Value], last: &str) -> String {
     documents.iter().map(|document| format!("data: {document}\n\n")).chain([last.to_owned()]).collect()
 }
 
-/// The blocks of an answer.
+/// Returns the blocks of an answer.
 pub(super) fn blocks(events: &[ModelEvent]) -> Vec<Block> {
     let block = |event: &ModelEvent| match event {
         ModelEvent::Block(block) => Some(block.clone()),
@@ -78,7 +78,7 @@ pub(super) fn blocks(events: &[ModelEvent]) -> Vec<Block> {
     events.iter().filter_map(block).collect()
 }
 
-/// The calls of an answer, each as its id, its name and its arguments.
+/// Returns the id, name and arguments of each call of an answer.
 pub(super) fn calls(events: &[ModelEvent]) -> Vec<(String, String, String)> {
     let call = |block| match block {
         Block::ToolUse(ToolUse { id, name, arguments, .. }) => Some((
@@ -129,8 +129,8 @@ pub(super) fn result(id: &str, name: &str, is_error: bool, content: Vec<Block>) 
     Block::ToolResult(ToolResultBlock { id: id.into(), name: name.into(), content, is_error })
 }
 
-/// A conversation with everything in it: two tools, one with a dot in its name and one with a member that some providers
-/// refuse; two calls, of which one failed and one brought an image; text and an image of the person.
+/// Returns a conversation with all kinds of content: two tools, one with a dot in its name and one with a property name
+/// that some providers reject; two calls, of which one failed and one returned an image; text and an image of the user.
 pub(super) fn conversation() -> ModelRequest {
     let mut request = ModelRequest::of(vec![
         Message { role: Role::User, blocks: vec![Block::text("Look"), image()] },

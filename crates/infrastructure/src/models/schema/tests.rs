@@ -9,7 +9,7 @@ fn check(kind: ProviderKind, schema: &Value, expected: &Value) {
     assert_eq!(copy, *expected, "\n{copy:#}\n{expected:#}");
 }
 
-/// A schema with one property, and the copy's.
+/// Checks the copy of a schema with one property.
 #[track_caller]
 fn check_property(kind: ProviderKind, property: Value, expected: Value) {
     let whole = |property: Value| json!({"type": "object", "properties": {"p": property}, "required": ["p"]});
@@ -246,14 +246,14 @@ fn a_bomb_of_references_stays_small() {
         let size = schema_copy(kind, &schema).to_string().len();
         assert!(size < 4 << 20, "{kind:?}: {size}");
     }
-    // In a circle without end.
+    // References that form an endless loop.
     let schema = json!({"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}});
     for kind in ProviderKind::ALL {
         assert_eq!(schema_copy(kind, &schema)["type"], "object");
     }
 }
 
-/// Any JSON whose members are often keywords, and whose texts often are references, types and names.
+/// Returns arbitrary JSON with many keywords as members, and many references, types and names as strings.
 fn hostile() -> impl Strategy<Value = Value> {
     let words = prop::sample::select(vec![
         "string",
@@ -318,7 +318,7 @@ fn hostile() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The faults of a schema for Gemini: keywords and forms that it does not take.
+/// Collects the keywords and forms of a schema that Gemini does not accept.
 fn faults_for_gemini(schema: &Value, faults: &mut Vec<String>) {
     let Value::Object(members) = schema else { return faults.push(format!("no object: {schema}")) };
     for (keyword, value) in members {

@@ -20,7 +20,7 @@ use toolstead_domain::{
 /// Maximum length of a server's instructions for models to retain, in characters.
 const INSTRUCTIONS: usize = 16 << 10;
 
-/// Everything a server offers beside tools.
+/// State of everything that a server offers apart from tools.
 #[derive(Debug)]
 pub(in crate::mcp::client) struct Beside {
     offered: ArcSwap<Offered>,

@@ -180,7 +180,7 @@ mod tests {
     use tokio::io::AsyncReadExt;
     use toolstead_domain::{server_name::ServerName, workspace_roots::WorkspaceRoots};
 
-    /// A workspace with links and a program, and folders beside it that are no server's.
+    /// Workspace with links and a program, and folders outside of it that no server may access.
     struct Workspace {
         _folder: tempfile::TempDir,
         top: PathBuf,
@@ -225,7 +225,8 @@ mod tests {
             self.top.join(name)
         }
 
-        /// The launch of a server. `TOP` in an argument or a value is the folder of it all.
+        /// Returns the launch specification of a server. `TOP` in an argument or variable is replaced by the top
+        /// folder.
         fn spec(&self, profile: ServerProfile, args: &[&str], env: &[(&str, &str)]) -> LaunchSpec {
             let full = |text: &str| text.replace("TOP", &self.top.display().to_string());
             let server = StdioServer {
@@ -237,7 +238,7 @@ mod tests {
             of(&server, &config(&server, profile), &self.launcher)
         }
 
-        /// The roots of a guarded server, as paths from the folder of it all: writable ones, then others.
+        /// Returns the writable and the read-only roots of a guarded server, relative to the top folder.
         fn roots(&self, args: &[&str], env: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
             let policy = self.spec(ServerProfile::Guarded, args, env).policy;
             let shown = |roots: Vec<PathBuf>| -> Vec<String> {
@@ -246,7 +247,7 @@ mod tests {
             (shown(policy.write_roots), shown(policy.read_roots))
         }
 
-        /// What a guarded shell prints.
+        /// Returns the output of a guarded shell.
         async fn said(&self, script: &str, args: &[&str]) -> String {
             let all: Vec<&str> = ["-c", script, "sh"].iter().chain(args).copied().collect();
             self.said_by(self.spec(ServerProfile::Guarded, &all, &[])).await
@@ -261,7 +262,7 @@ mod tests {
             said + &complained
         }
 
-        /// What a server of this path fails with, where `between` happens before it is started.
+        /// Returns the launch failure of a server with this path. `between` runs after the specification is created.
         async fn failure(
             &self,
             path: &str,
@@ -318,7 +319,7 @@ mod tests {
         check(&["TOP/app/dist/x.js", "TOP/app/dist/x.json"], &[], &["app/dist/x.json"], &["app"]);
         check(&[], &[("KEY", "TOP/secret/key"), ("MODE", "secret"), ("NONE", "TOP/no")], &["secret/key"], &[]);
         check(&[], &[("APP", "TOP/app/dist/x.js")], &[], &["app"]);
-        // Where programs and homes are, and a prefix of addresses.
+        // Variables with paths of programs and homes, and one that is a prefix of other paths.
         check(
             &[],
             &[("PATH", "TOP/secret"), ("HOME", "TOP/secret"), ("ALL", "TOP"), ("AT", "TOP/home"), ("P", "/")],

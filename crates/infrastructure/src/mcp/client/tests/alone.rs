@@ -1,4 +1,4 @@
-//! The client as a program takes it that uses nothing else.
+//! The client as used by an application without the rest of Toolstead.
 
 use super::{
     calling::{SOON, config, deps},

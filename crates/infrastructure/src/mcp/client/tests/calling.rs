@@ -1,4 +1,4 @@
-//! Calls as the path of a call makes them.
+//! Calls as the call path makes them.
 
 use super::*;
 use crate::mcp::client::config::{McpTransport, RetryPolicy};
@@ -19,10 +19,10 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// Everything that a test waits for comes sooner than this.
+/// Timeout of everything that a test waits for.
 pub(super) const SOON: Duration = Duration::from_secs(120);
 
-/// A caller that keeps what it hears.
+/// Caller that records what it receives.
 #[derive(Debug, Default)]
 pub(super) struct Listener {
     pub(super) progress: Mutex<Vec<f64>>,
@@ -49,7 +49,7 @@ impl Caller for Listener {
     }
 }
 
-/// A configuration that fails and tries again quickly.
+/// Returns a configuration with short timeouts and retries.
 pub(super) fn config(transport: McpTransport) -> McpServerConfig {
     let mut config = McpServerConfig::new(ServerName::parse("s").unwrap(), transport);
     config.retry = RetryPolicy { first: Duration::from_millis(20), longest: Duration::from_secs(60) };
@@ -101,7 +101,7 @@ pub(super) async fn tool_names(server: &McpServer) -> Vec<String> {
     server.list().await.unwrap().iter().map(|tool| tool.name().to_string()).collect()
 }
 
-/// Calls a tool; the outcome as JSON text, or the failure's kind and text.
+/// Calls a tool. Returns the result as JSON text, or the failure's kind and text.
 pub(super) async fn call(server: &McpServer, tool: &str, arguments: Value) -> Result<String, (ErrorKind, String)> {
     call_with(server, tool, arguments, &Listener::default(), SOON).await
 }
@@ -116,7 +116,7 @@ pub(super) async fn call_with(
     call_as(server, &Client::new(json!({})), tool, arguments, caller, time).await
 }
 
-/// Who calls, and what it can be asked.
+/// Caller with its capabilities.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     pub(super) principal: Principal,
@@ -129,7 +129,7 @@ impl Client {
         Self { principal: Principal::local(), session: "session", capabilities }
     }
 
-    /// A call of a tool by this client, with what goes along.
+    /// Returns a call of a tool by this client, with its grant and profile.
     pub(super) fn parts(&self, server: &McpServer, tool: &str, arguments: Value) -> (ToolCall, Grant, ClientProfile) {
         let name = ServerName::parse(server.name()).unwrap();
         let source = ToolSource::McpServer { server: name.clone(), tool: tool.into() };

@@ -1,4 +1,4 @@
-//! Resources, prompts, and what servers say outside of requests.
+//! Resources, prompts, and notifications outside of requests.
 
 use super::{
     calling::{Listener, SOON, call, config, start},
@@ -35,10 +35,10 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// What a test tells its server to do.
+/// Instructions of a test to its server.
 type Orders = mpsc::UnboundedReceiver<Value>;
 
-/// A server of resources and prompts: what it heard, and where it is told what to say.
+/// Server of resources and prompts, with the messages it received and a channel for instructions.
 struct Rich {
     server: Arc<McpServer>,
     heard: Arc<Mutex<Vec<Value>>>,
@@ -148,7 +148,7 @@ impl Rich {
         Self { server: start(config(transport)), heard, news, orders }
     }
 
-    /// Waits until the server has heard as many such messages.
+    /// Waits until the server has received `count` matching messages.
     async fn heard(&self, wanted: impl Fn(&Value) -> bool, count: usize) -> Vec<Value> {
         let waiting = async {
             loop {

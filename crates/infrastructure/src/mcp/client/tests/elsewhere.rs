@@ -1,4 +1,4 @@
-//! What is listed and told of connections beside that of the lists.
+//! Tools and notifications of pooled connections.
 
 use super::{
     calling::{SOON, call, config, tool_names, until_ready},
@@ -14,7 +14,8 @@ use toolstead_domain::{
     ports::{context_provider::ContextProvider, tool_provider::ToolProvider},
 };
 
-/// A server up to 2025-11-25 whose process has a tool, a resource and a prompt more after a call, and tells so.
+/// Returns a server up to 2025-11-25 whose process adds a tool, a resource and a prompt after a call and reports the
+/// change.
 fn growing_server() -> McpTransport {
     line_server(move |_, mut end| {
         Box::pin(async move {
@@ -73,7 +74,7 @@ async fn what_a_call_that_cannot_be_asked_changes_is_listed_and_told() {
     until_ready(&server).await;
     server.settled().await;
     server.subscribe("a://one").await.unwrap();
-    // Opens the connection that such calls share; what changes over it from now on is to be seen.
+    // Opens the shared pooled connection. Its changes are reported from now on.
     call(&server, "grow", json!({})).await.unwrap();
     let grown = async {
         while tool_names(&server).await != ["grow", "grown"] {
@@ -89,7 +90,7 @@ async fn what_a_call_that_cannot_be_asked_changes_is_listed_and_told() {
     };
     timeout(SOON, grown).await.expect("it is listed");
     assert_eq!(server.status().connections, 2);
-    // The first may have come before the resource was watched over the new connection.
+    // The first notification may have arrived before the subscription on the new connection.
     call(&server, "grow", json!({})).await.unwrap();
     let told = timeout(SOON, server.notice()).await.expect("it is told");
     assert_eq!(told, ContextNotice::ResourceUpdated { uri: "a://one".into() });

@@ -30,10 +30,10 @@ use toolstead_domain::{
 };
 use url::Url;
 
-/// All requests that a server got.
+/// Requests that a server received.
 type Log = Arc<Mutex<Vec<Request>>>;
 
-/// A server that notes every request before it replies.
+/// Starts a server that records every request before it replies.
 async fn noting(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (HttpEnd, McpServerConfig, Log) {
     let log = Log::default();
     let noted = log.clone();
@@ -63,7 +63,7 @@ fn failed_with(state: &ProviderState, words: &str) -> bool {
     matches!(state, ProviderState::Failed { reason } if reason.contains(words))
 }
 
-/// A server whose `tools/call` replies as `reply` says.
+/// Starts a server that answers `tools/call` with `reply`.
 async fn calling(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (HttpEnd, Arc<McpServer>, Log) {
     let (end, config, log) = noting(move |request| match request.rpc() {
         "tools/call" => reply(request),
@@ -306,7 +306,7 @@ async fn every_odd_reply_is_a_typed_failure_of_its_call_alone() {
     })
     .await;
     fails(RateLimited, "left alone for 7 s", |_| Reply::Whole(429, vec![("retry-after", "7".into())], vec![])).await;
-    // A date counts from that of the server, whatever the time is here.
+    // A date is relative to the server's date, regardless of the local time.
     fails(RateLimited, "left alone for 30 s", |_| {
         let until = ("retry-after", "Wed, 21 Oct 2026 07:28:30 GMT".into());
         Reply::Whole(429, vec![("date", "Wed, 21 Oct 2026 07:28:00 GMT".into()), until], vec![])
@@ -360,7 +360,7 @@ async fn a_server_that_cannot_be_reached_is_down_and_comes_back() {
     let server = start(config);
     until_ready(&server).await;
     drop(end);
-    // The connections that are open are served on.
+    // Open connections are still served.
     let down = |state: &ProviderState| failed_with(state, "cannot be reached");
     let failing = async {
         while !down(&server.state()) {
@@ -398,7 +398,7 @@ async fn the_end_of_its_stream_tells_a_new_server_that_a_call_is_taken_back() {
     let server = start(config);
     until_ready(&server).await;
     call_with(&server, "echo", json!({}), &Listener::default(), Duration::from_millis(300)).await.unwrap_err();
-    // Another exchange, so that a notification would have been on its way.
+    // After another exchange a notification would have arrived.
     timeout(SOON, server.refresh()).await.unwrap();
     assert!(requests(&log, "notifications/cancelled").is_empty());
 }
@@ -480,7 +480,7 @@ async fn an_address_or_header_that_cannot_be_used_is_told() {
     until(&server, |status| failed_with(&status.state, "`Mcp-Session-Id`")).await;
 }
 
-/// A place that nobody may be led to, which counts who comes.
+/// Redirect target that must not be visited. Counts its visits.
 struct Trap {
     url: String,
     visits: Arc<AtomicUsize>,
@@ -501,7 +501,7 @@ impl Trap {
         Self { url: format!("http://{address}/mcp"), visits, address }
     }
 
-    /// Nobody came; whoever had would have been counted.
+    /// Checks that no client has connected. A connection of its own shows that visits are counted.
     async fn was_left_alone(&self) {
         let before = self.visits.load(Ordering::SeqCst);
         TcpStream::connect(self.address).await.unwrap();
@@ -515,7 +515,7 @@ impl Trap {
     }
 }
 
-/// A server that leads elsewhere where it is asked that, and is plain otherwise; it is used as far as it goes.
+/// Checks that a redirect in reply to the selected requests is not followed, and that the server is otherwise usable.
 async fn check_led(where_asked: fn(&Request) -> bool, reply: fn(&str) -> Reply) {
     let trap = Trap::set().await;
     let (url, led) = (trap.url.clone(), Arc::new(AtomicUsize::new(0)));

@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 server on a loopback port, whose every byte is the test's.
+//! Small HTTP/1.1 server on a loopback port, whose replies a test writes byte by byte.
 
 use crate::mcp::client::config::{HttpServer, McpTransport};
 use serde_json::{Value, json};
@@ -11,51 +11,48 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
-/// One request.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) method: String,
     /// Path and query.
     pub(super) target: String,
     pub(super) headers: BTreeMap<String, String>,
-    /// The JSON-RPC message; null where there is none.
+    /// JSON-RPC message; null if there is none.
     pub(super) message: Value,
 }
 
-/// What comes back.
 pub(super) enum Reply {
     /// Status, further headers, body.
     Whole(u16, Vec<(&'static str, String)>, Vec<u8>),
-    /// A stream of events: raw pieces, each a write of its own, then the end of the connection.
+    /// Event stream of raw pieces, each in a write of its own. The connection is closed after it.
     Stream(Vec<Piece>),
-    /// Nothing; the connection stays open until the client closes it.
+    /// No reply. The connection remains open until the client closes it.
     Hang,
-    /// The connection is closed.
+    /// No reply. The connection is closed.
     Cut,
 }
 
-/// A part of a stream.
 pub(super) enum Piece {
     Bytes(Vec<u8>),
     Wait(Duration),
-    /// What comes here, until the other end of it or the client is gone.
+    /// Bytes from this channel, until its sender is dropped or the client disconnects.
     From(UnboundedReceiver<Vec<u8>>),
-    /// Stays open until the client is gone.
+    /// Nothing, until the client disconnects.
     StayOpen,
 }
 
-/// Where the server is, for as long as this value lives.
+/// Running server with its URL. Dropping it stops the server.
 pub(super) struct HttpEnd {
     pub(super) url: Url,
     _serving: AbortOnDropHandle<()>,
 }
 
-/// Serves on a free port.
+/// Starts a server on a free port.
 pub(super) async fn http_server(reply: impl Fn(Request) -> Reply + Send + Sync + 'static) -> HttpEnd {
     http_server_at(([127, 0, 0, 1], 0).into(), reply).await
 }
 
-/// Serves there.
+/// Starts a server at this address.
 pub(super) async fn http_server_at(
     address: SocketAddr,
     reply: impl Fn(Request) -> Reply + Send + Sync + 'static,
@@ -152,7 +149,7 @@ async fn read(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Request> {
 }
 
 impl Request {
-    /// The JSON-RPC method; empty for what is none.
+    /// Returns the JSON-RPC method; empty if there is none.
     pub(super) fn rpc(&self) -> &str {
         self.message["method"].as_str().unwrap_or("")
     }
@@ -165,7 +162,7 @@ impl Request {
         json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result})
     }
 
-    /// A JSON answer.
+    /// Returns a reply with a JSON-RPC result.
     pub(super) fn answer(&self, result: &Value) -> Reply {
         json_reply(200, &self.result_message(result))
     }
@@ -175,7 +172,7 @@ impl Request {
         json_reply(status, &json!({"jsonrpc": "2.0", "id": self.message["id"], "error": error}))
     }
 
-    /// What a plain server says, with the session of that name.
+    /// Returns the reply of a legacy server, with this session id.
     pub(super) fn answer_plainly(&self, session: Option<&str>) -> Reply {
         let reply = match (self.method.as_str(), super::line_server::plain_answer(&self.message)) {
             ("POST", Some(Ok(result))) => self.answer(&result),
@@ -193,7 +190,7 @@ impl Request {
         }
     }
 
-    /// What a server of 2026-07-28 says.
+    /// Returns the reply of a 2026-07-28 server.
     pub(super) fn answer_as_new_server(&self) -> Reply {
         match (self.method.as_str(), super::line_server::modern_answer(&self.message)) {
             ("POST", Some(Ok(result))) => self.answer(&result),

@@ -1,4 +1,4 @@
-//! A server at the other end of a pair of streams.
+//! Server at the other end of a pair of streams.
 
 use crate::mcp::client::config::{McpTransport, StreamServer};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use std::{
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, duplex, split};
 
-/// The server's end of one connection.
+/// Server end of one connection.
 pub(super) struct LineEnd {
     reader: Lines<BufReader<ReadHalf<DuplexStream>>>,
     writer: WriteHalf<DuplexStream>,
@@ -19,7 +19,7 @@ pub(super) struct LineEnd {
 
 type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A transport whose connections are served by `serve`, which gets their number, from 0.
+/// Returns a transport whose connections are served by `serve`, which gets their number, from 0.
 pub(super) fn line_server(serve: impl Fn(usize, LineEnd) -> Serving + Send + Sync + 'static) -> McpTransport {
     let connections = AtomicUsize::new(0);
     McpTransport::Streams(StreamServer {
@@ -38,13 +38,13 @@ impl LineEnd {
         Self { reader: BufReader::new(reader).lines(), writer }
     }
 
-    /// The next message; `None` at the end.
+    /// Returns the next message; `None` at the end.
     pub(super) async fn hear(&mut self) -> Option<Value> {
         let line = self.reader.next_line().await.ok()??;
         Some(serde_json::from_str(&line).unwrap())
     }
 
-    /// The next message that has this method; those before it are answered as a plain server does.
+    /// Returns the next message with this method. Answers earlier messages like a legacy server.
     pub(super) async fn hear_method(&mut self, method: &str) -> Option<Value> {
         loop {
             let message = self.hear().await?;
@@ -59,7 +59,7 @@ impl LineEnd {
         self.say_line(&message.to_string()).await;
     }
 
-    /// A server whose client is gone says nothing.
+    /// Sends a line. Ignores the error if the client has disconnected.
     pub(super) async fn say_line(&mut self, line: &str) {
         let _ = self.writer.write_all(format!("{line}\n").as_bytes()).await;
     }
@@ -77,7 +77,7 @@ impl LineEnd {
         self.say(json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
     }
 
-    /// What a plain server of the handshake generation answers.
+    /// Answers a message like a legacy server.
     pub(super) async fn answer_plainly(&mut self, message: &Value) {
         match plain_answer(message) {
             Some(Ok(result)) => self.answer(message, result).await,
@@ -93,7 +93,8 @@ impl LineEnd {
     }
 }
 
-/// One tool, `echo`, that gives its arguments back. `None` for what has no answer.
+/// Returns the response of a server with one tool, `echo`, which returns its arguments. `None` for messages without a
+/// response.
 pub(super) fn plain_answer(message: &Value) -> Option<Result<Value, i64>> {
     message.get("id").filter(|_| message.get("method").is_some())?;
     Some(match message["method"].as_str() {
@@ -108,7 +109,7 @@ pub(super) fn plain_answer(message: &Value) -> Option<Result<Value, i64>> {
     })
 }
 
-/// What a server of 2026-07-28 answers.
+/// Returns the response of a 2026-07-28 server.
 pub(super) fn modern_answer(message: &Value) -> Option<Result<Value, i64>> {
     message.get("id").filter(|_| message.get("method").is_some())?;
     let meta = &message["params"]["_meta"];

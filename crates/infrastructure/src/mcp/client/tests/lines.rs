@@ -32,7 +32,7 @@ use toolstead_domain::{
     server_name::ServerName,
 };
 
-/// What each connection heard, method by method.
+/// Methods that each connection received.
 type Heard = Arc<Mutex<Vec<Vec<String>>>>;
 
 fn note(heard: &Heard, connection: usize, message: &Value) {
@@ -43,7 +43,8 @@ fn note(heard: &Heard, connection: usize, message: &Value) {
     heard[connection].push(message["method"].as_str().unwrap_or("answer").to_owned());
 }
 
-/// A server that notes every message and lets `react` answer it, or leave that to a plain server.
+/// Returns a server that records every message. `react` may answer it; otherwise the server answers like a legacy
+/// server.
 fn noting<F>(react: F) -> (McpServerConfig, Heard)
 where
     F: AsyncReact + Send + Sync + Clone + 'static,
@@ -240,7 +241,7 @@ fn is_of_a_call(message: &Value) -> bool {
     matches!(message["method"].as_str(), Some("tools/call" | "notifications/cancelled"))
 }
 
-/// A server that keeps calls until the test says what becomes of them.
+/// Returns a server that answers calls only when the test does so.
 fn held_calls() -> (McpServerConfig, mpsc::UnboundedReceiver<(Value, mpsc::UnboundedSender<Value>)>) {
     let (calls, queue) = mpsc::unbounded_channel();
     let transport = line_server(move |_, mut end: LineEnd| {
@@ -350,7 +351,7 @@ async fn progress_and_logs_reach_the_caller_that_wants_them() {
     })));
     let listener = Listener::default();
     call_with(&server, "echo", json!({}), &listener, SOON).await.unwrap();
-    // Reports that come faster than they are taken are one.
+    // Progress reports that arrive faster than they are read are merged.
     let progress = listener.progress.lock().unwrap().clone();
     assert!(progress.is_sorted() && progress.last() == Some(&4.0) && !progress.contains(&2.0), "{progress:?}");
     assert_eq!(*listener.logs.lock().unwrap(), [json!({"a": 1})]);
@@ -425,7 +426,7 @@ async fn a_call_makes_a_server_that_was_left_alone_be_tried_at_once() {
     });
     config.retry.first = Duration::from_millis(200);
     let server = start(config);
-    // Down for the second time; by itself it would be tried after 300 ms at least.
+    // The server is down for the second time. An automatic retry would take at least 300 ms.
     until(&server, |status| is_down(&status.state) && heard.lock().unwrap().len() == 4).await;
     let called = async {
         loop {
@@ -624,7 +625,7 @@ async fn a_refresh_lists_anew() {
     assert_eq!(lists, 2);
 }
 
-/// Says yes to every question.
+/// Caller that accepts every question.
 #[derive(Debug)]
 struct Yes;
 
@@ -662,14 +663,14 @@ async fn a_question_in_mid_call_is_put_to_the_caller_where_that_was_declared() {
     assert_eq!(result, json!({"action": "accept", "asked": "sure?"}));
 }
 
-/// Answers each question with an error of its own, and the one about `page` not at all.
+/// Caller that refuses each question with an error of its own, and never answers the one about `page`.
 #[derive(Default)]
 struct Refuses {
     pages: Mutex<Vec<String>>,
     dropped: Arc<Notify>,
 }
 
-/// Tells when it goes.
+/// Notifies when dropped.
 struct Gone(Arc<Notify>);
 
 impl Drop for Gone {
@@ -710,7 +711,7 @@ async fn an_old_server_hears_the_clients_own_error_and_takes_a_question_back() {
         let call = end.hear().await.unwrap();
         let ask = |id: i64, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
         let page = json!({"mode": "url", "url": "https://a.org", "elicitationId": "e", "message": "m"});
-        // Both are open at once.
+        // Both questions are open at once.
         end.say(ask(1, page)).await;
         end.say(ask(2, json!({"message": "sure?"}))).await;
         let refused = end.hear().await.unwrap();
@@ -720,7 +721,7 @@ async fn an_old_server_hears_the_clients_own_error_and_takes_a_question_back() {
         end.notify("notifications/elicitation/complete", json!({"elicitationId": "e"})).await;
         end.notify("notifications/cancelled", json!({"requestId": 1, "reason": "never mind"})).await;
         dropped.notified().await;
-        // What was taken back gets no answer, and the call goes on.
+        // The cancelled question gets no answer, and the call continues.
         end.say(ask(3, json!({"message": "still?"}))).await;
         assert_eq!(end.hear().await.unwrap()["id"], 3);
         end.answer(&call, json!({"content": []})).await;
@@ -748,7 +749,7 @@ async fn a_hundred_calls_at_once_each_get_their_own_answer() {
     while held.len() < 100 {
         held.push(queue.recv().await.unwrap());
     }
-    // Neither first in, first out, nor the reverse.
+    // The order is neither first in, first out, nor its reverse.
     held.sort_by_key(|(request, _)| request["params"]["arguments"]["n"].as_i64().unwrap() * 37 % 101);
     for (request, say) in held {
         say.send(answer(&request, json!({"content": [], "n": request["params"]["arguments"]["n"]}))).unwrap();

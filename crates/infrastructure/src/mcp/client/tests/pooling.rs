@@ -1,4 +1,4 @@
-//! Over which connection a call goes, and how long connections last.
+//! Selection and lifetime of connections.
 
 use super::{
     calling::{Client, Listener, SOON, call, call_as, call_with, config, deps, start, until_ready},
@@ -29,11 +29,11 @@ use toolstead_domain::{
     principal::Principal,
 };
 
-/// What an old server saw, connection by connection.
+/// Observations of a legacy server, by connection.
 #[derive(Debug, Default)]
 struct Seen {
     declared: BTreeMap<usize, Value>,
-    /// The connection and the arguments of each call.
+    /// Connection and arguments of each call.
     calls: Vec<(usize, Value)>,
     running: usize,
     most_running: usize,
@@ -43,7 +43,7 @@ struct Seen {
 
 type Watched = Arc<watch::Sender<Seen>>;
 
-/// A server up to 2025-11-25. Its calls may `ask`, `hold` until the gate opens, `die` or `never` end.
+/// Returns a server up to 2025-11-25. Its calls may `ask`, `hold` until the gate opens, `die`, or `never` end.
 fn old_server(gate: watch::Receiver<bool>) -> (McpTransport, Watched) {
     let seen = Watched::new(watch::Sender::new(Seen::default()));
     let told = seen.clone();
@@ -100,7 +100,7 @@ async fn until_seen(seen: &Watched, wanted: impl FnMut(&Seen) -> bool) {
     timeout(SOON, seen.wait_for(wanted)).await.expect("the server sees it").unwrap();
 }
 
-/// A server of clients of any kind.
+/// Starts a client for callers with any capabilities.
 pub(super) fn serving(config: McpServerConfig) -> Arc<McpServer> {
     McpServer::start(
         config,
@@ -108,7 +108,7 @@ pub(super) fn serving(config: McpServerConfig) -> Arc<McpServer> {
     )
 }
 
-/// One who says its name to every question, and keeps what it was asked.
+/// Caller that answers every question with its name and records the questions.
 #[derive(Debug, Default)]
 struct Person {
     name: String,
@@ -169,7 +169,7 @@ async fn a_call_goes_over_a_connection_that_declared_what_its_caller_can_answer(
     until_seen(&seen, |seen| seen.ended.len() == 4).await;
 }
 
-/// A server of one client, which can answer this.
+/// Starts a client for this single caller.
 fn serving_one(config: McpServerConfig, client: &Client) -> Arc<McpServer> {
     let capabilities = client.capabilities.as_object().unwrap().clone();
     McpServer::start(config, crate::mcp::client::McpServerDeps { clients: Clients::One(capabilities), ..deps() })
@@ -192,7 +192,8 @@ async fn one_client_alone_has_one_connection_and_hears_the_questions_of_all_its_
         gate.send_replace(true);
     };
     let (answers, ()) = tokio::join!(calls, open);
-    // The newest call takes what names none, and what it left without an answer goes to another of the client.
+    // The newest call gets questions without a call id. Those it leaves unanswered go to another call of the same
+    // client.
     let answers: Vec<String> = answers.into_iter().map(Result::unwrap).collect();
     assert!(answers[..2].iter().all(|answer| answer.contains("accept")), "{answers:?}");
     let mut asked: Vec<Value> = people.iter().flat_map(|person| person.asked.lock().unwrap().clone()).collect();
@@ -228,7 +229,8 @@ async fn a_call_takes_the_connection_of_the_lists_where_it_declared_what_its_cal
     assert_eq!(seen.borrow().calls.iter().map(|(connection, _)| *connection).collect::<Vec<_>>(), [0, 1, 0, 0]);
 }
 
-/// A server up to 2025-11-25 that answers no call before the gate opens; those that `ask` ask, all others are answered first.
+/// Returns a server up to 2025-11-25 that answers no call before the gate opens. Calls that `ask` do so; all others are
+/// answered first.
 fn side_by_side(gate: watch::Receiver<bool>) -> (McpTransport, Watched) {
     let seen = Watched::new(watch::Sender::new(Seen::default()));
     let told = seen.clone();
@@ -473,7 +475,8 @@ async fn a_server_whose_tools_are_known_is_started_by_its_first_use() {
     assert_eq!(asked.state(), ProviderState::Ready);
 }
 
-/// The server of a test that answers these methods with 503 as often as `busy` says, and how often each was asked.
+/// Starts a server that answers each of these methods with 503 `busy` times. Returns how often each method was
+/// requested.
 async fn busy_server(busy: usize) -> (super::http_server::HttpEnd, Arc<Mutex<BTreeMap<String, usize>>>) {
     let asked = Arc::new(Mutex::new(BTreeMap::new()));
     let counted = asked.clone();
@@ -540,7 +543,8 @@ async fn calls_are_kept_from_a_server_that_fails_again_and_again() {
     assert!(matches!(server.state(), ProviderState::Failed { .. }));
 }
 
-/// A server that answers no call on its first connection, and nothing more there after the first call if `is_stuck`.
+/// Returns a server that answers no call on its first connection, and nothing at all after the first call if
+/// `is_stuck`.
 fn silent_server(is_stuck: bool) -> McpTransport {
     line_server(move |connection, mut end| {
         Box::pin(async move {

@@ -35,7 +35,7 @@ use url::Url;
 
 const ENDPOINT: &str = "event: endpoint\ndata: /messages?session=1\n\n";
 
-/// What the server has heard, and the way to its newest stream.
+/// Received requests of the server, and its newest stream.
 #[derive(Clone, Default)]
 struct Old {
     log: Arc<watch::Sender<Vec<Request>>>,
@@ -43,7 +43,7 @@ struct Old {
 }
 
 impl Old {
-    /// A server that answers on its stream; `reply` is asked first about what is posted.
+    /// Starts a server that answers on its stream, unless `reply` returns a reply to the post.
     async fn serve(reply: impl Fn(&Self, &Request) -> Option<Reply> + Send + Sync + 'static) -> (HttpEnd, Self) {
         let old = Self::default();
         let seen = old.clone();
@@ -87,7 +87,7 @@ impl Old {
         self.log.borrow().iter().filter(|request| request.rpc() == rpc).cloned().collect()
     }
 
-    /// Waits until as many requests have come that are wanted.
+    /// Waits until `count` matching requests have arrived.
     async fn noted(&self, count: usize, wanted: impl Fn(&Request) -> bool) {
         let mut log = self.log.subscribe();
         let waiting = log.wait_for(|log| log.iter().filter(|request| wanted(request)).count() >= count);
@@ -157,7 +157,7 @@ async fn the_stream_brings_progress_logs_and_questions_before_an_answer() {
         old.say(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}));
         old.say(&json!({"jsonrpc": "2.0", "id": 987, "result": {}}));
         old.say(&request.result_message(&json!({"content": [], "right": 1})));
-        // The answer is there before the request is seen to be taken.
+        // The response arrives before the post is acknowledged.
         Some(Reply::Hang)
     })
     .await;
@@ -219,7 +219,7 @@ async fn a_stream_that_ends_ends_the_connection_and_is_opened_anew() {
 async fn an_event_over_the_limit_ends_the_connection_before_it_is_held() {
     let (end, old) = Old::serve(|old, request| {
         (request.message["params"]["arguments"]["long"] == true).then(|| {
-            // A gigabyte would come the same way; nobody reads on after the limit.
+            // The client stops reading at the limit, so a gigabyte would make no difference.
             old.say_bytes("data: ");
             (0..40).for_each(|_| old.say_bytes(vec![b'x'; 1 << 10]));
             accepted()
@@ -283,7 +283,8 @@ async fn a_mailbox_that_wants_to_be_left_alone_is_heard() {
     assert!(connection.transport.peer().wishes_pause().is_some());
 }
 
-/// A stream that begins like this is none of a server that is used: the reason holds these words, and nothing is posted.
+/// Checks that a stream with this beginning is rejected with a reason that contains `words`, and that nothing is
+/// posted.
 async fn check_start(reply: impl Fn() -> Reply + Send + Sync + 'static, words: &str) {
     let posted = Arc::new(AtomicUsize::new(0));
     let counted = posted.clone();
@@ -386,7 +387,7 @@ async fn an_address_that_takes_no_message_is_tried_as_the_old_transport() {
     let server = start(config(McpTransport::Http(reached_at(&end.url))));
     assert_eq!(until_ready(&server).await.transport, "sse");
     call(&server, "echo", json!({"a": 1})).await.unwrap();
-    // It is found again after its stream has ended.
+    // The client reconnects after the stream has ended.
     old.close_stream();
     old.noted(2, |request| request.rpc() == "notifications/initialized").await;
     until_ready(&server).await;

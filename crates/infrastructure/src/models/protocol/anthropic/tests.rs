@@ -15,7 +15,7 @@ use toolstead_domain::{
     },
 };
 
-/// As it was recorded, save for its texts: thinking, a text, a call, and events that nobody here knows.
+/// Recorded stream with changed texts: thinking, a text, a call, and unknown events.
 const RECORDED: &str = concat!(
     "event: message_start\n",
     r#"data: {"type":"message_start","message":{"model":"claude-sonnet-4-5-20250929","id":"msg_01","type":"message","role":"assistant","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":12,"cache_creation_input_tokens":300,"cache_read_input_tokens":4000,"cache_creation":{"ephemeral_5m_input_tokens":300,"ephemeral_1h_input_tokens":0},"output_tokens":3,"service_tier":"standard"}}            }"#,
@@ -153,7 +153,7 @@ fn read(pieces: &[&[u8]]) -> Result<Vec<ModelEvent>, ModelError> {
     Ok(all)
 }
 
-/// Decodes these events, which end without an end.
+/// Decodes these events, without the end of the stream.
 fn read_events(events: &[Value]) -> Result<Vec<ModelEvent>, ModelError> {
     let mut decoder = decoder();
     let mut all = Vec::new();
@@ -199,7 +199,7 @@ fn a_recorded_stream_is_read_whole_however_it_is_cut_into_pieces() {
     for cut in 0..bytes.len() {
         let (first, second) = bytes.split_at(cut);
         assert_eq!(read(&[first, second]).unwrap(), whole, "{cut}");
-        // And nothing that ends early looks whole.
+        // A stream that ends early is never taken for a whole answer.
         assert!(matches!(read(&[first]), Err(ModelError::Unreachable(_))), "{cut}");
     }
 }
@@ -261,7 +261,7 @@ fn a_request_holds_whole_schemas_results_first_and_four_marks() {
     let text = text_of_body(&settings(), messages.clone(), vec![tool("files.read")]);
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
     assert_eq!(text.matches("cache_control").count(), 4);
-    // The same request is the same bytes, or nothing of it would be found again.
+    // Equal requests have equal bytes; otherwise the provider's cache would not apply.
     assert_eq!(text, text_of_body(&settings(), messages, vec![tool("files.read")]));
 }
 
@@ -286,7 +286,7 @@ fn what_the_provider_would_refuse_in_a_conversation_is_left_out() {
             Block::text(""),
             sealed("anthropic", ours),
             Block::text("b"),
-            // It led to nothing.
+            // Thinking without an outcome.
             sealed("anthropic", ours),
         ]),
         assistant(vec![sealed("anthropic", ours)]),
@@ -397,8 +397,8 @@ fn tool_use(id: &str) -> Value {
     json!({"type": "tool_use", "id": id, "name": "files_read", "input": {}})
 }
 
-/// A text, a whole call and one whose arguments are these, and the end for that reason: the ids of the calls that are
-/// told, and the reason.
+/// Checks an answer with a text, a complete call and a call with these arguments that ends for this reason: the ids of
+/// the returned calls, and the stop reason.
 #[track_caller]
 fn check_stop(reason: &str, arguments: &str, calls: &[&str], expected: StopReason) {
     let mut events = vec![
@@ -430,10 +430,10 @@ fn a_call_that_was_cut_off_is_in_no_block() {
     check_stop("model_context_window_exceeded", "{", &["t1"], StopReason::MaxTokens);
     check_stop("pause_turn", "{}", &["t1", "t2"], StopReason::MaxTokens);
     check_stop("refusal", "{", &["t1"], StopReason::Refused);
-    // Written to its end, and wrong: the result of the call says so.
+    // Complete but invalid arguments; the result of the call reports the error.
     check_stop("tool_use", "{\"path\": \"a", &["t1", "t2"], StopReason::ToolUse);
     check_stop("tool_use", "", &["t1", "t2"], StopReason::ToolUse);
-    // Some servers say so.
+    // Some servers report these reasons.
     check_stop("end_turn", "{}", &["t1", "t2"], StopReason::ToolUse);
     check_stop("of_the_future", "{}", &["t1", "t2"], StopReason::ToolUse);
 }
@@ -444,7 +444,7 @@ fn thoughts_that_were_cut_off_bear_no_signature_and_are_in_no_block() {
     let more = || delta(0, json!({"type": "thinking_delta", "thinking": "hm"}));
     let cut: Vec<Value> = [thinking(), more(), stop(0)].into_iter().chain(end("max_tokens")).collect();
     assert!(blocks(&read_events(&cut).unwrap()).is_empty());
-    // Servers that sign nothing want their thoughts back all the same.
+    // Servers without signatures also expect the thinking back.
     let unsigned: Vec<Value> = [start(0, json!({"type": "thinking", "thinking": ""})), more(), stop(0)]
         .into_iter()
         .chain([start(1, json!({"type": "text", "text": "b"})), stop(1)])
@@ -530,7 +530,7 @@ fn a_stream_that_means_harm_is_an_error() {
     let event = |event: Value| SseEvent { event: String::new(), data: event.to_string().into_bytes() };
     let mut many = (0..).map(|index| endless.event(&event(start(index, json!({"type": "text", "text": ""})))));
     assert!(many.find(Result::is_err).is_some());
-    // Arguments as deep as that are no object, and the call says so.
+    // Arguments that are nested too deeply are rejected, and the call reports it.
     let written = [start(0, tool_use("t1")), delta(0, json(&deep)), stop(0)];
     let told = read_events(&written.into_iter().chain(end("tool_use")).collect::<Vec<_>>()).unwrap();
     let [Block::ToolUse(call)] = blocks(&told)[..] else { panic!("{told:?}") };

@@ -153,7 +153,7 @@ fn check_calls(pieces: Value, finish_reason: &str, expected: &[(&str, &str, &str
     let mut documents: Vec<Value> =
         pieces.as_array().unwrap().iter().map(|piece| chunk(piece.clone(), Value::Null)).collect();
     documents.push(chunk(json!({}), json!(finish_reason)));
-    // Some servers do not say that they are done.
+    // Some servers do not send the last event.
     for last in [DONE, ""] {
         let events = read(&OpenAiChat, &conversation(), &stream_of(&documents, last)).unwrap();
         let told = calls(&events);
@@ -185,7 +185,7 @@ fn the_end_of_an_object_is_seen_wherever_its_pieces_are_cut() {
 
 #[test]
 fn many_pieces_of_one_call_cost_no_more_than_few() {
-    // A server that names the call with each piece: looking at all of it each time would take minutes.
+    // A server that repeats the name in each piece. Parsing all arguments each time would take minutes.
     let mut decoder = OpenAiChat.decoder(&conversation());
     let piece = |arguments: &str| {
         chunk(json!({"tool_calls": [{"function": {"name": "grep", "arguments": arguments}}]}), Value::Null)
@@ -203,7 +203,7 @@ fn many_pieces_of_one_call_cost_no_more_than_few() {
 #[test]
 fn calls_are_read_however_a_server_counts_and_names_them() {
     let call = |members: Value| json!({"tool_calls": [members]});
-    // One index for all of them, each whole, under `stop`.
+    // One index for all calls, each complete, with the reason `stop`.
     check_calls(
         json!([
             call(json!({"index": 0, "id": "x1", "function": {"name": "grep", "arguments": "{}"}})),
@@ -212,7 +212,7 @@ fn calls_are_read_however_a_server_counts_and_names_them() {
         "stop",
         &[("x1", "grep", "{}"), ("x2", "grep", r#"{"pattern":"y"}"#)],
     );
-    // No index, no ids: they are made up, unlike those of the conversation, which has three messages.
+    // No index and no ids: they are generated and differ from those of the conversation, which has three messages.
     check_calls(
         json!([
             call(json!({"function": {"name": "grep", "arguments": "{\"pattern\""}})),
@@ -222,7 +222,7 @@ fn calls_are_read_however_a_server_counts_and_names_them() {
         "tool_calls",
         &[("call_3_1", "grep", r#"{"pattern":"x"}"#), ("call_3_2", "files.read", r#"{"path":"b"}"#)],
     );
-    // The same id and name with every piece, and an id of an earlier answer.
+    // The same id and name in every piece, and an id of an earlier answer.
     check_calls(
         json!([
             call(json!({"index": 0, "id": "call_1", "function": {"name": "grep", "arguments": "{\"-A\""}})),
@@ -232,7 +232,7 @@ fn calls_are_read_however_a_server_counts_and_names_them() {
         "tool_calls",
         &[("call_3_1", "grep", r#"{"-A":1}"#), ("call_3_2", "grep", r#"malformed: {"-A":"#)],
     );
-    // A call that was cut off is none.
+    // A call that was cut off is dropped.
     check_calls(
         json!([
             call(json!({"index": 0, "id": "x1", "function": {"name": "grep", "arguments": "{}"}})),

@@ -64,7 +64,7 @@ fn a_model_that_does_not_reason_is_not_asked_for_it() {
     }
 }
 
-/// An item of reasoning with everything in it that a rewriting would change.
+/// Reasoning item with details that reserialization would change.
 const REASONING: &str = r#"{"id":"rs_1","type":"reasoning","encrypted_content":"gAAA\u002b\/=","summary":[{"type":"summary_text","text":"Think"},{"type":"summary_text","text":"again"}],"n":1.50e1}"#;
 
 #[test]
@@ -158,7 +158,7 @@ fn a_model_says_why_it_stopped() {
     check_stop(&[done(message("Hi")), done(cut), because("max_output_tokens")], StopReason::MaxTokens, &said);
     check_stop(&[done(message("Hi")), because("content_filter")], StopReason::Refused, &said);
     check_stop(&[done(refusal), completed()], StopReason::Refused, &[Block::text("No.")]);
-    // A server that tells its items at the end alone.
+    // A server that sends its items only at the end.
     check_stop(&[response("completed", json!({"output": [message("Hi")]}))], StopReason::EndTurn, &said);
 }
 
