@@ -21,7 +21,7 @@ use url::Url;
 const FOLDERS: [&str; 2] = [".gmail-tokens", ".calendar-tokens"];
 /// Name of the token file in each folder.
 const FILE: &str = "token.json";
-/// Maximum size of a file to read.
+/// Maximum size of a file to read, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 const MAX_TOKEN_BYTES: usize = 8 << 10;
 const MAX_SCOPES: usize = 50;

@@ -105,8 +105,8 @@ const SOURCE: &str = "startup";
 /// Reason for the end of every session.
 const REASON: &str = "other";
 
-/// Returns the input. Its members are those of Claude Code, and `canonical_tool_name`, `canonical_tool_input` and
-/// `called_as` for hooks written for Toolstead.
+/// Returns the input of a hook. Its members are those of Claude Code, and `canonical_tool_name`, `canonical_tool_input`
+/// and `called_as` for hooks written for Toolstead.
 pub(super) fn input(occasion: Occasion<'_>, mode: Mode, start: &Path) -> Value {
     let mut input = Map::new();
     let mut put = |name: &str, value: Value| input.insert(name.to_owned(), value);

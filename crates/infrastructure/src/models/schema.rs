@@ -1,4 +1,4 @@
-//! Copies of argument schemas for each provider. Keywords that a provider does not accept are described in
+//! Copies of argument schemas for each provider. Keywords that a provider does not accept are explained in
 //! descriptions, so that nothing is lost silently.
 
 mod property_names;

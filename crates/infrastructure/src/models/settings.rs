@@ -66,7 +66,7 @@ pub enum KeySource {
 pub struct ModelSettings {
     /// Name in the configuration.
     pub name: String,
-    /// Protocol.
+    /// Protocol of the provider.
     pub kind: ProviderKind,
     /// The provider's name of the model.
     pub model: String,

@@ -75,7 +75,7 @@ impl OnlyTools {
 pub struct LaunchCheck(Arc<dyn Fn() -> Result<(), String> + Send + Sync>);
 
 impl LaunchCheck {
-    /// Creates a check. It returns the reason if the server must not be started.
+    /// Creates a check from a function that returns the reason if the server must not be started.
     pub fn new(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
@@ -111,7 +111,8 @@ pub struct ServerConfinement {
     pub limits: SandboxLimits,
 }
 
-/// Permissions of a server that is a child process. With every profile the server gets only the configured environment.
+/// Permissions of a server that is a child process. Its environment never contains more than the base variables and the
+/// configured ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerProfile {
@@ -160,7 +161,8 @@ pub struct StdioServer {
     pub args: Vec<String>,
     /// Environment variables in addition to those of every child process ([`crate::child_environment::base`]).
     pub env: BTreeMap<String, String>,
-    /// Working folder; `None` for the folder in which Toolstead was started.
+    /// Working folder. `None` is the default of the profile: the first workspace root (`guarded`), or the folder in
+    /// which Toolstead was started.
     pub working_dir: Option<PathBuf>,
 }
 
@@ -210,15 +212,15 @@ pub enum ToolOutput {
 /// Timeouts for one upstream server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct McpTimeouts {
-    /// From the start of a connection to its first list of tools.
+    /// Timeout from the start of a connection to its first list of tools.
     pub connect: Duration,
-    /// For the response to `server/discover`, after which `initialize` is tried as well.
+    /// Timeout of the response to `server/discover`, after which `initialize` is tried as well.
     pub probe: Duration,
-    /// For one call. An earlier deadline of the call itself has precedence.
+    /// Timeout of one call. An earlier deadline of the call itself has precedence.
     pub call: Duration,
     /// Maximum time without a message about a call (response, progress, log message). `None` for no such limit.
     pub idle: Option<Duration>,
-    /// From closing a child process's standard input until the process is killed.
+    /// Grace period from closing a child process's standard input until the process is killed.
     pub close: Duration,
 }
 

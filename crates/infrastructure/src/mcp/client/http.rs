@@ -165,7 +165,7 @@ impl HttpTransport {
         }
     }
 
-    /// Resends a request that the server rejected unprocessed, so that it cannot take effect twice.
+    /// Resends a request. The server rejected it unprocessed, so it cannot take effect twice.
     async fn exchange_in_new_session(
         &self,
         writer: &RequestWriter,

@@ -20,8 +20,8 @@ use toolstead_domain::{
     principal::Principal,
 };
 
-/// Maximum number of pending notices (progress and log messages) of a call, and of questions. Further notices replace
-/// older ones; further questions are refused.
+/// Maximum number of pending progress reports and log messages of a call, and of all its questions. Further notices
+/// replace the oldest; further questions are refused.
 const WAITING_NOTICES: usize = 64;
 /// Time for which messages of the server may still refer to a cancelled call.
 const SPEAKS_ON: Duration = Duration::from_secs(60);

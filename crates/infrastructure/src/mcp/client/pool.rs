@@ -306,7 +306,7 @@ impl Pool {
         self.ending.wait().await;
     }
 
-    /// Returns a free slot with this key, or adds one.
+    /// Returns a slot with this key that the call may use, or adds one.
     fn reserve(&self, key: Key, session: &str) -> Result<Arc<Slot>, RequestError> {
         let mut slots = self.slots();
         if slots.is_closed {

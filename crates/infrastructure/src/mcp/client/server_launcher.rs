@@ -20,7 +20,7 @@ pub trait ServerLauncher: fmt::Debug + Send + Sync {
     async fn launch(&self, server: &StdioServer, config: &McpServerConfig) -> Result<StartedServer, String>;
 }
 
-/// A started server with its standard streams.
+/// Started server with its standard streams.
 pub struct StartedServer {
     /// Standard input.
     pub stdin: BoxedWriter,
@@ -28,7 +28,7 @@ pub struct StartedServer {
     pub stdout: BoxedReader,
     /// Standard error.
     pub stderr: BoxedReader,
-    /// Process.
+    /// Handle of the process.
     pub process: Box<dyn ServerProcess>,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Debug for StartedServer {
     }
 }
 
-/// The process of a server. Dropping it kills the process and everything that it started.
+/// Process of a server. Dropping it kills the process and everything that it started.
 #[async_trait]
 pub trait ServerProcess: fmt::Debug + Send {
     /// Waits until the process has exited. Returns its exit status as text for the user.

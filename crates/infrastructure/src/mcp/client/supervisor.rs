@@ -59,7 +59,7 @@ pub(super) struct Shared {
     listed: watch::Sender<u64>,
     /// State of everything that the server offers apart from tools.
     pub(super) beside: Arc<Beside>,
-    /// List changes that other connections have reported.
+    /// Tools and list changes of pooled connections.
     pub(super) elsewhere: Arc<Elsewhere>,
     closing: Notify,
     /// `true` once the supervisor has ended.

@@ -24,7 +24,7 @@ use toolstead_domain::model::{
 
 /// Maximum number of blocks of an answer.
 const MAX_BLOCKS: usize = 10_000;
-/// Maximum plausible token count. Larger counts are invalid.
+/// Maximum plausible token count. Larger counts are reduced to it.
 const MAX_TOKENS: u64 = 1 << 40;
 
 /// Decoder of one answer.
@@ -65,7 +65,7 @@ enum Open {
 #[derive(Debug)]
 struct Held {
     block: Block,
-    /// `true` if this block may be incomplete when the answer was cut off.
+    /// `true` if the block is incomplete in case the answer was cut off.
     may_be_cut: bool,
 }
 
@@ -87,7 +87,7 @@ struct StartedMessage {
     usage: Option<Counted>,
 }
 
-/// Token counts so far. Each event replaces the earlier counts.
+/// Running totals of tokens.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Counted {
