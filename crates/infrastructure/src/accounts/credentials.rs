@@ -83,6 +83,7 @@ pub struct SignedIn {
     pub is_renewable: bool,
 }
 
+/// Accounts of one principal.
 #[derive(Debug)]
 pub struct AccountStatus {
     /// Grants that the principal is signed in to, sorted.

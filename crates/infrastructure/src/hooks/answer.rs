@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolstead_domain::{ports::tool_hook::HookVerdict, tool_result::ToolResult};
 
+/// Answer of a hook.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answer {
     /// Decision; `None` if the hook made none.
@@ -28,6 +29,7 @@ pub struct Answer {
     pub fault: Option<String>,
 }
 
+/// Decision of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decided {
     /// No objection. Permission rules still apply.

@@ -98,6 +98,7 @@ impl HookEvent {
     }
 }
 
+/// Definition of a hook: its event, its filters, its program and the consequence of a fault.
 #[derive(Debug, Clone)]
 pub struct HookDefinition {
     /// Name for messages: the name of its table, or `FILE:LINE`.
@@ -127,6 +128,7 @@ pub struct HookDefinition {
     pub in_background: bool,
 }
 
+/// Program of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookProgram {
     /// Command line for `bash`, or for `sh` if there is no `bash`.

@@ -30,6 +30,7 @@ impl TokenKey {
     }
 }
 
+/// Tokens of one grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
     /// Token to send in requests.
