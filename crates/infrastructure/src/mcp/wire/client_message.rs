@@ -1,7 +1,7 @@
 //! Messages of clients, parsed in one pass.
 //!
-//! The pass accepts only well-formed requests and notifications. [`Message::parse`] handles every other text and reports
-//! its errors.
+//! The pass accepts only well-formed requests and notifications. [`Message::parse`] handles every other text and
+//! reports its errors.
 
 use super::{
     message::{Id, MAX_ID_BYTES, Malformed, Message},
