@@ -1,8 +1,8 @@
-//! The configuration: files, environment and flags, joined into one value.
+//! The configuration: files, environment variables and flags, merged into one value.
 //!
-//! Every key stands in [`schema`]. A file is read into a tree, checked as a whole, and becomes a layer; the layers are
-//! joined key by key, each value with its origin. A project's file counts as far as it tightens, and in full once a
-//! person trusts it. Nothing else in the program reads the environment.
+//! Every key is defined in [`schema`]. A file is parsed into a tree, checked as a whole, and becomes a layer. The
+//! layers are merged key by key, and each value records its origin. An untrusted project file may only tighten
+//! settings; once the user trusts it, all of it takes effect. No other part of the program reads the environment.
 
 pub mod agent;
 pub mod agent_files;
@@ -97,129 +97,131 @@ use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, dialects
 use trust::TrustedFiles;
 use value::{Item, Value};
 
-/// Where the administrator's configuration lies.
+/// Folder of the administrator's configuration.
 pub const ADMINISTRATOR_FOLDER: &str = "/etc/toolstead";
 
-/// The whole configuration.
+/// The complete configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The environment that it was loaded with, from which children of an application get theirs.
+    /// Environment that the configuration was loaded with. Child processes of the application derive theirs from it.
     pub environment: Environment,
-    /// The folders of the workspace, links resolved.
+    /// Folders of the workspace, with symbolic links resolved.
     pub roots: WorkspaceRoots,
-    /// What happens to calls that no rule decides.
+    /// Permission mode: decides calls that no rule matches.
     pub mode: Mode,
-    /// How long a person has to answer when a call is asked about.
+    /// Maximum time to wait for an approval.
     pub approval_timeout: Duration,
-    /// All rules.
+    /// All permission rules.
     pub rules: Vec<Arc<PermissionRule>>,
-    /// The tools that are offered.
+    /// Selection of the tools that are offered.
     pub selection: ToolSelection,
-    /// The tool system in whose names and words tools are listed and answer; `None`: our own.
+    /// Tool system whose names and wording the tools use; `None`: Toolstead's own.
     pub dialect: Option<Dialect>,
-    /// Tells whether answers stand in tags there, where that system knows them.
+    /// `true` if results are wrapped in tags, for dialects that define such tags.
     pub answers_in_tags: bool,
-    /// The MCP servers, sorted by name; those that are disabled or cannot be reached included.
+    /// MCP servers, sorted by name, including disabled and unavailable ones.
     pub mcp_servers: Vec<ConfiguredServer>,
-    /// The servers of files that nobody trusts yet.
+    /// Servers from files that the user does not trust yet.
     pub found_servers: Vec<FoundServer>,
     /// The hooks.
     pub hooks: Hooks,
     /// The language models.
     pub models: ConfiguredModels,
-    /// The model that is asked where nobody names one.
+    /// Model to use if the caller names none.
     pub default_model: Option<String>,
-    /// The profiles, sorted by name.
+    /// Profiles, sorted by name.
     pub profiles: Vec<Profile>,
-    /// What holds for every run of an agent.
+    /// Settings that apply to every run of an agent.
     pub agent: AgentSettings,
-    /// The way to hosts, and the services that tools speak to.
+    /// Outbound network access, and the services that tools use.
     pub outside: OutsideSettings,
-    /// True where each call that ended is told with its input and its result.
+    /// `true` if the event of a completed call includes its input and result.
     pub tool_call_details: bool,
-    /// How commands are confined.
+    /// Confinement of commands.
     pub sandbox: SandboxSettings,
-    /// The bounds.
+    /// Limits of calls and commands.
     pub limits: Limits,
-    /// What file tools read and write at most.
+    /// Limits of the file tools.
     pub file_limits: FileLimits,
-    /// Where the stores are.
+    /// Location of the stores.
     pub database: DatabaseSettings,
-    /// What the audit trail keeps.
+    /// Settings of the audit log.
     pub audit: AuditSettings,
-    /// What is kept of large outputs and of replaced files.
+    /// Retention of large outputs and of replaced files.
     pub outputs: OutputSettings,
-    /// How the server listens.
+    /// Addresses and limits of the server.
     pub server: ServerSettings,
-    /// Where things are.
+    /// Folders that Toolstead uses.
     pub folders: Folders,
-    /// The files that were read.
+    /// Configuration files that were read.
     pub files: Vec<ConfigFile>,
-    /// What no confined program changes: what hooks and servers run.
+    /// Files that hooks and servers run. No confined process may change them.
     pub sealed: Vec<PathBuf>,
     /// Every value with its origins.
     pub resolved: Resolved,
-    /// What is worth telling and no error.
+    /// Remarks that are worth reporting and are not errors.
     pub notes: Vec<Problem>,
-    /// Every name that chooses tools.
+    /// Every name used in a selection of tools.
     selected: Vec<Item>,
     tool_timeouts: BTreeMap<String, Duration>,
 }
 
-/// A file that was read.
+/// A configuration file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFile {
-    /// Absolute. A file of a project bears the name under which it lies there, any other one has its links resolved.
+    /// Absolute path. For a file of a project, the path within the project; for any other file, the path with symbolic
+    /// links resolved.
     pub path: Arc<Path>,
-    /// Whose it is.
+    /// Layer that the file belongs to.
     pub kind: LayerKind,
-    /// Whether all of it counts.
+    /// Trust state, which decides whether the whole file takes effect.
     pub trust: Trust,
-    /// The file that was read instead, where a link in a project leads to it.
+    /// Target that was read instead, if the path is a symbolic link in a project or is behind one.
     pub leads_to: Option<PathBuf>,
     text: String,
 }
 
-/// Why a file counts in full, or not.
+/// Trust state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// It is the administrator's, the user's, or was named with `--config`.
+    /// No trust is needed: the file belongs to the administrator or the user, or was named with `--config`.
     Always,
-    /// A person said yes to this content.
+    /// The user trusted this content.
     Given,
-    /// Nobody did yet.
+    /// The user has not trusted this content yet.
     Waiting,
-    /// Nobody can: it is a link in a project, or lies behind one, and what is trusted at one place is not at another.
+    /// The file cannot be trusted: it is a symbolic link in a project, or is behind one. Trust in the target does not
+    /// extend to other paths.
     Linked,
 }
 
 impl Trust {
-    /// Whether all of the file counts.
+    /// Returns `true` if the whole file takes effect.
     pub fn is_given(self) -> bool {
         matches!(self, Self::Always | Self::Given)
     }
 }
 
 impl Config {
-    /// Loads the configuration.
+    /// Loads the configuration, and records the digests of server programs that it names for the first time.
     ///
     /// # Errors
-    /// [`ConfigError`] with everything that is wrong in any file, variable or flag.
+    /// [`ConfigError`] with every problem in any file, variable or flag.
     pub fn load(request: &Request) -> Result<Self, ConfigError> {
         let (mut config, trusted) = Self::load_with(request, |_| {})?;
         config.notes.extend(programs::note_named(&config.mcp_servers, &config.folders, &trusted).err());
         Ok(config)
     }
 
-    /// Loads the configuration that would be in force if this file were trusted. Stores nothing.
+    /// Loads the configuration as it would be if this file were trusted. Stores nothing.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// The errors of [`load`](Self::load).
     pub fn preview_trust(request: &Request, file: &ConfigFile) -> Result<Self, ConfigError> {
         Ok(Self::load_with(request, |trusted| trusted.trust(&file.path, &file.text))?.0)
     }
 
-    /// Loads the configuration with the list of trusted files after this change to it. Returns the list, too.
+    /// Loads the configuration after applying `change` to the list of trusted files. Also returns that list.
     fn load_with(
         request: &Request,
         change: impl FnOnce(&mut TrustedFiles),
@@ -403,27 +405,29 @@ impl Config {
         Ok(config)
     }
 
-    /// The agents, skills and commands that people wrote down, as far as they may be used.
+    /// Returns the agents, skills and commands that users defined in files and that may be used.
     pub fn agent_files(&self) -> AgentFiles {
         let is_alone = self.files.iter().any(|file| file.kind == LayerKind::Chosen);
         AgentFiles::of(&self.folders, &self.roots, is_alone)
     }
 
-    /// What outputs, undo and everything else that lasts belongs to: the first root, else the start folder.
+    /// Returns the folder that stored data such as outputs and undo records belongs to: the first root, or the start
+    /// folder if there is no root.
     pub fn workspace(&self) -> &Path {
         self.roots.start().unwrap_or(&self.folders.start)
     }
 
-    /// Whether a file that was read names an MCP server so, be it disabled or not trusted yet.
+    /// Returns `true` if a file that was read defines an MCP server with this name, even if the server is disabled or
+    /// not trusted yet.
     pub fn names_server(&self, name: &str) -> bool {
         self.mcp_servers.iter().any(|server| server.name.as_str() == name)
             || self.found_servers.iter().any(|server| server.name.as_str() == name)
     }
 
-    /// The model of that name, else the default one.
+    /// Returns the model with this name, or the default model if `name` is `None`.
     ///
     /// # Errors
-    /// [`NoSuchModel`].
+    /// [`NoSuchModel`] if no model is configured, no default is set, or the name is unknown.
     pub fn model(&self, name: Option<&str>) -> Result<&ModelSettings, NoSuchModel> {
         let names: Vec<&str> = self.models.names().collect();
         if names.is_empty() {
@@ -435,7 +439,7 @@ impl Config {
         }
     }
 
-    /// The profile of that name.
+    /// Returns the profile with this name.
     ///
     /// # Errors
     /// [`NoSuchProfile`], with the nearest name.
@@ -443,13 +447,13 @@ impl Config {
         profiles::named(&self.profiles, name)
     }
 
-    /// Where a person writes their own configuration.
+    /// Returns the path of the user's own configuration file.
     fn user_file(&self) -> String {
         let folder = self.folders.config.as_ref().map(|folder| folder.join("config.toml"));
         folder.map_or("a configuration file".into(), |file| file.display().to_string())
     }
 
-    /// The policy that decides on every call.
+    /// Returns the policy that decides every call.
     pub fn policy(&self) -> PermissionPolicy {
         PermissionPolicy {
             rules: self.rules.clone(),
@@ -461,12 +465,12 @@ impl Config {
         }
     }
 
-    /// What rules of a program are read with: relative paths begin in the start folder.
+    /// Returns the base for the rules of an embedding application: relative paths start in the start folder.
     pub fn pattern_base(&self) -> PatternBase {
         Base { folder: &self.folders.start, home: self.folders.home.as_deref() }.patterns()
     }
 
-    /// What of each file's permissions waits for trust, and how to give it.
+    /// Describes, for each file, the permission settings that wait for trust, and the command that trusts the file.
     pub fn waiting_permissions(&self) -> Vec<String> {
         let settings = self.resolved.all_in("permissions");
         let mut files: BTreeMap<Arc<Path>, (usize, usize)> = BTreeMap::new();
@@ -496,12 +500,12 @@ impl Config {
         files.into_iter().map(told).collect()
     }
 
-    /// Where rules are kept that a person approved.
+    /// Returns the store for rules that the user approved.
     pub fn rule_store(&self) -> Arc<dyn RuleStore> {
         Arc::new(RuleFiles::of(&self.folders, &self.files))
     }
 
-    /// The bounds of every call.
+    /// Returns the limits that apply to every call.
     pub fn call_settings(&self) -> CallSettings {
         let servers = self.mcp_servers.iter().filter_map(|server| Some((server.name.clone(), server.timeout?)));
         CallSettings {
@@ -519,7 +523,8 @@ impl Config {
         }
     }
 
-    /// The bounds of a command. Its time is its call's, and ends with it: what goes on in the background has none.
+    /// Returns the limits of a command. There is no timeout of its own: a foreground command ends with its call, and a
+    /// background command has no time limit.
     pub fn sandbox_limits(&self) -> SandboxLimits {
         SandboxLimits {
             timeout: None,
@@ -529,16 +534,16 @@ impl Config {
         }
     }
 
-    /// The longest time that one of the servers may take to list its tools.
+    /// Returns the longest time that any enabled server may take to list its tools.
     pub fn connect_timeout(&self) -> Duration {
         let enabled = self.mcp_servers.iter().filter(|server| !server.disabled);
         enabled.map(|server| server.connect_timeout).max().unwrap_or_default()
     }
 
-    /// Trusts a file as it was when this configuration was read, or no longer.
+    /// Trusts a file with the content that this configuration read, or revokes the trust.
     ///
     /// # Errors
-    /// A [`Problem`] when it cannot be kept.
+    /// A [`Problem`] if the list of trusted files cannot be written.
     pub fn set_trust(&self, file: &ConfigFile, trusted: bool) -> Result<(), Problem> {
         match trusted {
             true => trust::set_with_gates(&self.folders, &file.path, &file.text, self.hooks.hold_gate(&file.path)),
@@ -546,25 +551,25 @@ impl Config {
         }
     }
 
-    /// Trusts the content that these programs of servers had when their digests were computed.
+    /// Trusts the content that these server programs had when their digests were computed.
     ///
     /// # Errors
-    /// A [`Problem`] when the list of trusted files cannot be written.
+    /// A [`Problem`] if the list of trusted files cannot be written.
     pub fn trust_programs(&self, programs: &ProgramDigests) -> Result<(), Problem> {
         programs.trust(&self.folders)
     }
 
-    /// No longer trusts the file that was trusted at this path, be it there or gone. Says whether one was.
+    /// Revokes the trust in the file at this path, which need not exist anymore. Returns `true` if it was trusted.
     ///
     /// # Errors
-    /// A [`Problem`] when it cannot be kept.
+    /// A [`Problem`] if the list of trusted files cannot be written.
     pub fn forget_trust(&self, path: &Path) -> Result<bool, Problem> {
         if let Ok(root) = path.canonicalize()
             && TrustedFiles::load(&self.folders).0.is_root(&root)
         {
             return trust::set_root(&self.folders, &root, false).map(|()| true);
         }
-        // What lies there now may be a link to another file.
+        // The path may by now be a symbolic link to another file, so only its folder is resolved.
         let folder = path.parent().map(folders::real).unwrap_or_default();
         let path = folder.join(path.file_name().unwrap_or_default());
         let trusted = TrustedFiles::load(&self.folders).0;
@@ -576,7 +581,8 @@ impl Config {
 }
 
 impl Config {
-    /// Keeps a file from every tool and command, wherever it lies: what a call writes there would be told as ours.
+    /// Denies every tool and command access to a file. Otherwise a call could write there, and its text would be
+    /// reported as output of Toolstead itself.
     pub fn keep_from_tools(&mut self, file: &Path) {
         let named = lexical(&self.folders.start, file);
         self.roots.forbidden.extend([folders::real(&named), named]);
@@ -595,7 +601,7 @@ impl ConfigFile {
         Self { path, kind, trust, leads_to, text }
     }
 
-    /// What is to be told of a link in a project.
+    /// Returns the problem to report for a symbolic link in a project.
     fn linked(&self) -> Option<Problem> {
         let target = self.leads_to.as_ref()?.display();
         let message = format!(
@@ -606,19 +612,19 @@ impl ConfigFile {
     }
 }
 
-/// Whether a file counts only with the content that a person said yes to: any of a project, and an imported one that was
-/// not there when a person's own file named it first.
+/// Returns `true` if a file takes effect only with content that the user trusted. That applies to every file of a
+/// project, and to an imported file that did not exist when the user's own configuration first named it.
 fn needs_trust(kind: LayerKind, path: &Path, trusted: &TrustedFiles) -> bool {
     kind.is_of_project() || trusted.was_missing(path)
 }
 
-/// Whether all of a file that was read counts.
+/// Returns `true` if the whole file takes effect.
 fn is_trusted(file: &SourceFile, trusted: &TrustedFiles) -> bool {
     let is_content_trusted = || trusted.trusts(&file.path, &file.text);
     file.leads_to.is_none() && (!needs_trust(file.kind, &file.path, trusted) || is_content_trusted())
 }
 
-/// The file of `--config`.
+/// Reads the file of `--config`.
 fn chosen(path: &Path) -> (Vec<SourceFile>, Vec<Problem>) {
     match SourceFile::read(LayerKind::Chosen, path) {
         Ok(Some(file)) => (vec![file], Vec::new()),

@@ -1,4 +1,4 @@
-//! `[agent]`: what one run of an agent may use up, and when its conversation is made shorter.
+//! `[agent]`: the budgets of a run of an agent, and the point at which its conversation is compacted.
 
 use crate::config::{
     layers::{LayerKind, Resolved},
@@ -10,26 +10,26 @@ use crate::config::{
 use std::time::Duration;
 use toolstead_domain::agent::budget::Budgets;
 
-/// What holds for every run.
+/// Settings that apply to every run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentSettings {
-    /// The bounds.
+    /// Budgets of one run.
     pub budgets: Budgets,
-    /// The administrator's, which no flag goes beyond either.
+    /// Limits set by the administrator. Flags cannot exceed them.
     pub ceilings: Budgets,
-    /// The share of the window at which what came first is made shorter.
+    /// Share of the context window at which the oldest part of a conversation is compacted.
     pub compact_at: f64,
-    /// The model that writes summaries, by its name in the configuration; `None`: the one that is asked.
+    /// Configured name of the model that writes summaries; `None`: the model of the run.
     pub summarizer: Option<String>,
-    /// The model for small work, likewise; `None`: the default one.
+    /// Configured name of the model for small work; `None`: the default model.
     pub weak_model: Option<String>,
-    /// The model for hard work, likewise.
+    /// Configured name of the model for hard work; `None`: the default model.
     pub strong_model: Option<String>,
-    /// The system prompt; `None`: the built-in one.
+    /// System prompt; `None`: the built-in prompt.
     pub prompt: Option<String>,
 }
 
-/// `[agent]` as it is in force.
+/// Returns the effective `[agent]` settings.
 pub(super) fn agent(resolved: &Resolved, models: &ConfiguredModels, problems: &mut Vec<Problem>) -> AgentSettings {
     let setting = |key: &str| resolved.setting(&format!("agent.{key}"));
     let value = |key: &str| setting(key)?.value;
@@ -73,11 +73,11 @@ fn budgets(value: impl Fn(&str) -> Option<Value>) -> Budgets {
 }
 
 impl AgentSettings {
-    /// The bounds that somebody asks for, as far as the administrator lets them.
+    /// Returns the requested budgets, reduced to the administrator's limits.
     pub fn capped(&self, asked: Budgets) -> Budgets {
         fn least<T: PartialOrd>(asked: Option<T>, ceiling: Option<T>) -> Option<T> {
             match (asked, ceiling) {
-                // What cannot be compared is no bound.
+                // If the values cannot be compared (NaN), the administrator's limit applies.
                 (Some(asked), Some(ceiling)) => Some(if asked <= ceiling { asked } else { ceiling }),
                 (asked, ceiling) => asked.or(ceiling),
             }

@@ -1,8 +1,8 @@
-//! Agents, skills and commands that people wrote down as Markdown files, where they and other programs keep them.
+//! Agents, skills and commands in Markdown files, read from the folders of Toolstead and of other systems.
 //!
-//! A file of a project counts once a person said yes to its content at its place; so does one that lies where tools write.
-//! Nothing in a file gives a right: its tools are a choice among those that there are. What changes is read again at the
-//! next use.
+//! A file takes effect once the user has trusted its content at its path, if it belongs to a project or is in a folder
+//! that tools can write. No file grants permissions: the tools it names only select among the available ones. Changed
+//! files are read again at the next use.
 
 mod front_matter;
 mod places;
@@ -39,12 +39,13 @@ use toolstead_domain::{
     workspace_roots::{RootKind, WorkspaceRoots},
 };
 
-/// A file has so many bytes at most.
+/// Maximum size of a file in bytes.
 const MOST_BYTES: usize = 256 << 10;
-/// All files of projects together, and as much all of the person: a project's take no room from these.
+/// Maximum total size in bytes, counted separately for project files and for the user's own files, so that a project
+/// cannot use up the user's share.
 const MOST_BYTES_OF_ALL: usize = 16 << 20;
 
-/// The files that people wrote down, read when they are asked for.
+/// Agents, skills and commands defined in files, which are read on demand.
 #[derive(Debug)]
 pub struct AgentFiles {
     places: Vec<Place>,
@@ -54,7 +55,7 @@ pub struct AgentFiles {
     changes: watch::Sender<u64>,
 }
 
-/// The content, and of which files it was read.
+/// Cached listing, and the state of the files from which it was read.
 #[derive(Debug)]
 struct Known {
     found: Found,
@@ -62,65 +63,65 @@ struct Known {
     listing: Arc<Listing>,
 }
 
-/// Everything that was found.
+/// Everything that the files define.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Listing {
-    /// The agents, sorted by name.
+    /// Agents, sorted by name.
     pub agents: Vec<Listed<AgentDefinition>>,
-    /// The skills, sorted by name.
+    /// Skills, sorted by name.
     pub skills: Vec<Listed<Skill>>,
-    /// The commands, sorted by name.
+    /// Commands, sorted by name.
     pub commands: Vec<Listed<PromptCommand>>,
-    /// The files that count once a person says yes to them.
+    /// Files that take effect once the user trusts them.
     pub waiting: Vec<WaitingFile>,
-    /// Those that are hidden by something of the same name.
+    /// Files hidden by another file of the same name.
     pub hidden: Vec<HiddenFile>,
-    /// Faults; the rest counts all the same.
+    /// Errors in single files. The other files still take effect.
     pub problems: Vec<Problem>,
-    /// Parts of files that do not count.
+    /// Parts of files that have no effect.
     pub notes: Vec<Problem>,
 }
 
-/// Something that may be used.
+/// An agent, skill or command that may be used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed<T> {
-    /// It.
+    /// The agent, skill or command.
     pub item: Arc<T>,
-    /// Its file.
+    /// Path of its file.
     pub path: Arc<Path>,
-    /// Whose it is: `project` or `user`.
+    /// Owner of the file: `project` or `user`.
     pub owner: &'static str,
 }
 
-/// A file that nobody said yes to as it is.
+/// A file whose current content the user has not trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingFile {
-    /// Its sort.
+    /// Kind of the file.
     pub kind: Kind,
-    /// Its name by where it lies.
+    /// Name derived from the path.
     pub name: String,
-    /// The file.
+    /// Path of the file.
     pub path: Arc<Path>,
-    /// The folder of its place.
+    /// Folder in which the file was found.
     pub place: PathBuf,
     text: String,
 }
 
-/// A file whose name another one has that goes before it.
+/// A file whose name is also defined by a file of higher precedence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HiddenFile {
-    /// Its sort.
+    /// Kind of the file.
     pub kind: Kind,
-    /// The name.
+    /// Name of the file.
     pub name: String,
-    /// The file.
+    /// Path of the file.
     pub path: Arc<Path>,
-    /// The file that goes before it.
+    /// Path of the file that takes precedence.
     pub by: Arc<Path>,
 }
 
 impl AgentFiles {
-    /// The files in the places of this configuration. Where one file alone was named with `--config`, there is nothing.
+    /// Creates the reader for the folders of this configuration. There are none if `--config` named the only file.
     pub(super) fn of(folders: &Folders, roots: &WorkspaceRoots, is_alone: bool) -> Self {
         Self {
             places: if is_alone { Vec::new() } else { places(folders) },
@@ -131,7 +132,7 @@ impl AgentFiles {
         }
     }
 
-    /// Everything as it is now.
+    /// Returns the current listing. Reads the files again if any of them, or the trust list, has changed.
     pub fn listing(&self) -> Arc<Listing> {
         let found = search(&self.places);
         let trust = self.folders.data.as_deref().and_then(|data| Stamp::of(&trust::list(data)));
@@ -150,12 +151,12 @@ impl AgentFiles {
         listing
     }
 
-    /// The files that wait for a yes and lie in this folder, or are it.
+    /// Returns the files that wait for trust at or below this path.
     pub fn waiting_under(&self, path: &Path) -> Vec<WaitingFile> {
         self.listing().waiting.iter().filter(|file| file.path.starts_with(path)).cloned().collect()
     }
 
-    /// The files in this folder, or the one at this path, that count because a person said yes to them.
+    /// Returns the files at or below this path that take effect because the user trusted them.
     pub fn trusted_under(&self, path: &Path) -> Vec<Arc<Path>> {
         let trusted = TrustedFiles::load(&self.folders).0;
         let listing = self.listing();
@@ -166,23 +167,23 @@ impl AgentFiles {
         all.filter(|file| file.starts_with(path) && trusted.knows(file)).cloned().collect()
     }
 
-    /// Trusts these files as they were read.
+    /// Trusts these files with the content that was read.
     ///
     /// # Errors
-    /// A [`Problem`] when that cannot be kept.
+    /// A [`Problem`] if the list of trusted files cannot be written.
     pub fn trust(&self, files: &[WaitingFile]) -> Result<(), Problem> {
         trust::set_all(&self.folders, files.iter().map(|file| (&*file.path, Some(file.text.as_str()))))
     }
 
-    /// Trusts these files no longer.
+    /// Revokes the trust in these files.
     ///
     /// # Errors
-    /// As [`trust`](Self::trust).
+    /// The errors of [`trust`](Self::trust).
     pub fn forget(&self, files: &[Arc<Path>]) -> Result<(), Problem> {
         trust::set_all(&self.folders, files.iter().map(|file| (&**file, None)))
     }
 
-    /// All that is worth telling once: what waits, place by place, and what is wrong.
+    /// Returns the remarks to report: the waiting files of each folder, and all problems.
     pub(super) fn told(&self) -> Vec<Problem> {
         let listing = self.listing();
         let mut waiting: BTreeMap<&Path, Vec<&WaitingFile>> = BTreeMap::new();
@@ -247,7 +248,7 @@ impl AgentFiles {
             }
             match reading::read(one, place, &file.path, &file.text, &mut listing.notes) {
                 Ok(mut written) => {
-                    // No tool reads there, wherever it lies.
+                    // Tools may not read a skill's folder if its path is forbidden.
                     if let Written::Skill(skill) = &mut written
                         && self.roots.is_forbidden(&file.path)
                     {
@@ -264,7 +265,7 @@ impl AgentFiles {
         listing
     }
 
-    /// Tells whether only a content counts that a person said yes to: a stranger, or a tool, may have written it.
+    /// Returns `true` if a file needs the user's trust: another author, or a tool, may have written it.
     fn needs_trust(&self, file: &SourceFile, trusted: &TrustedFiles) -> bool {
         let is_written_by_tools = || {
             let root = self.roots.containing(&file.path);
@@ -285,13 +286,14 @@ impl Listing {
         self.hidden.extend(hidden.map(|(name, path, by)| HiddenFile { kind: place.kind, name, path, by }));
     }
 
-    /// The file of that sort and name that waits.
+    /// Returns the waiting file of this kind and name.
     pub fn waiting(&self, kind: Kind, name: &str) -> Option<&WaitingFile> {
         self.waiting.iter().find(|file| file.kind == kind && file.name == name)
     }
 }
 
-/// Adds it, unless one of that name is there: then tells its name, its file, and that of the other.
+/// Adds `item`, unless its name is already listed. In that case returns the name, the path of `item`, and the path of
+/// the item listed first.
 fn put<T>(
     all: &mut Vec<Listed<T>>,
     item: T,
@@ -322,7 +324,7 @@ impl AgentCatalogue for AgentFiles {
 
     async fn changed(&self) {
         let mut changes = self.changes.subscribe();
-        // The sender lives as long as this.
+        // The sender is owned by `self`, so it cannot be closed here.
         let _ = changes.changed().await;
     }
 }

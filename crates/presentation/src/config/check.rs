@@ -1,4 +1,4 @@
-//! From a tree of values to entries that fit their keys, with everything that does not fit.
+//! Checks a tree of values against the schema. Returns the valid entries and all problems.
 
 use crate::config::{
     database_url::{DatabaseUrl, DatabaseUrlError},
@@ -33,23 +33,23 @@ use toolstead_infrastructure::{
 /// One value of a layer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
-    /// The names that lead to it.
+    /// Names of the key, from the root.
     pub(super) path: Vec<String>,
     pub(super) key: &'static Key,
     pub(super) value: Value,
     pub(super) origin: Origin,
 }
 
-/// What relative paths start from.
+/// Base folder for relative paths.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Base<'a> {
-    /// The folder of the file, or the start folder for environment and flags.
+    /// Folder of the file, or the start folder for the environment and flags.
     pub(super) folder: &'a Path,
     pub(super) home: Option<&'a Path>,
 }
 
 impl Base<'_> {
-    /// What rules of this layer are read with.
+    /// Returns the base for parsing the rules of this layer.
     pub(super) fn patterns(&self) -> PatternBase {
         PatternBase {
             folder: Some(self.folder.to_path_buf()),
@@ -133,7 +133,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The value, or why it is none for this key. What is wrong with single items is told as problems of its own.
+    /// Converts a value to the type of its key, or returns the reason why that fails. Problems with single items are
+    /// added to `self.problems`.
     fn value(&mut self, kind: Kind, content: &Content, origin: &Origin, path: &[String]) -> Result<Value, String> {
         let key = written(path);
         let wrong = || Err(format!("`{key}` must be {}, got {content}", kind.describe()));
@@ -171,7 +172,7 @@ impl Checker<'_> {
             (Kind::Hosts, Content::Text(text) | Content::Untyped(text)) if text.trim() == "none" => {
                 Ok(Value::List(Vec::new()))
             }
-            // In a file a single text is more likely a slip than a list of one.
+            // In a file, a single text is more likely a mistake than a list with one item.
             (Kind::Hosts, Content::Text(_)) => wrong(),
             (Kind::Hosts, _) => match items(content, origin) {
                 Some(items) => Ok(Value::List(self.items(kind, &items, &key))),
@@ -254,7 +255,7 @@ impl Checker<'_> {
         checked
     }
 
-    /// `{ rule = "…", matches = […], not_matches = […] }`.
+    /// Parses `{ rule = "…", matches = […], not_matches = […] }`.
     fn rule_with_examples(&mut self, kind: Kind, members: &[Member], origin: &Origin, key: &str) -> Option<Item> {
         const KEYS: [&str; 3] = ["rule", "matches", "not_matches"];
         let found = self.problems.len();
@@ -320,7 +321,8 @@ impl Checker<'_> {
         }
     }
 
-    /// A text of its own kind. `Err(None)`: the text is not of that kind, without more to say.
+    /// Checks a text of a certain kind. `Err(None)` means that the text is not of that kind and there is no further
+    /// explanation.
     fn text(&self, kind: Kind, text: &str) -> Result<String, Option<String>> {
         if text.contains('\0') {
             return Err(Some("a text must not hold a NUL character".into()));
@@ -369,14 +371,15 @@ impl Checker<'_> {
     }
 }
 
-/// The names with dots, quoted where they hold one themselves.
+/// Returns the names joined with dots. Names that contain a dot are quoted.
 pub(super) fn written(path: &[String]) -> String {
     let names: Vec<String> =
         path.iter().map(|name| if name.contains('.') { format!("{name:?}") } else { name.clone() }).collect();
     names.join(".")
 }
 
-/// The key that is probably meant: the nearest by spelling, else one that holds the name or is held by it.
+/// Returns the key that was probably meant: the nearest by edit distance, or else one that contains the name or is
+/// contained in it.
 fn nearest_key(name: &str, known: &[&'static str]) -> Option<&'static str> {
     let kin = |key: &&&str| name.len() > 2 && (key.contains(name) || name.contains(**key));
     nearest_name(name, known.iter().copied()).or_else(|| known.iter().find(kin).copied())
@@ -401,7 +404,7 @@ fn name_fits(path: &[String]) -> Result<(), String> {
     }
 }
 
-/// Tells whether people can name something so: a model, a profile.
+/// Returns `true` if the name is valid for a model or a profile.
 fn is_plain_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/');
     (1..=64).contains(&name.len()) && name.chars().all(is_plain)
@@ -426,8 +429,8 @@ fn text_of(content: &Content) -> Option<&str> {
     }
 }
 
-/// The items of a list. Text of the environment is a JSON array, or items between commas; a comma within parentheses
-/// belongs to its item.
+/// Returns the items of a list. Text from the environment is a JSON array, or items separated by commas; a comma within
+/// parentheses does not separate items.
 fn items(content: &Content, origin: &Origin) -> Option<Vec<Node>> {
     match content {
         Content::List(nodes) => Some(nodes.clone()),
@@ -468,7 +471,7 @@ fn is_host_pattern(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '*' | ':' | '[' | ']' | '_'))
 }
 
-/// Whether a browser may send this as `Origin`, with `*` for any port: no path, and no port that goes without saying.
+/// Returns `true` if a browser may send this as `Origin`: no path and no default port. `*` matches any port.
 fn is_origin(text: &str) -> bool {
     let Some((scheme, host)) = text.split_once("://") else { return false };
     let host = host.strip_suffix(":*").unwrap_or(host);
@@ -485,7 +488,7 @@ fn is_origin(text: &str) -> bool {
         && (usual_port.is_empty() || !host.ends_with(usual_port))
 }
 
-/// Why commands do not reach the host even where it is listed.
+/// Returns the reason why commands cannot reach the host even if it is listed.
 fn never_reached(pattern: &str) -> Option<String> {
     match parse_authority(pattern, Some(443)).ok()?.0 {
         Host::Address(address) => address::judge(address).err().map(|error| error.to_string()),

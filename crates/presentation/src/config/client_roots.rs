@@ -1,4 +1,4 @@
-//! Which folders of a client may be roots, where nothing configured gives one.
+//! Checks the folders that a client offers as roots. Used if the configuration defines no root.
 
 use crate::config::{
     folders::{Folders, real},
@@ -8,25 +8,25 @@ use crate::config::{
 use std::path::{Path, PathBuf};
 use toolstead_domain::unseen::{is_invisible, moves};
 
-/// Where the kernel shows itself and programs keep what is not for files; the sandbox takes no root there either.
+/// File systems of the kernel and folders for run-time state. The sandbox rejects them as roots, too.
 const OF_THE_SYSTEM: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 
-/// The folders of one client, judged.
+/// Checks the folders of one client.
 #[derive(Debug, Clone)]
 pub struct ClientRoots {
     folders: Folders,
 }
 
 impl ClientRoots {
-    /// With the places of this program, which no root may hold.
+    /// Creates a checker that rejects every root that contains one of these folders.
     pub fn new(folders: Folders) -> Self {
         Self { folders }
     }
 
-    /// The real path of a folder that may be a root. Blocks.
+    /// Returns the resolved path of a folder that may be a root. Blocks.
     ///
     /// # Errors
-    /// Why it may not.
+    /// The reason why the folder may not be a root.
     pub fn judge(&self, folder: &Path) -> Result<PathBuf, String> {
         let root = folder.canonicalize().map_err(|error| format!("it cannot be used: {error}"))?;
         let is_shown_as_it_is = root.to_str().is_some_and(|text| !text.chars().any(is_misleading));
@@ -45,28 +45,29 @@ impl ClientRoots {
         }
     }
 
-    /// The person's own, or one that lies where those of others do.
+    /// Returns `true` for the user's home folder, a folder that contains it, and the usual locations of other users'
+    /// home folders.
     fn is_home(&self, root: &Path) -> bool {
         let holds_own = self.folders.home.as_deref().is_some_and(|home| home.starts_with(root));
         let usual = ["/home", "/root"].map(Path::new);
         holds_own || usual.contains(&root) || root.parent() == Some(usual[0])
     }
 
-    /// Whether a person let tools into this folder. Blocks.
+    /// Returns `true` if the user trusted this folder as a root. Blocks.
     pub fn is_trusted(&self, root: &Path) -> bool {
         TrustedFiles::load(&self.folders).0.is_root(root)
     }
 
-    /// Lets tools into this folder from now on, or no longer. Blocks.
+    /// Trusts this folder as a root, or revokes the trust. Blocks.
     ///
     /// # Errors
-    /// A [`Problem`] when it cannot be kept.
+    /// A [`Problem`] if the list of trusted files cannot be written.
     pub fn set_trust(&self, root: &Path, trusted: bool) -> Result<(), Problem> {
         trust::set_root(&self.folders, root, trusted)
     }
 }
 
-/// Tells whether a person could take a name with it for another.
+/// Returns `true` if the character could make a name look like another one.
 fn is_misleading(c: char) -> bool {
     matches!(c, '\n' | '\t') || moves(c) || is_invisible(c)
 }

@@ -1,12 +1,12 @@
-//! What a command line would run, for trying rules on it.
+//! Analysis of command lines, for testing rules against them.
 
 use std::path::Path;
 use toolstead_domain::access::CommandAccess;
 use toolstead_infrastructure::shell_analysis::analyse;
 
-/// The commands of a line, as the shell tools find them.
+/// Returns the commands of a line, as the shell tools determine them.
 ///
-/// The one place where the configuration meets their analysis.
+/// This is the only place where the configuration uses the shell analysis.
 pub(super) fn commands_of(line: &str) -> Vec<CommandAccess> {
     analyse(line, Path::new("/")).commands
 }

@@ -1,4 +1,4 @@
-//! `[database]`: where the stores are, and what lies beside them on this machine.
+//! `[database]`: location of the stores and of the local files beside them.
 
 use crate::config::{
     database_url::DatabaseUrl,
@@ -13,9 +13,10 @@ use toolstead_infrastructure::sqlite::DatabaseFiles;
 /// `[database]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseSettings {
-    /// Where the stores are.
+    /// Location of the stores.
     pub url: DatabaseUrl,
-    /// The folder for what no other machine shares: detached tasks, homes of servers, and output on its way.
+    /// Folder for data that is not shared with other machines: detached tasks, home folders of servers, and output in
+    /// transit.
     pub local_folder: PathBuf,
 }
 
@@ -26,18 +27,18 @@ impl DatabaseSettings {
             _ => DatabaseUrl::Sqlite(folders.data.as_ref().ok_or_else(folders::no_data)?.join("toolstead.db")),
         };
         let local_folder = match &url {
-            // No tool reaches what lies beside the database, and that is no disk in memory.
+            // No tool can access the folder of the database, and it is not a memory file system.
             DatabaseUrl::Sqlite(path) => path.parent().unwrap_or(Path::new("/")).to_path_buf(),
         };
         Ok(Self { url, local_folder })
     }
 
-    /// The folder for what guarded servers keep.
+    /// Returns the folder for data that confined servers store.
     pub(crate) fn homes(&self) -> PathBuf {
         self.local_folder.join("servers")
     }
 
-    /// What of the stores lies on this machine, and what is kept beside them. `at` says where a path leads.
+    /// Returns the files of the stores on this machine, and the folders beside them. `at` resolves a path.
     pub(super) fn on_disk(&self, at: impl Fn(&Path) -> PathBuf) -> OnDisk {
         let (files, folders) = match &self.url {
             DatabaseUrl::Sqlite(path) => {
@@ -53,7 +54,7 @@ impl DatabaseSettings {
     }
 }
 
-/// Files and folders that no tool may touch.
+/// Files and folders that no tool may access.
 #[derive(Debug)]
 pub(super) struct OnDisk {
     pub(super) files: Vec<PathBuf>,
@@ -61,7 +62,7 @@ pub(super) struct OnDisk {
 }
 
 impl OnDisk {
-    /// Both.
+    /// Returns files and folders.
     pub(super) fn all(self) -> impl Iterator<Item = PathBuf> {
         self.files.into_iter().chain(self.folders)
     }

@@ -1,33 +1,34 @@
-//! The URL of a database: which backend, and where it is.
+//! URL of a database: its backend and location.
 
 use std::{fmt, path::PathBuf};
 
-/// Where the stores are: one variant a backend.
+/// Location of the stores, with one variant per backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatabaseUrl {
-    /// A file of SQLite. It may not exist yet, nor its folder.
+    /// Path of an SQLite file. The file and its folder need not exist yet.
     Sqlite(PathBuf),
 }
 
-/// A text that is no URL of a database.
+/// Error of parsing a database URL.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DatabaseUrlError {
-    /// It is of no form that is known.
+    /// The text has no known form.
     #[error("no URL of a database")]
     Malformed,
-    /// It is of another kind of database. The URL itself may hold a password.
+    /// The scheme names another kind of database. The URL is not included in the message because it may contain a
+    /// password.
     #[error("`{scheme}://` is not built into this version: give `sqlite://PATH`, or leave the key out")]
     NotBuiltIn {
-        /// The kind.
+        /// Scheme of the URL.
         scheme: String,
     },
-    /// Its path cannot be told.
+    /// The path is invalid.
     #[error("{0}")]
     Path(String),
 }
 
 impl DatabaseUrl {
-    /// Reads a URL. `absolute` says where its path lies.
+    /// Parses a URL. `absolute` resolves its path.
     pub(super) fn parse(
         text: &str,
         absolute: impl FnOnce(&str) -> Result<PathBuf, String>,
@@ -45,7 +46,7 @@ impl DatabaseUrl {
         }
     }
 
-    /// The place for people, without what is secret in a URL.
+    /// Returns the location for display, without secret parts of the URL.
     pub fn place(&self) -> String {
         match self {
             Self::Sqlite(path) => path.display().to_string(),
@@ -53,7 +54,7 @@ impl DatabaseUrl {
     }
 }
 
-/// As RFC 3986 has it (3.1).
+/// Returns `true` if the text is a scheme as defined by RFC 3986, section 3.1.
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))

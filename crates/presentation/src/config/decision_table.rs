@@ -1,4 +1,4 @@
-//! Tables of calls with the decisions that are expected of them: `toolstead permissions test FILE`.
+//! Tables of calls with expected decisions: `toolstead permissions test FILE`.
 
 use crate::config::{
     format::Format,
@@ -12,28 +12,28 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use toolstead_domain::{permission::decision::Verdict, tool_input_schema::nearest_name};
 
-/// The keys of a call.
+/// Keys of a call.
 const KEYS: [&str; 4] = ["tool", "arguments", "expect", "rule"];
 
-/// One call with what is expected of it.
+/// A call with its expected decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpectedCall {
-    /// The tool, in any spelling.
+    /// Name of the tool, canonical or an alias.
     pub tool: String,
-    /// Its arguments.
+    /// Arguments of the call.
     pub arguments: Value,
-    /// What must be decided.
+    /// Expected decision.
     pub expect: Verdict,
-    /// The text of the rule that must have decided it, where that matters.
+    /// Text of the rule that must have decided, if that is checked.
     pub rule: Option<String>,
-    /// Where the call stands.
+    /// Position of the call in the file.
     pub origin: Origin,
 }
 
-/// Reads a table: the list `calls`, in TOML, JSON or YAML.
+/// Reads a table: the list `calls` in TOML, JSON or YAML.
 ///
 /// # Errors
-/// [`ConfigError`] with everything that is wrong, each with its line.
+/// [`ConfigError`] with every problem, each with its line.
 pub fn read(path: &Path) -> Result<Vec<ExpectedCall>, ConfigError> {
     let wrong = |message: &str| Problem::new(Origin::file(path), message);
     let file = SourceFile::read(LayerKind::Chosen, path)?.ok_or_else(|| wrong("there is no such file"))?;
@@ -103,7 +103,7 @@ fn call(node: Node, problems: &mut Vec<Problem>) -> Option<ExpectedCall> {
     }
 }
 
-/// The value as JSON, or what in it is none.
+/// Converts a value to JSON. The error names the first part that is not allowed here, such as a fraction.
 fn json(content: Content) -> Result<Value, &'static str> {
     Ok(match content {
         Content::Boolean(value) => value.into(),

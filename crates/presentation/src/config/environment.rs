@@ -1,4 +1,4 @@
-//! The environment of the process, read once: nothing else in the program looks at it.
+//! The environment of the process, read once. No other part of the program reads it.
 
 use crate::config::{
     node::{Content, Member, Node},
@@ -9,34 +9,34 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What every variable of ours begins with.
+/// Prefix of all variables of Toolstead.
 const PREFIX: &str = "TOOLSTEAD_";
-/// The token of the server.
+/// Variable with the bearer token of the server.
 pub const SERVER_TOKEN: &str = "TOOLSTEAD_SERVER_TOKEN";
-/// What is logged, in the syntax of `tracing_subscriber::EnvFilter`.
+/// Variable with the log filter, in the syntax of `tracing_subscriber::EnvFilter`.
 pub const LOG: &str = "TOOLSTEAD_LOG";
 
-/// What hooks are told in their environment. A hook may call this program again, and these are no settings of it.
+/// Variables that Toolstead sets for hooks. A hook may start Toolstead, and these are not settings.
 const OF_HOOKS: &[&str] = &["TOOLSTEAD_PROJECT_DIR", "TOOLSTEAD_HOOK_EVENT", "TOOLSTEAD_SESSION_ID"];
-/// The socket of the tools that a command may call. That command may call this program again, too.
+/// Variable with the socket of the tools that a command may call. Such a command may start Toolstead, too.
 const TOOLS: &str = "TOOLSTEAD_TOOLS";
 
-/// The variables, as a value. Those that are not UTF-8 are left out.
+/// The environment variables as a value. Variables that are not UTF-8 are omitted.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
 }
 
 impl std::fmt::Debug for Environment {
-    /// The names alone: values may be secrets.
+    /// Prints only the names: values may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.variables.keys()).finish()
     }
 }
 
 impl Environment {
-    /// The environment of this process. Where `HOME` is no absolute path, the home folder of the user database takes its
-    /// place.
+    /// Reads the environment of this process. If `HOME` is not an absolute path, the home folder of the user database
+    /// replaces it.
     pub fn of_process() -> Self {
         let mut variables: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -49,27 +49,27 @@ impl Environment {
         Self { variables }
     }
 
-    /// An environment of these variables.
+    /// Creates an environment with these variables.
     pub fn new(variables: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>) -> Self {
         Self { variables: variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect() }
     }
 
-    /// The value of a variable; `None` if it is not set.
+    /// Returns the value of a variable; `None` if it is not set.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// The home folder.
+    /// Returns the home folder.
     pub fn home(&self) -> Option<PathBuf> {
         self.absolute("HOME")
     }
 
-    /// The user's configuration folder (XDG Base Directory Specification 0.8).
+    /// Returns the user's configuration folder (XDG Base Directory Specification 0.8).
     pub fn config_folder(&self) -> Option<PathBuf> {
         self.base_folder("XDG_CONFIG_HOME", ".config")
     }
 
-    /// The folder of the database, tokens and trust, likewise.
+    /// Returns the folder of the database, the tokens and the trust list (XDG Base Directory Specification 0.8).
     pub fn data_folder(&self) -> Option<PathBuf> {
         self.base_folder("XDG_DATA_HOME", ".local/share")
     }
@@ -79,12 +79,12 @@ impl Environment {
         Some(base.join("toolstead"))
     }
 
-    /// A path; relative ones are invalid and ignored, as the specification asks.
+    /// Returns an absolute path. Relative paths are ignored, as the specification requires.
     fn absolute(&self, variable: &str) -> Option<PathBuf> {
         self.get(variable).map(Path::new).filter(|path| path.is_absolute()).map(Path::to_path_buf)
     }
 
-    /// The settings among the variables: `TOOLSTEAD_LIMITS__PROCESSES` is `limits.processes`.
+    /// Returns the settings among the variables: `TOOLSTEAD_LIMITS__PROCESSES` is `limits.processes`.
     pub(super) fn settings(&self) -> Node {
         let mut root = Vec::new();
         for (variable, value) in &self.variables {

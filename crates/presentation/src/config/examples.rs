@@ -1,4 +1,4 @@
-//! `matches` and `not_matches`: what a rule is tried on when it is loaded.
+//! `matches` and `not_matches`: examples with which a rule is tested when it is loaded.
 
 use crate::config::{command_lines::commands_of, problem::Problem, value::Example};
 use std::{path::Path, sync::Arc};
@@ -9,10 +9,10 @@ use toolstead_domain::{
     workspace_roots::{WorkspaceRoots, lexical},
 };
 
-/// Where relative examples of paths lie when there is no root.
+/// Base of relative example paths if there is no root.
 const NO_ROOT: &str = "/workspace";
 
-/// Tells of every example that the rule treats otherwise than it should.
+/// Adds a problem for every example that the rule does not treat as stated.
 pub(super) fn check(rule: &PermissionRule, examples: &[Example], roots: &WorkspaceRoots, problems: &mut Vec<Problem>) {
     let fallback = WorkspaceRoots { write: vec![NO_ROOT.into()], ..WorkspaceRoots::default() };
     let roots = if roots.start().is_some() { roots } else { &fallback };
@@ -28,7 +28,7 @@ pub(super) fn check(rule: &PermissionRule, examples: &[Example], roots: &Workspa
     }
 }
 
-/// Whether the rule meets what the example says.
+/// Returns `true` if the rule matches the example.
 fn meets(rule: &PermissionRule, example: &str, roots: &WorkspaceRoots) -> Result<bool, &'static str> {
     Ok(match rule.subject() {
         RuleSubject::Command => {
@@ -67,7 +67,7 @@ fn meets(rule: &PermissionRule, example: &str, roots: &WorkspaceRoots) -> Result
     })
 }
 
-/// Reads `SERVER:URI` or `SERVER:NAME`.
+/// Parses `SERVER:URI` or `SERVER:NAME`.
 fn requested(example: &str, access: impl Fn(ServerName, Arc<str>) -> Access) -> Result<Access, &'static str> {
     let parts = example.split_once(':').and_then(|(server, name)| Some((ServerName::parse(server).ok()?, name)));
     parts.map(|(server, name)| access(server, name.into())).ok_or("must begin with the server's name and a colon")

@@ -1,10 +1,10 @@
 //! `${VAR}` in the settings of MCP servers.
 
-/// Puts values in the place of `${NAME}` and `${NAME:-default}`; an empty variable counts as not set where there is a
-/// default. `$${` is a plain `${`. Nothing is expanded twice.
+/// Replaces `${NAME}` and `${NAME:-default}` by values. If there is a default, an empty variable counts as not set.
+/// `$${` is a literal `${`. Values are not expanded again.
 ///
 /// # Errors
-/// What stands in the way: a variable that is not set, or an expression without its end.
+/// The reason: a variable is not set, or an expression is not closed.
 pub(super) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
@@ -41,7 +41,7 @@ pub(super) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Resu
     Ok(expanded)
 }
 
-/// Why an expression of editors has no value here.
+/// Returns the reason why an expression that editors define has no value here.
 fn asked_of_an_editor(expression: &str) -> Option<String> {
     let (kind, name) = expression.split_once(':').filter(|(_, name)| !name.starts_with('-'))?;
     let expression = shortened(expression);

@@ -1,4 +1,4 @@
-//! The folders that the program keeps things in.
+//! Folders in which Toolstead reads and stores data.
 
 use crate::config::{
     environment::Environment,
@@ -14,18 +14,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where things are. Paths may not exist yet.
+/// Folders of Toolstead. The paths may not exist yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
-    /// Where the program was started: absolute, links resolved.
+    /// Folder in which the program was started: absolute, with symbolic links resolved.
     pub start: PathBuf,
-    /// The home folder, links resolved.
+    /// Home folder, with symbolic links resolved.
     pub home: Option<PathBuf>,
-    /// The user's configuration.
+    /// Folder of the user's configuration.
     pub config: Option<PathBuf>,
-    /// Database, tokens and trust.
+    /// Folder of the database, the tokens and the trust list.
     pub data: Option<PathBuf>,
-    /// The administrator's configuration.
+    /// Folder of the administrator's configuration.
     pub administrator: PathBuf,
 }
 
@@ -43,10 +43,10 @@ impl Folders {
         })
     }
 
-    /// The data folder, made if it is not there; only its owner may enter it.
+    /// Returns the data folder. Creates it if necessary, accessible only to its owner.
     ///
     /// # Errors
-    /// A [`Problem`] when no place for it is known or it cannot be made.
+    /// A [`Problem`] if its location is unknown or it cannot be created.
     pub fn prepare_data(&self) -> Result<&Path, Problem> {
         let data = self.data.as_deref().ok_or_else(no_data)?;
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(data);
@@ -55,11 +55,11 @@ impl Folders {
         Ok(data)
     }
 
-    /// Makes sure that the data folder, where there is one, is this user's and closed to others: whoever writes there
-    /// decides what is trusted. Says what it mended, and where a link leads.
+    /// Ensures that the data folder, if it exists, belongs to this user and is closed to others, because its content
+    /// decides what is trusted. Returns notes about corrected permissions and about a symbolic link.
     ///
     /// # Errors
-    /// A [`Problem`] when it is, or may become, somebody else's.
+    /// A [`Problem`] if the folder belongs, or may come to belong, to another user.
     pub(super) fn guard_data(&self) -> Result<Vec<Problem>, Problem> {
         let Some(data) = self.data.as_deref() else { return Ok(Vec::new()) };
         let wrong = |message: String| Problem::new(Origin::file(data), format!("the data folder {message}"));
@@ -88,7 +88,7 @@ impl Folders {
     }
 }
 
-/// No place for the data folder is known.
+/// Returns the problem that the location of the data folder is unknown.
 pub(super) fn no_data() -> Problem {
     Problem::new(
         Origin::Environment("HOME".into()),
@@ -97,7 +97,7 @@ pub(super) fn no_data() -> Problem {
     )
 }
 
-/// The path with links resolved as far as it exists.
+/// Resolves symbolic links in the existing part of a path.
 pub(super) fn real(path: &Path) -> PathBuf {
     let mut rest = Vec::new();
     let mut existing = path;
@@ -115,27 +115,28 @@ pub(super) fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// Whether a file may take the place of another.
+/// Treatment of a file that already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Existing {
-    /// The new content takes its place.
+    /// The new content replaces it.
     Replaced,
-    /// It stays, and the write fails with [`io::ErrorKind::AlreadyExists`].
+    /// It is left unchanged, and the write fails with [`io::ErrorKind::AlreadyExists`].
     Kept,
 }
 
-/// Writes a file that only its owner may read, whole or not at all.
+/// Writes a file that only its owner may read. The write is atomic.
 pub(crate) fn write_private(path: &Path, content: &[u8], existing: Existing) -> io::Result<()> {
     write_with_mode(path, content, existing, 0o600)
 }
 
-/// Writes a file with this mode, whole or not at all. Removes what ended processes left of earlier attempts.
+/// Writes a file with this mode. The write is atomic. Also removes temporary files of earlier attempts whose process
+/// has ended.
 pub(super) fn write_with_mode(path: &Path, content: &[u8], existing: Existing, mode: u32) -> io::Result<()> {
     let target = path.file_name().unwrap_or_default();
     remove_abandoned(path.parent().unwrap_or(Path::new(".")), |name| name == target);
     let (temporary, mut file) = temporary(path)?;
     let written = (|| {
-        // Past the mask of the process.
+        // Set explicitly because the umask applies at creation.
         file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.write_all(content)?;
         file.sync_all()?;
@@ -145,7 +146,7 @@ pub(super) fn write_with_mode(path: &Path, content: &[u8], existing: Existing, m
         }
     })();
     if written.is_err() || existing == Existing::Kept {
-        // It has a second name by now, or is of no use; either way nothing is lost if it stays.
+        // The file was linked to its final name or is not needed, so a failure to remove it loses no data.
         let _ = fs::remove_file(&temporary);
     }
     written
@@ -160,7 +161,7 @@ fn temporary(path: &Path) -> io::Result<(PathBuf, File)> {
     for _ in 0..ATTEMPTS {
         let temporary = path.with_file_name(format!(".{target}.{}", uuid::Uuid::new_v4().simple()));
         let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        // Where the file system knows no locks, nothing is taken for abandoned.
+        // On a file system without locks, temporary files are never treated as abandoned.
         let _ = file.lock();
         if file.metadata()?.nlink() > 0 {
             return Ok((temporary, file));

@@ -1,5 +1,5 @@
-//! Servers that other MCP clients keep in files of a project. They are found and shown, and used once a person trusts
-//! the file.
+//! Servers that other MCP clients define in files of a project. They are listed, and used once the user trusts the
+//! file.
 
 use crate::config::{
     check::{Base, check},
@@ -15,7 +15,7 @@ use crate::config::{
     trust::TrustedFiles,
 };
 
-/// Where the files lie, the first one with the highest precedence.
+/// Paths of the files; the first has the highest precedence.
 const FILES: &[&str] = &[".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
 
 /// The keys of other clients that list the tools a server may offer: kodelet, Gemini CLI, Codex.
@@ -33,7 +33,7 @@ const ONLY_TOOLS: &[&str] = &[
 const DENY_TOOLS: &[&str] =
     &["disabledTools", "disabled_tools", "excludeTools", "disallowedTools", "tool_black_list", "deny_tools"];
 
-/// The nearest file of each name.
+/// Returns the nearest file of each name.
 pub(super) fn discover(folders: &Folders, notes: &mut Vec<Problem>) -> Vec<SourceFile> {
     let mut files = Vec::new();
     for (kind, name) in (0_u8..).map(LayerKind::Foreign).zip(FILES.iter().rev()) {
@@ -49,13 +49,13 @@ pub(super) fn discover(folders: &Folders, notes: &mut Vec<Problem>) -> Vec<Sourc
     files
 }
 
-/// The servers of a file. What cannot be used of another client's file is a note, no error: the file is not ours.
+/// Returns the servers of a file as a layer. Problems are only notes, because the file belongs to another client.
 pub(super) fn layer(file: &SourceFile, folders: &Folders, trusted: &TrustedFiles, notes: &mut Vec<Problem>) -> Layer {
     let mut entries = Vec::new();
     match Format::Json.read(&file.text, &file.path) {
         Err(problem) => notes.push(problem),
         Ok(root) => {
-            // Where the client starts it, and what its relative paths begin at.
+            // The client starts in this folder, and relative paths in the file refer to it.
             let base = Base { folder: project_of(&file.path), home: folders.home.as_deref() };
             for server in servers(root) {
                 let name = server.name.clone();
@@ -77,7 +77,7 @@ pub(super) fn layer(file: &SourceFile, folders: &Folders, trusted: &TrustedFiles
     Layer { kind: file.kind, trusted: is_trusted(file, trusted), entries }
 }
 
-/// The servers of `mcpServers`, or of `servers` as VS Code writes it, alone or in `mcp`.
+/// Returns the servers in `mcpServers`, or in `servers` as VS Code writes it, at the root or in `mcp`.
 fn servers(root: Node) -> Vec<Member> {
     let Content::Table(members) = root.content else { return Vec::new() };
     let tables = members.into_iter().flat_map(|table| match (table.name.as_str(), table.node.content) {
@@ -88,10 +88,10 @@ fn servers(root: Node) -> Vec<Member> {
     tables.collect()
 }
 
-/// One server under our own keys. Keys without a meaning here are left out, with a note.
+/// Returns a server with Toolstead's own keys. Keys without an equivalent are omitted, with a note.
 ///
 /// # Errors
-/// How it is reached, where that is not known here.
+/// A [`Problem`] if the transport of the server is unknown.
 pub(super) fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<Problem>) -> Result<Node, Problem> {
     let Member { name, origin, node } = server;
     let content = match node.content {
@@ -159,7 +159,7 @@ pub(super) fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<P
     Ok(Node { content: inside("mcp_servers", named, &origin), origin })
 }
 
-/// Returns `false` for `true` and the reverse. Other values are unchanged, and refused where they are checked.
+/// Returns `false` for `true` and the reverse. Other values are returned unchanged and rejected by the check.
 fn negated(content: Content) -> Content {
     match content {
         Content::Boolean(value) => Content::Boolean(!value),
@@ -173,15 +173,15 @@ fn repeated(members: &[Member]) -> Option<&str> {
     members.iter().enumerate().find(is_repeated).map(|(_, member)| member.name.as_str())
 }
 
-/// The key that names how a server is spoken with, as other clients spell it.
+/// Returns `true` if other clients use this key for the transport of a server.
 fn is_transport(key: &str) -> bool {
     matches!(key, "type" | "transport" | "transportType" | "server_type")
 }
 
-/// Our `type` of a server with an address. `stdio` is said by its command.
+/// Returns the `type` of a server with a URL; `None` for `stdio`, which is implied by `command`.
 ///
 /// # Errors
-/// That there is no such type here.
+/// A [`Problem`] if the type is unknown.
 fn kind_of_url(named: &Member) -> Result<Option<Member>, Problem> {
     let Content::Text(kind) = &named.node.content else { return Ok(None) };
     let word = match kind.as_str() {
@@ -197,7 +197,7 @@ fn kind_of_url(named: &Member) -> Result<Option<Member>, Problem> {
     Ok(Some(Member { name: "type".into(), origin: named.origin.clone(), node }))
 }
 
-/// A path in which other clients name the project or the home.
+/// Replaces the variables with which other clients name the project and the home folder in a path.
 fn in_folder(path: &str, base: Base<'_>) -> String {
     let folder = base.folder.to_string_lossy();
     let path = path.replace("${workspaceFolder}", &folder).replace("${pathSeparator}", "/").replace("${/}", "/");

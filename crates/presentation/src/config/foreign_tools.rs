@@ -1,6 +1,7 @@
-//! Tools of other programs that there are none of here.
+//! Tools of other systems that Toolstead does not have.
 
-/// A rule or hook about one of them has nothing to stop. Any other name near to that of a tool is a slip.
+/// Names that a rule or hook may use without effect. Any other unknown name that is similar to a tool's name is
+/// reported as a mistake.
 pub(super) const FOREIGN_TOOLS: &[&str] = &[
     "Agent",
     "AskUserQuestion",

@@ -19,20 +19,20 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// The endings of file names, in the order in which they are looked for.
+    /// File name extensions, in the order in which files are searched.
     pub(super) const ENDINGS: &[(&str, Self)] =
         &[("toml", Self::Toml), ("json", Self::Json), ("yaml", Self::Yaml), ("yml", Self::Yaml)];
 
-    /// The format of a file of that name.
+    /// Returns the format of a file with this name.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?;
         Self::ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, format)| *format)
     }
 
-    /// Reads a file's text as a tree whose root is a table.
+    /// Parses a text as a tree whose root is a table.
     ///
     /// # Errors
-    /// A [`Problem`] with the line where the text is not what the format wants.
+    /// A [`Problem`] with the line of the syntax error.
     pub(super) fn read(self, text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let root = match self {

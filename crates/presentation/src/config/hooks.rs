@@ -1,4 +1,5 @@
-//! `[hooks]`: what runs before and after calls, of our own form and of settings files of Claude Code.
+//! `[hooks]`: programs that run before and after calls, defined in Toolstead's own form or in settings files of Claude
+//! Code.
 
 pub mod choosing;
 pub(super) mod executable;
@@ -34,42 +35,42 @@ use toolstead_infrastructure::hooks::{
     matcher::Matcher,
 };
 
-/// As many hooks are there at most.
+/// Maximum number of hooks.
 const MAX_HOOKS: usize = 200;
 
-/// The hooks of all layers.
+/// Hooks of all layers.
 #[derive(Debug, Clone, Default)]
 pub struct Hooks {
-    /// Those that run, in the order in which their answers count.
+    /// Hooks that run, in order of precedence of their decisions.
     pub definitions: Vec<HookDefinition>,
-    /// Where each of them was written.
+    /// Origin of each entry in `definitions`.
     places: Vec<Origin>,
-    /// As many run at once.
+    /// Maximum number of hooks that run concurrently.
     pub concurrency: usize,
-    /// Those that never run here, for people.
+    /// Hooks that never run here, for display.
     pub idle: Vec<IdleHook>,
-    /// Files that decide what hooks do: no tool may change them.
+    /// Files that decide what hooks do. No tool may change them.
     guarded: Vec<(PathBuf, Origin)>,
-    /// What chooses their calls. Configurations are passed on by value, so what is only looked at once is apart.
+    /// Matchers and filters, for checks. Boxed because configurations are passed by value and this is rarely read.
     choices: Box<Choices>,
-    /// The files that hold gates.
+    /// Files that define gates.
     gates: Box<Gates>,
 }
 
 /// A hook that never runs here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdleHook {
-    /// Where it was written.
+    /// Origin of the hook.
     pub origin: Origin,
-    /// When it would run.
+    /// Event at which the hook would run.
     pub event: String,
-    /// Why it does not.
+    /// Reason why the hook does not run.
     pub reason: String,
-    /// The line that it runs once its file is trusted; `None` where that changes nothing.
+    /// Command line that the hook runs once its file is trusted; `None` if trust does not change anything.
     pub waiting: Option<String>,
 }
 
-/// What hooks are read with.
+/// Inputs for reading hooks.
 pub(super) struct Surroundings<'a> {
     pub(super) folders: &'a Folders,
     pub(super) environment: &'a Environment,
@@ -78,13 +79,13 @@ pub(super) struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    /// The folder that a hook starts in which says no folder of its own.
+    /// Returns the folder in which a hook starts if it does not define one.
     fn start(&self) -> &Path {
         self.roots.start().unwrap_or(&self.folders.start)
     }
 }
 
-/// `[hooks]` without the hooks themselves.
+/// The keys of `[hooks]` other than the hooks themselves.
 #[derive(Debug, Deserialize)]
 struct Common {
     #[serde(rename = "import")]
@@ -93,7 +94,7 @@ struct Common {
     concurrency: usize,
 }
 
-/// A hook as it is written, in either form.
+/// A hook as written, in either form.
 #[derive(Debug, Default)]
 struct Written {
     name: String,
@@ -107,13 +108,13 @@ struct Written {
     gate: bool,
     on_error: Option<OnError>,
     background: bool,
-    /// Whether it stands in a file of Claude Code.
+    /// `true` if the hook is defined in a file of Claude Code.
     is_of_claude_code: bool,
-    /// The folder of the project whose file it stands in: a yes to that file is none to what lies elsewhere.
+    /// Folder of the project whose file defines the hook. Trust in that file does not extend to files elsewhere.
     folder: Option<PathBuf>,
 }
 
-/// Everything that is said of hooks, and the settings files that were read for them.
+/// Returns all configured hooks, and the settings files that were read for them.
 pub(super) fn hooks(
     resolved: &Resolved,
     surroundings: &Surroundings<'_>,
@@ -174,7 +175,8 @@ pub(super) fn hooks(
     (hooks, files)
 }
 
-/// The hooks of our own form: one for each layer that names it, so that no layer takes another's away.
+/// Returns the hooks in Toolstead's own form. Each layer that defines a name contributes its own hook, so no layer
+/// replaces the hook of another.
 fn own(resolved: &Resolved) -> Vec<(Written, Origin)> {
     let mut all = Vec::new();
     for (name, keys) in resolved.named("hooks") {
@@ -195,7 +197,8 @@ fn own(resolved: &Resolved) -> Vec<(Written, Origin)> {
     all
 }
 
-/// The folder of the project that a value of this layer belongs to; `None` for what a person or the administrator says.
+/// Returns the folder of the project that a value of this layer belongs to; `None` for values of the user or the
+/// administrator.
 fn project_folder(kind: LayerKind, origin: &Origin) -> Option<PathBuf> {
     match origin {
         Origin::File(path, _) if kind.is_of_project() => Some(project_of(path).to_path_buf()),
@@ -203,7 +206,7 @@ fn project_folder(kind: LayerKind, origin: &Origin) -> Option<PathBuf> {
     }
 }
 
-/// One note for each file whose hooks wait for trust.
+/// Returns one note for each file whose hooks wait for trust.
 fn waiting(resolved: &Resolved) -> Vec<Problem> {
     let settings = resolved.named("hooks");
     let named = settings.values().flat_map(BTreeMap::values).copied();
@@ -247,7 +250,7 @@ impl Written {
 }
 
 impl Hooks {
-    /// Takes a hook in, once everything about it is as it should be.
+    /// Validates a hook and adds it.
     fn add(
         &mut self,
         written: Written,
@@ -314,13 +317,13 @@ impl Hooks {
         Ok(())
     }
 
-    /// The files that decide what hooks do, each with the place that names it.
+    /// Returns the files that decide what hooks do, each with the origin that names it.
     pub(super) fn guarded(&self) -> &[(PathBuf, Origin)] {
         &self.guarded
     }
 
-    /// What is worth telling of matchers, given the names of each tool: an expression that is found in the middle of
-    /// names hits more than its author may think.
+    /// Returns remarks about matchers, given the names of each tool. An unanchored expression may match more names than
+    /// its author expects.
     pub fn lint(&self, tools: &[Vec<&str>]) -> Vec<Problem> {
         let hits = |hook: &HookDefinition| {
             let hit = tools.iter().filter(|names| hook.matcher.chooses(names.iter().copied()));

@@ -1,4 +1,4 @@
-//! Allow rules that cover nothing: legal, since other programs read them otherwise, and told.
+//! Reports allow rules that cover nothing. They are valid, since other systems interpret them differently.
 
 use crate::config::{Config, command_lines::commands_of, policy::origin_of, problem::Problem};
 use toolstead_domain::{
@@ -7,7 +7,8 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::shell_analysis::catalogue::{Class, LOOKED_THROUGH, program};
 
-/// What stands for a wildcard when a pattern is tried: what makes some command plain whose beginning alone is not.
+/// Words that replace a wildcard when a pattern is tested. Some commands are only parsed with certainty with such
+/// arguments.
 const FILLERS: &[&[&str]] = &[
     &["x"],
     &[],
@@ -41,11 +42,12 @@ const FILLERS: &[&[&str]] = &[
     &["1", "x"],
     &["x=y"],
 ];
-/// The same, for a program that only says something about itself.
+/// Words that replace a wildcard for a program that is asked about itself only.
 const QUESTIONS: &[&[&str]] = &[&["--version"], &["--help"], &["-h"], &["-v"], &["-V"], &["-?"]];
 
-/// Allow rules on commands whose wildcards cover no command whatever, because what they say is never plain. Told where
-/// somebody looks at rules, and not at each start: other programs may read them otherwise.
+/// Returns allow rules on commands whose wildcards cover no command at all, because none of the commands is parsed with
+/// certainty. They are reported where the user inspects rules and not at each start, because other systems may
+/// interpret them differently.
 pub fn of_commands(config: &Config) -> Vec<Problem> {
     let told = |rule: &PermissionRule| {
         let idle = Idle::of(&rule.outline()?)?;
@@ -54,7 +56,8 @@ pub fn of_commands(config: &Config) -> Vec<Problem> {
     config.rules.iter().filter_map(|rule| told(rule)).collect()
 }
 
-/// Allow rules on paths that lie outside of every root. Told as above: a person's rules may be about other projects.
+/// Returns allow rules on paths outside of every root. They are reported only where the user inspects rules, because
+/// the user's rules may concern other projects.
 pub fn outside_of_roots(config: &Config) -> Vec<Problem> {
     let outside = config.rules.iter().filter(|rule| config.roots.start().is_some() && rule.is_outside(&config.roots));
     let told = |rule: &PermissionRule| {
@@ -68,31 +71,31 @@ pub fn outside_of_roots(config: &Config) -> Vec<Problem> {
     outside.map(|rule| told(rule)).collect()
 }
 
-/// Each command that begins with these words.
+/// Returns the pattern for every command that starts with these words.
 fn beginning(head: &[String]) -> Outline {
     Outline { head: head.to_vec(), tail: Vec::new(), is_open: true }
 }
 
-/// Why a pattern covers nothing.
+/// Explanation why a pattern covers nothing.
 struct Idle {
-    /// What stands in the way of a command that it says.
+    /// A command that the pattern names, with the reason why it is not covered.
     command: CommandAccess,
-    /// The only commands that it covers are questions such as this one.
+    /// Example of the only commands that the pattern covers: a program asked about itself, such as `--version`.
     question: Option<CommandAccess>,
 }
 
 impl Idle {
-    /// `None` where the pattern may cover something.
+    /// Returns `None` if the pattern may cover a command.
     fn of(outline: &Outline) -> Option<Self> {
         if starts_others(&outline.head[0]) {
             return Some(Self { command: tried(outline, FILLERS[0]).err()?, question: None });
         }
         let covers = |filler: &&[&str]| tried(outline, filler).ok();
-        // Of a test the end is part of what makes it one.
+        // The closing bracket of a test is part of its syntax.
         if outline.head[0].starts_with('[') || FILLERS.iter().find_map(covers).is_some() {
             return None;
         }
-        // In front of the tail may stand a subcommand that no filler is, where the program needs one.
+        // The tail may follow a subcommand that is none of the fillers, if the program requires one.
         if !outline.tail.is_empty() {
             let beginning = beginning(&outline.head);
             if tried(&beginning, FILLERS[0]).is_err() && Self::of(&beginning).is_none() {
@@ -118,7 +121,7 @@ impl Idle {
     }
 }
 
-/// Whether this program starts another one, so that no command of it is plain.
+/// Returns `true` if this program starts another program, so that none of its commands is parsed with certainty.
 fn starts_others(name: &str) -> bool {
     match program(name).class() {
         Class::Shell => true,
@@ -127,8 +130,8 @@ fn starts_others(name: &str) -> bool {
     }
 }
 
-/// The command that the pattern says with this in place of each wildcard: whether the pattern covers it. It does where
-/// the command is plain, as the shell tools find it.
+/// Parses the command that results if each wildcard is replaced by `filler`. Returns it as `Ok` if the pattern covers
+/// it, which requires that the shell tools parse the command with certainty.
 fn tried(outline: &Outline, filler: &[&str]) -> Result<CommandAccess, CommandAccess> {
     let filled = |is_there: bool| filler.iter().copied().filter(move |_| is_there);
     let head = outline.head.iter().map(String::as_str);
@@ -138,7 +141,7 @@ fn tried(outline: &Outline, filler: &[&str]) -> Result<CommandAccess, CommandAcc
         .chain(filled(!outline.tail.is_empty() && outline.is_open))
         .collect();
     let (program, arguments) = words.split_first().map_or(("", &[][..]), |(program, rest)| (*program, rest));
-    // In quotes a program would be another one.
+    // The program is not quoted, because quotes would name a different program.
     let line = CommandAccess::program(arguments.iter().copied()).text;
     let line = format!("{program} {line}");
     let covered = |command: &CommandAccess| {

@@ -1,10 +1,9 @@
-//! `[permissions] import`: the rules of other programs, from their own files; `[profiles] import`: their profiles and
-//! models.
+//! `[permissions] import`: rules from the files of other systems. `[profiles] import`: their profiles and models.
 //!
-//! Each file becomes a layer of the same owner as the file that names it. It is read as a table under our own keys, so
-//! its rules, mode and folders join as all others do, each with the line where it stands. What a project's file imports
-//! counts in full only once a person trusts that file, too; so does what was not there when a person's own file named it
-//! first. No tool may touch an imported file: it decides what tools do.
+//! Each file becomes a layer with the owner of the file that imports it. It is translated to Toolstead's own keys, so
+//! its rules, mode and folders are merged like all others, each with its line. If a project file imports a file, all of
+//! that file takes effect only once the user trusts it, too. The same applies to a file that did not exist when the
+//! user's own configuration first named it. No tool may access an imported file, because it decides what tools may do.
 
 mod domains;
 mod formats;
@@ -31,25 +30,25 @@ use std::{
 };
 use translation::{Surroundings, Translated, translate};
 
-/// The keys that name files to import.
+/// Keys that name files to import, and the purpose of each.
 const KEYS: [(&str, Purpose); 2] = [("permissions.import", Purpose::Rules), ("profiles.import", Purpose::Profile)];
 
-/// For the sake of which a file is imported.
+/// Purpose of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Purpose {
     Rules,
     Profile,
 }
 
-/// No configuration imports more files.
+/// Maximum number of imported files.
 const MAX_FILES: usize = 64;
 
-/// What was imported.
+/// Result of the imports.
 #[derive(Default)]
 pub(super) struct Imported {
-    /// The files with their layers, in the order in which they are named.
+    /// Files with their layers, in the order in which they are named.
     pub(super) layers: Vec<(SourceFile, Layer)>,
-    /// Files that imported files name, as they are named: they decide as much.
+    /// Paths named by imported files. They are protected like imported files.
     pub(super) named: Vec<PathBuf>,
 }
 
@@ -66,7 +65,7 @@ pub(super) fn load(
     if let Some((_, _, item)) = named.get(MAX_FILES) {
         problems.push(Problem::new(item.origin.clone(), format!("more than {MAX_FILES} files are imported")));
     }
-    // Further roots would take the place of the folder that is the root without any.
+    // Additional roots would replace the default root, so the default root is added to them.
     let default_root = if layers.is_said("workspace.roots") { None } else { super::workspace::default_root(folders) };
     let mut seen = BTreeSet::new();
     let mut loaded = Imported::default();
@@ -75,13 +74,13 @@ pub(super) fn load(
             |reason: String| Problem::new(item.origin.clone(), format!("`{}` cannot be imported: {reason}", item.text));
         let path = Path::new(&item.text);
         let file = match SourceFile::read(kind, path) {
-            // A link that was put there since leads wherever a command likes.
+            // A symbolic link that was created since then may point anywhere and is not trusted.
             Ok(Some(file)) if *file.path != *path && trusted.was_missing(path) => {
                 SourceFile { leads_to: Some(file.path.to_path_buf()), path: path.into(), ..file }
             }
             Ok(Some(file)) => file,
             Ok(None) => {
-                // Whoever puts it there later may be a command, so that its content waits for a yes then.
+                // A command may create the file later, so its content will need the user's trust.
                 if !kind.is_of_project()
                     && !trusted.was_missing(path)
                     && let Err(problem) = trust::set_programs(folders, vec![(path.to_path_buf(), None)])
@@ -128,7 +127,7 @@ pub(super) fn load(
                 problems.extend(wrong);
                 let is_file_trusted = is_trusted(&file, trusted);
                 loaded.layers.push((file, Layer { kind, trusted: is_file_trusted, entries }));
-                // Nothing is read on the word of a file that nobody trusts.
+                // An untrusted file must not cause other files to be read.
                 for (path, named_at) in domains.into_iter().filter(|_| is_file_trusted) {
                     match domains::read(kind, &path, &named_at) {
                         Err(problem) => problems.push(problem),
@@ -147,14 +146,14 @@ pub(super) fn load(
     loaded
 }
 
-/// The imported files and others that are named, as named and links resolved.
+/// Returns the paths of imported files and of files that they name, both as written and with symbolic links resolved.
 pub(super) fn files(resolved: &Resolved, named: Vec<PathBuf>) -> Vec<PathBuf> {
     let settings: Vec<_> = KEYS.iter().filter_map(|(key, _)| resolved.setting(key)).collect();
     let items = settings.iter().filter_map(|setting| setting.value.as_ref()).flat_map(|value| value.items());
     items.map(|item| PathBuf::from(&item.text)).chain(named).flat_map(|path| [real(&path), path]).collect()
 }
 
-/// A place that a translation gives to what it makes.
+/// Creates a node of a translation with the origin of the entry that it was translated from.
 fn at(origin: &Origin, content: super::node::Content) -> Node {
     Node { content, origin: origin.clone() }
 }

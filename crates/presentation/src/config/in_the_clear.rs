@@ -1,8 +1,8 @@
-//! What would go to another machine for everybody on the way to read.
+//! Detects data that would be sent to another machine without encryption.
 
 use url::{Host, Url};
 
-/// Tells whether what is sent to the address goes over a network without encryption.
+/// Returns `true` if data sent to the URL passes through a network without encryption.
 pub(super) fn is_in_the_clear(url: &Url) -> bool {
     let is_here = match url.host() {
         None => return false,

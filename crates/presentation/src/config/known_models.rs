@@ -1,34 +1,35 @@
-//! What is known of models without asking: their windows, the longest answers and prices.
+//! Built-in data about models: context windows, output limits and prices.
 //!
-//! Taken from the pages of the providers as of November 2025. What a file says comes first; a model that is not here has
-//! the bounds of [`UNKNOWN`] and no price.
+//! Taken from the providers' pages as of November 2025. Values in the configuration take precedence. A model that is
+//! not listed gets the limits of [`UNKNOWN`] and no price.
 
 use toolstead_domain::model::usage::Prices;
 
-/// What is known of a model.
+/// Data about a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct KnownModel {
-    /// Tokens of its window.
+    /// Size of the context window in tokens.
     pub(super) context_tokens: u64,
-    /// Tokens of one answer, as they are asked for.
+    /// Maximum number of output tokens to request.
     pub(super) max_output_tokens: u64,
-    /// It sees images.
+    /// `true` if the model accepts images.
     pub(super) takes_images: bool,
-    /// At its own provider.
+    /// Prices at the model's own provider.
     pub(super) prices: Option<Prices>,
 }
 
-/// A model of which nothing is known.
+/// Values for a model that is not listed.
 const UNKNOWN: KnownModel =
     KnownModel { context_tokens: 128_000, max_output_tokens: 8_192, takes_images: false, prices: None };
 
-/// An answer is asked to be no longer than this, though some models could write more.
+/// Maximum number of output tokens to request, although some models allow more.
 const LONGEST: u64 = 32_000;
 
-/// A name's beginning; window; longest answer; dollars for a million tokens: input, from the cache, into the cache, output.
+/// Prefix of the name, context window, output limit (both in tokens), and prices in dollars per million tokens: input,
+/// cache read, cache write, output.
 type Row = (&'static str, u64, u64, [f64; 4]);
 
-/// The longer beginning comes first.
+/// Longer prefixes come first.
 const ANTHROPIC: &[Row] = &[
     ("claude-opus-4-5", 200_000, 64_000, [5.0, 0.5, 6.25, 25.0]),
     ("claude-opus-4", 200_000, 32_000, [15.0, 1.5, 18.75, 75.0]),
@@ -59,7 +60,7 @@ const GEMINI: &[Row] = &[
     ("gemini-2.0-flash", 1_048_576, 8_192, [0.1, 0.025, 0.1, 0.4]),
 ];
 
-/// What is known of the model that its provider calls so, by whichever protocol it is asked.
+/// Returns the data about the model with this name at its provider, for any protocol.
 pub(super) fn known(model: &str) -> KnownModel {
     let mut rows = [ANTHROPIC, OPENAI, GEMINI].into_iter().flatten();
     let Some((_, context_tokens, longest, prices)) = rows.find(|(beginning, ..)| model.starts_with(beginning)) else {

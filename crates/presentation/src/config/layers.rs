@@ -1,4 +1,4 @@
-//! All layers of a configuration together, and what of them is in force.
+//! All layers of a configuration, and the effective values.
 
 use crate::config::{
     check::{Entry, written},
@@ -10,34 +10,34 @@ use std::collections::BTreeMap;
 use toolstead_application::redaction::redacted;
 use toolstead_domain::permission::policy::Mode;
 
-/// Whose layer it is, from the lowest precedence to the highest.
+/// Kind of a layer, from the lowest precedence to the highest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LayerKind {
-    /// Another client's file, such as `.mcp.json`; the number tells several apart.
+    /// A file of another client, such as `.mcp.json`. The number orders several of them.
     Foreign(u8),
-    /// `/etc/toolstead/config.toml`.
+    /// The file `/etc/toolstead/config.toml`.
     Administrator,
     /// The user's own file.
     User,
     /// The project's file.
     Project,
-    /// A person's own file in the project, `toolstead.local.toml`.
+    /// The user's own file in the project, `toolstead.local.toml`.
     Local,
     /// The file of `--config`.
     Chosen,
-    /// `TOOLSTEAD_…`.
+    /// Environment variables `TOOLSTEAD_…`.
     Environment,
     /// The command line.
     Flags,
 }
 
 impl LayerKind {
-    /// Whether it lies in a project, where it was found or a file of the project names it.
+    /// Returns `true` if the file belongs to a project: it was found in one, or a file of the project names it.
     pub(super) fn is_of_project(self) -> bool {
         matches!(self, Self::Foreign(_) | Self::Project | Self::Local)
     }
 
-    /// The kind in words.
+    /// Returns the kind in words.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Foreign(_) => "another client's file",
@@ -52,7 +52,7 @@ impl LayerKind {
     }
 }
 
-/// The entries of one layer.
+/// Entries of one layer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Layer {
     pub(super) kind: LayerKind,
@@ -60,7 +60,7 @@ pub(super) struct Layer {
     pub(super) entries: Vec<Entry>,
 }
 
-/// What one layer says of one key.
+/// Value of one key in one layer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Contribution {
     pub(super) kind: LayerKind,
@@ -70,46 +70,46 @@ pub(super) struct Contribution {
 }
 
 impl Contribution {
-    /// Whether it counts although nobody trusts its file. Files of other clients name servers; before they are trusted
-    /// they say nothing about those that are there.
+    /// Returns `true` if the value takes effect although its file is not trusted. Files of other clients define
+    /// servers; before they are trusted, they must not affect existing servers.
     fn counts_untrusted(&self, key: &Key) -> bool {
         key.untrusted == Untrusted::Counts && !matches!(self.kind, LayerKind::Foreign(_))
     }
 
-    /// Whether it says what holds, and not just what is stricter than that. A file of the project cannot of what is the
-    /// user's to say, however much it is trusted.
+    /// Returns `true` if the value may replace the effective value, and not only tighten it. A project file never
+    /// replaces a setting that belongs to the user, even if it is trusted.
     fn decides(&self, key: &Key) -> bool {
         self.trusted && !(self.kind.is_of_project() && matches!(key.merging, Merging::Users(_)))
     }
 }
 
-/// What every layer says of every key, the highest precedence first.
+/// Values of all layers for every key, the highest precedence first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Layers {
     settings: BTreeMap<Vec<String>, (&'static Key, Vec<Contribution>)>,
 }
 
-/// One key with what is in force of it.
+/// A key with its effective value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// The names that lead to it.
+    /// Names that form the path of the key.
     pub path: Vec<String>,
     pub(super) key: &'static Key,
-    /// The value in force; `None` where nothing says it and it has no default.
+    /// Effective value; `None` if no layer sets it and there is no default.
     pub value: Option<Value>,
-    /// Where the value comes from, the most decisive place first.
+    /// Origins of the value, the most decisive first.
     pub origins: Vec<Origin>,
-    /// What an untrusted file says and does not get.
+    /// Values of untrusted files that do not take effect.
     pub waiting: Vec<Waiting>,
     pub(super) contributions: Vec<Contribution>,
 }
 
-/// A value of an untrusted file that is not in force.
+/// A value of an untrusted file that does not take effect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waiting {
-    /// The value; one item of a list that adds up.
+    /// The value; for a list that is combined from several layers, one item.
     pub value: Value,
-    /// Where it was written.
+    /// Origin of the value.
     pub origin: Origin,
 }
 
@@ -124,7 +124,7 @@ impl Layers {
         layers
     }
 
-    /// Both together. The order and the grouping of merges make no difference.
+    /// Merges both. The order and the grouping of merges make no difference.
     #[must_use]
     pub(super) fn merge(mut self, other: Self) -> Self {
         for (path, (key, contributions)) in other.settings {
@@ -135,20 +135,22 @@ impl Layers {
         self
     }
 
-    /// The items of a list that adds up, written with dots, as far as its files are trusted, with whose they are.
+    /// Returns the items of a combined list at this dotted path that are in trusted layers, each with the kind of its
+    /// layer.
     pub(super) fn trusted_items(&self, path: &str) -> Vec<(LayerKind, Item)> {
         let trusted = self.contributions(path).filter(|one| one.trusted);
         trusted.flat_map(|one| one.value.items().iter().map(|item| (one.kind, item.clone()))).collect()
     }
 
-    /// What trusted layers say of the key in any table of the section, in force or not.
+    /// Returns the values of this key in all tables of the section that are in trusted layers, whether or not they take
+    /// effect.
     pub(super) fn trusted_in_tables(&self, section: &str, key: &str) -> impl Iterator<Item = &Value> {
         let is_it = move |path: &[String]| matches!(path, [first, _, last] if first == section && last == key);
         let said = self.settings.iter().filter(move |(path, _)| is_it(path.as_slice())).flat_map(|(_, (_, said))| said);
         said.filter(|one| one.trusted).map(|one| &one.value)
     }
 
-    /// Whether some trusted layer says something of the key, written with dots.
+    /// Returns `true` if a trusted layer sets the key at this dotted path.
     pub(super) fn is_said(&self, path: &str) -> bool {
         self.contributions(path).any(|one| one.trusted)
     }
@@ -158,9 +160,9 @@ impl Layers {
         self.settings.get(&path).into_iter().flat_map(|(_, contributions)| contributions)
     }
 
-    /// What is in force.
+    /// Returns the effective values.
     pub(super) fn resolve(mut self) -> Resolved {
-        // One after the other: what does not count for the first replaces nothing for the next.
+        // In sequence: a value removed for one group must not replace anything in the next group.
         for whole in WHOLES {
             self.keep_together(whole);
         }
@@ -170,7 +172,7 @@ impl Layers {
         Resolved { settings }
     }
 
-    /// Takes out what other layers say of what belongs together.
+    /// Removes the values of other layers for keys that belong together.
     fn keep_together(&mut self, whole: &Whole) {
         let floors = self.floors(whole);
         for (path, (key, contributions)) in &mut self.settings {
@@ -180,7 +182,7 @@ impl Layers {
             }
             let floor = floors.get(table).copied();
             let counts = |kind: LayerKind| match whole.is_one_file && kind.is_of_project() {
-                // Where nobody says another place, it is the usual one.
+                // If no layer sets another address, the default address applies.
                 true => floor.is_none_or(|floor| kind == floor),
                 false => floor.is_none_or(|floor| kind >= floor),
             };
@@ -188,7 +190,7 @@ impl Layers {
         }
     }
 
-    /// The layer that says what belongs together in a section, or in each of its tables, by table.
+    /// Returns, for each table of the section, the layer that sets the keys of this group.
     fn floors(&self, whole: &Whole) -> BTreeMap<String, LayerKind> {
         let mut floors = BTreeMap::new();
         for (path, (_, contributions)) in &self.settings {
@@ -205,7 +207,7 @@ impl Layers {
     }
 }
 
-/// Section, table and key of a path. A key of the section itself stands in a table without a name.
+/// Returns section, table and key of a path. For a key of the section itself, the name of the table is empty.
 fn in_table(path: &[String]) -> Option<(&str, &str, &str)> {
     match path {
         [section, key] => Some((section, "", key)),
@@ -223,7 +225,7 @@ fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution
         match key.untrusted {
             _ if one.counts_untrusted(key) => {}
             _ if matches!(one.kind, LayerKind::Foreign(_)) => waiting.extend(Waiting::of(key, one)),
-            // Any bound is stricter than none.
+            // Any limit is stricter than no limit.
             Untrusted::Tightens(Strictness::Lowest) if value.is_none() => {
                 (value, origins) = (Some(one.value.clone()), vec![one.origin.clone()]);
             }
@@ -233,7 +235,7 @@ fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution
                 (value, origins) = (Some(one.value.clone()), vec![one.origin.clone()]);
             }
             Untrusted::Tightens(_) if value.as_ref().is_some_and(|value| value.same(&one.value)) => {}
-            // Trust would change nothing.
+            // Trusting the file would make no difference.
             _ if matches!(key.merging, Merging::Users(_)) => {}
             Untrusted::Waits | Untrusted::Counts | Untrusted::Tightens(_) | Untrusted::Narrows => {
                 waiting.extend(Waiting::of(key, one))
@@ -243,7 +245,7 @@ fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution
     Setting { path, key, value, origins, waiting, contributions }
 }
 
-/// What the trusted layers say, and where; `None` if they say nothing.
+/// Returns the value of the trusted layers and its origins; `None` if they do not set the key.
 fn said(key: &Key, trusted: &[&Contribution], all: &[Contribution]) -> Option<(Option<Value>, Vec<Origin>)> {
     let of = |one: &Contribution| (Some(one.value.clone()), vec![one.origin.clone()]);
     match key.merging {
@@ -269,12 +271,12 @@ fn said(key: &Key, trusted: &[&Contribution], all: &[Contribution]) -> Option<(O
             let origins = counting.iter().map(|one| one.origin.clone()).collect();
             (!counting.is_empty()).then_some((Some(Value::List(items)), origins))
         }
-        // Worked out where they are used.
+        // Computed where the setting is used.
         Merging::Steps => None,
     }
 }
 
-/// The default of a key; a text that is no valid JSON would be found by the tests.
+/// Returns the default of a key. Tests check that all defaults are valid JSON.
 fn default_of(key: &Key) -> Option<Value> {
     if key.path == ["sandbox", "network"] {
         return Some(Value::List(Vec::new()));
@@ -308,12 +310,12 @@ impl Waiting {
 }
 
 impl Strictness {
-    /// Whether `new` lets strictly less happen than `old`.
+    /// Returns `true` if `new` is strictly more restrictive than `old`.
     fn is_stricter(self, new: &Value, old: &Value) -> bool {
         self.join(new, old).same(new) && !new.same(old)
     }
 
-    /// What lets no more happen than either.
+    /// Returns the value that permits only what both permit.
     fn join(self, a: &Value, b: &Value) -> Value {
         let first = match (self, a, b) {
             (Self::Hosts, Value::List(a), Value::List(b)) => {
@@ -331,7 +333,7 @@ impl Strictness {
     }
 }
 
-/// Rises from the strictest mode to the most lenient one.
+/// Returns a rank that increases from the strictest mode to the most lenient one.
 fn leniency(mode: &str) -> u8 {
     match Mode::parse(mode) {
         Some(Mode::Plan) => 0,
@@ -342,14 +344,15 @@ fn leniency(mode: &str) -> u8 {
     }
 }
 
-/// Every key that some layer speaks of, resolved.
+/// Every key that a layer sets, with its effective value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Resolved {
     settings: BTreeMap<Vec<String>, Setting>,
 }
 
 impl Resolved {
-    /// The setting of a key without names of the user, written with dots; its default if no layer speaks of it.
+    /// Returns the setting at this dotted path, which must not contain a name chosen by the user. Without a layer, this
+    /// is the default.
     pub(super) fn setting(&self, path: &str) -> Option<Setting> {
         let names: Vec<String> = path.split('.').map(str::to_owned).collect();
         match self.settings.get(&names) {
@@ -367,18 +370,18 @@ impl Resolved {
         }
     }
 
-    /// The setting at this path, if some layer speaks of it.
+    /// Returns the setting at this path, if a layer sets it.
     pub(super) fn at(&self, path: &[&str]) -> Option<&Setting> {
         let path: Vec<String> = path.iter().map(|name| (*name).to_owned()).collect();
         self.settings.get(&path)
     }
 
-    /// Puts a setting in the place of the one with its path.
+    /// Replaces the setting with the same path.
     pub(super) fn put(&mut self, setting: Setting) {
         self.settings.insert(setting.path.clone(), setting);
     }
 
-    /// The settings below each name of a section: `mcp_servers` by server, then by key.
+    /// Returns the settings for each name in a section, for example `mcp_servers` by server and then by key.
     pub(super) fn named(&self, section: &str) -> BTreeMap<String, BTreeMap<&str, &Setting>> {
         let mut named: BTreeMap<String, BTreeMap<&str, &Setting>> = BTreeMap::new();
         for (path, setting) in &self.settings {
@@ -391,7 +394,7 @@ impl Resolved {
         named
     }
 
-    /// Gives a key of all tables of a section a value, where nothing in force says one.
+    /// Sets a key in all tables of a section in which it has only its default value.
     pub(super) fn fill_in(&mut self, section: &str, name: &str, value: &Value, origin: &Origin) {
         let Some(key) = schema::KEYS.iter().find(|key| key.path == [section, "*", name]) else { return };
         let tables: Vec<String> = self.named(section).into_keys().collect();
@@ -404,14 +407,15 @@ impl Resolved {
         }
     }
 
-    /// The values of a section without names of the user, as a JSON object; absent where there is no value.
+    /// Returns the values of a section as a JSON object, without the tables named by the user. Keys without a value are
+    /// omitted.
     pub(super) fn section(&self, section: &str) -> serde_json::Value {
         let keys = schema::KEYS.iter().filter(|key| key.path[0] == section && !key.path.contains(&"*"));
         let values = keys.filter_map(|key| Some((key.path[1].to_owned(), self.setting_of(key).value?.to_json())));
         values.collect::<serde_json::Map<_, _>>().into()
     }
 
-    /// The values below one name of a section, as a JSON object; defaults filled in.
+    /// Returns the values of one named table of a section as a JSON object, including defaults.
     pub(super) fn named_section(&self, section: &str, name: &str) -> serde_json::Value {
         let keys = schema::KEYS.iter().filter(|key| key.path.len() == 3 && key.path[0] == section);
         let values = keys.filter_map(|key| {
@@ -425,7 +429,8 @@ impl Resolved {
         values.collect::<serde_json::Map<_, _>>().into()
     }
 
-    /// Every setting: the keys without names of the user in the order of the documentation, then the others by path.
+    /// Returns every setting: the fixed keys in the order of the documentation, then those with names chosen by the
+    /// user, by path.
     pub fn all(&self) -> Vec<Setting> {
         self.all_of(|_| true)
     }
@@ -444,24 +449,24 @@ impl Resolved {
 }
 
 impl Setting {
-    /// The path, written with dots.
+    /// Returns the dotted path.
     pub fn name(&self) -> String {
         written(&self.path)
     }
 
-    /// The value as people and logs may see it: what may be a secret is not shown.
+    /// Returns the value for display and logs. Potential secrets are masked.
     pub fn shown(&self) -> Option<Value> {
         self.value.as_ref().map(|value| self.masked(value))
     }
 
-    /// What waits, likewise.
+    /// Returns the waiting values, with potential secrets masked.
     pub fn shown_waiting(&self) -> Vec<Waiting> {
         let masked = |one: &Waiting| Waiting { value: self.masked(&one.value), origin: one.origin.clone() };
         self.waiting.iter().map(masked).collect()
     }
 
-    /// Values of environments and headers stay hidden, unless they only name a variable; what is said of a model or of a
-    /// service is told without what looks like a key.
+    /// Masks values of environments and headers, unless they only name a variable. Removes text that resembles a key
+    /// from settings of models and services.
     fn masked(&self, value: &Value) -> Value {
         let told = |item: &Item, text: String| Item::new(text, item.origin.clone());
         let without_keys = |text: &str| redacted(text).into_owned();

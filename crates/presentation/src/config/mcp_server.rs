@@ -1,4 +1,4 @@
-//! `[mcp_servers.NAME]`: the MCP servers behind Toolstead.
+//! `[mcp_servers.NAME]`: the upstream MCP servers.
 
 use crate::config::{
     environment::Environment,
@@ -35,56 +35,56 @@ use toolstead_infrastructure::mcp::client::{
 };
 use url::Url;
 
-/// After so long without use a server ends that keeps no state.
+/// Default idle time in seconds after which a stateless server is stopped.
 const IDLE_SECONDS: u64 = 900;
 
-/// One server, as the files describe it.
+/// A server as configured.
 #[derive(Debug, Clone)]
 pub struct ConfiguredServer {
-    /// Its name here.
+    /// Name of the server.
     pub name: ServerName,
-    /// Where its first key stands.
+    /// Origin of its first key.
     pub origin: Origin,
-    /// How it is reached, everything expanded; or why that is not known, for people. A server that cannot be reached
-    /// harms no other.
+    /// Transport with all variables expanded, or the reason why it is invalid, for display. An invalid server does not
+    /// affect the others.
     pub transport: Result<McpTransport, String>,
-    /// Its `env_file`, whose values are in the transport.
+    /// Path of the `env_file`, whose values are included in the transport.
     pub env_file: Option<PathBuf>,
-    /// The tools that are listed.
+    /// Filter for the tools that are listed.
     pub only_tools: OnlyTools,
-    /// Under which names its tools are offered.
+    /// Form of the names under which its tools are offered.
     pub names: ToolNames,
-    /// The questions that it may put to those who call it.
+    /// Kinds of questions that it may ask its callers.
     pub may_ask: Vec<MayAsk>,
-    /// What goes on of its results.
+    /// Parts of its results that are passed on.
     pub output: ToolOutput,
-    /// The fixed revision; `None`: negotiated.
+    /// Fixed protocol version; `None`: negotiated.
     pub protocol: Option<ProtocolVersion>,
-    /// Time to start and to list its tools.
+    /// Maximum time to start and to list its tools.
     pub connect_timeout: Duration,
-    /// Time of its calls that ask for none of their own; `None`: that of every call.
+    /// Timeout of calls that request none; `None`: the general default.
     pub timeout: Option<Duration>,
-    /// Tools that are taken from it.
+    /// Maximum number of tools that are listed.
     pub max_tools: usize,
-    /// Without it, nothing starts.
+    /// `true` if Toolstead must not start without this server.
     pub required: bool,
-    /// After so long without use its connections end; `None`: they last.
+    /// Idle time after which its connections are closed; `None`: never.
     pub ends_unused_after: Option<Duration>,
-    /// Each principal has a connection of its own.
+    /// `true` if each principal gets its own connection.
     pub stateful: bool,
-    /// How a stdio server is confined.
+    /// Confinement of a stdio server.
     pub profile: ServerProfile,
-    /// Folders and files that it may read and write, beside those that the profile gives it.
+    /// Files and folders that it may read and write, in addition to those of its profile.
     pub roots: Vec<PathBuf>,
-    /// Not to be started.
+    /// `true` if the server is not started.
     pub disabled: bool,
-    /// Whose file says how it is reached.
+    /// Layer that defines its transport.
     pub(super) launched_by: LayerKind,
-    /// What it runs of places that tools write to.
+    /// Programs that it runs from locations that tools can write to.
     pub programs: ServerPrograms,
 }
 
-/// The table as it is written, defaults filled in.
+/// The table as written, with defaults.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -117,7 +117,7 @@ struct Written {
     disabled: bool,
 }
 
-/// The word for how a server is spoken with.
+/// Word for a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
@@ -126,7 +126,7 @@ enum Kind {
     Sse,
 }
 
-/// The servers in force, sorted by name. `notes` is told of tables that make no server.
+/// Returns the configured servers, sorted by name. Adds a note for each table that does not define a server.
 pub(super) fn servers(
     resolved: &Resolved,
     environment: &Environment,
@@ -209,13 +209,15 @@ pub(super) fn servers(
     servers
 }
 
-/// A server that keeps state is not ended unasked.
+/// Returns the idle time after which a server is stopped. A stateful server is stopped only if an idle time is
+/// configured.
 fn ends_unused_after(idle_seconds: Option<u64>, stateful: bool) -> Option<Duration> {
     let seconds = idle_seconds.unwrap_or(if stateful { 0 } else { IDLE_SECONDS });
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
-/// Whose file says how a server is reached and where, else the first key of its table.
+/// Returns the layer and the origin of the key that defines the transport, or of the first key of the table if there is
+/// none.
 fn place(keys: &BTreeMap<&str, &Setting>) -> (LayerKind, Origin) {
     let decisive = REACHED_BY.iter().find_map(|key| keys.get(key)).or_else(|| keys.values().next());
     let contributions = decisive.map(|setting| setting.contributions.as_slice()).unwrap_or_default();
@@ -223,7 +225,8 @@ fn place(keys: &BTreeMap<&str, &Setting>) -> (LayerKind, Origin) {
     contribution.map_or((LayerKind::Chosen, Origin::Default), |one| (one.kind, one.origin.clone()))
 }
 
-/// `project` is the folder of the project whose file describes the server, `folder` the one around the start folder.
+/// Parses the transport. `project` is the folder of the project whose file defines the server, and `folder` is the
+/// project around the start folder.
 fn transport(
     written: &Written,
     environment: &Environment,
@@ -232,7 +235,7 @@ fn transport(
 ) -> Result<McpTransport, String> {
     let expand = |text: &str| {
         expand(text, |name| match name {
-            // As other clients write them.
+            // Variables of other clients.
             "workspaceFolder" => project.unwrap_or(folder).to_str().map(str::to_owned),
             "workspaceFolderBasename" => project.unwrap_or(folder).file_name()?.to_str().map(str::to_owned),
             "userHome" => environment.home()?.to_str().map(str::to_owned),
@@ -276,7 +279,8 @@ fn transport(
     Ok(McpTransport::Stdio(StdioServer { command, args, env, working_dir }))
 }
 
-/// The lines `NAME=value` of a file: comments, `export` and quotes are understood. The error is the line's number.
+/// Parses the lines `NAME=value` of a file. Comments, `export` and quotes are supported. The error is the number of the
+/// invalid line.
 fn env_file(text: &str) -> Result<Vec<(String, String)>, usize> {
     let mut variables = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -300,7 +304,7 @@ fn env_file(text: &str) -> Result<Vec<(String, String)>, usize> {
     Ok(variables)
 }
 
-/// `allow_tools` and `deny_tools` as rules.
+/// Returns the rules of `allow_tools` and `deny_tools`.
 pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
     let mut rules = Vec::new();
     for (server, keys) in resolved.named("mcp_servers") {
@@ -310,7 +314,7 @@ pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc
             for item in items {
                 let text = match item.text.contains('*') {
                     true => format!("mcp__{server}__{}", item.text),
-                    // A name that does not fit is offered under another, and rules know it by that.
+                    // Rules refer to the offered name, which differs if the original name does not fit.
                     false => ToolName::for_upstream(&server, &item.text).to_string(),
                 };
                 match PermissionRule::parse(effect, &text, item.origin.to_rule_origin(), &PatternBase::default()) {
@@ -318,7 +322,8 @@ pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc
                         let entry = format!("`{}` of `mcp_servers.{server}.{key}`", item.text);
                         rules.push(Arc::new(rule.derived_from(entry)));
                     }
-                    // No refusal names it, and its text is in the record of every call.
+                    // An allow rule never appears in a refusal, and its text is recorded with every call, so no entry
+                    // is added.
                     Ok(rule) => rules.push(Arc::new(rule)),
                     Err(error) => {
                         let message = format!("`mcp_servers.{server}.{key}`: {:?}: {}", item.text, error.reason);
@@ -331,18 +336,18 @@ pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc
     rules
 }
 
-/// A server that some file names and that is not used until the file is trusted.
+/// A server that is defined in a file and not used until the file is trusted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundServer {
-    /// Its name there.
+    /// Name of the server in the file.
     pub name: String,
-    /// Its command with arguments, or its URL, as written.
+    /// Command with arguments, or URL, as written.
     pub what: String,
-    /// Where.
+    /// Origin of the definition.
     pub origin: Origin,
 }
 
-/// The servers that wait for trust, sorted by name.
+/// Returns the servers that wait for trust, sorted by name.
 pub(super) fn found(resolved: &Resolved) -> Vec<FoundServer> {
     let mut found = Vec::new();
     for (name, keys) in resolved.named("mcp_servers") {

@@ -1,21 +1,21 @@
-//! Where the address and the key of a model are from, for people. No key is in it.
+//! Origins of a model's address and key, for display. Contains no key.
 
 use crate::config::{Config, layers::Setting, origin::Origin, schema::KEY_FROM};
 use toolstead_application::redaction::redacted;
 use toolstead_infrastructure::models::{KeySource, ModelSettings};
 
-/// Places of a model.
+/// Origins of a model's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelPlaces {
-    /// The origin of its address.
+    /// Origin of the address.
     pub address: Origin,
-    /// Where its key is, in words.
+    /// Description of the location of the key.
     pub key: String,
-    /// Who says that.
+    /// Origin of the setting that names this location.
     pub key_origin: Origin,
 }
 
-/// Where the address and the key of the model are from.
+/// Returns the origins of the model's address and key.
 pub fn places(config: &Config, model: &ModelSettings) -> ModelPlaces {
     let setting = |key: &str| config.resolved.at(&["models", &model.name, key]).filter(|one| one.value.is_some());
     let first = |setting: &Setting| setting.origins.first().cloned();
@@ -24,7 +24,7 @@ pub fn places(config: &Config, model: &ModelSettings) -> ModelPlaces {
         let named = named.and_then(|setting| setting.value.as_ref()?.as_text().map(str::to_owned));
         named.map_or("the usual variable".to_owned(), |name| format!("${name}"))
     };
-    // Who puts a key where its place belongs does not read it here either.
+    // If the user entered a key in place of its location, it is not shown here, either.
     let without_keys = |text: &str| redacted(text).into_owned();
     let key = match &model.key {
         KeySource::None => "none".to_owned(),

@@ -1,7 +1,7 @@
-//! `[models.NAME]`: the language models, and where the key of each comes from.
+//! `[models.NAME]`: the language models and the sources of their keys.
 //!
-//! A key goes where the file says that names it: a layer that says a provider or an address replaces the key and the
-//! headers of the layers below it, and a project's file gives no key to another file's address.
+//! A key is sent only to the address that its own file names. A layer that sets a provider or an address replaces the
+//! key and the headers of lower layers, and a project file never supplies a key for an address of another file.
 
 use crate::config::{
     environment::Environment,
@@ -25,69 +25,69 @@ use toolstead_domain::{model::usage::Prices, secret::Secret, tool_input_schema::
 use toolstead_infrastructure::models::{KeySource, ModelSettings, ProviderKind};
 use url::Url;
 
-/// The models of all layers.
+/// Models of all layers.
 #[derive(Debug, Clone, Default)]
 pub struct ConfiguredModels {
-    /// Those that can be asked, sorted by name.
+    /// Usable models, sorted by name.
     pub usable: Vec<ModelSettings>,
-    /// Those that cannot, by name, with the reason: a broken one harms no other.
+    /// Unusable models by name, with the reason. They do not affect the others.
     pub unusable: BTreeMap<String, String>,
 }
 
-/// What a person writes who has none.
+/// Example for a user without a model.
 const EXAMPLE: &str = "    [models.main]
     provider = \"anthropic\"
     model = \"claude-sonnet-4-5\"
     api_key_env = \"ANTHROPIC_API_KEY\"";
 
-/// A name that no model bears, or one that cannot be asked.
+/// Error of selecting a model by name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoSuchModel {
-    /// Nothing is configured.
+    /// No model is configured.
     #[error(
         "no model is configured: write one into {file}, for example\n\n{EXAMPLE}\n\n\
          `provider` is anthropic, openai, openai_responses or gemini; `base_url = \"http://localhost:11434/v1\"` with \
          `openai` asks a server of your own, which needs no key. `toolstead models --check` shows whether it answers."
     )]
     NoneConfigured {
-        /// Where to write it.
+        /// Path of the file in which to configure a model.
         file: String,
     },
-    /// There are several, and none is the default.
+    /// Several models are configured, and none is the default.
     #[error("no model is chosen: set `default_model`, or name one of {names}")]
     NoneChosen {
-        /// Those that there are.
+        /// Names of the configured models.
         names: String,
     },
-    /// Nothing bears the name.
+    /// No model has this name.
     #[error("no model is called `{name}`; {advice}")]
     Unknown {
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// Which one is meant, or which there are.
+        /// Suggested name, or the list of names.
         advice: String,
     },
-    /// It is configured and cannot be asked.
+    /// The model is configured, but cannot be used.
     #[error("the model `{name}` cannot be asked: {reason}")]
     Unusable {
-        /// The name.
+        /// Name of the model.
         name: String,
-        /// Why.
+        /// Reason why it cannot be used.
         reason: String,
     },
 }
 
-/// What models are read with.
+/// Inputs for reading models.
 pub(super) struct Surroundings<'a> {
     pub(super) environment: &'a Environment,
-    /// The home folder, in which key commands start: nothing there is a tool's to change.
+    /// Home folder, in which key commands start, because tools cannot change files there.
     pub(super) home: &'a Path,
-    /// The folders that tools write to.
+    /// Folders that tools can write to.
     pub(super) written: &'a [PathBuf],
 }
 
-/// The models in force.
+/// Returns the configured models.
 pub(super) fn models(
     resolved: &Resolved,
     surroundings: &Surroundings<'_>,
@@ -111,15 +111,15 @@ pub(super) fn models(
     models
 }
 
-/// `default_model`, or the only model.
+/// Returns `default_model`, or the only model if the key is not set.
 ///
 /// # Errors
-/// That nothing bears the name, in a file's own words: one that is there and cannot be asked is told when it is asked.
+/// The name is unknown. An unusable default model is reported only when it is used.
 pub(super) fn default_of(resolved: &Resolved, models: &ConfiguredModels) -> Result<Option<String>, ConfigError> {
     let setting = resolved.setting("default_model");
     let said = setting.and_then(|setting| Some((setting.value?.as_text()?.to_owned(), setting.origins)));
     let Some((name, origins)) = said else {
-        // A file that waits for trust cannot take the default away either.
+        // A file that waits for trust must not remove the default by adding a model.
         let is_there = |keys: &BTreeMap<&str, &Setting>| {
             keys.values().any(|setting| setting.contributions.iter().any(|one| one.trusted))
         };
@@ -134,17 +134,17 @@ pub(super) fn default_of(resolved: &Resolved, models: &ConfiguredModels) -> Resu
     Ok(Some(name))
 }
 
-/// The files that hold keys: no tool may touch them, whether their model can be asked and whether another layer names
-/// another key.
+/// Returns the files that contain keys. No tool may access them, even if their model is unusable or another layer names
+/// a different key.
 pub(super) fn key_files(layers: &Layers) -> impl Iterator<Item = PathBuf> {
     layers.trusted_in_tables("models", "api_key_file").filter_map(|value| value.as_text().map(PathBuf::from))
 }
 
 impl ConfiguredModels {
-    /// The model of that name.
+    /// Returns the model with this name.
     ///
     /// # Errors
-    /// [`NoSuchModel`].
+    /// [`NoSuchModel`] if the model is unknown or unusable.
     pub fn named(&self, name: &str) -> Result<&ModelSettings, NoSuchModel> {
         if let Some(found) = self.usable.iter().find(|model| model.name == name) {
             return Ok(found);
@@ -161,18 +161,18 @@ impl ConfiguredModels {
         Err(NoSuchModel::Unknown { name: name.to_owned(), advice })
     }
 
-    /// Those that can be asked, sorted by name.
+    /// Iterates over the usable models, sorted by name.
     pub fn iter(&self) -> std::slice::Iter<'_, ModelSettings> {
         self.usable.iter()
     }
 
-    /// All names, those of models that cannot be asked behind the others.
+    /// Returns all names, those of unusable models last.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let usable = self.usable.iter().map(|model| model.name.as_str());
         usable.chain(self.unusable.keys().map(String::as_str))
     }
 
-    /// Tells whether some model bears the name, be it one that cannot be asked.
+    /// Checks that a model with this name is configured, even if it is unusable.
     pub(super) fn check_name(&self, name: &str) -> Result<(), NoSuchModel> {
         match self.named(name) {
             Ok(_) | Err(NoSuchModel::Unusable { .. }) => Ok(()),
@@ -181,7 +181,7 @@ impl ConfiguredModels {
     }
 }
 
-/// One table as it is written.
+/// A table as written.
 struct Table<'a> {
     name: &'a str,
     keys: &'a BTreeMap<&'a str, &'a Setting>,
@@ -204,21 +204,22 @@ impl Table<'_> {
         }
     }
 
-    /// Where the table is told of.
+    /// Returns the origin for problems with the table.
     fn origin(&self) -> Origin {
         let decisive = ["provider", "base_url", "model"].iter().find_map(|key| self.keys.get(key));
         let contribution = decisive.or(self.keys.values().next()).and_then(|setting| setting.contributions.first());
         contribution.map_or(Origin::Default, |one| one.origin.clone())
     }
 
-    /// The file whose word it would need.
+    /// Returns a remark that the table waits for the user's trust in a file, if it does.
     fn waits(&self) -> Option<String> {
         let waiting = self.keys.values().flat_map(|setting| &setting.waiting).next()?;
         let Origin::File(path, _) = &waiting.origin else { return None };
         Some(format!("it waits for `toolstead config trust {}`", path.display()))
     }
 
-    /// The model, or why it cannot be asked. What is wrong whatever the surroundings is a problem.
+    /// Returns the model, or the reason why it is unusable. Errors that do not depend on the environment are added to
+    /// `problems`.
     fn settings(&self, surroundings: &Surroundings<'_>, problems: &mut Vec<Problem>) -> Result<ModelSettings, String> {
         let missing = |key: &str| {
             let why = match key {
@@ -267,7 +268,8 @@ impl Table<'_> {
         })
     }
 
-    /// What is said, and of the rest what is known at the provider itself: another server has its own prices.
+    /// Returns the configured prices, completed by the known ones if the model is used at its own provider; other
+    /// servers have prices of their own.
     fn prices(&self, known: KnownModel) -> Option<Prices> {
         let price = |key: &str| self.resolved.at(&["models", self.name, "prices", key])?.value.as_ref()?.as_number();
         let known = known.prices.filter(|_| self.value("base_url").is_none());
@@ -342,12 +344,12 @@ impl Table<'_> {
         }
     }
 
-    /// A key that would go to another machine for everybody on the way to read.
+    /// Returns a problem if the key would be sent to another machine without encryption.
     fn in_the_clear(&self, settings: &ModelSettings) -> Option<Problem> {
         let url = Url::parse(&settings.base_url).ok()?;
         let has_secrets = settings.key != KeySource::None || !settings.headers.is_empty();
         (is_in_the_clear(&url) && has_secrets).then(|| {
-            // The address may be made of variables, so it is not shown.
+            // The address may contain values of variables, so it is not shown.
             let message =
                 format!("the key of the model `{0}` goes to `models.{0}.base_url` without encryption", self.name);
             Problem::new(self.origin(), message)
@@ -359,7 +361,7 @@ fn quoted(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" and ")
 }
 
-/// The variables in which people keep the provider's key.
+/// Returns the variables that usually contain the provider's key.
 fn usual_variables(kind: ProviderKind) -> &'static [&'static str] {
     match kind {
         ProviderKind::Anthropic => &["ANTHROPIC_API_KEY"],
@@ -368,7 +370,7 @@ fn usual_variables(kind: ProviderKind) -> &'static [&'static str] {
     }
 }
 
-/// The address without a slash at its end. One that holds a password would be told wherever it is told.
+/// Returns the address without a trailing slash. Rejects an address with a password, because addresses are displayed.
 fn checked(text: &str) -> Result<String, String> {
     let url = Url::parse(text).map_err(|error| format!("its `base_url` cannot be used: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {

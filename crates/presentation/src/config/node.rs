@@ -1,49 +1,49 @@
-//! A configuration before anybody knows what it means: values, each with the place where it was written.
+//! A parsed configuration file before its keys are interpreted: values, each with its origin.
 
 use crate::config::origin::Origin;
 use std::{fmt, path::Path, sync::Arc};
 
-/// Deeper than any key lies, and shallow enough for recursion.
+/// Maximum nesting depth: more than any key needs, and safe for recursion.
 pub(super) const MAX_DEPTH: usize = 32;
 
-/// A value and its place.
+/// A value and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     pub(super) content: Content,
     pub(super) origin: Origin,
 }
 
-/// A value as its format tells it.
+/// A value as its format defines it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content {
     Boolean(bool),
     Integer(i64),
     Fraction(f64),
     Text(String),
-    /// Text of the environment or of a flag, whose type follows from its key.
+    /// Text of an environment variable or a flag. Its type depends on the key.
     Untyped(String),
-    /// A permission rule that was derived from an entry of another program's file.
+    /// A permission rule derived from an entry in a file of another system.
     DerivedRule {
         rule: String,
         entry: String,
     },
     List(Vec<Node>),
     Table(Vec<Member>),
-    /// Something that no key takes, in words: a date, nothing.
+    /// A value that no key accepts, described in words: a date, nothing.
     Other(&'static str),
 }
 
-/// One key of a table, in the order of the file.
+/// A member of a table. Members are in the order of the file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Member {
     pub(super) name: String,
-    /// Where the name stands.
+    /// Origin of the name.
     pub(super) origin: Origin,
     pub(super) node: Node,
 }
 
 impl fmt::Display for Content {
-    /// The value in words, for "got …".
+    /// Describes the value for messages such as "got …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Boolean(value) => write!(f, "{value}"),
@@ -60,7 +60,7 @@ impl fmt::Display for Content {
     }
 }
 
-/// Turns offsets into lines.
+/// Converts byte offsets to line numbers.
 pub(super) struct Lines {
     file: Arc<Path>,
     starts: Vec<usize>,
@@ -72,7 +72,7 @@ impl Lines {
         Self { file: file.clone(), starts: std::iter::once(0).chain(breaks).collect() }
     }
 
-    /// The place of the byte at `offset`.
+    /// Returns the origin of the byte at `offset`.
     pub(super) fn origin(&self, offset: usize) -> Origin {
         Origin::File(self.file.clone(), self.starts.partition_point(|start| *start <= offset))
     }

@@ -1,4 +1,4 @@
-//! Where a value of the configuration was written.
+//! Origin of a configuration value.
 
 use std::{
     fmt,
@@ -7,26 +7,26 @@ use std::{
 };
 use toolstead_domain::permission::rule::RuleOrigin;
 
-/// The place of a value.
+/// Origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// In this file, at this line (from 1); line 0 is the file as a whole.
+    /// A line of a file (from 1); line 0 stands for the whole file.
     File(Arc<Path>, usize),
-    /// In the environment variable of this name.
+    /// The environment variable with this name.
     Environment(Arc<str>),
-    /// In the flag of this name on the command line.
+    /// The command-line flag with this name.
     Flag(&'static str),
-    /// Nowhere: it is the default.
+    /// No origin: the value is the default.
     Default,
 }
 
 impl Origin {
-    /// The whole file.
+    /// Returns the origin for a whole file.
     pub fn file(path: impl Into<Arc<Path>>) -> Self {
         Self::File(path.into(), 0)
     }
 
-    /// The file, variable or flag, whatever the line.
+    /// Returns the file, variable or flag without the line.
     pub fn place(&self) -> String {
         match self {
             Self::File(path, _) => Self::file(path.clone()).to_string(),
@@ -34,7 +34,7 @@ impl Origin {
         }
     }
 
-    /// The same, as rules tell it.
+    /// Returns the same origin in the form that permission rules use.
     pub fn to_rule_origin(&self) -> RuleOrigin {
         match self {
             Self::File(path, line) => RuleOrigin::File(PathBuf::from(&**path), *line),

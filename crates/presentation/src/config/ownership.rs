@@ -1,4 +1,4 @@
-//! Whose files and folders are, and who else can change them.
+//! Owner of files and folders, and write access by other users.
 
 use crate::config::{origin::Origin, problem::Problem};
 use std::{
@@ -7,23 +7,23 @@ use std::{
     path::Path,
 };
 
-/// No path leads over more links.
+/// Maximum number of symbolic links in a path.
 const MAX_LINKS: usize = 40;
-/// Writing by others than the owner.
+/// Permission bits for writing by users other than the owner.
 pub(super) const WRITABLE_BY_OTHERS: u32 = 0o022;
-/// Of what lies in the folder, only its owner can take a file away.
+/// Permission bit of a folder in which only the owner of a file can remove it.
 const STICKY: u32 = 0o1000;
 
-/// The user that this process acts as.
+/// Returns the effective user id of this process.
 pub(super) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Checks that nobody but this user and root can change what is read at `path`: neither a link on the way nor the file
-/// that was read, which lies at `real`, nor what their folders hold.
+/// Checks that only this user and root can change what is read at `path`: the symbolic links on the way, the resolved
+/// file at `real`, and their folders.
 ///
 /// # Errors
-/// What is wrong, and what mends it.
+/// Description of the problem and of its correction.
 pub(super) fn check_owned(path: &Path, real: &Path) -> Result<(), String> {
     let failed = |path: &Path, error: io::Error| format!("`{}`: {error}", path.display());
     let mut path = path.to_path_buf();
@@ -63,11 +63,11 @@ fn others_write(path: &Path) -> String {
     format!("others can write `{0}`: `chmod go-w {0}`", path.display())
 }
 
-/// Takes from others than the owner what `closed` names of the rights to a file or folder that is not to be theirs.
-/// `None`: they had none of it, or nothing is there.
+/// Removes the permissions in `closed` that other users have on a file or folder. Returns `None` if there was nothing
+/// to remove or the path does not exist.
 ///
 /// # Errors
-/// Why it stays open.
+/// A [`Problem`] with the reason why the permissions could not be removed.
 pub(super) fn close_to_others(path: &Path, closed: u32) -> Result<Option<Problem>, Problem> {
     let facts = match path.metadata() {
         Ok(facts) => facts,

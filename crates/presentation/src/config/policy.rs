@@ -1,4 +1,4 @@
-//! From the configuration to the domain: rules, and whether the names in them are those of tools.
+//! Converts the configuration to permission rules, and checks that the names in rules are names of tools.
 
 use crate::config::{
     Config,
@@ -31,7 +31,7 @@ use toolstead_infrastructure::{
     mcp::client::config::ToolNames,
 };
 
-/// Every rule in force: those of `[permissions]`, of servers and of tools, the highest precedence first.
+/// Returns every rule, from `[permissions]`, servers and tools, in order of precedence.
 pub(super) fn rules(
     folders: &Folders,
     resolved: &Resolved,
@@ -61,7 +61,7 @@ pub(super) fn rules(
     rules
 }
 
-/// Allow rules of files that wait for trust.
+/// Returns the allow rules of files that wait for trust.
 pub(super) fn waiting_rules(folders: &Folders, resolved: &Resolved) -> Vec<Arc<PermissionRule>> {
     let setting = resolved.setting("permissions.allow");
     let waiting = setting.iter().flat_map(|setting| &setting.waiting);
@@ -78,11 +78,11 @@ fn parsed(effect: Effect, text: &str, origin: &Origin, folders: &Folders) -> Res
     PermissionRule::parse(effect, text, origin.to_rule_origin(), &base)
 }
 
-/// Checks that every tool that rules, tool tables and `--tools` name is one of `known`: the names and aliases of all
-/// built-in tools. Names of MCP tools are not checked, since their servers may be down.
+/// Checks that every tool named in rules, tool tables and `--tools` is in `known`: the names and aliases of all
+/// built-in tools. Names of MCP tools are not checked, because their servers may be unavailable.
 ///
 /// # Errors
-/// Each name that nothing bears, with the nearest one that something does.
+/// Each unknown name, with the nearest known one.
 pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigError> {
     let mut problems = Vec::new();
     let is_of_server = |name: &str| name.split_once("__").is_some_and(|(server, _)| config.names_server(server));
@@ -105,29 +105,29 @@ pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigErr
             check(&name, origin, format!("`tools.{name}`"));
         }
     }
-    // A server with plain names may offer anything.
+    // A server that offers plain names may offer any name.
     let plain = config.mcp_servers.iter().any(|server| server.names == ToolNames::Plain && !server.disabled);
     for item in config.selected.iter().filter(|item| !plain && !item.text.contains('*') && !is_of_mcp(&item.text)) {
         check(&item.text, item.origin.clone(), "the choice of tools".into());
     }
-    // One name is told once a place, however many rules were made of it.
+    // Report a name once per origin, even if several rules were derived from it.
     let mut seen = BTreeSet::new();
     problems.retain(|problem| seen.insert(problem.to_string()));
     ConfigError::unless_none(problems)
 }
 
-/// That no tool bears the name, and which one is meant.
+/// Returns a message that the tool is unknown, with the nearest name.
 pub(super) fn no_such_tool(name: &str, known: &[&str]) -> String {
     let near = nearest_name(name, known.iter().copied());
     let advice = near.map_or("`toolstead tools --all` lists them".into(), |near| format!("did you mean `{near}`?"));
     format!("no tool is called `{name}`; {advice}")
 }
 
-/// Checks that what rules on `tools` say means something for these tools, and that every parameter that they name is one:
-/// a rule on another could never match.
+/// Checks that rules on `tools` are valid for these tools, and that every parameter that they name exists. A rule on an
+/// unknown parameter could never match.
 ///
 /// # Errors
-/// Each rule that means nothing, and each parameter that is none, with the nearest one that is.
+/// Each invalid rule, and each unknown parameter with the nearest known one.
 pub fn check_parameters(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
     let mut problems = Vec::new();
     for rule in &config.rules {
@@ -159,20 +159,20 @@ pub fn check_parameters(config: &Config, tools: &[Tool]) -> Result<(), ConfigErr
     ConfigError::unless_none(problems)
 }
 
-/// Tells whether a built-in tool bears the name, or what rules call so beside tools.
+/// Returns `true` if the name belongs to a built-in tool, or to another subject of rules.
 pub(super) fn is_known_tool(name: &str) -> bool {
     nameable().contains(&name)
 }
 
-/// Every name and alias of a built-in tool, those that call other tools among them, and the names of requests for
-/// resources and prompts.
+/// Returns every name and alias of a built-in tool, including tools that call other tools, and the names of resource
+/// and prompt requests.
 pub fn nameable() -> Vec<&'static str> {
     let calling_others = orchestration::NAMES.iter().copied();
     let aliases = calling_others.clone().flat_map(aliases_of).map(|alias| alias.name);
     spellings().into_iter().chain(calling_others).chain(aliases).chain(context::RULE_NAMES).collect()
 }
 
-/// The own name of the built-in tool that is called so; any other name stays.
+/// Returns the canonical name of the built-in tool with this name or alias. Returns any other name unchanged.
 pub(super) fn canonical_name(name: &str) -> &str {
     let tools = spellings_by_tool();
     let is_own = tools.iter().any(|names| names.first() == Some(&name));
@@ -180,7 +180,7 @@ pub(super) fn canonical_name(name: &str) -> &str {
     tool.and_then(|names| names.first()).copied().unwrap_or(name)
 }
 
-/// Whether the name may be one of the spellings of an MCP server's tool.
+/// Returns `true` if the name may be one of the names of an MCP server's tool.
 pub(super) fn is_of_mcp(name: &str) -> bool {
     name.starts_with("mcp_") || name.contains("__")
 }
@@ -194,7 +194,7 @@ pub(super) fn origin_of(origin: &RuleOrigin) -> Origin {
     }
 }
 
-/// Allow rules that let any program run: legal, and worth a second look.
+/// Adds a note for each allow rule that permits any program. Such rules are valid, but often a mistake.
 pub(super) fn wide_rules(config: &Config, notes: &mut Vec<Problem>) {
     let is_wide = |rule: &&Arc<PermissionRule>| rule.allows_any_program(|tool| command_tools().contains(&tool));
     for rule in config.rules.iter().filter(is_wide) {
@@ -204,7 +204,7 @@ pub(super) fn wide_rules(config: &Config, notes: &mut Vec<Problem>) {
     }
 }
 
-/// Allow rules named like requests for resources or prompts, which they no longer cover.
+/// Adds a note for each allow rule whose name resembles a resource or prompt request, which it no longer covers.
 pub(super) fn rules_of_tools_only(config: &Config, notes: &mut Vec<Problem>) {
     for rule in config.rules.iter() {
         let Some((kind, wanted)) = rule.named_requests() else { continue };
@@ -217,7 +217,7 @@ pub(super) fn rules_of_tools_only(config: &Config, notes: &mut Vec<Problem>) {
     }
 }
 
-/// The mode that somebody asks for and somebody else has forbidden.
+/// Returns a problem if the requested mode is forbidden by a configuration layer.
 pub(super) fn forbidden_mode(mode: Mode, resolved: &Resolved) -> Option<Problem> {
     let first = |name: &str| {
         let origins = resolved.setting(name).map(|setting| setting.origins).unwrap_or_default();
@@ -234,15 +234,15 @@ pub(super) fn forbidden_mode(mode: Mode, resolved: &Resolved) -> Option<Problem>
     })
 }
 
-/// Choices of tools that neither a built-in tool nor one of a configured server can fit: no error, since a program that
-/// embeds Toolstead may have others.
+/// Adds a note for each entry of a tool selection that matches neither a built-in tool nor a tool of a configured
+/// server. This is not an error, because an embedding application may have further tools.
 pub(super) fn idle_choices(config: &Config, notes: &mut Vec<Problem>) {
     let spellings = nameable();
     let may_fit = |text: &str| {
         spellings.iter().any(|name| wildcard_match(text, name))
             || config.mcp_servers.iter().any(|server| may_be_of(text, server))
     };
-    // Of a server that is not configured another note tells.
+    // Servers that are not configured are reported by another note.
     let idle = config.selected.iter().filter(|item| !item.text.starts_with("mcp__") && !may_fit(&item.text));
     notes.extend(idle.map(|item| {
         let message = format!("the choice of tools: `{}` fits no tool, and none of a configured MCP server", item.text);
@@ -250,7 +250,7 @@ pub(super) fn idle_choices(config: &Config, notes: &mut Vec<Problem>) {
     }));
 }
 
-/// Whether a tool of the server may be chosen so.
+/// Returns `true` if the entry may match a tool of the server.
 fn may_be_of(text: &str, server: &ConfiguredServer) -> bool {
     let (fixed, is_open) = text.split_once('*').map_or((text, false), |(fixed, _)| (fixed, true));
     let name = server.name.as_str();
@@ -262,7 +262,8 @@ fn may_be_of(text: &str, server: &ConfiguredServer) -> bool {
         || (!is_open && fixed.starts_with("mcp_"))
 }
 
-/// Rules and choices that name servers which are not configured: no error, since servers come and go.
+/// Adds a note for each rule and selection that names a server which is not configured. This is not an error, because
+/// servers may be added later.
 pub(super) fn absent_servers(config: &Config, notes: &mut Vec<Problem>) {
     let known: BTreeSet<&str> = config.mcp_servers.iter().map(|server| server.name.as_str()).collect();
     let in_text = |text: &str| {

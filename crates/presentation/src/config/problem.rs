@@ -1,19 +1,19 @@
-//! What is wrong with a configuration, and where.
+//! Problems of a configuration, with their origins.
 
 use crate::config::origin::Origin;
 use std::fmt;
 
-/// One thing that is wrong, or worth a note, at one place.
+/// An error or a remark, with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
+    /// Origin of the problem.
     pub origin: Origin,
-    /// What, as a clause in lower case without a full stop.
+    /// Description, as a clause in lower case without a full stop.
     pub message: String,
 }
 
 impl Problem {
-    /// A problem at this place.
+    /// Creates a problem with this origin.
     pub fn new(origin: Origin, message: impl Into<String>) -> Self {
         Self { origin, message: message.into() }
     }
@@ -25,7 +25,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A configuration that cannot be used: everything that is wrong with it, in the order of the files. Never empty.
+/// Error of loading a configuration: all of its problems, in the order of the files. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
     /// The problems.
@@ -33,10 +33,10 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// `Ok` where there is no problem.
+    /// Returns `Ok` if there is no problem.
     ///
     /// # Errors
-    /// The problems.
+    /// The error with all problems.
     pub fn unless_none(problems: Vec<Problem>) -> Result<(), Self> {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
@@ -49,7 +49,7 @@ impl From<Problem> for ConfigError {
 }
 
 impl fmt::Display for ConfigError {
-    /// One problem a line.
+    /// Writes one problem per line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, problem) in self.problems.iter().enumerate() {
             if at > 0 {

@@ -1,6 +1,6 @@
 //! `[profiles.NAME]`: a model, tools and a prompt under one name.
 //!
-//! What a profile offers is a view on what the rules allow or ask about: it can take tools away and give none.
+//! A profile is a restricted view of the tools that the rules allow or ask for. It can remove tools and never adds any.
 
 use crate::config::{
     layers::{Contribution, Resolved, Setting},
@@ -16,26 +16,26 @@ use toolstead_domain::{
     tool_selection::{InvalidSelection, ToolSelection},
 };
 
-/// One profile.
+/// A profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// Its name.
+    /// Name of the profile.
     pub name: String,
-    /// The model, by its name in the configuration; `None`: the default one.
+    /// Configured name of the model; `None`: the default model.
     pub model: Option<String>,
-    /// The tools that it offers; `None`: it says nothing of them.
+    /// Selection of tools; `None`: not set.
     pub tools: Option<ToolSelection>,
-    /// True where it offers any: without, `tools` are none.
+    /// `false` if the profile offers no tools at all; `tools` then selects none.
     pub use_tools: bool,
-    /// The system prompt; empty: that of `[agent]`.
+    /// System prompt; empty: the one of `[agent]`.
     pub prompt: String,
-    /// The servers whose tools are offered, by name; `None`: all. `tools` are without those of the others.
+    /// Names of the servers whose tools are offered; `None`: all. `tools` already excludes the others.
     pub mcp_servers: Option<Vec<String>>,
-    /// Where it is told of first.
+    /// Origin of the first key of the profile.
     pub origin: Origin,
 }
 
-/// A name that no profile bears.
+/// Error: no profile has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no profile is called `{name}`; {advice}")]
 pub struct NoSuchProfile {
@@ -43,7 +43,7 @@ pub struct NoSuchProfile {
     advice: String,
 }
 
-/// The profiles in force, sorted by name, and every name of a tool in them.
+/// Returns the profiles, sorted by name, and every tool name that they contain.
 pub(super) fn profiles(
     resolved: &mut Resolved,
     models: &ConfiguredModels,
@@ -53,10 +53,10 @@ pub(super) fn profiles(
 ) -> (Vec<Profile>, Vec<Item>) {
     let mut profiles = Vec::new();
     let mut chosen = Vec::new();
-    // What is worked out here, for who looks at the configuration.
+    // Computed values, for displaying the configuration.
     let mut shown = Vec::new();
     for (name, keys) in resolved.named("profiles") {
-        // Of a file that waits there is nothing yet.
+        // A profile of an untrusted file does not exist yet.
         if !keys.values().any(|setting| setting.contributions.iter().any(|one| one.trusted)) {
             notes.extend(waiting(&name, &keys));
             continue;
@@ -114,15 +114,15 @@ pub(super) fn profiles(
     (profiles, chosen)
 }
 
-/// The setting with what its layers say together.
+/// Returns the setting with the value computed from its layers.
 fn worked_out(setting: &Setting, items: Vec<Item>) -> Setting {
     let trusted = setting.contributions.iter().filter(|one| one.trusted);
     let origins = trusted.map(|one| one.origin.clone()).collect();
     Setting { value: Some(Value::List(items)), origins, ..setting.clone() }
 }
 
-/// The choice after every layer did its step, from the lowest precedence up. Of a profile that another layer has, too, a
-/// file of a project takes tools away, and does nothing else.
+/// Returns the selection after applying each layer, from the lowest precedence up. If another layer also defines the
+/// profile, a project file can only remove tools.
 fn tools(profile: &str, setting: &Setting, chosen: &mut Vec<Item>, notes: &mut Vec<Problem>) -> Option<ToolSelection> {
     let mut selection: Option<ToolSelection> = None;
     let trusted: Vec<&Contribution> = setting.contributions.iter().rev().filter(|one| one.trusted).collect();
@@ -136,7 +136,7 @@ fn tools(profile: &str, setting: &Setting, chosen: &mut Vec<Item>, notes: &mut V
             notes.push(Problem::new(one.origin.clone(), message));
             continue;
         }
-        // It was well-formed when its layer was checked.
+        // The text was validated when its layer was checked.
         selection = selection.clone().unwrap_or_default().adjusted(text).ok().or(selection);
         let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
         chosen.extend(words.map(|word| Item::new(word, one.origin.clone())));
@@ -144,7 +144,7 @@ fn tools(profile: &str, setting: &Setting, chosen: &mut Vec<Item>, notes: &mut V
     selection
 }
 
-/// The servers that the highest layer names; of a project's file those that the layers below it name, too.
+/// Returns the servers named by the highest layer. A project file can only reduce the servers named by lower layers.
 fn offered_servers(setting: &Setting) -> Option<Vec<Item>> {
     let mut offered: Option<Vec<Item>> = None;
     for one in setting.contributions.iter().rev().filter(|one| one.trusted) {
@@ -164,7 +164,7 @@ fn only_removes(text: &str) -> bool {
     words.peek().is_some() && words.all(|word| word.starts_with('-'))
 }
 
-/// The choice without the tools of servers that are not among these.
+/// Returns the selection without the tools of servers that are not in `offered`.
 fn without_others(tools: ToolSelection, servers: &[&ServerName], offered: &[String]) -> ToolSelection {
     let others = servers.iter().filter(|server| !offered.iter().any(|name| name == server.as_str()));
     let removed: Vec<String> = others.map(|server| format!("-mcp__{server}__*")).collect();
@@ -182,11 +182,11 @@ fn waiting(name: &str, keys: &BTreeMap<&str, &Setting>) -> Option<Problem> {
 }
 
 impl Profile {
-    /// Its tools after `--tools`: `a,b` replaces them, `+a,-b` adjusts them, and an empty text is none. `None`: neither
-    /// says anything of tools.
+    /// Returns the selection after applying `--tools`: `a,b` replaces it, `+a,-b` adjusts it, and an empty text selects
+    /// no tool. Returns `None` if neither sets it.
     ///
     /// # Errors
-    /// [`InvalidSelection`] when both forms are mixed.
+    /// [`InvalidSelection`] if both forms are mixed.
     pub fn tools_with(&self, typed: Option<&str>) -> Result<Option<ToolSelection>, InvalidSelection> {
         match typed {
             None => Ok(self.tools.clone()),
@@ -195,7 +195,7 @@ impl Profile {
     }
 }
 
-/// The profile of that name.
+/// Returns the profile with this name.
 pub(super) fn named<'p>(profiles: &'p [Profile], name: &str) -> Result<&'p Profile, NoSuchProfile> {
     profiles.iter().find(|profile| profile.name == name).ok_or_else(|| {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();

@@ -1,8 +1,8 @@
-//! What runs outside of the confinement of commands, in places that tools write to: the programs and scripts of hooks, and
-//! those of servers that have the network or are not confined at all.
+//! Programs that run outside of the confinement of commands and that tools could modify: programs and scripts of hooks,
+//! and those of servers that have network access or are not confined.
 //!
-//! No tool may change them. What a server runs has, beyond that, its digest kept, and is not started with another one until
-//! a person says yes to it: whoever changed it may have come another way.
+//! No tool may change them. For servers, the digest of each such file is stored as well. A server whose files changed
+//! is not started until the user trusts the new content, because the change may have been made in another way.
 
 use crate::config::{
     check::Base,
@@ -39,8 +39,8 @@ use toolstead_infrastructure::{
     shell_analysis::catalogue::{known_as, program},
 };
 
-/// Notes what a person's own configuration names, when it is first read: naming it is a yes to what is there, and to nothing
-/// that comes there later.
+/// Records the digests of programs that the user's own configuration names for the first time. Naming a program trusts
+/// its current content, but not content that is put there later.
 pub(super) fn note_named(
     servers: &[ConfiguredServer],
     folders: &Folders,
@@ -53,7 +53,7 @@ pub(super) fn note_named(
     }
 }
 
-/// The digests of programs at one moment; `None` for a program that does not exist.
+/// Digests of programs at one point in time; `None` for a program that does not exist.
 #[derive(Debug)]
 pub struct ProgramDigests(Vec<(PathBuf, Option<String>)>);
 
@@ -80,8 +80,8 @@ impl ProgramDigests {
     }
 }
 
-/// Finds what each server runs of places that tools write to. Returns what no tool may change: that of all servers but
-/// those that have no network, each with the place that names it.
+/// Finds the files that each server runs from locations that tools can write to. Returns the files that no tool may
+/// change, each with the origin that names it. Servers without network access are skipped.
 pub(super) fn of_servers(
     servers: &mut [ConfiguredServer],
     roots: &WorkspaceRoots,
@@ -113,7 +113,7 @@ pub(super) fn of_servers(
         settings.extend(server.env_file.clone());
         let is_named = |path: &Path| match server.launched_by {
             kind if kind.is_of_project() => false,
-            // A person named the place, and not just a name to be looked for wherever the runtime starts.
+            // The user named this very location, and not just a name that is searched in the start folder.
             LayerKind::User | LayerKind::Administrator => {
                 let absolute = |word: &&str| word.starts_with('/') && lexical(Path::new("/"), Path::new(word)) == path;
                 working_dir.is_some() || words.iter().any(absolute) || server.env_file.as_deref() == Some(path)
@@ -121,7 +121,7 @@ pub(super) fn of_servers(
             _ => true,
         };
         let is_within = |path: &Path, folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
-        // A confined server may change what is not closed to it, but what it reads itself gives it no more than it has.
+        // A confined server may change its own settings, because that gives it no additional rights.
         let others = || worked_on.iter().filter(|(name, _)| *name != server.name);
         let is_of_others = |path: &Path| others().any(|(_, folders)| is_within(path, folders));
         let settings = settings.iter().filter(|path| is_written(path) || is_of_others(path));
@@ -135,7 +135,8 @@ pub(super) fn of_servers(
             _ => None,
         };
         server.programs = ServerPrograms { files, folders: Some(folders.clone()), config };
-        // A confined server writes to what it alone is given, too, and must give neither itself nor others another program.
+        // A confined server can also write to its own folders, and must not replace a program of its own or of another
+        // server.
         let is_closed =
             |path: &PathBuf| is_written(path) || worked_on.iter().any(|(_, folders)| is_within(path, folders));
         all.extend(run.into_iter().filter(is_closed).map(|path| (path, server.origin.clone())));
@@ -143,7 +144,8 @@ pub(super) fn of_servers(
     all
 }
 
-/// What keeps tools from changing these files: whoever writes what is not confined as a command is writes past every rule.
+/// Returns deny rules that keep tools from changing these files. A program that runs unconfined bypasses every rule, so
+/// its files must not be writable.
 pub(super) fn guarding_rules(files: &[(PathBuf, Origin)], roots: &WorkspaceRoots) -> Vec<Arc<PermissionRule>> {
     let inside = files.iter().filter(|(path, _)| roots.write.iter().any(|root| path.starts_with(root)));
     let rule = |(path, origin): &(PathBuf, Origin)| {
@@ -154,7 +156,7 @@ pub(super) fn guarding_rules(files: &[(PathBuf, Origin)], roots: &WorkspaceRoots
     inside.filter_map(rule).collect()
 }
 
-/// A file among those that a command runs or reads its settings from, and that lies in one of these folders.
+/// Returns a file that the command runs or reads settings from and that is in one of these folders.
 pub(super) fn in_reach_of_tools(
     words: &[String],
     start: &Path,
@@ -170,7 +172,8 @@ pub(super) fn in_reach_of_tools(
     all.into_iter().find(|path| written.iter().any(|folder| path.starts_with(folder)))
 }
 
-/// What commands are started with that tell keys: nothing that a tool puts down is found by its name, also not later.
+/// Returns the environment for commands that return keys. Its `PATH` omits folders that tools can write to, so that no
+/// file created by a tool is found by name.
 pub fn out_of_reach_of_tools(
     servers: &[ConfiguredServer],
     roots: &WorkspaceRoots,
@@ -187,7 +190,7 @@ pub fn out_of_reach_of_tools(
     variables
 }
 
-/// The folders that tools, commands and confined servers write to.
+/// Returns the folders that tools, commands and confined servers can write to.
 pub(super) fn written_by_tools(servers: &[ConfiguredServer], roots: &WorkspaceRoots) -> Vec<PathBuf> {
     let confined = servers.iter().filter(|server| server.profile != ServerProfile::Open && !server.disabled);
     let of_server = |server: &ConfiguredServer| {
@@ -201,7 +204,8 @@ pub(super) fn written_by_tools(servers: &[ConfiguredServer], roots: &WorkspaceRo
     roots.write.iter().cloned().chain(with_real(confined.flat_map(of_server).collect())).collect()
 }
 
-/// What a confined server writes to beside the roots: the folder of its own, and what its arguments and variables name.
+/// Returns the paths that a confined server can write to besides the roots: its own folder, and the paths in its
+/// arguments and variables.
 fn worked_on_by(
     server: &ConfiguredServer,
     roots: &WorkspaceRoots,
@@ -221,13 +225,13 @@ fn worked_on_by(
     all
 }
 
-/// The program of this name in the first folder of the `PATH` that has one.
+/// Returns the first program with this name in the `PATH`.
 fn found_in(path: Option<&str>, command: &str) -> Option<PathBuf> {
     let folders = path?.split(':').filter(|folder| folder.starts_with('/') && !command.contains('/'));
     folders.map(|folder| Path::new(folder).join(command)).find(|program| program.is_file())
 }
 
-/// The paths, and what they lead to.
+/// Returns the paths, and their resolved paths.
 fn with_real(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let real: Vec<PathBuf> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
     let mut all: Vec<PathBuf> = paths.into_iter().chain(real).collect();
@@ -236,11 +240,11 @@ fn with_real(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     all
 }
 
-/// The files of the folder that decide what runners run there, relative to it. What such a program loads beyond that is not
-/// known here.
+/// Returns the files that determine what runners run in a folder, relative to the folder. Files loaded by the programs
+/// themselves are not known here.
 fn read_by(words: &[&str]) -> Vec<String> {
     let Some(first) = words.first() else { return Vec::new() };
-    // What it starts may read files of the folder as well.
+    // The programs that it starts may read files of the folder as well.
     let starts_others = program(first).wrapper().is_some_and(|wrapper| wrapper.starts_its_first_operand())
         || matches!(known_as(first), "uv" | "poetry" | "pipenv" | "dotenv");
     let runners = words.iter().enumerate().filter(|(at, _)| *at == 0 || starts_others);
@@ -274,7 +278,7 @@ fn read_by_runner(name: &str, words: &[&str]) -> Vec<String> {
     }
 }
 
-/// Python looks for a module in the folder that it is started in before anywhere else.
+/// Returns the files of a Python module. Python searches the start folder first.
 fn of_module(module: &str) -> Vec<String> {
     let parts: Vec<&str> = module.split('.').collect();
     let packages = (1..=parts.len()).map(|count| parts[..count].join("/"));
@@ -282,8 +286,8 @@ fn of_module(module: &str) -> Vec<String> {
     files.collect()
 }
 
-/// A package that is in the folder is run instead of the one that would be fetched, and the settings there say from where
-/// that is.
+/// Returns the files of a package. A package in the folder takes precedence over a downloaded one, and settings in the
+/// folder determine the registry.
 fn of_package(package: Option<&str>) -> Vec<String> {
     let mut files = [".npmrc", ".yarnrc", ".yarnrc.yml", "bunfig.toml"].map(str::to_owned).to_vec();
     let Some(package) = package else { return files };

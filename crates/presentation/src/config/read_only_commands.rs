@@ -1,4 +1,4 @@
-//! `[permissions] read_only_commands`: commands that only read, as allow rules.
+//! `[permissions] read_only_commands`: allow rules for commands that only read.
 
 use crate::config::{check::Base, layers::Resolved, origin::Origin, problem::Problem, value::Value};
 use std::{path::Path, sync::Arc};
@@ -8,7 +8,7 @@ use toolstead_domain::permission::{
 };
 use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 
-/// The rules, at the place of the switch; none where it is off.
+/// Returns the rules, with the origin of the setting. Returns none if the setting is off.
 pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
     let setting = resolved.setting("permissions.read_only_commands");
     let Some(setting) = setting.filter(|setting| setting.value == Some(Value::Boolean(true))) else {

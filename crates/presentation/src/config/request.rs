@@ -1,4 +1,4 @@
-//! What a configuration is loaded from, besides files.
+//! Inputs from which a configuration is loaded, besides files.
 
 use crate::config::{
     ADMINISTRATOR_FOLDER,
@@ -8,22 +8,22 @@ use crate::config::{
 };
 use std::{io, path::PathBuf};
 
-/// What a configuration is loaded from.
+/// Inputs from which a configuration is loaded.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The environment.
+    /// Environment of the process.
     pub environment: Environment,
-    /// Where the program was started.
+    /// Folder in which the program was started.
     pub start: PathBuf,
-    /// The administrator's folder: [`crate::config::ADMINISTRATOR_FOLDER`], save in tests.
+    /// Folder of the administrator: [`crate::config::ADMINISTRATOR_FOLDER`], except in tests.
     pub administrator: PathBuf,
-    /// `--config`: this file alone instead of those that would be found. It is trusted.
+    /// `--config`: the only file to read, which is trusted.
     pub file: Option<PathBuf>,
-    /// The flags.
+    /// Command-line flags.
     pub flags: Flags,
 }
 
-/// What the command line says.
+/// Command-line flags that are settings.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     /// `--root`.
@@ -39,10 +39,10 @@ pub struct Flags {
 }
 
 impl Request {
-    /// What a program loads that was started here, with the environment of this process and without flags.
+    /// Returns the inputs of this process: its current folder and environment, and no flags.
     ///
     /// # Errors
-    /// The operating system's, when the current folder is gone.
+    /// The error of the operating system if the current folder no longer exists.
     pub fn of_process() -> io::Result<Self> {
         Ok(Self {
             environment: Environment::of_process(),
@@ -55,7 +55,7 @@ impl Request {
 }
 
 impl Flags {
-    /// The flags as a layer's tree.
+    /// Returns the flags as the tree of a layer.
     pub(super) fn settings(&self) -> Node {
         let node = |content, flag| Node { content, origin: Origin::Flag(flag) };
         let member = |name: &str, flag, content| Member {

@@ -1,4 +1,4 @@
-//! Writing allow rules into configuration files: what approvals keep, and what `toolstead permissions allow` is given.
+//! Writes allow rules to configuration files, for approvals and for `toolstead permissions allow`.
 
 mod insertion;
 
@@ -30,22 +30,22 @@ use toolstead_domain::{
     },
 };
 
-/// What became of a rule.
+/// Result of writing a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The file, links resolved.
+    /// Path of the file, with symbolic links resolved.
     pub path: PathBuf,
-    /// The line of the rule in it; 0 where it is not known.
+    /// Line of the rule in the file; 0 if it is not known.
     pub line: usize,
-    /// Whether the rule is new there.
+    /// `true` if the rule was added, `false` if the file already contained it.
     pub is_new: bool,
 }
 
-/// Adds allow rules to `[permissions] allow` of the file of `--config`, else of the user's own, which is made if there
-/// is none. Everything else in the file stays as it is. They are in force at the next start.
+/// Adds allow rules to `[permissions] allow` in the file of `--config`, or else in the user's own file, which is
+/// created if necessary. The rest of the file is unchanged. The rules take effect at the next start.
 ///
 /// # Errors
-/// A [`Problem`] for a rule that is none, a file that is not TOML, and a file that cannot be written; then nothing is.
+/// A [`Problem`] if a rule is invalid, or the file is not TOML or cannot be written. Nothing is written then.
 pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<Written>, Problem> {
     let path = chosen_file(config)?;
     let base = Base { folder: path.parent().unwrap_or(Path::new("/")), home: config.folders.home.as_deref() };
@@ -61,7 +61,7 @@ pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<Written>
     add(&config.folders, &path, &rules, Owner::Person)
 }
 
-/// The file of `--config`, else the user's.
+/// Returns the file of `--config`, or else the user's file.
 fn chosen_file(config: &Config) -> Result<PathBuf, Problem> {
     let own = config.files.iter().find(|file| file.kind == LayerKind::Chosen);
     let own = own.or_else(|| config.files.iter().find(|file| file.kind == LayerKind::User));
@@ -82,18 +82,18 @@ fn chosen_file(config: &Config) -> Result<PathBuf, Problem> {
     }
 }
 
-/// Whose a file is.
+/// Owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// A person's: all of it counts.
+    /// The user: the whole file takes effect.
     Person,
-    /// Of a project, where it counts only as long as a person trusts its content.
+    /// A project: the file takes full effect only while the user trusts its content.
     Project,
 }
 
-/// Adds the rules to a file, all or none, under a lock that holds across processes. Whoever could read the file still
-/// can; what was trusted stays so, and what was not is left alone. A person's own link stays a link; one in a project may
-/// lead into another, and nothing is written there.
+/// Adds all rules to a file, or none, under a lock that other processes respect. The permissions of the file are
+/// preserved, and a trusted file stays trusted. A symbolic link of the user is preserved; one in a project may lead to
+/// another project and is not written through.
 fn add(folders: &Folders, path: &Path, rules: &[&str], owner: Owner) -> Result<Vec<Written>, Problem> {
     let path = match owner {
         Owner::Person => real(path),
@@ -147,14 +147,14 @@ fn linked(target: &Path) -> String {
     )
 }
 
-/// Puts the text in the place of the file, whole or not at all. A new file is its owner's alone.
+/// Replaces the content of the file atomically. A new file is readable only by its owner.
 fn replace(path: &Path, text: &str, owner: Owner) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(metadata) => {
             write_with_mode(path, text.as_bytes(), Existing::Replaced, metadata.permissions().mode() & 0o777)
         }
         Err(_) => {
-            // The folder of a project is there, or it is none.
+            // The folder of a project already exists.
             if let (Owner::Person, Some(folder)) = (owner, path.parent()) {
                 fs::create_dir_all(folder)?;
             }
@@ -163,7 +163,8 @@ fn replace(path: &Path, text: &str, owner: Owner) -> io::Result<()> {
     }
 }
 
-/// The files that approved rules go to, where they are TOML or not there yet: other formats are a person's to edit.
+/// Files to which approved rules are written, if they are TOML or do not exist yet. Files in other formats are left to
+/// the user.
 #[derive(Debug, Clone)]
 pub(super) struct RuleFiles {
     folders: Folders,
@@ -172,7 +173,8 @@ pub(super) struct RuleFiles {
 }
 
 impl RuleFiles {
-    /// The files beside those that were read. With `--config` there are none, since no other file is read.
+    /// Returns the files that belong to the files that were read. With `--config` there are none, since no other file
+    /// is read.
     pub(super) fn of(folders: &Folders, files: &[ConfigFile]) -> Self {
         let of_kind = |kind| files.iter().find(|file| file.kind == kind).map(|file| file.path.to_path_buf());
         let none = Self { folders: folders.clone(), project: None, user: None };
@@ -180,7 +182,7 @@ impl RuleFiles {
             return none;
         }
         let folder = of_kind(LayerKind::Project).and_then(|file| Some(file.parent()?.to_path_buf()));
-        // What holds in `/` or in all of the home folder is no project's.
+        // `/` and the home folder are not projects: rules there would apply to everything below them.
         let is_project = |folder: &PathBuf| folder.parent().is_some() && folders.home.as_ref() != Some(folder);
         let folder = folder.or_else(|| project_folders(folders).pop()).filter(is_project);
         let folder = folder.or_else(|| Some(folders.start.clone()).filter(is_project));

@@ -1,23 +1,23 @@
-//! Every key of the configuration: what it takes, how layers join, what an untrusted file may do with it, and what it
-//! is for. Checking, merging and `docs/configuration.md` all read this one table.
+//! Definitions of all configuration keys: type, merging of layers, treatment in untrusted files, and purpose. Checks,
+//! merging and `docs/configuration.md` all use this table.
 
 use toolstead_domain::permission::rule::Effect;
 use toolstead_infrastructure::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
 
-/// One key.
+/// Definition of a key.
 #[derive(Debug, PartialEq)]
 pub(super) struct Key {
-    /// Its path; `*` stands for a name that the user gives.
+    /// Path of the key; `*` stands for a name that the user chooses.
     pub(super) path: &'static [&'static str],
     pub(super) kind: Kind,
     pub(super) merging: Merging,
     pub(super) untrusted: Untrusted,
-    /// As JSON; `None` where absence means something of its own.
+    /// Default as JSON; `None` if an absent value has a meaning of its own.
     pub(super) default: Option<&'static str>,
     pub(super) about: &'static str,
 }
 
-/// What a key takes.
+/// Type of a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind {
     Boolean,
@@ -30,15 +30,15 @@ pub(super) enum Kind {
         least: f64,
         most: f64,
     },
-    /// Any text but the empty one.
+    /// Any text that is not empty.
     Text,
-    /// One of these.
+    /// One of these words.
     Word(&'static [&'static str]),
-    /// The name of an environment variable. What is none may be a secret, and is not told.
+    /// Name of an environment variable. An invalid value may be a secret and is not included in messages.
     Variable,
-    /// A path, relative to the folder of the file or below `~/`.
+    /// A path, relative to the folder of the file or starting with `~/`.
     Path,
-    /// An `http` or `https` URL; `${…}` is allowed in it.
+    /// An `http` or `https` URL, which may contain `${…}`.
     Url,
     /// `IP:PORT`.
     Address,
@@ -51,83 +51,85 @@ pub(super) enum Kind {
     /// A list of origins of web pages.
     Origins,
     Texts,
-    /// A list of some of these.
+    /// A list of some of these words.
     Words(&'static [&'static str]),
     Paths,
     Rules(Effect),
-    /// Names with texts.
+    /// A table of names with texts.
     Map,
 }
 
-/// How the values of several layers become one.
+/// Rule for merging the values of several layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Merging {
-    /// The layer with the highest precedence says it.
+    /// The value of the layer with the highest precedence applies.
     Highest,
-    /// As `Highest`, but for what belongs together: with one of [`WHOLES`], a layer replaces all of it.
+    /// Like `Highest`, but for keys that belong together: a layer that sets a head of one of [`WHOLES`] replaces the
+    /// whole group.
     Launch,
-    /// As `Highest`, but never more than the administrator's value.
+    /// Like `Highest`, but limited by the administrator's value.
     Capped,
-    /// The strictest value counts.
+    /// The strictest value applies.
     Strictest(Strictness),
-    /// As `Strictest`, but a file of the project only counts where it is stricter, trusted or not.
+    /// Like `Strictest`, but a project file can only tighten the value, whether or not it is trusted.
     Users(Strictness),
-    /// Lists add up.
+    /// Lists are combined.
     Sum,
-    /// Each layer works on what the one below it left.
+    /// Each layer adjusts the result of the layers below it.
     Steps,
-    /// Each layer says it of a thing of its own.
+    /// The highest value applies; layers that define the same name each define an object of their own.
     Own,
 }
 
-/// What a project file may do with a key before it is trusted.
+/// Effect of a key in a project file that is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Untrusted {
-    /// Nothing.
+    /// None.
     Waits,
-    /// All: the key can only tighten.
+    /// Full effect: the key can only tighten.
     Counts,
-    /// What is stricter than what holds without it.
+    /// The value applies if it is stricter than the effective value without it.
     Tightens(Strictness),
-    /// What lies within that which holds without it. Whether it does is worked out where the key is used.
+    /// The value applies as far as it lies within the effective value without it. This is computed where the key is
+    /// used.
     Narrows,
 }
 
-/// Which of two values is the stricter one.
+/// Order of strictness of two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Strictness {
-    /// The smaller number.
+    /// The smaller number is stricter.
     Lowest,
-    /// The mode that lets less happen.
+    /// The mode that permits less is stricter.
     Mode,
-    /// Fewer hosts: what both lists hold.
+    /// Fewer hosts are stricter: the intersection of both lists applies.
     Hosts,
-    /// `true`.
+    /// `true` is stricter.
     True,
-    /// `false`.
+    /// `false` is stricter.
     False,
 }
 
-/// The keys of `[mcp_servers.NAME]` that say how a server is reached, one a transport.
+/// Keys of `[mcp_servers.NAME]` that define the transport of a server, one per transport.
 pub(super) const REACHED_BY: [&str; 2] = ["command", "url"];
 
-/// The keys of `[models.NAME]` that say where a key comes from: one of them.
+/// Keys of `[models.NAME]` that name the source of the model's key. At most one may be set.
 pub(super) const KEY_FROM: [&str; 3] = ["api_key_env", "api_key_file", "api_key_command"];
 
-/// Keys of a section, or of its tables, that belong together: a layer that says one of `heads` replaces what lower layers
-/// say of `members`.
+/// Keys of a section, or of its tables, that belong together: a layer that sets one of `heads` replaces the `members`
+/// of lower layers.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) section: &'static str,
     pub(super) heads: &'static [&'static str],
-    /// None: all keys that join by [`Merging::Launch`].
+    /// Keys of the group; if empty, all keys that merge by [`Merging::Launch`].
     pub(super) members: &'static [&'static str],
-    /// What a file of a project says of members counts beside no other file's head: nothing goes from one file's word to a
-    /// place of another's.
+    /// `true` if members in a project file apply only together with the head of the same file, so that a value of one
+    /// file is never sent to an address of another.
     pub(super) is_one_file: bool,
 }
 
-/// What belongs together. A key goes where the file says that names the key: of a model, and of a service.
+/// Groups of keys. The key of a model or a service is sent only to the address in the file that names the key.
 pub(super) const WHOLES: &[Whole] = &[
     Whole { section: "mcp_servers", heads: &REACHED_BY, members: &[], is_one_file: false },
     Whole { section: "models", heads: &["provider", "base_url"], members: &[], is_one_file: true },
@@ -137,21 +139,21 @@ pub(super) const WHOLES: &[Whole] = &[
     Whole { section: "anthropic_admin", heads: &["base_url"], members: &[], is_one_file: true },
 ];
 
-/// Where this program's word at Google goes, and the tokens that it gets for it.
+/// Addresses at Google to which the client secret and the tokens are sent.
 const GOOGLE_ADDRESSES: [&str; 5] =
     ["gmail_base_url", "calendar_base_url", "authorization_url", "token_url", "revocation_url"];
 
 impl Whole {
-    /// Tells whether the key of the section, or of one of its tables, belongs to it.
+    /// Returns `true` if this key of the section, or of one of its tables, belongs to the group.
     pub(super) fn holds(&self, section: &str, key: &str) -> bool {
         self.section == section && (self.members.is_empty() || self.members.contains(&key))
     }
 }
 
-/// The words for the protocols of models.
+/// Names of the model protocols.
 const PROVIDERS: [&str; 4] = ["anthropic", "openai", "openai_responses", "gemini"];
 
-/// What a path of names leads to.
+/// Result of looking up a path of names.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Found {
     Key(&'static Key),
@@ -180,7 +182,7 @@ use Untrusted::{Counts, Narrows, Tightens, Waits};
 const DAY: u64 = 86_400;
 const SMALLER: Untrusted = Tightens(Strictness::Lowest);
 
-/// Dollars for a million tokens.
+/// A price in dollars per million tokens.
 const PRICE: Kind = Kind::Number { least: 0.0, most: 1e6 };
 const TOKENS: u64 = 1 << 40;
 
@@ -348,7 +350,7 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 impl Key {
-    /// Whether the path of names is one of this key.
+    /// Returns `true` if the path matches this key.
     pub(super) fn fits(&self, path: &[String]) -> bool {
         self.path.len() == path.len() && self.begins_with(path)
     }
@@ -358,13 +360,13 @@ impl Key {
             && self.path.iter().zip(path).all(|(pattern, name)| *pattern == "*" || pattern == name)
     }
 
-    /// The path as it is written, with `NAME` for what the user names.
+    /// Returns the dotted path, with `NAME` for a name that the user chooses.
     pub(super) fn written(&self) -> String {
         self.path.iter().map(|name| if *name == "*" { "NAME" } else { name }).collect::<Vec<_>>().join(".")
     }
 }
 
-/// What the path leads to. A key that is spelled out comes before one with a name of the user's.
+/// Looks up a path. A key with a fixed name takes precedence over one with a name that the user chooses.
 pub(super) fn find(path: &[String]) -> Found {
     if let Some(key) = KEYS.iter().find(|key| key.fits(path)) {
         return Found::Key(key);
@@ -375,7 +377,7 @@ pub(super) fn find(path: &[String]) -> Found {
     }
 }
 
-/// The names that may stand below the path, save those that the user gives.
+/// Returns the names that may follow the path, except names that the user chooses.
 pub(super) fn names_below(path: &[String]) -> Vec<&'static str> {
     let mut names: Vec<&str> =
         KEYS.iter().filter(|key| key.begins_with(path)).filter_map(|key| key.path.get(path.len()).copied()).collect();
@@ -384,12 +386,12 @@ pub(super) fn names_below(path: &[String]) -> Vec<&'static str> {
     names
 }
 
-/// The key of that path, written with dots.
+/// Returns the key with this dotted path.
 pub(super) fn named(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.path.iter().copied().eq(path.split('.')))
 }
 
-/// The reference of all keys, as Markdown.
+/// Returns the reference of all keys, as Markdown.
 pub fn reference() -> String {
     let mut text = String::new();
     let mut section = "";
@@ -410,7 +412,7 @@ pub fn reference() -> String {
 }
 
 impl Kind {
-    /// What the key takes, in words.
+    /// Describes the type in words.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Boolean => "`true` or `false`".into(),
@@ -436,7 +438,7 @@ impl Kind {
     }
 }
 
-/// Words as they are written in a file.
+/// Formats words as they are written in a file.
 fn listed(words: &[&str]) -> String {
     words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! The sections of the configuration that are plain values.
+//! Sections of the configuration that consist of plain values.
 
 use crate::config::{layers::Resolved, origin::Origin, problem::Problem, value::Value};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -9,11 +9,11 @@ use toolstead_domain::sandbox_policy::NetworkPolicy;
 /// `[sandbox]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxSettings {
-    /// What commands reach.
+    /// Hosts that commands may reach.
     pub network: NetworkPolicy,
-    /// The weakest tier that may be used.
+    /// Weakest sandbox tier that may be used.
     pub minimum_tier: u8,
-    /// Whether nothing is run confined without Landlock.
+    /// Whether to refuse confined commands if Landlock is unavailable.
     pub requires_landlock: bool,
 }
 
@@ -21,25 +21,25 @@ pub struct SandboxSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// What a model gets of one result.
+    /// Maximum size of one result for a model, in bytes.
     pub output_bytes: usize,
-    /// Images, sounds and other binary content of one result, in bytes of base64.
+    /// Maximum size of images, sounds and other binary content of one result, in bytes of base64.
     pub media_bytes: usize,
-    /// Seconds of a call that asks for none of its own.
+    /// Timeout in seconds of a call that requests none.
     pub timeout_seconds: u64,
-    /// The most seconds that a call may ask for.
+    /// Maximum timeout in seconds that a call may request.
     pub max_timeout_seconds: u64,
-    /// Memory of a command with all its children.
+    /// Maximum memory in bytes of a command with all its child processes.
     pub memory_bytes: u64,
-    /// Processes of a command.
+    /// Maximum number of processes of a command.
     pub processes: u32,
-    /// The largest file that a command may write.
+    /// Maximum size in bytes of a file that a command may write.
     pub file_bytes: u64,
-    /// Calls that are open at once.
+    /// Maximum number of concurrent calls.
     pub calls_in_flight: usize,
-    /// Sessions of the server at once.
+    /// Maximum number of concurrent sessions of the server.
     pub sessions: usize,
-    /// Connections of the server at once.
+    /// Maximum number of concurrent connections of the server.
     pub connections: usize,
 }
 
@@ -47,13 +47,13 @@ pub struct Limits {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditSettings {
-    /// What is kept of arguments: `redacted`, `full` or `none`.
+    /// Recorded form of arguments: `redacted`, `full` or `none`.
     arguments: String,
-    /// Whether rows survive a power cut.
+    /// Whether to flush audit records so that they survive a power failure.
     pub power_safe: bool,
-    /// Rows older than so many days are deleted; `None`: never.
+    /// Age in days after which audit records are deleted; `None`: never.
     pub retention_days: Option<u64>,
-    /// The oldest rows are deleted while the trail is larger; `None`: never.
+    /// Maximum number of audit records, beyond which the oldest are deleted; `None`: no limit.
     pub retention_rows: Option<u64>,
 }
 
@@ -61,13 +61,13 @@ pub struct AuditSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutputSettings {
-    /// Outputs and changes of files that are older than so many days are forgotten.
+    /// Age in days after which outputs and file changes are deleted.
     pub retention_days: u64,
-    /// The oldest outputs and changes are forgotten while all their contents are larger.
+    /// Maximum total size in bytes, beyond which the oldest outputs and file changes are deleted.
     pub retention_bytes: u64,
-    /// The folder for what is too large for memory while a command prints it; `None`: beside the database.
+    /// Folder for output of a running command that is too large for memory; `None`: beside the database.
     pub spool_folder: Option<PathBuf>,
-    /// What is kept of one output.
+    /// Maximum stored size of one output, in bytes.
     pub max_bytes: usize,
 }
 
@@ -75,28 +75,28 @@ pub struct OutputSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerSettings {
-    /// Where it listens.
+    /// Address on which the server listens.
     pub listen: SocketAddr,
-    /// Names under which clients may reach it, besides those of loopback.
+    /// Host names under which clients may reach the server, besides those of loopback.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may call it.
+    /// Origins of web pages that may call the server.
     pub allowed_origins: Vec<String>,
-    /// Whether lists of tools carry the schemas of built-in tools' results.
+    /// Whether to include the output schemas of built-in tools in tool lists.
     pub output_schemas: bool,
-    /// The file that holds the token.
+    /// File that contains the token.
     pub token_file: Option<PathBuf>,
-    /// Seconds after which a session that nobody uses ends.
+    /// Idle time in seconds after which a session ends.
     pub session_idle_seconds: u64,
-    /// Seconds that a client has for the head of a request.
+    /// Maximum time in seconds for a client to send the head of a request.
     pub head_timeout_seconds: u64,
     /// Whether to log each call.
     pub log_calls: bool,
-    /// Seconds that running calls have to end by themselves when the server is asked to end.
+    /// Time in seconds that running calls have to finish when the server shuts down.
     pub drain_seconds: u64,
 }
 
 impl AuditSettings {
-    /// What is kept of arguments.
+    /// Returns the recorded form of arguments.
     pub fn arguments(&self) -> RecordedArguments {
         match self.arguments.as_str() {
             "full" => RecordedArguments::Full,
@@ -107,7 +107,7 @@ impl AuditSettings {
 }
 
 impl SandboxSettings {
-    /// Whether programs may be confined without namespaces, where those cannot be had.
+    /// Returns `true` if commands may be confined without namespaces when those are unavailable.
     pub fn allows_tier_2(&self) -> bool {
         self.minimum_tier >= 2
     }
@@ -128,7 +128,7 @@ impl SandboxSettings {
     }
 }
 
-/// A section as its type. The table of keys and the types say the same, which a test makes sure of.
+/// Deserializes a section. A test ensures that the types agree with the table of keys.
 pub(super) fn section<T: DeserializeOwned>(resolved: &Resolved, name: &str) -> Result<T, Problem> {
     serde_json::from_value(resolved.section(name))
         .map_err(|error| Problem::new(Origin::Default, format!("`[{name}]` cannot be read: {error}")))

@@ -1,4 +1,4 @@
-//! What one server runs of places that tools write to, and the look before each start.
+//! Files that one server runs from locations that tools can write to, and their check before each start.
 
 use crate::config::{
     folders::Folders,
@@ -10,21 +10,21 @@ use std::{
 };
 use toolstead_domain::permission::decision::in_shell;
 
-/// What a server runs of places that tools write to.
+/// Files that a server runs from locations that tools can write to.
 #[derive(Clone, Default)]
 pub struct ServerPrograms {
     pub(super) files: Vec<ProgramFile>,
-    /// Where it is kept what a person said yes to.
+    /// Folders with the trust list; `None`: nothing is checked.
     pub(super) folders: Option<Folders>,
-    /// The file of `--config`, which the yes needs, too.
+    /// File of `--config`, which the command that trusts the files needs.
     pub(super) config: Option<PathBuf>,
 }
 
-/// One of them.
+/// A file that a server runs.
 #[derive(Clone)]
 pub(super) struct ProgramFile {
     pub(super) path: PathBuf,
-    /// Whether a person's own configuration names this very file, so that its first use is a yes.
+    /// `true` if the user's own configuration names this very file, so that its first use trusts it.
     pub(super) is_named: bool,
 }
 
@@ -35,23 +35,23 @@ impl fmt::Debug for ServerPrograms {
 }
 
 impl ServerPrograms {
-    /// The files, there or not.
+    /// Returns the paths of the files, which need not exist.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|file| file.path.as_path())
     }
 
-    /// What a person's own configuration names and nobody looked at yet, as it is now. Until it is noted, commands may
-    /// put there what they like.
+    /// Returns the current digests of files that the user's own configuration names and that are not recorded yet.
+    /// Until they are recorded, commands could replace them.
     pub(super) fn unknown(&self, trusted: &TrustedFiles) -> impl Iterator<Item = (PathBuf, Option<String>)> {
         let unknown = self.files.iter().filter(|file| file.is_named && trusted.program(&file.path).is_none());
-        // One that cannot be read is told where it would be run.
+        // A file that cannot be read is reported when it would be run.
         unknown.filter_map(|file| Some((file.path.clone(), program_digest(&file.path).ok()?)))
     }
 
-    /// Checks that a start would run nothing but what a person said yes to.
+    /// Checks that a start would run only files that the user trusted.
     ///
     /// # Errors
-    /// Which file is another one, or one that nobody said yes to, and what to do.
+    /// The path of a changed or untrusted file, and the command that trusts it.
     pub fn check(&self) -> Result<(), String> {
         let Some(folders) = self.folders.as_ref().filter(|_| !self.files.is_empty()) else { return Ok(()) };
         let (trusted, _) = TrustedFiles::load(folders);
@@ -62,7 +62,7 @@ impl ServerPrograms {
             })?;
             match (trusted.program(path), digest) {
                 (Some(known), digest) if known == digest.as_deref() => {}
-                // What is gone is not run, and cannot come back as something else.
+                // A missing file is not run, and other content at its path will not be trusted.
                 (_, None) if !is_named => {}
                 (Some(_), None) => {}
                 (None, digest) if *is_named => first_used.push((path.clone(), digest)),

@@ -1,12 +1,14 @@
-//! The variables by which other clients bound the time of their MCP servers: defaults below every file.
+//! Variables with which other clients limit the times of their MCP servers. They are defaults with the lowest
+//! precedence.
 
 use super::{environment::Environment, layers::Resolved, origin::Origin, problem::Problem, value::Value};
 
-/// Each variable, in milliseconds, with the key of `[mcp_servers.NAME]` that it is a default of and that key's bound.
+/// Name of each variable, whose unit is milliseconds; the key of `[mcp_servers.NAME]` for which it is a default; the
+/// maximum of that key in seconds.
 const VARIABLES: &[(&str, &str, u64)] =
     &[("MCP_TIMEOUT", "connect_timeout_seconds", 3_600), ("MCP_TOOL_TIMEOUT", "timeout_seconds", 86_400)];
 
-/// Fills in what the variables say, and nothing else does. `notes` is told of values that cannot be used.
+/// Sets the defaults from the variables. Adds a note for each invalid value.
 pub(super) fn fill_in(resolved: &mut Resolved, environment: &Environment, notes: &mut Vec<Problem>) {
     for (variable, key, most) in VARIABLES {
         let Some(text) = environment.get(variable) else { continue };
@@ -21,7 +23,7 @@ pub(super) fn fill_in(resolved: &mut Resolved, environment: &Environment, notes:
     }
 }
 
-/// Whole seconds, rounded up.
+/// Converts milliseconds to seconds, rounded up.
 fn seconds(milliseconds: &str, most: u64) -> Option<u64> {
     let milliseconds: u64 = milliseconds.trim().parse().ok()?;
     Some(milliseconds.div_ceil(1000)).filter(|seconds| (1..=most).contains(seconds))

@@ -1,8 +1,8 @@
-//! `[web]`, `[search]`, `[google]`, `[linkedin]`, `[anthropic_admin]`, `[secrets]`: the way to hosts, and the services that
-//! tools speak to.
+//! `[web]`, `[search]`, `[google]`, `[linkedin]`, `[anthropic_admin]`, `[secrets]`: outbound access, and the services
+//! that tools use.
 //!
-//! A service that cannot be used harms nothing else: its tools say why. A key of the usual variable goes to the usual
-//! address alone: whoever names another address names the key for it, too.
+//! An unusable service does not affect anything else; its tools report the reason. A key in the default variable is
+//! sent only to the default address. If the configuration names another address, it must also name the key.
 
 use crate::config::{
     environment::Environment,
@@ -38,32 +38,32 @@ const GOOGLE_REVOCATION: &str = "https://oauth2.googleapis.com/revoke";
 const LINKEDIN_IS_OFF: &str =
     "it is off: `[linkedin] enabled = true` switches it on, for who accepts the terms of the site";
 
-/// The one of these keys that is for administrators.
+/// Prefix of Anthropic keys that are for administrators.
 const ADMIN_KEY: &str = "sk-ant-admin";
 const ANTHROPIC_KEY: &str = "sk-ant-";
 
-/// The settings of tools that reach out.
+/// Settings of tools that use the network.
 #[derive(Debug, Clone)]
 pub struct OutsideSettings {
-    /// The hosts that pages may be fetched from although they are in a private network or on this machine.
+    /// Hosts that may be fetched although they are in a private network or on this machine.
     pub private_hosts: HostPatterns,
-    /// The proxy that pages are fetched through.
+    /// Proxy through which pages are fetched.
     pub proxy: Option<Url>,
-    /// `robots.txt` is asked before a page is fetched.
+    /// Whether to check `robots.txt` before a page is fetched.
     pub respects_robots: bool,
-    /// The services.
+    /// Settings of the services.
     pub services: Services,
-    /// This program at Google, or why nobody can sign in there.
+    /// OAuth client for Google, or the reason why sign-in is unavailable.
     pub google: Result<OAuthClient, String>,
-    /// The browser that pages are opened in; `None`: the first one of the machine.
+    /// Path of the browser that opens pages; `None`: the first one found on the machine.
     pub browser: Option<PathBuf>,
-    /// A browser that nobody uses for so long ends.
+    /// Idle time after which a browser is closed.
     pub browser_idle: Duration,
-    /// The file with the key that tokens are sealed under; `None`: the usual one.
+    /// File with the key that encrypts stored tokens; `None`: the default file.
     pub key_file: Option<PathBuf>,
 }
 
-/// The settings in force, of the sections that this file names.
+/// Returns the settings of the sections that this module covers.
 pub(super) fn outside(
     resolved: &Resolved,
     environment: &Environment,
@@ -83,7 +83,7 @@ pub(super) fn outside(
         },
         anthropic_admin: reader.service("anthropic_admin", Reader::anthropic_admin),
     };
-    // Without the proxy pages would be fetched another way than was said.
+    // An invalid proxy is an error, because pages would otherwise be fetched without it.
     let proxy = reader.said_url("web.proxy").unwrap_or_else(|message| {
         problems.push(Problem::new(reader.origin("web.proxy"), message));
         None
@@ -137,7 +137,8 @@ impl Reader<'_> {
         self.resolved.all_in(section)
     }
 
-    /// The reason why there is no service of a section, with what waits there for a person's word.
+    /// Returns the reason why a service is missing, with a setting of its section that waits for trust, if there is
+    /// one.
     fn missing(&self, section: &str, reason: String) -> String {
         let settings = self.said_of(section);
         let mut waiting = settings.iter().flat_map(|setting| setting.waiting.iter().map(|one| (setting.name(), one)));
@@ -148,7 +149,8 @@ impl Reader<'_> {
         told.map_or(reason.clone(), |told| format!("{reason}; {told}"))
     }
 
-    /// A service of a section, or why there is none. Who said something of it in a file is told.
+    /// Returns the service of a section, or the reason why there is none. If a file configures the section, a note is
+    /// added.
     fn service<T>(&mut self, section: &str, read: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
         read(self).map_err(|reason| {
             let origins = self.said_of(section).into_iter().flat_map(|setting| setting.origins);
@@ -159,7 +161,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The address that is said.
+    /// Returns the configured address.
     fn said_url(&self, path: &str) -> Result<Option<Url>, String> {
         let Some(text) = self.text(path) else { return Ok(None) };
         let read = expand(&text, |name| self.environment.get(name).map(str::to_owned))
@@ -180,17 +182,17 @@ impl Reader<'_> {
         }
     }
 
-    /// The address that a key is sent to. One where everybody on the way reads along is told of.
+    /// Returns an address to which a key is sent. Adds a note if the connection is not encrypted.
     fn for_keys(&mut self, path: &str, url: Url) -> Url {
         if is_in_the_clear(&url) {
-            // The address may be made of variables, so it is not shown.
+            // The address may contain values of variables, so it is not shown.
             let message = format!("what the address of `{path}` is sent goes without encryption, and keys with it");
             self.note(Problem::new(self.origin(path), message));
         }
         url
     }
 
-    /// The address that tokens are sent to.
+    /// Returns an address to which tokens are sent.
     fn for_tokens(&mut self, path: &str, usual: &'static str) -> Result<Url, String> {
         let url = self.url(path, usual)?;
         Ok(self.for_keys(path, url))
@@ -206,12 +208,12 @@ impl Reader<'_> {
         })
     }
 
-    /// The text of a variable, without what surrounds it; `None` where there is none.
+    /// Returns the trimmed value of a variable; `None` if it is missing or empty.
     fn variable(&self, name: &str) -> Option<&str> {
         self.environment.get(name).map(str::trim).filter(|text| !text.is_empty())
     }
 
-    /// The secret in the variable that `path` names, else in the usual one, where that may be asked.
+    /// Returns the secret in the variable that `path` names, or else in the variable `usual`, if one is given.
     fn secret(&self, path: &str, usual: Option<&str>) -> Result<Secret, String> {
         let said = self.text(path);
         let Some(variable) = said.as_deref().or(usual) else {
@@ -239,7 +241,7 @@ impl Reader<'_> {
                     "`[search] provider` does not say who searches: brave, searxng, tavily, exa or duckduckgo".into()
                 );
             }
-            // As other programs have it: the key alone chooses.
+            // As in other systems, the presence of the key selects the provider.
             None => self.variable("BRAVE_API_KEY").map(|_| SearchProvider::Brave),
         };
         let Some(provider) = provider else {
@@ -278,7 +280,7 @@ impl Reader<'_> {
         let authorization_url = self.url("google.authorization_url", GOOGLE_SIGN_IN)?;
         let token_url = self.for_tokens("google.token_url", GOOGLE_TOKENS)?;
         let revocation_url = self.for_tokens("google.revocation_url", GOOGLE_REVOCATION)?;
-        // Both are sent the secret.
+        // The secret is sent to both addresses.
         let is_usual = ["google.token_url", "google.revocation_url"].iter().all(|path| self.text(path).is_none());
         let usual = is_usual.then_some("GOOGLE_CLIENT_SECRET");
         let issuer = match self.text("google.authorization_url") {

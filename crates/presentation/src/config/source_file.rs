@@ -1,4 +1,4 @@
-//! Finding and reading configuration files.
+//! Searches and reads configuration files.
 
 use crate::config::{
     folders::Folders, format::Format, layers::LayerKind, origin::Origin, ownership::check_owned, problem::Problem,
@@ -11,29 +11,31 @@ use std::{
     sync::Arc,
 };
 
-/// The name of a project's file, without its ending.
+/// Name of a project's file, without its extension.
 const STEM: &str = "toolstead";
-/// The name of a person's own file in a project, without its ending.
+/// Name of the user's own file in a project, without its extension.
 pub(super) const LOCAL_STEM: &str = "toolstead.local";
-/// Folders of a project in which other clients keep their settings.
+/// Folders of a project in which other clients store their settings.
 const CLIENT_FOLDERS: [&str; 3] = [".claude", ".cursor", ".vscode"];
-/// No configuration is larger.
+/// Maximum size of a configuration file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// A file that was found, with its bytes.
+/// A configuration file with its content.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SourceFile {
     pub(super) kind: LayerKind,
-    /// Absolute. A file of a project bears the name under which it lies there, any other one has its links resolved.
+    /// Absolute path. For a file of a project, the path within the project; for any other file, the path with symbolic
+    /// links resolved.
     pub(super) path: Arc<Path>,
     pub(super) text: String,
-    /// The file that was read instead, where a link in a project leads to it. Nobody can trust such a file.
+    /// Target that was read instead, if the path is a symbolic link in a project or is behind one. Such a file cannot
+    /// be trusted.
     pub(super) leads_to: Option<PathBuf>,
 }
 
 impl SourceFile {
-    /// Reads a file; `None` if there is none. What a person or the administrator keeps may be a link, as far as nobody
-    /// else can change where it leads.
+    /// Reads a file; `None` if it does not exist. Files of the user or the administrator may be symbolic links, if no
+    /// other user can change the target.
     pub(super) fn read(kind: LayerKind, path: &Path) -> Result<Option<Self>, Problem> {
         let wrong = |reason: String| Problem::new(Origin::file(path), reason);
         let (bytes, real) = match read_with_place(path) {
@@ -54,7 +56,7 @@ impl SourceFile {
         Ok(Some(Self { kind, path: real.into(), text, leads_to: None }))
     }
 
-    /// Reads the one file `STEM.toml`, `.json`, `.yaml` or `.yml` of the folder; `None` if there is none.
+    /// Reads the only file `STEM.toml`, `.json`, `.yaml` or `.yml` of the folder; `None` if there is none.
     fn in_folder(kind: LayerKind, folder: &Path, stem: &str) -> Result<Option<Self>, Problem> {
         let mut found: Option<Self> = None;
         for (ending, _) in Format::ENDINGS {
@@ -70,13 +72,13 @@ impl SourceFile {
     }
 }
 
-/// At most [`MAX_BYTES`] of a regular file. A pipe or device under that name is no file and does not block.
+/// Reads a regular file of at most [`MAX_BYTES`]. Pipes and devices are rejected without blocking.
 pub(super) fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     read_with_place(path).map(|(bytes, _)| bytes)
 }
 
-/// The same, with the path at which the very file that was read lies. It is another one than `path` where that leads over
-/// a link.
+/// Reads a file like [`read_bounded`], and also returns the resolved path of the file that was read. It differs from
+/// `path` if that contains a symbolic link.
 pub(super) fn read_with_place(path: &Path) -> io::Result<(Vec<u8>, PathBuf)> {
     let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
@@ -87,23 +89,23 @@ pub(super) fn read_with_place(path: &Path) -> io::Result<(Vec<u8>, PathBuf)> {
     if metadata.len() > MAX_BYTES {
         return Err(too_large());
     }
-    // Asked of what is open: a path that is looked up a second time may lead elsewhere by then.
+    // Read from the open descriptor, because resolving the path again could lead to a different file.
     let place = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES { Err(too_large()) } else { Ok((bytes, place)) }
 }
 
-/// The folder of the project that a file belongs to: the file's own, or the one around it where clients keep their
-/// settings in one of their own.
+/// Returns the folder of the project that a file belongs to: the file's own folder, or its parent if clients store
+/// their settings in that folder.
 pub(super) fn project_of(file: &Path) -> &Path {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let is_clients = folder.file_name().is_some_and(|name| CLIENT_FOLDERS.iter().any(|one| name == *one));
     if is_clients { folder.parent().unwrap_or(folder) } else { folder }
 }
 
-/// The files of administrator, user and project, as far as they exist, with what could not be read. Of a person's own
-/// file in the project that is a note: commands can write there, and must not keep anything from starting.
+/// Returns the existing files of administrator, user and project, and the errors. An unreadable user's file in the
+/// project is only a note: commands can write it, and must not be able to prevent a start.
 pub(super) fn discover(folders: &Folders, notes: &mut Vec<Problem>) -> (Vec<SourceFile>, Vec<Problem>) {
     let mut files = Vec::new();
     let mut problems = Vec::new();
@@ -126,27 +128,28 @@ pub(super) fn discover(folders: &Folders, notes: &mut Vec<Problem>) -> (Vec<Sour
     if let Some(config) = &folders.config {
         look(LayerKind::User, config, "config");
     }
-    // The nearest one counts.
+    // The nearest file applies.
     project_folders(folders).iter().any(|folder| look(LayerKind::Project, folder, STEM));
     project_folders(folders).iter().any(|folder| look(LayerKind::Local, folder, LOCAL_STEM));
     (files, problems)
 }
 
-/// A problem of a person's own file in the project that nobody trusts as it is.
+/// Converts a problem of an untrusted user's file in the project to a note.
 pub(super) fn left_out(problem: Problem) -> Problem {
     let Problem { origin, message } = problem;
     let told = format!("nothing of this file counts: {message}; mend it or remove it");
     Problem::new(origin, told)
 }
 
-/// Whether a file of the project would be looked for at this path, links resolved.
+/// Returns `true` if a file of the project would be searched at this resolved path.
 pub(super) fn is_looked_for(folders: &Folders, path: &Path) -> bool {
     let is_named = path.file_stem().is_some_and(|stem| stem == STEM || stem == LOCAL_STEM);
     is_named && project_folders(folders).iter().any(|folder| path.parent() == Some(folder))
 }
 
-/// Where files of a project may lie: from the start folder up to the root of its version control, else up to the home
-/// folder. Outside of both it is the start folder alone, so that no stranger's file in `/tmp` speaks.
+/// Returns the folders that may contain files of the project: from the start folder up to the root of its version
+/// control, or else up to the home folder. Outside of both, only the start folder, so that a file of another user in
+/// `/tmp` has no effect.
 pub(super) fn project_folders(folders: &Folders) -> Vec<PathBuf> {
     let upwards: Vec<&Path> = folders.start.ancestors().collect();
     let is_home = |folder: &&Path| folders.home.as_deref() == Some(*folder);

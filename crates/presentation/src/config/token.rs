@@ -1,4 +1,4 @@
-//! The token of the server.
+//! The bearer token of the server.
 
 use crate::config::{
     Config,
@@ -17,31 +17,31 @@ use std::{
 };
 use toolstead_domain::secret::Secret;
 
-/// The token, and where it is from.
+/// The token and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerToken {
-    /// The token: visible ASCII, without spaces.
+    /// The token: visible ASCII characters, without spaces.
     pub token: Secret,
-    /// Where it was found or put.
+    /// Origin of the token: the place where it was found or stored.
     pub origin: Origin,
-    /// The file that holds it; `None` if it is the value of a variable.
+    /// File that contains the token; `None` if it is the value of a variable.
     pub file: Option<PathBuf>,
     /// `true` if it was just created. Only then it is shown, and only on a terminal.
     pub is_new: bool,
-    /// What was mended about its file.
+    /// Remark about a correction of the permissions of its file.
     pub mended: Option<Problem>,
 }
 
-/// A shorter token can be guessed.
+/// Minimum length of a token. A shorter one can be guessed.
 const MIN_CHARACTERS: usize = 16;
 /// Maximum length of a token.
 const MAX_CHARACTERS: usize = 4096;
 
-/// The token of `TOOLSTEAD_SERVER_TOKEN`, else of `server.token_file`, else of the data folder, where one is made if
-/// there is none yet.
+/// Returns the token of `TOOLSTEAD_SERVER_TOKEN`, or else of `server.token_file`, or else of the data folder, where one
+/// is created if necessary.
 ///
 /// # Errors
-/// A [`Problem`] when a token that is named cannot be used, is too short or stays open to others, or none can be made.
+/// A [`Problem`] if a configured token is invalid, too short or readable by others, or if none can be created.
 pub fn server_token(config: &Config, environment: &Environment) -> Result<ServerToken, Problem> {
     if let Some(token) = environment.get(SERVER_TOKEN) {
         return checked(token, Origin::Environment(SERVER_TOKEN.into()));
@@ -70,7 +70,7 @@ pub fn rotate_server_token(config: &Config, environment: &Environment) -> Result
         Some(path) => path.clone(),
         None => default_file(config)?,
     };
-    // A link stays, and what it leads to is replaced.
+    // A symbolic link is preserved, and its target is replaced.
     let path = real(&path);
     check_replaceable(&path)?;
     write_new(&path, Existing::Replaced).map_err(|error| error.of_file(&path))
@@ -93,7 +93,7 @@ fn check_replaceable(path: &Path) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Returns the file in the data folder that holds the token where nothing else names one.
+/// Returns the default token file in the data folder.
 fn default_file(config: &Config) -> Result<PathBuf, Problem> {
     Ok(config.folders.prepare_data()?.join("server-token"))
 }
@@ -145,7 +145,7 @@ fn from_file(path: &Path) -> Result<ServerToken, Problem> {
 }
 
 fn checked(token: &str, origin: Origin) -> Result<ServerToken, Problem> {
-    // What a header can carry (RFC 6750, section 2.1).
+    // The characters that a header can contain (RFC 6750, section 2.1).
     if token.is_empty() || token.len() > MAX_CHARACTERS || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Problem::new(origin, "a token is made of visible ASCII characters, without spaces"));
     }

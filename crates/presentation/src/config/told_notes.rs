@@ -1,4 +1,5 @@
-//! Which notes a person has been told: each is told at the first use of its file as it is now, and not at every call.
+//! Records which notes were reported to the user. A note is reported once for each content of its file, and not at
+//! every call.
 
 use crate::config::{
     Config,
@@ -10,11 +11,11 @@ use crate::config::{
 };
 use std::{collections::BTreeMap, path::Path};
 
-/// As many places are remembered; beyond that all are forgotten.
+/// Maximum number of recorded origins. If it is exceeded, all are discarded.
 const MAX_PLACES: usize = 1_000;
 
-/// The notes that were not told yet, or not of this content of their file, and remembers them as told. Where that cannot be
-/// kept, they are told again.
+/// Returns the notes that were not reported yet for the current content of their file, and records them. If they cannot
+/// be recorded, they are reported again next time.
 pub fn untold(config: &Config, notes: Vec<Problem>) -> Vec<Problem> {
     let mut by_place: BTreeMap<String, Vec<Problem>> = BTreeMap::new();
     for note in notes {
@@ -28,7 +29,7 @@ pub fn untold(config: &Config, notes: Vec<Problem>) -> Vec<Problem> {
     let mut told: BTreeMap<String, String> =
         list.as_ref().and_then(|list| serde_json::from_slice(&read_bounded(list).ok()?).ok()).unwrap_or_default();
     let before = told.clone();
-    // What there was to tell of a file is new when it comes back.
+    // Notes about a file that has none now are reported again if they recur.
     let is_silent = |place: &String| !by_place.contains_key(place);
     let read: Vec<String> = config.files.iter().map(|file| file.path.display().to_string()).collect();
     told.retain(|place, _| !(is_silent(place) && (place.is_empty() || read.contains(place))));
@@ -43,13 +44,13 @@ pub fn untold(config: &Config, notes: Vec<Problem>) -> Vec<Problem> {
         told.clear();
     }
     if let (true, Some(list), Ok(content)) = (told != before, list, serde_json::to_vec(&told)) {
-        // Whoever reads them twice loses nothing.
+        // If writing fails, the notes are reported again, which is harmless.
         let _ = config.folders.prepare_data().map(|_| write_private(&list, &content, Existing::Replaced));
     }
     untold
 }
 
-/// What a file holds and what is told of it.
+/// Returns the text of a file together with its notes.
 fn content(config: &Config, place: &str, notes: &[Problem]) -> String {
     let file = config.files.iter().find(|file| *file.path == *Path::new(place));
     let text = file.map(|file| file.text.as_str()).unwrap_or_default();

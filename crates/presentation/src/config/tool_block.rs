@@ -1,4 +1,4 @@
-//! `[tools.NAME]`: the commands and paths of one tool, as rules.
+//! `[tools.NAME]`: commands and paths of one tool, as rules.
 
 use crate::config::{
     check::Base,
@@ -14,7 +14,7 @@ use toolstead_domain::permission::{
 };
 use toolstead_infrastructure::builtin::command_tools;
 
-/// The spellings of the tools that change files.
+/// Names and aliases of the tools that change files.
 const WRITING_TOOLS: &[&str] = &[
     "write_file",
     "Write",
@@ -31,21 +31,21 @@ const WRITING_TOOLS: &[&str] = &[
     "NotebookEdit",
 ];
 
-/// What the paths of a tool's block are about.
+/// Subject of the paths in a tool's block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Touches {
-    /// Changes of files, by whatever tool.
+    /// Changes of files, by any tool.
     Writes,
-    /// Whatever this one tool does.
+    /// All accesses of this tool.
     Other,
 }
 
-/// What the paths of the block of that name are about.
+/// Returns the subject of the paths in the block with this name.
 pub(super) fn touches(tool: &str) -> Touches {
     if WRITING_TOOLS.contains(&tool) { Touches::Writes } else { Touches::Other }
 }
 
-/// The rules of all blocks. Path rules name real paths, since those are what calls are judged by.
+/// Returns the rules of all blocks. Path rules use resolved paths, because calls are checked by those.
 pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
     let mut rules = Vec::new();
     for (tool, keys) in resolved.named("tools") {
@@ -100,7 +100,7 @@ fn texts(tool: &str, key: &str, item: &Item) -> Vec<String> {
     vec![format!("{head}(/{})", path_pattern::literal(&path.to_string_lossy()))]
 }
 
-/// The time of each tool that has one of its own, by the name of its block.
+/// Returns the timeout of each tool that has its own, by the name of its block.
 pub(super) fn timeouts(resolved: &Resolved) -> BTreeMap<String, Duration> {
     let seconds = |keys: &BTreeMap<&str, &Setting>| match keys.get("timeout")?.value {
         Some(crate::config::value::Value::Integer(seconds)) => Some(Duration::from_secs(seconds)),

@@ -1,4 +1,4 @@
-//! `[tools] select` and `--tools`: which tools are offered.
+//! `[tools] select` and `--tools`: selection of the offered tools.
 
 use crate::config::{
     layers::{Contribution, Resolved, Waiting},
@@ -6,8 +6,8 @@ use crate::config::{
 };
 use toolstead_domain::tool_selection::ToolSelection;
 
-/// The choice after every layer did its step, from the lowest precedence up; with every name that was given, for
-/// checking. An untrusted file may take tools away, and choose where nobody below it chose.
+/// Returns the selection after applying each layer, from the lowest precedence up, and every name in it, for checks. An
+/// untrusted file may remove tools, and may select tools if no layer below it does.
 pub(super) fn choice(resolved: &mut Resolved) -> (ToolSelection, Vec<Item>) {
     let mut selection = ToolSelection::all();
     let mut names = Vec::new();
@@ -20,7 +20,7 @@ pub(super) fn choice(resolved: &mut Resolved) -> (ToolSelection, Vec<Item>) {
             setting.waiting.push(Waiting { value: one.value.clone(), origin: one.origin.clone() });
             continue;
         }
-        // It was well-formed when its layer was checked.
+        // The text was validated when its layer was checked.
         if let Ok(adjusted) = selection.clone().adjusted(text) {
             selection = adjusted;
             steps.push(one);

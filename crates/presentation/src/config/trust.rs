@@ -1,4 +1,4 @@
-//! What of projects a person has said yes to: files by their place and content, and programs of servers likewise.
+//! The trust list: files of projects that the user trusted, by path and content, and programs of servers.
 
 use crate::config::{
     folders::{Existing, Folders, write_private},
@@ -17,30 +17,32 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The form of the list. Older ones trusted a content wherever a link led to it.
+/// Version of the list's format. Version 1 trusted a content at any path that a symbolic link led to.
 const VERSION: u32 = 2;
 
-/// The files that are trusted: the path of real folder and name, and SHA-256 in lower-case hex. A file that changed is a
-/// stranger again, and so is the same content at another place.
+/// The trusted files: the resolved folder with the file name, and the SHA-256 in lower-case hex. A changed file is no
+/// longer trusted, and neither is the same content at another path.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TrustedFiles {
     #[serde(default)]
     version: u32,
     files: BTreeMap<PathBuf, String>,
-    /// Those that held a gate when a person said yes to them.
+    /// Files that contained a gate when the user trusted them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     gates: BTreeSet<PathBuf>,
-    /// What servers run of places that tools write to; `None`: it was not there when it was looked at.
+    /// Digests of files that servers run from locations that tools can write to; `None`: the file did not exist when it
+    /// was recorded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     programs: BTreeMap<PathBuf, Option<String>>,
-    /// Folders of clients that a person let tools into, links resolved.
+    /// Folders of clients that the user trusted as roots, with symbolic links resolved.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     roots: BTreeSet<PathBuf>,
 }
 
 impl TrustedFiles {
-    /// What is trusted. A list that is unreadable, or may be somebody else's, trusts nothing, and the problem says so.
+    /// Loads the trust list. If it is unreadable or could have been changed by another user, nothing is trusted, and a
+    /// problem is returned.
     pub(super) fn load(folders: &Folders) -> (Self, Option<Problem>) {
         let Some(data) = &folders.data else { return (Self::default(), None) };
         let path = list(data);
@@ -70,51 +72,52 @@ impl TrustedFiles {
             named => format!("; `toolstead config trust FILE` trusts one again of: {}", named.join(", ")),
         };
         let message = format!("no project file is trusted by it, because {doubt}{again}");
-        // A gate stays shut on any doubt.
+        // Gates stay required in any case of doubt.
         let gates = Self { gates: trusted.gates, ..Self::default() };
         (gates, Some(Problem::new(Origin::file(path), message)))
     }
 
-    /// Whether a person said yes to this content at this path.
+    /// Returns `true` if the user trusted this content at this path.
     pub(super) fn trusts(&self, path: &Path, text: &str) -> bool {
         self.files.get(path).is_some_and(|digest| *digest == digest_of(text))
     }
 
-    /// Whether a person said yes to some content at this path.
+    /// Returns `true` if the user trusted any content at this path.
     pub(super) fn knows(&self, path: &Path) -> bool {
         self.files.contains_key(path)
     }
 
-    /// Whether a person let tools into this folder of a client.
+    /// Returns `true` if the user trusted this folder of a client as a root.
     pub(super) fn is_root(&self, folder: &Path) -> bool {
         self.roots.contains(folder)
     }
 
-    /// Whether the content that a person said yes to at this path, now there or not, held a gate.
+    /// Returns `true` if the content that the user trusted at this path contained a gate, even if the file no longer
+    /// exists.
     pub(super) fn held_gate(&self, path: &Path) -> bool {
         self.gates.contains(path)
     }
 
-    /// The files that held a gate when a person said yes to them.
+    /// Returns the files that contained a gate when the user trusted them.
     pub(super) fn gates(&self) -> impl Iterator<Item = &Path> {
         self.gates.iter().map(PathBuf::as_path)
     }
 
-    /// What is known of a program: its digest, or that it was not there; `None` if nobody looked at it yet.
+    /// Returns the recorded digest of a program, or `Some(None)` if it did not exist; `None` if it is not recorded.
     pub(super) fn program(&self, path: &Path) -> Option<Option<&str>> {
         self.programs.get(path).map(Option::as_deref)
     }
 
-    /// Whether a file was missing when it was to be read. Whoever put it there since may have been a command.
+    /// Returns `true` if a file did not exist when it was recorded. A command may have created it since then.
     pub(super) fn was_missing(&self, path: &Path) -> bool {
         self.program(path) == Some(None)
     }
 }
 
-/// Trusts this content of a file, whose gates are those of the content before, or no longer trusts the file.
+/// Trusts this content of a file without changing whether it contains a gate, or revokes the trust.
 ///
 /// # Errors
-/// A [`Problem`] when the list cannot be written; then it is as it was.
+/// A [`Problem`] if the list cannot be written. The list is unchanged then.
 pub(super) fn set(folders: &Folders, path: &Path, text: Option<&str>) -> Result<(), Problem> {
     change(folders, |trusted| match text {
         Some(text) => trusted.trust(path, text),
@@ -125,10 +128,10 @@ pub(super) fn set(folders: &Folders, path: &Path, text: Option<&str>) -> Result<
     })
 }
 
-/// Trusts these contents of files without gates, or no longer trusts the files.
+/// Trusts these contents of files without gates, or revokes the trust in the files.
 ///
 /// # Errors
-/// As [`set`].
+/// The errors of [`set`].
 pub(super) fn set_all<'f>(
     folders: &Folders,
     files: impl IntoIterator<Item = (&'f Path, Option<&'f str>)>,
@@ -143,10 +146,10 @@ pub(super) fn set_all<'f>(
     })
 }
 
-/// Trusts this content of a file, with or without gates in it.
+/// Trusts this content of a file and records whether it contains a gate.
 ///
 /// # Errors
-/// As [`set`].
+/// The errors of [`set`].
 pub(super) fn set_with_gates(folders: &Folders, path: &Path, text: &str, holds_gate: bool) -> Result<(), Problem> {
     change(folders, |trusted| {
         trusted.trust(path, text);
@@ -157,10 +160,10 @@ pub(super) fn set_with_gates(folders: &Folders, path: &Path, text: &str, holds_g
     })
 }
 
-/// Notes whether a file that counts without a yes holds a gate, so that it is missed when it is gone.
+/// Records whether a file that needs no trust contains a gate, so that its removal is detected.
 ///
 /// # Errors
-/// As [`set`].
+/// The errors of [`set`].
 pub(super) fn set_gate(folders: &Folders, path: &Path, holds_gate: bool) -> Result<(), Problem> {
     change(folders, |trusted| {
         match holds_gate {
@@ -170,10 +173,10 @@ pub(super) fn set_gate(folders: &Folders, path: &Path, holds_gate: bool) -> Resu
     })
 }
 
-/// Lets tools into a folder where a client works in it, or no longer.
+/// Trusts a folder of a client as a root, or revokes the trust.
 ///
 /// # Errors
-/// As [`set`].
+/// The errors of [`set`].
 pub(super) fn set_root(folders: &Folders, folder: &Path, trusted: bool) -> Result<(), Problem> {
     change(folders, |all| {
         match trusted {
@@ -183,18 +186,18 @@ pub(super) fn set_root(folders: &Folders, folder: &Path, trusted: bool) -> Resul
     })
 }
 
-/// Keeps what these programs are now; `None` for one that is not there.
+/// Records the digests of these programs; `None` for a program that does not exist.
 ///
 /// # Errors
-/// As [`set`].
+/// The errors of [`set`].
 pub(super) fn set_programs(folders: &Folders, programs: Vec<(PathBuf, Option<String>)>) -> Result<(), Problem> {
     change(folders, |trusted| trusted.programs.extend(programs))
 }
 
-/// The digest of a program; `None` where there is none.
+/// Returns the digest of a program; `None` if it does not exist.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The reason why the program cannot be read.
 pub(super) fn program_digest(path: &Path) -> io::Result<Option<String>> {
     let file = match fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
         Ok(file) => file,
@@ -222,7 +225,7 @@ impl TrustedFiles {
     }
 }
 
-/// Changes the list of trusted files, under a lock that holds across processes.
+/// Changes the trust list under a lock that other processes respect.
 fn change(folders: &Folders, change: impl FnOnce(&mut TrustedFiles)) -> Result<(), Problem> {
     let data = folders.prepare_data()?;
     let failed =
@@ -237,12 +240,12 @@ fn change(folders: &Folders, change: impl FnOnce(&mut TrustedFiles)) -> Result<(
     write_private(&list(data), &content, Existing::Replaced).map_err(failed)
 }
 
-/// The file that keeps it.
+/// Returns the path of the trust list.
 pub(super) fn list(data: &Path) -> PathBuf {
     data.join("trusted.json")
 }
 
-/// SHA-256 of a text, in lower-case hex.
+/// Returns the SHA-256 of a text, in lower-case hex.
 pub(super) fn digest_of(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }

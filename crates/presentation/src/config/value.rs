@@ -1,13 +1,13 @@
-//! Values that fit their keys.
+//! Values that were checked against their keys.
 
 use crate::config::{database_url::DatabaseUrl, origin::Origin};
 use serde_json::{Map, json};
 use std::fmt;
 
-/// A checked value. Paths are absolute, selections and addresses known to be well-formed.
+/// A checked value. Paths are absolute, and selections and addresses are well-formed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// On or off.
+    /// `true` or `false`.
     Boolean(bool),
     /// A whole number within the bounds of its key.
     Integer(u64),
@@ -15,47 +15,47 @@ pub enum Value {
     Number(f64),
     /// A text, word, path or URL.
     Text(String),
-    /// Where the stores are.
+    /// Location of the stores.
     Database(DatabaseUrl),
-    /// A list, each item with its place.
+    /// A list of items, each with its origin.
     List(Vec<Item>),
     /// Names with texts, in the order of the file.
     Map(Vec<(String, Item)>),
 }
 
-/// A text and its place.
+/// A text and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     /// The text.
     pub text: String,
-    /// Where it was written.
+    /// Origin of the text.
     pub origin: Origin,
-    /// What a rule must match, and what it must not.
+    /// Examples that a rule must match, and that it must not match.
     pub examples: Vec<Example>,
-    /// The entry of another program's file that a rule was derived from.
+    /// Entry in a file of another system from which a rule was derived.
     pub entry: Option<String>,
 }
 
-/// Something that a rule is tried on when it is loaded.
+/// An example with which a rule is tested when it is loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
-    /// A command line, a path, a host, a tool's name or arguments, as the rule is about.
+    /// A command line, a path, a host, the name of a tool, or arguments, depending on the rule.
     pub text: String,
-    /// Where it was written.
+    /// Origin of the example.
     pub origin: Origin,
-    /// Whether the rule must match it.
+    /// `true` if the rule must match it, `false` if it must not.
     pub matches: bool,
 }
 
 impl Item {
-    /// A text at its place.
+    /// Creates an item.
     pub fn new(text: impl Into<String>, origin: Origin) -> Self {
         Self { text: text.into(), origin, examples: Vec::new(), entry: None }
     }
 }
 
 impl Value {
-    /// The value as JSON, without places.
+    /// Returns the value as JSON, without origins.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Boolean(value) => json!(value),
@@ -70,12 +70,12 @@ impl Value {
         }
     }
 
-    /// Whether both say the same, wherever they were written.
+    /// Returns `true` if both values are equal, regardless of their origins.
     pub(super) fn same(&self, other: &Self) -> bool {
         self.to_json() == other.to_json()
     }
 
-    /// The text, where it is one.
+    /// Returns the text; `None` for other types.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -88,7 +88,7 @@ impl Value {
         }
     }
 
-    /// The number, whole or not.
+    /// Returns the number, integer or fraction; `None` for other types.
     pub fn as_number(&self) -> Option<f64> {
         match self {
             Self::Integer(number) => Some(*number as f64),
@@ -97,7 +97,7 @@ impl Value {
         }
     }
 
-    /// The items; none where it is no list.
+    /// Returns the items; empty if the value is not a list.
     pub fn items(&self) -> &[Item] {
         match self {
             Self::List(items) => items,
@@ -112,7 +112,7 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// The value as in a TOML file, in one line.
+    /// Writes the value on one line, as in a TOML file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Map(members) => {

@@ -1,4 +1,4 @@
-//! The folders of the workspace.
+//! Folders of the workspace.
 
 use crate::config::{
     database::DatabaseSettings,
@@ -19,14 +19,14 @@ use std::{
 use toolstead_domain::workspace_roots::WorkspaceRoots;
 use toolstead_infrastructure::sandbox::workspace::lock_folder::lock_folders;
 
-/// The roots in force. Roots of an untrusted file count as far as they lie within those that hold without it; the
-/// settings are put back as they came out.
+/// Returns the effective roots. Roots of an untrusted file take effect if they lie within the roots of the other
+/// layers. The computed settings are stored in `resolved`.
 pub(super) fn roots(folders: &Folders, resolved: &mut Resolved, problems: &mut Vec<Problem>) -> WorkspaceRoots {
     let mut roots = WorkspaceRoots::default();
     if let Some(mut setting) = resolved.setting("workspace.roots") {
         let said = setting.value.as_ref().map(|value| existing(value.items(), problems)).unwrap_or_default();
         roots.write = if setting.value.is_some() { said } else { default_root(folders).into_iter().collect() };
-        // What a person typed for this run is not narrowed.
+        // Roots given as flags for this run are not narrowed.
         if !setting.contributions.iter().any(|one| one.kind == LayerKind::Flags) {
             let within = |path: &Path| roots.write.iter().any(|root| path.starts_with(root));
             let narrower = admit(&mut setting, within, problems);
@@ -64,7 +64,7 @@ pub(super) fn roots(folders: &Folders, resolved: &mut Resolved, problems: &mut V
     roots
 }
 
-/// What no tool may touch: data, configuration, the files of secrets that it names, and the locks of files.
+/// Returns the paths that no tool may access: data, configuration, files with secrets, and lock files.
 pub(super) fn forbidden(
     folders: &Folders,
     chosen: Option<&Path>,
@@ -74,20 +74,20 @@ pub(super) fn forbidden(
 ) -> Vec<PathBuf> {
     let mut named: Vec<PathBuf> = [&folders.data, &folders.config].into_iter().flatten().cloned().collect();
     named.push(folders.administrator.clone());
-    // Where the path is a link, SQLite's files, contents and locks lie beside what it leads to.
+    // If the path is a symbolic link, the files, contents and locks of SQLite are beside its target.
     named.extend(
         database.into_iter().flat_map(|one| one.on_disk(Path::to_path_buf).all().chain(one.on_disk(real).all())),
     );
     named.extend(chosen.into_iter().chain(secrets.into_iter().flatten()).map(Path::to_path_buf));
     named.extend(servers.iter().filter_map(|server| server.env_file.clone()));
     named.extend(lock_folders());
-    // Calls are judged by the path as asked for and by where it leads.
+    // Calls are checked by the requested path and by its resolved path.
     let mut forbidden: Vec<PathBuf> = named.iter().map(|path| real(path)).chain(named.iter().cloned()).collect();
     without_twins(&mut forbidden);
     forbidden
 }
 
-/// Takes from strangers what they may do with the database and what lies beside it, and from the group what it may write.
+/// Removes all access of other users to the database and the files beside it, and write access of the group.
 pub(super) fn guard_database(database: &DatabaseSettings, problems: &mut Vec<Problem>, notes: &mut Vec<Problem>) {
     for path in database.on_disk(real).all() {
         match close_to_others(&path, 0o027) {
@@ -97,18 +97,18 @@ pub(super) fn guard_database(database: &DatabaseSettings, problems: &mut Vec<Pro
     }
 }
 
-/// Makes the folders of a database that lies where tools may write: of one that is not there yet a command could make its
-/// own.
+/// Creates the folders of a database that is in a location that tools can write to. Otherwise a command could create
+/// them first.
 pub(crate) fn make_folders_beside(database: &DatabaseSettings, roots: &WorkspaceRoots) {
     let is_out_of_reach = |folder: &Path| roots.forbidden.iter().any(|forbidden| folder.starts_with(forbidden));
     let folders = database.on_disk(real).folders.into_iter().chain(database.on_disk(Path::to_path_buf).folders);
     for folder in folders.filter(|folder| folder.parent().is_some_and(|around| !is_out_of_reach(around))) {
-        // Where this user cannot make it, a command of this user cannot either.
+        // If this user cannot create the folder, a command of this user cannot, either.
         let _ = DirBuilder::new().mode(0o700).create(folder);
     }
 }
 
-/// Makes sure that the folder for large output is there.
+/// Checks that the folder for large output exists.
 pub(super) fn check_spool_folder(resolved: &Resolved, problems: &mut Vec<Problem>) {
     let setting = resolved.setting("outputs.spool_folder");
     let Some((value, origins)) = setting.and_then(|setting| Some((setting.value?, setting.origins))) else { return };
@@ -117,7 +117,7 @@ pub(super) fn check_spool_folder(resolved: &Resolved, problems: &mut Vec<Problem
     problems.push(Problem::new(origin, format!("`outputs.spool_folder`: there is no folder `{folder}`; make it")));
 }
 
-/// The start folder, unless it is everything or all of a person's.
+/// Returns the start folder, unless it is `/` or the home folder.
 pub(super) fn default_root(folders: &Folders) -> Option<PathBuf> {
     let too_wide = folders.start.parent().is_none() || folders.home.as_deref() == Some(&folders.start);
     (!too_wide).then(|| folders.start.clone())
@@ -133,7 +133,7 @@ fn folder(item: &Item) -> Result<PathBuf, Problem> {
     if path.is_dir() { Ok(path) } else { Err(wrong("is no folder".into())) }
 }
 
-/// Takes those waiting folders out that lie `within` what is allowed.
+/// Removes and returns the waiting folders for which `within` returns `true`.
 fn admit(setting: &mut Setting, within: impl Fn(&Path) -> bool, problems: &mut Vec<Problem>) -> Vec<(PathBuf, Item)> {
     let mut admitted = Vec::new();
     setting.waiting.retain(|Waiting { value, origin }| {
@@ -159,7 +159,7 @@ fn list(items: Vec<Item>) -> (Option<Value>, Vec<Origin>) {
     (Some(Value::List(items)), origins)
 }
 
-/// The paths without repetitions, in their order.
+/// Removes repeated paths and preserves the order.
 fn without_twins(paths: &mut Vec<PathBuf>) {
     let mut seen = std::collections::BTreeSet::new();
     paths.retain(|path| seen.insert(path.clone()));

@@ -1,7 +1,7 @@
 //! The front matter of a Markdown file: YAML between two lines of `---`.
 //!
-//! Many files that other programs take hold no real YAML: a description with a colon in it, without quotes. Such front
-//! matter is read line by line.
+//! Many files written for other systems are not valid YAML, for example because a description without quotes contains a
+//! colon. Such front matter is parsed line by line instead.
 
 use crate::config::{
     format::Format,
@@ -13,20 +13,20 @@ use std::{path::Path, sync::Arc};
 
 const FENCE: &str = "---";
 
-/// A file, taken apart.
+/// A file split into front matter and body.
 #[derive(Debug, PartialEq)]
 pub(super) struct Parts {
-    /// The keys; `None`: it has no front matter.
+    /// Keys of the front matter; `None` if the file has none.
     pub(super) members: Option<Vec<Member>>,
     pub(super) body: String,
-    /// Remarks on the front matter, although it counts.
+    /// Remark about front matter that is used despite an error.
     pub(super) note: Option<Problem>,
 }
 
-/// Takes a file apart.
+/// Splits a file into front matter and body.
 ///
 /// # Errors
-/// A [`Problem`] with the line where the front matter cannot be read.
+/// A [`Problem`] with the line at which the front matter cannot be parsed.
 pub(super) fn parts(text: &str, file: &Arc<Path>) -> Result<Parts, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let Some((_, rest)) = text.split_once('\n').filter(|(first, _)| first.trim_end() == FENCE) else {
@@ -45,7 +45,7 @@ pub(super) fn parts(text: &str, file: &Arc<Path>) -> Result<Parts, Problem> {
         end += line.len();
     };
     let body = rest[end + closing.len()..].trim().to_owned();
-    // With a line above it, so that the numbers of lines are those of the file.
+    // The newline stands for the fence, so that line numbers are those of the file.
     let yaml = format!("\n{}", &rest[..end]);
     let (members, note) = match Format::Yaml.read(&yaml, file) {
         Ok(Node { content: Content::Table(members), .. }) => (members, None),
@@ -68,8 +68,8 @@ pub(super) fn parts(text: &str, file: &Arc<Path>) -> Result<Parts, Problem> {
     Ok(Parts { members: Some(members), body, note })
 }
 
-/// The keys of lines `key: text`, each with the lines below it that are indented or are items; `None` where other lines
-/// stand there.
+/// Parses lines of the form `key: text`. Indented lines and list items belong to the key above them. Returns `None` if
+/// there is any other line.
 fn line_by_line(text: &str, file: &Arc<Path>) -> Option<Vec<Member>> {
     let mut members: Vec<(String, usize, String)> = Vec::new();
     for (line, number) in text.lines().zip(2..) {
@@ -97,7 +97,7 @@ fn line_by_line(text: &str, file: &Arc<Path>) -> Option<Vec<Member>> {
     Some(members.into_iter().map(member).collect())
 }
 
-/// The value without a comment behind it. A description is prose, and keeps its `#`; so does what stands in quotes.
+/// Removes a trailing comment. Descriptions are prose and may contain `#`; quoted values are returned unchanged.
 fn without_comment<'v>(name: &str, value: &'v str) -> &'v str {
     match name == "description" || value.trim_start().starts_with(['"', '\'']) {
         true => value,

@@ -1,21 +1,21 @@
-//! The places where agents, skills and commands are looked for.
+//! The folders that are searched for agents, skills and commands.
 
 use crate::config::{folders::Folders, layers::LayerKind, source_file::project_folders};
 use std::path::{Path, PathBuf};
 
-/// The sort of a file.
+/// Kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// An agent that work can be handed to.
+    /// An agent to which work can be delegated.
     Agent,
-    /// Instructions that a model reads when it needs them.
+    /// Instructions that a model reads on demand.
     Skill,
-    /// A prompt that a person calls by a name.
+    /// A prompt that the user runs by name.
     Command,
 }
 
 impl Kind {
-    /// The word for one of them.
+    /// Returns the singular noun for this kind.
     pub fn word(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -25,18 +25,19 @@ impl Kind {
     }
 }
 
-/// A folder that is looked in, if it is there.
+/// A folder to search, if it exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) kind: Kind,
     pub(super) folder: PathBuf,
-    /// Whose it is: a project's, or the person's own.
+    /// Owner of the folder: the project or the user.
     pub(super) owner: LayerKind,
-    /// Tells whether places for arguments are Go templates, as kodelet has them.
+    /// `true` if prompts are Go templates, as in kodelet.
     pub(super) has_templates: bool,
 }
 
-/// The names of the folders of each system in a project, ours first, with what of it is looked for.
+/// Folders in a project for each system, Toolstead's own first; for each, the kind of file and whether prompts are Go
+/// templates.
 const IN_PROJECT: &[(&str, Kind, bool)] = &[
     (".toolstead/agents", Kind::Agent, false),
     (".claude/agents", Kind::Agent, false),
@@ -48,16 +49,16 @@ const IN_PROJECT: &[(&str, Kind, bool)] = &[
     (".claude/commands", Kind::Command, false),
     (".kodelet/recipes", Kind::Command, true),
 ];
-/// The place where kodelet keeps recipes. The name is too common to mean that wherever it stands.
+/// Folder of kodelet's recipes. The name is common, so it is used only in projects with an entry of [`KODELET`].
 const RECIPES: &str = "recipes";
-/// Their signs in a folder.
+/// Entries that identify a kodelet project.
 const KODELET: [&str; 2] = [".kodelet", "kodelet-config.yaml"];
 
-/// All places, those of the highest precedence first: a project's before the person's, the nearest project's folder first,
-/// ours before those of others.
+/// Returns all folders in order of precedence: project folders before the user's, the nearest project folder first,
+/// Toolstead's own before those of other systems.
 pub(super) fn places(folders: &Folders) -> Vec<Place> {
     let mut places = Vec::new();
-    // Files in the home folder are the person's, also where that is the project.
+    // Files in the home folder belong to the user, even if the home folder is also the project.
     for project in project_folders(folders).iter().filter(|folder| folders.home.as_ref() != Some(folder)) {
         places.extend(places_in(project, LayerKind::Project));
         if KODELET.iter().any(|sign| project.join(sign).symlink_metadata().is_ok()) {
@@ -76,7 +77,7 @@ pub(super) fn places(folders: &Folders) -> Vec<Place> {
 }
 
 fn places_in(folder: &Path, owner: LayerKind) -> impl Iterator<Item = Place> {
-    // The person's own of ours lie in the configuration folder.
+    // The user's own `.toolstead` files are in the configuration folder instead.
     let is_there = move |name: &str| owner == LayerKind::Project || !name.starts_with(".toolstead");
     IN_PROJECT.iter().filter(move |(name, ..)| is_there(name)).map(move |(name, kind, has_templates)| Place {
         has_templates: *has_templates,

@@ -1,10 +1,10 @@
-//! The tools that an agent has which only plans: those of ours that change nothing, and of these the ones it names.
+//! Tools of an agent that only plans: the built-in tools that only read, limited to the ones that the agent names.
 
 use super::tool_names::Named;
 use crate::config::{origin::Origin, policy::canonical_name};
 use toolstead_infrastructure::builtin;
 
-/// Of the named tools, or of all, those that only read.
+/// Returns the read-only tools among `only`, or all read-only tools if `only` is `None` or contains `*`.
 pub(super) fn narrowed(only: Option<Vec<Named>>, origin: &Origin) -> Vec<Named> {
     let reads = builtin::names_that_only_read();
     match only.filter(|names| !names.iter().any(|(name, _)| name == "*")) {

@@ -1,4 +1,4 @@
-//! A Markdown file as an agent, a skill or a command.
+//! Parses a Markdown file as an agent, a skill or a command.
 
 use super::{
     front_matter::{Parts, parts},
@@ -18,12 +18,12 @@ use std::{path::Path, sync::Arc};
 use toolstead_domain::agent::definition::{AgentDefinition, PromptCommand, Skill};
 use toolstead_infrastructure::builtin::command_tools;
 
-/// A name has so many bytes.
+/// Maximum length of a name in bytes.
 const LONGEST_NAME: usize = 64;
-/// A description has so many characters; what is longer is cut.
+/// Maximum length of a description in characters. Longer descriptions are truncated.
 const LONGEST_DESCRIPTION: usize = 8_000;
 
-/// Something that was written down.
+/// A parsed file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Written {
     Agent(AgentDefinition),
@@ -31,10 +31,10 @@ pub(super) enum Written {
     Command(PromptCommand),
 }
 
-/// Reads a file that is trusted. `notes` hears what of it does not count.
+/// Parses a trusted file. Adds the parts that have no effect to `notes`.
 ///
 /// # Errors
-/// A [`Problem`] with the line where it cannot be used.
+/// A [`Problem`] with the line of the first error that makes the file unusable.
 pub(super) fn read(
     found: &FoundFile,
     place: &Place,
@@ -51,7 +51,7 @@ pub(super) fn read(
     }
     let mut keys = Keys { members: members.unwrap_or_default(), notes, file: file.clone() };
     let name = match place.kind {
-        // By where it lies, as its people call it.
+        // The name of a command is derived from its path, as users of those systems expect.
         Kind::Command => {
             keys.drop("name");
             (found.name.clone(), Origin::file(file.clone()))
@@ -103,7 +103,7 @@ fn agent(name: &str, description: String, body: String, keys: &mut Keys<'_>) -> 
     for key in ["disallowedTools", "disallowed-tools"] {
         without.extend(keys.list(key)?.unwrap_or_default());
     }
-    // Some command lines of a tool: a choice of tools cannot say so.
+    // A tool selection cannot express "only some command lines", so the command tools are removed.
     if let Some(commands) = keys.list("allowed_commands")?.filter(|commands| !commands.is_empty()) {
         let origin = commands[0].1.clone();
         without.extend(command_tools().iter().map(|tool| ((*tool).to_owned(), origin.clone())));
@@ -141,7 +141,7 @@ fn agent(name: &str, description: String, body: String, keys: &mut Keys<'_>) -> 
     Ok(agent)
 }
 
-/// Names stand in rules, lists and lines that are typed.
+/// Checks a name. Names are used in rules, lists and typed commands.
 fn check_name((name, origin): &Named) -> Result<(), Problem> {
     let is_fit = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | ':');
     if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_fit) {
@@ -153,7 +153,7 @@ fn check_name((name, origin): &Named) -> Result<(), Problem> {
     Err(Problem::new(origin.clone(), message))
 }
 
-/// The keys of a front matter, which are taken out one by one.
+/// Remaining keys of a front matter. Each accessor removes the key that it reads.
 struct Keys<'a> {
     members: Vec<Member>,
     notes: &'a mut Vec<Problem>,
@@ -176,7 +176,7 @@ impl Keys<'_> {
             Content::Text(text) => Ok(Some((text.trim().to_owned(), node.origin))),
             Content::Integer(number) => Ok(Some((number.to_string(), node.origin))),
             Content::Boolean(is) => Ok(Some((is.to_string(), node.origin))),
-            // `argument-hint: [file]` is a list to YAML and a text to people.
+            // YAML parses `argument-hint: [file]` as a list, although it is meant as text.
             Content::List(items) if key == "argument-hint" => {
                 let words: Vec<String> = items.iter().filter_map(text_of).map(|word| format!("[{word}]")).collect();
                 Ok(Some((words.join(" "), node.origin)))
@@ -185,7 +185,8 @@ impl Keys<'_> {
         }
     }
 
-    /// A list, or a text with commas; an item of a list may be such a text.
+    /// Removes a key and returns its names: a list, or text separated by commas. A list item may contain such text,
+    /// too.
     fn list(&mut self, key: &str) -> Result<Option<Vec<Named>>, Problem> {
         let Some(Member { node, .. }) = self.take(key) else {
             return Ok(None);
@@ -197,7 +198,7 @@ impl Keys<'_> {
                 for item in items {
                     let wrong = || format!("`{key}` must be a list of names, got {}", item.content);
                     let text = text_of(item).ok_or_else(|| Problem::new(item.origin.clone(), wrong()))?;
-                    // `- Bash, Write` is two names.
+                    // The item `- Bash, Write` contains two names.
                     named.extend(split(&text).into_iter().map(|name| (name, item.origin.clone())));
                 }
                 Ok(Some(named))
@@ -206,7 +207,7 @@ impl Keys<'_> {
         }
     }
 
-    /// The members of a table; none where it is none.
+    /// Removes a key and returns the members of its table, or an empty list if it is not a table.
     fn table(&mut self, key: &str) -> Vec<Member> {
         match self.take(key).map(|member| member.node.content) {
             Some(Content::Table(members)) => members,
@@ -223,7 +224,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Tells of what is left.
+    /// Adds a note for each remaining key.
     fn tell_rest(self) {
         for member in self.members {
             let message = format!("`{}` means nothing here", member.name);
@@ -240,7 +241,7 @@ fn text_of(node: &crate::config::node::Node) -> Option<String> {
     }
 }
 
-/// The names in a text: between commas outside of parentheses, or one a line. Behind ` #` stands a comment.
+/// Splits a text into names, at newlines and at commas outside of parentheses. ` #` starts a comment.
 fn split(text: &str) -> Vec<String> {
     let text = text.trim();
     let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
@@ -248,7 +249,7 @@ fn split(text: &str) -> Vec<String> {
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let line = line.split_once(" #").map_or(line, |(line, _)| line).trim();
         let line = line.strip_prefix("- ").unwrap_or(line);
-        // One parenthesis without the other hides no name.
+        // An unbalanced parenthesis must not hide the names after it, so parentheses are ignored in such a line.
         let are_pairs = line.matches('(').count() == line.matches(')').count();
         let mut depth = 0_usize;
         let parts = line.split(|letter: char| {
@@ -265,7 +266,7 @@ fn split(text: &str) -> Vec<String> {
     names
 }
 
-/// The owner of a file, in a word.
+/// Returns the owner of a file as a word.
 pub(super) fn owner(place: &Place) -> &'static str {
     match place.owner {
         LayerKind::Project => "project",

@@ -1,4 +1,4 @@
-//! Recipes of kodelet: Go templates, of which names, defaults and commands are understood.
+//! kodelet recipes: Go templates, of which arguments, defaults and commands are supported.
 
 use super::told_commands::told;
 use crate::config::{
@@ -9,13 +9,13 @@ use crate::config::{
 use std::{path::Path, sync::Arc};
 use toolstead_domain::agent::definition::CommandArgument;
 
-/// So many arguments a recipe has at most.
+/// Maximum number of arguments of a recipe.
 const MOST_ARGUMENTS: usize = 64;
 
-/// The text with plain places, and its arguments.
+/// Returns the text with its template actions reduced to `{{.name}}`, and the arguments of the recipe.
 ///
 /// # Errors
-/// A [`Problem`] where the template holds what is not understood.
+/// A [`Problem`] if the template uses an unsupported action.
 pub(super) fn read(
     body: &str,
     defaults: Vec<Member>,
@@ -86,7 +86,8 @@ fn is_field(word: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// The words of an action, and whether each stands in quotes; `None` where a quote has no end.
+/// Splits an action into words, each with a flag that is `true` if the word was quoted. Returns `None` if a quote is
+/// not closed.
 fn words(text: &str) -> Option<Vec<(String, bool)>> {
     let mut all = Vec::new();
     let mut rest = text.trim();

@@ -1,4 +1,4 @@
-//! Finding the files: names and times alone, so that it is cheap to look whether anything changed.
+//! Searches for files. Reads only names and time stamps, so that checking for changes is cheap.
 
 use super::places::{Kind, Place};
 use crate::config::{layers::LayerKind, origin::Origin, ownership::check_owned, problem::Problem};
@@ -9,36 +9,36 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// So many entries of a place are looked at.
+/// Maximum number of directory entries read per folder to search.
 const MOST_ENTRIES: usize = 4_000;
-/// So many files of a place count.
+/// Maximum number of files used per folder to search.
 const MOST_FILES: usize = 500;
-/// So deep folders are looked into.
+/// Maximum depth of subfolders.
 const MOST_DEPTH: usize = 8;
-/// The file of a skill.
+/// File name of a skill.
 const SKILL: &str = "SKILL.md";
 
-/// The files in the places.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Found {
-    /// The files, in the order of precedence.
+    /// Files in order of precedence.
     pub(super) files: Vec<FoundFile>,
-    /// The places that were not looked at, and why.
+    /// Folders that could not be searched, with the reasons.
     pub(super) problems: Vec<Problem>,
 }
 
-/// One file.
+/// A file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundFile {
-    /// The place it was found in, by its number.
+    /// Index of the [`Place`] in which the file was found.
     pub(super) place: usize,
     pub(super) path: PathBuf,
-    /// Its name by where it lies, with `:` between folders.
+    /// Name derived from the path, with `:` between folders.
     pub(super) name: String,
     pub(super) stamp: Stamp,
 }
 
-/// Differs where a file differs.
+/// Identity of a file's state. Two stamps differ if the file was changed or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Stamp {
     file: (u64, u64),
@@ -59,7 +59,7 @@ impl Stamp {
     }
 }
 
-/// Looks into all places.
+/// Searches all folders.
 pub(super) fn search(places: &[Place]) -> Found {
     let mut found = Found::default();
     for (number, place) in places.iter().enumerate() {
@@ -81,7 +81,8 @@ struct Search<'a> {
     number: usize,
     place: &'a Place,
     left: usize,
-    /// The folders that were entered, so that links which lead in a circle end.
+    /// Folders that were already entered (device and inode), so that cyclic symbolic links do not cause an endless
+    /// search.
     entered: BTreeSet<(u64, u64)>,
     files: Vec<FoundFile>,
     problems: &'a mut Vec<Problem>,
@@ -110,7 +111,7 @@ impl Search<'_> {
                     "more lies here than is looked at ({MOST_ENTRIES} entries, {MOST_FILES} files), and the \
                              rest does not count"
                 );
-                // Once for each place.
+                // Reported once per folder to search.
                 if !self.problems.iter().any(|problem| {
                     problem.message == message && problem.origin == Origin::file(self.place.folder.as_path())
                 }) {
@@ -132,7 +133,8 @@ impl Search<'_> {
         let Ok(facts) = path.symlink_metadata() else { return };
         let is_skill = self.place.kind == Kind::Skill;
         if facts.is_symlink() && path.is_dir() {
-            // A project's link may lead anywhere; a person's own is followed as those of configuration files are.
+            // A symbolic link in a project may point anywhere and is not followed. The user's own links are followed if
+            // the target passes the ownership check, like those of configuration files.
             let followed = match self.place.owner {
                 LayerKind::Project => Err("what it leads to is a stranger's here".to_owned()),
                 _ => path.canonicalize().map_err(|error| error.to_string()).and_then(|real| check_owned(&path, &real)),
@@ -156,14 +158,14 @@ impl Search<'_> {
             }
         } else if let Some(stem) = name.strip_suffix(".md").filter(|_| !is_skill) {
             let whole = names.iter().map(String::as_str).chain([stem]).collect::<Vec<_>>().join(":");
-            // The folders of agents are for their people alone.
+            // Subfolders of agents serve only to organise them and are not part of the name.
             let name = if self.place.kind == Kind::Agent { stem.to_owned() } else { whole };
             self.file(path, name);
         }
     }
 
     fn file(&mut self, path: PathBuf, name: String) {
-        // One that is gone by now is none.
+        // The file was deleted in the meantime.
         let Some(stamp) = Stamp::of(&path) else { return };
         self.files.push(FoundFile { place: self.number, path, name, stamp });
     }

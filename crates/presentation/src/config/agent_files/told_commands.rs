@@ -1,8 +1,9 @@
-//! Commands in a text that other programs run before a model reads it.
+//! Commands in a prompt that other systems run before a model reads the prompt.
 //!
-//! Here they become a wish in words: what runs takes the path of every call, and reading a file runs nothing.
+//! Toolstead replaces them by a request to run them. Reading a file never runs anything: every command takes the path
+//! of a tool call.
 
-/// The text with each ``!`command` `` in words.
+/// Returns the text with each ``!`command` `` replaced by a request to run the command.
 pub(super) fn with_commands_told(body: &str) -> String {
     let (mut text, mut rest) = (String::with_capacity(body.len()), body);
     while let Some((before, behind)) = rest.split_once("!`") {
@@ -19,7 +20,7 @@ pub(super) fn with_commands_told(body: &str) -> String {
     text + rest
 }
 
-/// A command that was not run, in words.
+/// Returns the request to run a command.
 pub(super) fn told(command: &str) -> String {
     format!("(not run yet: run `{}` with a tool)", command.trim())
 }

@@ -1,17 +1,19 @@
-//! The tools that a file names, as a choice of tools. What a name cannot say takes the tool away and never gives more.
+//! Converts the tool names in a file to a tool selection. An entry that a selection cannot express removes the tool and
+//! never adds one.
 
 use crate::config::{origin::Origin, policy::canonical_name, problem::Problem};
 use toolstead_domain::tool_selection::ToolSelection;
 
-/// A name of a tool, and where it stands.
+/// Name of a tool, and the origin of the name.
 pub(super) type Named = (String, Origin);
 
-/// The choice of these tools without those; all where `only` is not said. `notes` hears what does not count.
+/// Returns the selection of the tools in `only` (all tools if it is `None`) without those in `without`. Adds the
+/// entries that have no effect to `notes`.
 pub(super) fn selection(only: Option<Vec<Named>>, without: Vec<Named>, notes: &mut Vec<Problem>) -> ToolSelection {
     let chosen = match only {
         Some(names) if !names.iter().any(|(name, _)| name == "*") => {
             let exact = names.into_iter().filter_map(|(name, origin)| match name.split_once('(') {
-                // Fewer calls than all of the tool: a choice of tools cannot say so.
+                // A selection cannot allow only some calls of a tool.
                 Some((tool, _)) => {
                     let message = format!(
                         "`{name}` does not count: a list of tools takes whole tools, so write `{tool}`, and say which \
@@ -33,12 +35,12 @@ pub(super) fn selection(only: Option<Vec<Named>>, without: Vec<Named>, notes: &m
             let message = format!("`{name}` takes all of `{}` away: a rule takes calls away", tools.trim());
             notes.push(Problem::new(origin, message));
         }
-        // No name of a tool has a blank, so these are several.
+        // Tool names contain no blanks, so the text contains several names.
         removed.extend(tools.split_whitespace().map(|tool| format!("-{}", canonical(tool))));
     }
     match removed.is_empty() {
         true => chosen,
-        // Signs alone are never mixed.
+        // Cannot fail: entries with signs only are always valid together.
         false => chosen.clone().adjusted(&removed.join(",")).unwrap_or_else(|_| ToolSelection::only([""; 0])),
     }
 }
@@ -57,7 +59,7 @@ fn outside_of_parentheses(name: &str) -> String {
     letters.collect()
 }
 
-/// Our name of the tool; `mcp__git` stands for all tools of that server.
+/// Returns the canonical name of a tool; `mcp__git` becomes the pattern for all tools of that server.
 fn canonical(name: &str) -> String {
     match name.strip_prefix("mcp__") {
         Some(server) if !server.is_empty() && !server.contains("__") && !server.contains('*') => format!("{name}__*"),

@@ -12,7 +12,7 @@ use jsonc_parser::{
 };
 use std::{path::Path, sync::Arc};
 
-/// Reads JSON. An empty file is an empty table.
+/// Parses JSON. An empty file is an empty table.
 pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
     let lines = Lines::of(text, file);
     let options = ParseOptions {

@@ -8,7 +8,7 @@ use crate::config::{
 use std::{ops::Range, path::Path, sync::Arc};
 use toml_edit::{Document, Item, Key, TableLike, Value};
 
-/// Reads TOML. Its parser bounds the depth.
+/// Parses TOML. The parser limits the depth.
 pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
     let lines = Lines::of(text, file);
     let document = Document::parse(text).map_err(|error| {

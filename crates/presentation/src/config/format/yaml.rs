@@ -1,4 +1,4 @@
-//! YAML: the core schema, without anchors, tags and several documents.
+//! YAML: the core schema, without anchors, tags and multiple documents.
 
 use crate::config::{
     node::{Content, MAX_DEPTH, Member, Node},
@@ -11,7 +11,7 @@ use yaml_rust2::{
     scanner::{Marker, TScalarStyle},
 };
 
-/// Reads YAML. An empty file is an empty table.
+/// Parses YAML. An empty file is an empty table.
 pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
     let mut reader = Reader { parser: Parser::new_from_str(text), file };
     loop {
@@ -95,7 +95,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a scalar without quotes means (YAML 1.2, "Core Schema").
+/// Returns the value of a scalar without quotes (YAML 1.2, "Core Schema").
 fn plain(text: String) -> Content {
     match text.as_str() {
         "" | "~" | "null" | "Null" | "NULL" => Content::Other("nothing"),

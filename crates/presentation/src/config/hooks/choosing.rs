@@ -1,5 +1,4 @@
-//! Whether what chooses the calls of a hook, its matcher and its `if`, can choose any: a slip of the pen must not leave
-//! a gate open.
+//! Checks that the matcher and the `if` of a hook can match a call, so that a typing mistake does not disable a gate.
 
 use crate::config::{
     Config,
@@ -20,12 +19,12 @@ use toolstead_infrastructure::{
     mcp::client::config::ToolNames,
 };
 
-/// The matchers and filters of hooks about tools, as far as they are to be checked.
+/// Matchers and filters of tool hooks that have to be checked.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Choices {
     matchers: Vec<WrittenMatcher>,
     filters: Vec<WrittenFilter>,
-    /// Filters that meet less than they look like.
+    /// Filters that match less than they appear to.
     narrow: Vec<Miss>,
 }
 
@@ -34,30 +33,31 @@ pub(super) struct WrittenMatcher {
     pub(super) matcher: Matcher,
     pub(super) origin: Origin,
     pub(super) is_gate: bool,
-    /// Whether it stands in a file of Claude Code, and may name its tools.
+    /// `true` if the hook is defined in a file of Claude Code and may name its tools.
     pub(super) is_of_claude_code: bool,
 }
 
 #[derive(Debug, Clone)]
 struct WrittenFilter {
     rule: Arc<PermissionRule>,
-    /// Whether it may name a tool that nothing here is near to: a tool of Claude Code, and no gate waits for it.
+    /// `true` if the filter may name an unknown tool that resembles no known one: it is from a file of Claude Code, and
+    /// the hook is not a gate.
     may_be_foreign: bool,
 }
 
 impl WrittenFilter {
-    /// Whether it names a tool that nothing is near to, and may.
+    /// Returns `true` if the filter names an unknown tool that resembles no known one, and may do so.
     fn is_foreign(&self, known: &[&str]) -> bool {
         let is_strange = |name| !known.contains(&name) && nearest_name(name, known.iter().copied()).is_none();
         self.may_be_foreign && self.rule.named_tool().is_some_and(is_strange)
     }
 }
 
-/// A part of a matcher that hits no tool, or a filter that lets pass what it seems to meet.
+/// A part of a matcher that matches no tool, or a filter that does not match calls that it appears to match.
 #[derive(Debug, Clone)]
 struct Miss {
     problem: Problem,
-    /// Whether a gate would stay open by it.
+    /// `true` if this would make a gate ineffective.
     opens_gate: bool,
 }
 
@@ -76,34 +76,33 @@ impl Choices {
     }
 }
 
-/// Checks the `if` of each hook as rules are checked, and that each part of a gate's matcher hits a tool: one that is
-/// `known`, or that a configured MCP server may have.
+/// Checks the `if` of each hook like a rule, and checks that each part of a gate's matcher matches a tool: a `known`
+/// one, or one that a configured MCP server may offer.
 ///
 /// # Errors
-/// Each name that nothing bears, with the nearest one that something does.
+/// Each unknown name, with the nearest known one.
 pub fn check_choices(config: &Config, known: &[&str]) -> Result<(), ConfigError> {
     let mut problems = of_filters(config, |one| !one.is_foreign(known), |rules| check_tool_names(rules, known));
     problems.extend(misses(config, known).filter(|miss| miss.opens_gate).map(|miss| miss.problem));
     ConfigError::unless_none(problems)
 }
 
-/// Checks that every parameter that the `if`s of hooks on `tools` name is one, as
-/// [`check_parameters`] does for rules.
+/// Checks that the parameters named in the `if` of hooks exist in `tools`, as [`check_parameters`] does for rules.
 ///
 /// # Errors
-/// Each that is none, with the nearest one that is.
+/// Each unknown parameter, with the nearest known one.
 pub fn check_filter_parameters(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
     ConfigError::unless_none(of_filters(config, |_| true, |rules| check_parameters(rules, tools)))
 }
 
-/// What is worth telling of matchers and filters that hit nothing and are no error.
+/// Returns remarks about matchers and filters that match nothing and are not errors.
 pub fn notes(config: &Config, known: &[&str]) -> Vec<Problem> {
     let mut notes = of_filters(config, |one| one.is_foreign(known), |rules| check_tool_names(rules, known));
     notes.extend(misses(config, known).filter(|miss| !miss.opens_gate).map(|miss| miss.problem));
     notes
 }
 
-/// What a check of rules finds where these `if`s of hooks, which are read as ask rules, stand in the place of the rules.
+/// Applies a check of rules to the `if`s of hooks, which are parsed as ask rules.
 fn of_filters(
     config: &Config,
     is_checked: impl Fn(&WrittenFilter) -> bool,
@@ -132,8 +131,8 @@ fn misses<'a>(config: &'a Config, known: &'a [&str]) -> impl Iterator<Item = Mis
     missed.chain(narrow.iter().cloned())
 }
 
-/// What is to be said of a filter on several commands of one line: it is compared with whole lines as they were written,
-/// and meets the same commands in no other line.
+/// Returns a remark about a filter that contains several commands of one line. Such a filter is compared with whole
+/// lines and does not match the same commands in any other line.
 fn of_one_line(rule: &PermissionRule) -> Option<String> {
     let (_, line) = rule.text.strip_suffix(')')?.split_once('(')?;
     if rule.subject() != RuleSubject::Command || !line.contains(['&', '|', ';', '\n']) {
@@ -148,7 +147,7 @@ fn of_one_line(rule: &PermissionRule) -> Option<String> {
     ))
 }
 
-/// Why this part of a matcher hits nothing; `None` where it hits something, or may.
+/// Returns the reason why this part of a matcher matches nothing; `None` if it matches, or may match, a tool.
 fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matcher) -> Option<Miss> {
     let foreign = if written.is_of_claude_code { FOREIGN_TOOLS } else { &[] };
     if part.chooses(known.iter().chain(foreign).copied()) {
@@ -158,13 +157,13 @@ fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matche
     let servers: Vec<&str> = config.mcp_servers.iter().map(|server| server.name.as_str()).collect();
     let waiting = config.found_servers.iter().map(|server| server.name.as_str());
     let servers: Vec<&str> = servers.into_iter().chain(waiting).collect();
-    // A server with plain names may offer anything.
+    // A server that offers plain names may offer any name.
     let anything = config.mcp_servers.iter().any(|server| server.names == ToolNames::Plain && !server.disabled);
     let (may_come, what) = match (Upstream::named_in(&text, part), part) {
         (Upstream::Server(server), _) if servers.contains(&server) => return None,
         (Upstream::Server(server), _) => match nearest_name(server, servers) {
             Some(near) => (false, format!("no MCP server is called `{server}`; did you mean `{near}`?")),
-            // Servers come and go; without one there is nothing to guard.
+            // Servers may be added later. Without the server, there is nothing to guard.
             None => (true, format!("the MCP server `{server}` is not configured")),
         },
         (Upstream::Some, _) if !servers.is_empty() => return None,
@@ -189,15 +188,15 @@ fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matche
     Some(Miss { problem, opens_gate: written.is_gate && !may_come })
 }
 
-/// What a part of a matcher says of MCP servers.
+/// Reference to MCP servers in a part of a matcher.
 enum Upstream<'t> {
-    /// It is about this one.
+    /// It refers to this server.
     Server(&'t str),
-    /// It is about some.
+    /// It refers to some servers.
     Some,
-    /// It means to be about some, and is written otherwise than their tools are called.
+    /// It appears to refer to servers, but does not use the form of their tool names.
     Other,
-    /// Nothing.
+    /// It does not refer to servers.
     None,
 }
 
@@ -212,7 +211,7 @@ impl<'t> Upstream<'t> {
             (Some((server, "")), Matcher::Names(_)) if !server.is_empty() => Self::Other,
             (Some((server, _)), _) if !server.is_empty() => Self::Server(server),
             (None, Matcher::Names(_)) => Self::Other,
-            // What begins a name, as in `mcp__git.*`, may begin that of any.
+            // A name without its end, as in `mcp__git.*`, may be the start of any server's name.
             _ => Self::Some,
         }
     }

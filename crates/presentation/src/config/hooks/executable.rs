@@ -1,5 +1,5 @@
-//! The files that a command runs, of a hook or of a server, and whether what a hook runs is there: a gate whose path is
-//! mistyped must not stand open.
+//! Finds the files that the command of a hook or a server runs, and checks that the program of a hook exists. A
+//! mistyped path must not disable a gate.
 
 use crate::config::environment::Environment;
 use std::{
@@ -13,30 +13,30 @@ use toolstead_infrastructure::{
     shell_analysis::catalogue::{Operand, is_shell_word, known_as, program},
 };
 
-/// Words with which a runner is told to run something.
+/// Subcommands with which a runner runs something.
 const RUNNING: &[&str] = &["run", "exec", "dlx", "x", "tool"];
 
-/// Options of runners behind which what they run stands next.
+/// Options of runners without a value: the program to run may follow directly.
 const WITHOUT_WORDS: &[&str] = &["-y", "--yes", "-q", "--quiet", "--silent", "--no-install", "--offline", "--isolated"];
 
-/// The endings of what interpreters run.
+/// File name extensions of code for interpreters.
 const CODE: &[&str] =
     &["js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "py", "rb", "pl", "php", "sh", "bash", "zsh", "jar"];
 
-/// Words of the shell that run a file without starting it.
+/// Shell words that read commands from a file.
 const SOURCING: &[&str] = &[".", "source"];
 
-/// Words of the shell with a command behind them.
+/// Shell words that are followed by a command.
 const BEFORE_A_COMMAND: &[&str] =
     &["if", "then", "elif", "else", "while", "until", "do", "!", "time", "exec", "command", ".", "source"];
 
-/// As many lines within a line are looked at.
+/// Maximum number of nested command lines that are examined.
 const MAX_LINES: usize = 64;
 
-/// The files that decide what runs, as far as that can be told from the line.
+/// Returns the files that decide what runs, as far as the line shows.
 ///
 /// # Errors
-/// What is missing, where it is certain that something is.
+/// Description of a file that is certainly missing.
 pub(super) fn look(program: &HookProgram, start: &Path, environment: &Environment) -> Result<Vec<PathBuf>, String> {
     let commands = match program {
         HookProgram::Direct(program, arguments) => {
@@ -51,7 +51,7 @@ pub(super) fn look(program: &HookProgram, start: &Path, environment: &Environmen
     Ok(real(programs_of(&commands, start, environment)))
 }
 
-/// The files that a program with its arguments runs, as far as that can be told, there or not.
+/// Returns the files that a program runs with these arguments, as far as the line shows. The files need not exist.
 pub(in crate::config) fn run_by(
     program: &str,
     arguments: &[String],
@@ -63,7 +63,7 @@ pub(in crate::config) fn run_by(
     programs_of(&[command], start, environment)
 }
 
-/// The simple commands of the lines that shells among these words are given.
+/// Returns the simple commands of the command lines that are passed to shells among these words.
 pub(in crate::config) fn lines_within(words: &[&str], start: &Path, environment: &Environment) -> Vec<Vec<String>> {
     let Some(shell) = words.iter().position(|word| program(word).is_shell()) else { return Vec::new() };
     let is_line = |pair: &[&str]| pair[0].starts_with('-') && pair[0].ends_with('c');
@@ -72,7 +72,7 @@ pub(in crate::config) fn lines_within(words: &[&str], start: &Path, environment:
     all.map(|command| command.into_iter().map(Option::unwrap_or_default).collect()).collect()
 }
 
-/// Whether the program of a command is there, where it is certain what that is.
+/// Checks that the program of a command exists, if the program is certain.
 fn check(words: &[Option<String>], is_shell: bool, start: &Path, environment: &Environment) -> Result<(), String> {
     let Some(Some(first)) = words.first() else { return Ok(()) };
     let of_the_shell = is_shell && is_shell_word(first);
@@ -89,7 +89,7 @@ fn check(words: &[Option<String>], is_shell: bool, start: &Path, environment: &E
             return Err(format!("the program `{first}` is not in the `PATH` ({path})"));
         }
     }
-    // Scala takes names of classes as well.
+    // Scala also accepts the name of a class.
     let takes_files = runs_scripts(first) && known_as(first) != "scala";
     if let (true, Some(Some(script))) = (takes_files, words.get(1))
         && !script.starts_with('-')
@@ -103,8 +103,8 @@ fn check(words: &[Option<String>], is_shell: bool, start: &Path, environment: &E
     Ok(())
 }
 
-/// The files that these commands run, as far as they say so: what they name with a path, the scripts of interpreters,
-/// and whatever else among their words can be run.
+/// Returns the files that these commands run, as far as the lines show: programs named with a path, scripts of
+/// interpreters, and all other executable files among the words.
 fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Environment) -> Vec<PathBuf> {
     let (mut folder, mut files) = (start.to_path_buf(), Vec::new());
     for command in commands {
@@ -116,9 +116,9 @@ fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Env
             folder = lexical(&folder, Path::new(to));
             continue;
         }
-        // Whose script is still to come, and the option before this word.
+        // The interpreter whose script has not been found yet, and the option before this word.
         let (mut waiting, mut option, mut shell): (Option<&str>, Option<&str>, bool) = (None, None, false);
-        // A module or a package runs, and what follows is for it: data as a rule, which is nobody's program.
+        // A module or a package was named, so the words after it are its arguments and normally not programs.
         let mut is_named_otherwise = false;
         for (index, word) in words.iter().enumerate() {
             if word.starts_with('-') {
@@ -132,7 +132,7 @@ fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Env
             let option = option.take();
             let may_run = waiting.is_some() && (!is_named_otherwise || is_code(word));
             let is_script = || path.is_file() && (may_run || is_executable(&path).is_ok());
-            // What is not there yet is run once somebody has put it there.
+            // A missing script counts, too: it runs as soon as it is created.
             let is_missing_script = || {
                 let interpreter = waiting.filter(|name| runs_scripts(name) && !is_named_otherwise);
                 let is_next = interpreter.is_some_and(|name| !may_come_before_script(name, option, word));
@@ -154,7 +154,8 @@ fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Env
     files
 }
 
-/// Whether a word that is a file as well may be no script of this program but a subcommand, or what an option takes.
+/// Returns `true` if a word that is also the name of a file may be a subcommand or the value of an option, and not the
+/// script.
 fn may_come_before_script(name: &str, option: Option<&str>, word: &str) -> bool {
     let interpreter = program(name).interpreter();
     let has_subcommands = runs_others(name) || interpreter.is_some_and(|one| one.operand() == Operand::Subcommand);
@@ -166,7 +167,7 @@ fn may_come_before_script(name: &str, option: Option<&str>, word: &str) -> bool 
     (has_subcommands && !word.contains(['.', '/'])) || option.is_some_and(takes_word)
 }
 
-/// Whether this word says what runs, and is no file: the module of `python -m`, the package of `npx`.
+/// Returns `true` if this word names a module or package and not a file, as in `python -m` and `npx`.
 fn names_package(name: &str, option: Option<&str>, word: &str) -> bool {
     let is_of_option = option.is_some_and(|option| !option.contains('=') && !WITHOUT_WORDS.contains(&option));
     match program(name).interpreter() {
@@ -175,13 +176,13 @@ fn names_package(name: &str, option: Option<&str>, word: &str) -> bool {
     }
 }
 
-/// Whether this program runs the file that its first operand names.
+/// Returns `true` if this program runs the file named by its first operand.
 fn runs_scripts(name: &str) -> bool {
     let operand = program(name).interpreter().map(|one| one.operand());
     program(name).is_shell() || matches!(operand, Some(Operand::Script | Operand::Subcommand))
 }
 
-/// Whether this program runs another one, which stands somewhere among its arguments.
+/// Returns `true` if this program runs another program that is named among its arguments.
 fn runs_others(name: &str) -> bool {
     program(name).runs_packages() || matches!(known_as(name), "env" | "xargs")
 }
@@ -194,7 +195,7 @@ fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && !name.contains('/') && !name.starts_with('-'))
 }
 
-/// The files under their real names as well: rules judge both.
+/// Adds the resolved paths of the files, because rules are checked against both.
 fn real(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
     let real: Vec<PathBuf> = files.iter().filter_map(|file| file.canonicalize().ok()).collect();
     files.extend(real);
@@ -214,8 +215,8 @@ fn is_executable(path: &Path) -> Result<(), String> {
     }
 }
 
-/// The words of each simple command of a line, as far as operators tell them apart, then of those whose output it takes;
-/// `None` for a word that the shell would make something unforeseen of.
+/// Returns the words of each simple command of a line, split at operators, and then those of command substitutions. A
+/// word is `None` if the shell would expand it in a way that is not known here.
 fn commands(line: &str, start: &Path, environment: &Environment) -> Vec<Vec<Option<String>>> {
     let (mut lines, mut commands, mut next) = (vec![line.to_owned()], Vec::new(), 0);
     while let Some(line) = lines.get(next).filter(|_| next < MAX_LINES).cloned() {
@@ -225,7 +226,7 @@ fn commands(line: &str, start: &Path, environment: &Environment) -> Vec<Vec<Opti
     commands
 }
 
-/// Those of the line itself. The lines within it are put behind `lines`.
+/// Returns the commands of the line itself. Appends the lines nested in it to `lines`.
 fn commands_of(
     line: &str,
     start: &Path,
@@ -299,7 +300,7 @@ fn commands_of(
     commands
 }
 
-/// What stands within `$(` and its `)`.
+/// Reads the text between `$(` and its `)`.
 fn substituted(characters: &mut impl Iterator<Item = char>) -> String {
     let (mut text, mut depth, mut quote) = (String::new(), 1, None);
     while let Some(c) = characters.next() {

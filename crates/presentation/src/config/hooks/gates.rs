@@ -1,4 +1,4 @@
-//! Which files hold gates, and whether all of those run that somebody relies on.
+//! Files that define gates, and the check that every required gate runs.
 
 use super::Hooks;
 use crate::config::{
@@ -16,25 +16,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The files that hold gates, trusted or not.
+/// Files that define gates, trusted or not.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gates {
-    /// Links resolved.
+    /// Paths with symbolic links resolved.
     files: BTreeSet<PathBuf>,
-    /// Those of them that a trusted layer names to take hooks from.
+    /// Subset of `files` from which a trusted layer imports hooks.
     imported: BTreeSet<PathBuf>,
-    /// What is wrong where gates wait that somebody relies on.
+    /// Problems of required gates that do not run.
     waiting: Vec<Problem>,
 }
 
 impl Gates {
-    /// Takes note of a settings file with a gate in it.
+    /// Records a settings file that contains a gate.
     pub(super) fn imported(&mut self, path: &Path) {
         self.files.insert(path.to_path_buf());
         self.imported.insert(path.to_path_buf());
     }
 
-    /// Takes note of files of our own form. One that takes hooks from others may have its gates from there.
+    /// Records files in Toolstead's own form. A file that imports hooks counts as well, because its gates may be in the
+    /// imported file.
     pub(super) fn of_own_form(&mut self, resolved: &Resolved) {
         let named = resolved.named("hooks");
         let gates = named.values().filter_map(|keys| keys.get("gate")).flat_map(|setting| &setting.contributions);
@@ -51,13 +52,13 @@ impl Gates {
 }
 
 impl Hooks {
-    /// Whether the file holds a gate.
+    /// Returns `true` if the file defines a gate.
     pub(in crate::config) fn hold_gate(&self, file: &Path) -> bool {
         self.gates.files.contains(file)
     }
 
-    /// Looks for gates that do not run although somebody relies on them: those of files that a trusted layer takes hooks
-    /// from, and those that were in a file as it was trusted, there still or not.
+    /// Records required gates that do not run: those in files from which a trusted layer imports hooks, and those in
+    /// files that contained a gate when the user trusted them, whether or not the file still exists.
     pub(in crate::config) fn look_for_waiting_gates(
         &mut self,
         files: &[ConfigFile],
@@ -78,14 +79,15 @@ impl Hooks {
             Problem::new(Origin::file(path), message)
         };
         self.gates.waiting = files_by_path.into_iter().map(problem).collect();
-        // With `--config` no file of a project is looked for.
+        // With `--config`, files of projects are not searched.
         if files.iter().all(|file| file.kind != LayerKind::Chosen) {
             self.gates.waiting.extend(trusted.gates().filter(|path| is_gone(path, folders)).map(gone));
         }
     }
 }
 
-/// Whether a file of this project, and not one of another, is no longer at its path. A link there leads to another file.
+/// Returns `true` if the path belongs to this project and no longer is this file. A symbolic link at the path leads to
+/// another file.
 fn is_gone(path: &Path, folders: &Folders) -> bool {
     source_file::is_looked_for(folders, path) && path.canonicalize().ok().as_deref() != Some(path)
 }
@@ -99,7 +101,7 @@ fn gone(path: &Path) -> Problem {
     Problem::new(Origin::file(path), message)
 }
 
-/// Checks that no gate waits for trust that somebody relies on: no call goes on without it.
+/// Checks that no required gate waits for trust. Without its gates, no call may be made.
 ///
 /// # Errors
 /// Each file with such a gate.

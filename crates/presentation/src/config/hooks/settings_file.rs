@@ -16,20 +16,22 @@ use std::{
 };
 use toolstead_infrastructure::hooks::definition::{HookEvent, OnError};
 
-/// A file that was read.
+/// A settings file that was read.
 pub(super) struct SettingsFile {
     pub(super) file: ConfigFile,
     root: Node,
-    /// The folder of the project that it belongs to, if it does.
+    /// Folder of the project that the file belongs to, if any.
     folder: Option<PathBuf>,
 }
 
-/// The kind of these files.
+/// Layer kind of these files.
 const FOREIGN: LayerKind = LayerKind::Foreign(u8::MAX);
 
-/// Reads a file that a layer of this kind names, in a file of that project if it is of one; `None` where there is none. One
-/// below a root, or that a file of a project names, counts only with the content that a person said yes to at that
-/// place: tools can write there. None in a project, nor one that a project names, counts over a link.
+/// Reads a file that a layer of this kind imports; `project` is the project of that layer. Returns `None` if the file
+/// does not exist.
+///
+/// A file below a root, or one that a project file imports, takes effect only with content that the user trusted at
+/// that path, because tools can write there. Such a file takes no effect if its path contains a symbolic link.
 pub(super) fn read(
     kind: LayerKind,
     path: &Path,
@@ -59,7 +61,8 @@ pub(super) fn read(
 }
 
 impl SettingsFile {
-    /// Takes its hooks in. What would keep a hook from running is an error; what nothing here ever fires is a note.
+    /// Adds the hooks of the file. A problem that would keep a hook from running is an error; an event that never
+    /// occurs here is a note.
     pub(super) fn add_to(
         &self,
         hooks: &mut Hooks,
@@ -123,7 +126,7 @@ impl SettingsFile {
         }
     }
 
-    /// `FILE:LINE`.
+    /// Returns the name `FILE:LINE`.
     fn name(&self, origin: &Origin) -> String {
         let file = self.file.path.file_name().unwrap_or_default().to_string_lossy();
         match origin {
@@ -133,7 +136,7 @@ impl SettingsFile {
     }
 }
 
-/// Each group of handlers with its event.
+/// Returns each group of handlers with its event.
 fn groups<'n>(root: &'n Node, problems: &mut Vec<Problem>) -> Vec<(&'n str, &'n Node)> {
     let mut groups = Vec::new();
     let mut wrong = |node: &Node, what: &str| problems.push(Problem::new(node.origin.clone(), what.to_owned()));
@@ -186,7 +189,7 @@ fn written(
                 written.args = Some(arguments.ok_or("`args` is a list of texts")?);
             }
             ("args", _) => return wrong("a list of texts"),
-            // What else stands there changes nothing about when and how the hook runs.
+            // Other members do not affect when and how the hook runs.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! kodelet's `allowed_domains_file`: one host a line.
+//! kodelet's `allowed_domains_file`: one host per line.
 
 use super::at;
 use crate::config::{
@@ -10,11 +10,10 @@ use crate::config::{
 };
 use std::path::Path;
 
-/// Reads a file. One that is named and not there is an error: without it everything would be refused or, as there,
-/// allowed.
+/// Reads a file. A missing file is an error: without it either everything would be refused or, as in kodelet, allowed.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// A [`Problem`] with the reason why it cannot be read.
 pub(super) fn read(kind: LayerKind, path: &Path, named_at: &Origin) -> Result<SourceFile, Problem> {
     let reason = match SourceFile::read(kind, path) {
         Ok(Some(file)) => return Ok(file),
@@ -25,7 +24,7 @@ pub(super) fn read(kind: LayerKind, path: &Path, named_at: &Origin) -> Result<So
     Err(Problem::new(named_at.clone(), message))
 }
 
-/// The file under our own keys.
+/// Translates the file to Toolstead's own keys.
 pub(super) fn translate(file: &SourceFile, notes: &mut Vec<Problem>) -> Node {
     let lines = Lines::of(&file.text, &file.path);
     let mut rules = Vec::new();
@@ -51,7 +50,7 @@ pub(super) fn translate(file: &SourceFile, notes: &mut Vec<Problem>) -> Node {
     table("permissions", table("allow", at(&whole, Content::List(rules))))
 }
 
-/// The host of an entry, which may be a URL. A `*` that is more than the first label stays within its label here.
+/// Returns the host of an entry, which may be a URL. Here a `*` after the first label matches within one label only.
 fn host(entry: &str) -> Option<String> {
     let rest = entry.split_once("://").map_or(entry, |(_, rest)| rest);
     let rest = rest.split(['/', '?', '#']).next()?;
@@ -59,7 +58,7 @@ fn host(entry: &str) -> Option<String> {
     let host = rest.split_once(':').map_or(rest, |(host, _)| host);
     let is_pattern = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '*');
     let is_host = !host.is_empty() && host.chars().all(is_pattern) && host.chars().any(|c| c.is_ascii_alphanumeric());
-    // A `?` in the host part of an entry without a scheme is a wildcard there and unknown here.
+    // In an entry without a scheme, kodelet reads a `?` in the host as a wildcard, which is not supported here.
     let has_wildcard = !entry.contains("://") && entry.split('/').next().is_some_and(|first| first.contains('?'));
     (is_host && !has_wildcard).then(|| host.to_ascii_lowercase())
 }

@@ -1,4 +1,4 @@
-//! The programs whose rules are imported, one file each.
+//! Systems whose rules are imported, one file each.
 
 mod clai;
 mod claude_code;
@@ -7,5 +7,5 @@ mod tool_blocks;
 
 use super::translation::Format;
 
-/// All of them.
+/// All formats.
 pub(super) const FORMATS: &[Format] = &[claude_code::FORMAT, tool_blocks::FORMAT, kodelet::FORMAT, clai::FORMAT];

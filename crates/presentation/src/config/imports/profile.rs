@@ -1,4 +1,5 @@
-//! Profiles of clai, and the models that clai, kodelet, micro-x and Claude Code name in their files, under our own keys.
+//! Translates profiles of clai, and the models named in files of clai, kodelet, micro-x and Claude Code, to Toolstead's
+//! own keys.
 
 use crate::config::{
     check::Base,
@@ -11,27 +12,27 @@ use crate::config::{
 };
 use std::path::Path;
 
-/// Where Ollama serves its models.
+/// Default address of Ollama.
 const OLLAMA: &str = "http://127.0.0.1:11434/v1";
 
-/// What a file says of a model, each with its place.
+/// Settings of a model in a file, each with its origin.
 #[derive(Default)]
 struct Named {
     provider: Option<(String, Origin)>,
     model: Option<(String, Origin)>,
     weak_model: Option<(String, Origin)>,
-    /// Other keys of ours for the model.
+    /// Other members for the model's table.
     settings: Vec<Member>,
 }
 
-/// A model that another program names.
+/// A model that another system names.
 struct Known {
     provider: &'static str,
     model: String,
     base_url: Option<&'static str>,
 }
 
-/// The file as a profile, its models and its servers, each under our own keys. What has no meaning here is told.
+/// Translates the file to a profile, its models and its servers. Adds notes about entries without an equivalent.
 pub(super) fn translate(
     root: Node,
     path: &Path,
@@ -63,7 +64,7 @@ pub(super) fn translate(
                 let chosen = nodes.into_iter().filter(|node| is_chosen(node, notes)).collect();
                 profile.push(member("tools", Content::List(chosen), &origin));
             }
-            // What narrows is never passed over: a wrong value is told when it is checked.
+            // A restriction is never ignored: an invalid value is reported when it is checked.
             ("tools", content) => profile.push(member("tools", content, &origin)),
             ("mcp_servers" | "mcp-servers" | "mcpServers", Content::Table(servers)) => {
                 let names = servers.iter().map(|one| at(&one.origin, Content::Text(one.name.clone()))).collect();
@@ -105,7 +106,7 @@ pub(super) fn translate(
 }
 
 impl Named {
-    /// A number of none is what kodelet writes where it says nothing.
+    /// Sets a key, unless the value is empty. kodelet writes 0 for a number that is not set.
     fn set(&mut self, key: &str, content: Content, origin: &Origin) {
         let is_nothing = match &content {
             Content::Integer(number) => *number == 0 && key == "max_output_tokens",
@@ -126,13 +127,14 @@ fn model_table(found: Known, settings: Vec<Member>, origin: &Origin) -> Vec<Memb
     own.into_iter().chain(address).chain(settings).collect()
 }
 
-/// The model as its provider calls it, and the provider: as the file says, else as the name tells.
+/// Returns the name of the model at its provider, and the provider: the one in the file, or else the one that the
+/// model's name implies.
 ///
 /// # Errors
-/// What to do about a model that is not known here.
+/// Advice about a model that is not known here.
 fn known(text: &str, provider: Option<(&str, &Origin)>) -> Result<Known, String> {
     let model = |provider, model: &str| Ok(Known { provider, model: model.to_owned(), base_url: None });
-    // Claude Code writes short names, and a wide window behind them.
+    // Claude Code uses short names, and appends a large context window in brackets.
     let plain = text.split('[').next().unwrap_or(text);
     let plain = match plain {
         "sonnet" => "claude-sonnet-4-5",
@@ -158,9 +160,10 @@ fn known(text: &str, provider: Option<(&str, &Origin)>) -> Result<Known, String>
     }
 }
 
-/// Tells whether a word of a list of tools is the name of one here. Signs and commas would adjust the choice.
+/// Returns `true` if an entry of a list of tools names a tool that exists here. Entries with signs or commas would
+/// adjust the selection.
 fn is_chosen(node: &Node, notes: &mut Vec<Problem>) -> bool {
-    // What is no text is told when the list is checked.
+    // Anything but a text is reported when the list is checked.
     let Content::Text(text) = &node.content else { return true };
     let is_name = !text.contains(',') && !text.trim_start().starts_with(['+', '-']);
     let is_chosen = is_name && (text.contains('*') || is_of_mcp(text) || is_known_tool(text));
@@ -175,7 +178,7 @@ fn member(name: &str, content: Content, origin: &Origin) -> Member {
     Member { name: name.to_owned(), origin: origin.clone(), node: at(origin, content) }
 }
 
-/// A table of one table.
+/// Creates a table that contains a single table.
 fn section(section: &str, name: &str, members: Vec<Member>, origin: &Origin) -> Node {
     let table = member(name, Content::Table(members), origin);
     at(origin, Content::Table(vec![member(section, Content::Table(vec![table]), origin)]))

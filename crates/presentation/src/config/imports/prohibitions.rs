@@ -1,5 +1,5 @@
-//! Keys of other programs that may forbid something and that nothing here stands for: their file is refused, so that
-//! nobody believes forbidden what is not.
+//! Keys of other systems that may forbid something and have no equivalent here. A file with such a key is rejected, so
+//! that the user does not rely on a prohibition that is not enforced.
 
 use crate::config::{
     node::{Content, Member},
@@ -7,19 +7,19 @@ use crate::config::{
     problem::Problem,
 };
 
-/// Keys of `permissions` that forbid nothing that there is here.
+/// Keys of `permissions` that forbid nothing that exists here.
 pub(super) const HARMLESS_PERMISSIONS: &[&str] = &["disableAutoMode", "skipDangerousModePermissionPrompt"];
 
 /// Keys of a tool's table that forbid nothing.
 pub(super) const HARMLESS_OF_TOOLS: &[&str] = &["category", "description", "name", "tags", "title"];
 
-/// Tables that say nothing of tools, or whose names are no keys. Servers and hooks are taken elsewhere.
+/// Tables that do not concern tools, or whose member names are not keys. Servers and hooks are read elsewhere.
 const OTHERS: &[&str] = &["env", "hooks", "mcpServers"];
 
-/// Names of prohibitions that hold none of [`WORDS`].
+/// Names of prohibitions that contain none of [`WORDS`].
 const NAMES: &[&str] = &["allowManagedPermissionRulesOnly", "allowedMcpServers"];
 
-/// Words that the names of prohibitions hold, in whichever spelling.
+/// Words in the names of prohibitions, in any naming style.
 const WORDS: &[&str] = &[
     "ban",
     "banned",
@@ -37,7 +37,7 @@ const WORDS: &[&str] = &[
     "restricted",
 ];
 
-/// Words that the names of further narrowing keys of MCP servers hold.
+/// Words in the names of further keys that restrict MCP servers.
 const WORDS_OF_SERVERS: &[&str] = &[
     "black",
     "blacklist",
@@ -57,7 +57,7 @@ const WORDS_OF_SERVERS: &[&str] = &[
     "filters",
 ];
 
-/// The prohibition in a part of a file that is not read, if there is one.
+/// Returns a problem if an ignored part of a file contains a prohibition.
 pub(super) fn found(name: &str, origin: &Origin, content: &Content) -> Option<Problem> {
     if OTHERS.contains(&name) {
         return None;
@@ -76,12 +76,12 @@ pub(super) fn found(name: &str, origin: &Origin, content: &Content) -> Option<Pr
     }
 }
 
-/// Returns `true` if the key of an MCP server may take something away: tools, rights or the server itself.
+/// Returns `true` if the key of an MCP server may remove something: tools, rights or the server itself.
 pub(in crate::config) fn may_narrow(name: &str, content: &Content) -> bool {
     has_word(name, content, WORDS) || has_word(name, content, WORDS_OF_SERVERS)
 }
 
-/// Whether the name is that of a prohibition, and the value forbids something.
+/// Returns `true` if the name is that of a prohibition, and the value forbids something.
 fn forbids(name: &str, content: &Content) -> bool {
     has_word(name, content, WORDS)
 }
@@ -93,7 +93,7 @@ fn has_word(name: &str, content: &Content, holds: &[&str]) -> bool {
         Content::Table(members) => members.is_empty(),
         _ => false,
     };
-    // `deniedMcpServers`, `denied_servers` and `denied-servers` alike.
+    // `deniedMcpServers`, `denied_servers` and `denied-servers` are split into words in the same way.
     let mut words = String::with_capacity(name.len());
     for letter in name.chars() {
         if letter.is_ascii_uppercase() {
@@ -104,7 +104,7 @@ fn has_word(name: &str, content: &Content, holds: &[&str]) -> bool {
     !is_off && (NAMES.contains(&name) || words.split(['-', '_', '.']).any(|word| holds.contains(&word)))
 }
 
-/// That this key is not known, and so the file is not used.
+/// Returns the problem that the key is unknown and the file is therefore not used.
 pub(super) fn unknown(key: &str, content: &Content, origin: &Origin) -> Problem {
     let message = format!(
         "`{key}` ({content}) may forbid something and is not known here, so the file is not used: write what it forbids \

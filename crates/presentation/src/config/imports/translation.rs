@@ -1,4 +1,4 @@
-//! From another program's keys to ours.
+//! Translation of the keys of other systems to Toolstead's own.
 
 use super::{at, prohibitions};
 use crate::config::{
@@ -23,19 +23,19 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::builtin::{command_tools, spellings};
 
-/// What a file is read in.
+/// Inputs for reading a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub(super) base: Base<'a>,
-    /// The folder that is the root when nobody names one; `None` when somebody does.
+    /// The default root; `None` if roots are configured.
     pub(super) default_root: Option<&'a Path>,
 }
 
-/// Claude Code's tool that reads resources of every server.
+/// Tool of Claude Code that reads resources of every server.
 const READS_RESOURCES: &str = "ReadMcpResourceTool";
 
 impl Surroundings<'_> {
-    /// The folder that the file is about: around `.claude`, else its own.
+    /// Returns the folder that the file applies to: the parent of `.claude`, or else the folder of the file.
     fn project(&self) -> &Path {
         let folder = self.base.folder;
         match folder.file_name() {
@@ -45,24 +45,24 @@ impl Surroundings<'_> {
     }
 }
 
-/// A file under our own keys.
+/// A file translated to Toolstead's own keys.
 pub(super) struct Translated {
     pub(super) root: Node,
-    /// The files of hosts that it names, and where.
+    /// Files of hosts that the file names, with their origins.
     pub(super) domains: Vec<(PathBuf, Origin)>,
 }
 
-/// One program's keys at the top of its file. Files of several are read in the same way: a key is taken by the first
-/// that knows it with such a value.
+/// Top-level keys of one system. A file may contain keys of several systems: each key is translated by the first format
+/// that accepts it with its value.
 pub(super) struct Format {
-    /// Its keys. One with a value that no format takes is an error.
+    /// Keys of the format. A value that no format accepts is an error.
     pub(super) keys: &'static [&'static str],
-    /// Takes a member, or gives it back.
+    /// Translates a member, or returns it if the format does not accept it.
     pub(super) take: fn(&mut Made<'_>, Member) -> Option<Member>,
 }
 
-/// The file under our own keys. What has no meaning here is told: a rule that would only have allowed something is left
-/// out with a note, a rule that should have stopped something and cannot is an error.
+/// Translates the file. Entries without an equivalent are reported: an allow rule is omitted with a note, and a rule
+/// that should forbid something is an error.
 pub(super) fn translate(
     root: Node,
     formats: &[Format],
@@ -101,7 +101,7 @@ pub(super) fn translate(
     Translated { root: made.finished(&origin), domains }
 }
 
-/// What is made of a file.
+/// Result of a translation in progress.
 pub(super) struct Made<'a> {
     pub(super) surroundings: Surroundings<'a>,
     notes: &'a mut Vec<Problem>,
@@ -109,25 +109,25 @@ pub(super) struct Made<'a> {
     allow: Vec<Node>,
     ask: Vec<Node>,
     deny: Vec<Node>,
-    /// Everything that is no rule: section, key, value.
+    /// Everything except rules, as pairs of a section and a member.
     rest: Vec<(&'static str, Member)>,
     pub(super) domains: Vec<(PathBuf, Origin)>,
 }
 
 impl Made<'_> {
-    /// Tells something that has no meaning here.
+    /// Adds a note about an entry without an equivalent.
     pub(super) fn note(&mut self, origin: &Origin, message: impl Into<String>) {
         self.notes.push(Problem::new(origin.clone(), message));
     }
 
-    /// Sets a key of ours. Said twice and differently, it is an error.
+    /// Sets a key. Setting it again to a different value is an error.
     pub(super) fn put(&mut self, section: &'static str, name: &str, origin: &Origin, content: Content) {
         let node = at(origin, content);
         let known = self.rest.iter_mut().find(|(known, member)| *known == section && member.name == name);
         match known {
             None => self.rest.push((section, Member { name: name.into(), origin: origin.clone(), node })),
             Some((_, first)) if first.node.content == node.content || is_nothing(&first.node.content) => {}
-            // No tools are fewer than any.
+            // An empty selection is the strictest one and replaces the other.
             Some((_, first)) if is_nothing(&node.content) => first.node = node,
             Some(_) => {
                 let message =
@@ -137,7 +137,7 @@ impl Made<'_> {
         }
     }
 
-    /// A list of texts, each with its place.
+    /// Returns a list of texts, each with its origin.
     pub(super) fn texts(&mut self, name: &str, content: Content, origin: &Origin) -> Vec<(String, Origin)> {
         let Content::List(nodes) = content else {
             self.problems
@@ -157,11 +157,11 @@ impl Made<'_> {
         texts
     }
 
-    /// The rules of a list.
+    /// Adds the rules of a list.
     pub(super) fn rules(&mut self, name: &str, effect: Effect, content: Content, origin: &Origin) {
         for (text, origin) in self.texts(name, content, origin) {
             match self.anchored(&text) {
-                // An allow rule would have to name the server.
+                // An allow rule needs the name of the server, so only other effects are translated.
                 Ok(_) if text.trim() == READS_RESOURCES && effect != Effect::Allow => {
                     self.derived_rule(effect, "Resource".into(), format!("`{text}` of `{name}`"), &origin);
                 }
@@ -174,7 +174,7 @@ impl Made<'_> {
         }
     }
 
-    /// Adds a rule that the file holds as it is.
+    /// Adds a rule as written in the file.
     fn rule(&mut self, effect: Effect, text: String, origin: &Origin) {
         self.checked_rule(effect, text.clone(), Content::Text(text), origin);
     }
@@ -221,8 +221,8 @@ impl Made<'_> {
         }
     }
 
-    /// `/x` of a settings file means below its project, which is the folder around `.claude`; of a command it is the path
-    /// of a program.
+    /// Anchors a rule at its project. In a settings file, `/x` is relative to the project, which is the parent folder
+    /// of `.claude`. In a rule on commands, it is the path of a program and stays unchanged.
     fn anchored(&self, text: &str) -> Result<String, String> {
         let project = self.surroundings.project();
         if project == self.surroundings.base.folder {
@@ -234,14 +234,14 @@ impl Made<'_> {
                 if !command_tools().contains(&head) && spec.starts_with('/') && !spec.starts_with("//") =>
             {
                 let project = project.to_str().ok_or("the path of its project is no text")?;
-                // The folder's name is a name, whatever it holds.
+                // The folder's name is escaped, so that it is matched literally.
                 Ok(format!("{head}(/{}{spec}", path_pattern::literal(project.trim_end_matches('/'))))
             }
             _ => Ok(text.to_owned()),
         }
     }
 
-    /// Further roots, as far as there are such folders.
+    /// Adds further roots. Folders that do not exist are omitted.
     pub(super) fn folders(&mut self, name: &str, content: Content, origin: &Origin) {
         let Surroundings { base, default_root } = self.surroundings;
         let mut roots = Vec::new();
@@ -264,11 +264,11 @@ impl Made<'_> {
         self.put("workspace", "roots", origin, Content::List(roots));
     }
 
-    /// The list of tools of clai and of kodelet, where `none` stands for none. An empty one is no tools, not all.
+    /// Sets the tool selection of clai or kodelet, where `none` selects no tool. An empty list selects no tool, either.
     pub(super) fn selection(&mut self, name: &str, nodes: Vec<Node>, origin: &Origin) {
         let mut chosen = Vec::new();
         for (text, origin) in self.texts(name, Content::List(nodes), origin) {
-            // Signs and commas would adjust the choice, and so widen it.
+            // Entries with signs or commas would adjust the selection and could widen it.
             let is_name = !text.contains(',') && !text.trim_start().starts_with(['+', '-']);
             match is_name && (text.contains('*') || is_of_mcp(&text) || is_known_tool(&text)) {
                 _ if text == "none" => {}
@@ -301,7 +301,7 @@ impl Made<'_> {
     }
 }
 
-/// Whether a choice of tools is one of no tools.
+/// Returns `true` if a tool selection selects no tool.
 fn is_nothing(content: &Content) -> bool {
     matches!(content, Content::Text(text) if text.is_empty()) || *content == Content::List(Vec::new())
 }

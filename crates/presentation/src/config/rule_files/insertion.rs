@@ -1,4 +1,4 @@
-//! One more allow rule in the text of a TOML file.
+//! Inserts an allow rule into the text of a TOML file.
 
 use crate::config::{
     format::Format,
@@ -9,11 +9,11 @@ use serde_json::json;
 use std::{path::Path, sync::Arc};
 use toml_edit::{Array, Document, Item, Value};
 
-/// The text of a TOML file with one more allow rule, every other byte as it was; `None` where the rule stands there
-/// already. The result is read again, and differs from before by the rule alone.
+/// Returns the text with one more allow rule and every other byte unchanged, or `None` if the rule is already present.
+/// The result is parsed again to verify that it differs only by the rule.
 ///
 /// # Errors
-/// What is wrong with the file, or where there is no place for a rule.
+/// The reason why the file is invalid or has no place for a rule.
 pub(super) fn with_allow_rule(text: &str, rule: &str, file: &Path) -> Result<Option<String>, String> {
     let before = plain(text, file)?;
     let says_it = |known: &serde_json::Value| {
@@ -35,9 +35,9 @@ fn no_place() -> String {
     "`permissions.allow` is not written as a list in a table: add the rule by hand".into()
 }
 
-/// The text with the rule at the end of its list; `None` where there is no place.
+/// Returns the text with the rule at the end of its list; `None` if there is no place for it.
 fn inserted(text: &str, rule: &str) -> Option<String> {
-    // A byte order mark stays, and is no part of what is parsed.
+    // A byte order mark is preserved, but not parsed.
     let (mark, text) = text.split_at(text.len() - text.trim_start_matches('\u{feff}').len());
     let document = Document::parse(text).ok()?;
     let quoted = json!(rule).to_string();
@@ -65,7 +65,7 @@ fn inserted(text: &str, rule: &str) -> Option<String> {
     }
 }
 
-/// The text with the rule behind the last of the list: on a line of its own where the bracket has one.
+/// Returns the text with the rule after the last one of the list, on a line of its own if the closing bracket has one.
 fn in_list(text: &str, rules: &Array, quoted: &str) -> Option<String> {
     let list = rules.span()?;
     let closing = list.end.checked_sub(1)?;
@@ -86,7 +86,7 @@ fn in_list(text: &str, rules: &Array, quoted: &str) -> Option<String> {
     })
 }
 
-/// What the text says, without places. Missing tables are null.
+/// Returns the content as JSON, without origins. Missing tables are null.
 fn plain(text: &str, file: &Path) -> Result<serde_json::Value, String> {
     fn of(content: &Content) -> serde_json::Value {
         match content {
@@ -106,7 +106,7 @@ fn plain(text: &str, file: &Path) -> Result<serde_json::Value, String> {
     Ok(of(&root.content))
 }
 
-/// The line of the rule; 0 where it is not found.
+/// Returns the line of the rule; 0 if it is not found.
 pub(super) fn line_of(text: &str, rule: &str, file: &Path) -> usize {
     let find = || {
         let root = Format::Toml.read(text, &Arc::from(file)).ok()?;

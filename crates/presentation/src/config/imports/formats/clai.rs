@@ -1,4 +1,4 @@
-//! clai's banned phrases and its choice of tools.
+//! Banned phrases and the tool selection of clai.
 
 use crate::config::{
     imports::translation::{Format, Made},
@@ -23,7 +23,7 @@ fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
     None
 }
 
-/// Banned phrases: words in a row, anywhere in a command.
+/// Translates banned phrases: consecutive words anywhere in a command.
 fn banned(made: &mut Made<'_>, name: &str, content: Content, origin: &Origin) {
     let phrases = match content {
         Content::Text(text) => text.split(',').map(|phrase| (phrase.to_owned(), origin.clone())).collect(),
@@ -38,7 +38,7 @@ fn banned(made: &mut Made<'_>, name: &str, content: Content, origin: &Origin) {
     }
 }
 
-/// A word of a phrase: quotes mean in patterns what they mean in a command, a star does not.
+/// Escapes a word of a phrase. Quotes have the same meaning in patterns as in commands, but `*` does not.
 fn literal(word: &str) -> String {
     word.replace('*', r"\*")
 }

@@ -31,7 +31,7 @@ fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
     None
 }
 
-/// One member of `permissions`.
+/// Translates one member of `permissions`.
 fn permission(made: &mut Made<'_>, member: Member) {
     let Member { name, origin, node } = member;
     match name.as_str() {
@@ -58,7 +58,7 @@ fn mode(made: &mut Made<'_>, content: Content, origin: &Origin) {
             "acceptEdits" => "accept_edits",
             "dontAsk" => "dont_ask",
             "bypassPermissions" => "bypass",
-            // It lets more happen than the usual mode, which is in force without it.
+            // This mode is more lenient than the default mode, which applies without it.
             "auto" => return made.note(origin, "the mode \"auto\" is not known here and left out"),
             _ => {
                 let message = format!("the mode {text:?} is not known here, and may be stricter than any that is");

@@ -1,4 +1,4 @@
-//! kodelet's lists of commands, hosts and tools.
+//! Lists of commands, hosts and tools of kodelet.
 
 use crate::config::{
     imports::translation::{Format, Made},
@@ -8,7 +8,7 @@ use crate::config::{
 use std::path::Path;
 use toolstead_domain::{permission::rule::Effect, workspace_roots::lexical};
 
-/// Programs that it never runs, whatever its lists say.
+/// Programs that kodelet never runs, regardless of its lists.
 const BANNED: &[&str] = &["vim", "view", "less", "more", "cd"];
 
 pub(super) const FORMAT: Format = Format { keys: &["allowed_domains_file", "allowed_tools"], take };
@@ -33,7 +33,7 @@ fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
     None
 }
 
-/// The list of commands: each entry is the whole command, and `*` in it a wildcard.
+/// Translates the list of commands: each entry is a whole command, in which `*` is a wildcard.
 fn commands(made: &mut Made<'_>, content: Content, origin: &Origin) {
     for (entry, origin) in made.texts("allowed_commands", content, origin) {
         match entry.contains(['?', '[', ']', '{', '}']) {

@@ -1,4 +1,4 @@
-//! A block `tools` with a table for each tool, as in our own files, and `enabled`.
+//! A `tools` block with a table for each tool, as in Toolstead's own files, and `enabled`.
 
 use crate::config::{
     foreign_tools::FOREIGN_TOOLS,
@@ -13,7 +13,7 @@ use crate::config::{
 use toolstead_domain::{permission::rule::Effect, tool_input_schema::nearest_name};
 use toolstead_infrastructure::builtin::spellings;
 
-/// The keys of a block of tools, as in our own files.
+/// Keys of a tool's block, as in Toolstead's own files.
 const BLOCK_KEYS: &[&str] = &["allowed_commands", "denied_commands", "allowed_paths", "denied_paths", "timeout"];
 
 pub(super) const FORMAT: Format = Format { keys: &["tools"], take };
@@ -26,7 +26,7 @@ fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
     None
 }
 
-/// One tool, whose table has the same keys here.
+/// Translates the table of one tool, whose keys are the same here.
 fn block(made: &mut Made<'_>, tool: Member) {
     let Member { name, origin, node } = tool;
     let Content::Table(members) = node.content else {
