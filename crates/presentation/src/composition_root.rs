@@ -1,6 +1,6 @@
-//! The one place that names both a port and its adapter: from a configuration to a running application.
+//! Builds a running application from a configuration. No other module names both a port and its adapter.
 //!
-//! Both binaries, the tests and programs that embed Toolstead build through here:
+//! Both binaries, the tests and embedding applications use this module:
 //! ```no_run
 //! # async fn embed(config: toolstead_presentation::config::Config) -> Result<(), Box<dyn std::error::Error>> {
 //! use toolstead_presentation::app::App;
@@ -109,37 +109,38 @@ use toolstead_infrastructure::{
     web::{address::InvalidAddress, reach::Reach},
 };
 
-/// How long running calls are given at the end of a short-lived program.
+/// Time that running calls have to finish when a short-lived process ends.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// Which of the configured MCP servers are started.
+/// Selection of the configured MCP servers to start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Servers {
-    /// All that are not disabled.
+    /// All servers that are not disabled.
     #[default]
     All,
-    /// Only this one.
+    /// The server with this name only.
     Only(String),
-    /// None.
+    /// No server.
     None,
 }
 
-/// What becomes of tasks, where sessions go on in other processes.
+/// Lifetime of tasks in sessions that continue in other processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GoingOn {
-    /// This process ends with its call, so it begins none.
+    /// The process ends with its call, so it starts no tasks.
     EndsWithCall,
-    /// This process lives on for those that it detaches, until [`Composition::kept_to_the_end`].
+    /// The process outlives the call to run its detached tasks, until [`Composition::kept_to_the_end`] returns.
     Outlives,
-    /// This process has a conversation, which another one may take up: tasks end with it, and what was read is known later.
+    /// The process holds a conversation that another process may resume. Tasks end with the process, and the read-state
+    /// of files is stored for later.
     EndsWithConversation,
 }
 
-/// Those who will call.
+/// Clients that will call the application.
 enum Calling {
-    /// Any, with what they can answer at all.
+    /// Any number of clients, with the capabilities that they may have.
     Any(Map<String, Value>),
-    /// One, with what it says that it can answer.
+    /// A single client, with the capabilities that it declares.
     One(Pin<Box<dyn Future<Output = Map<String, Value>> + Send>>),
 }
 
@@ -152,9 +153,9 @@ impl Calling {
     }
 }
 
-/// Builds an application. Everything has a default, and everything can be replaced.
+/// Builds an application. Every part has a default and can be replaced.
 pub struct AppBuilder {
-    /// Boxed: kilobytes, which every future that builds one would hold.
+    /// Boxed because it is several kilobytes, which every future that builds an application would otherwise contain.
     config: Box<Config>,
     servers: Servers,
     providers: Vec<Arc<dyn ToolProvider>>,
@@ -188,17 +189,17 @@ pub struct AppBuilder {
 pub struct Composition {
     /// The use cases.
     pub app: App,
-    /// The MCP servers that were started, for their status. Providers that a program added stand in the registry alone.
+    /// Started MCP servers, for their status. Providers added by an embedding application are only in the registry.
     pub servers: Vec<Arc<McpServer>>,
-    /// What it was built of.
+    /// Configuration that the application was built from.
     pub config: Box<Config>,
-    /// The tools that the program added; more come and go here while it runs.
+    /// Tools of the embedding application, which it can change at run time.
     pub tools: Arc<ProgramTools>,
-    /// The configured hooks; those that a program added are not among them.
+    /// Configured hooks, without those added by an embedding application.
     pub hooks: Option<Arc<CommandHooks>>,
-    /// The questions that wait for somebody.
+    /// Questions that wait for an answer.
     pub questions: WaitingQuestions,
-    /// The Markdown files that people wrote down.
+    /// Agents, skills and commands defined in files.
     pub agent_files: Arc<AgentFiles>,
     browsers: Arc<Browsers>,
     workspace: Arc<Workspace>,
@@ -207,7 +208,7 @@ pub struct Composition {
     stores: Option<OpenStores>,
 }
 
-/// The place where questions wait for somebody; `None`: none are kept.
+/// Store of the questions that wait for an answer; `None`: none are stored.
 #[derive(Clone)]
 pub struct WaitingQuestions(pub Option<Arc<dyn QuestionStore>>);
 
@@ -217,10 +218,10 @@ impl std::fmt::Debug for WaitingQuestions {
     }
 }
 
-/// An application that could not be built.
+/// Error of building an application.
 #[derive(Debug, thiserror::Error)]
 pub enum StartupError {
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A root cannot be used.
@@ -229,7 +230,7 @@ pub enum StartupError {
     /// The database cannot be opened.
     #[error(transparent)]
     Database(#[from] OpenError),
-    /// A tool that was added cannot be used.
+    /// An added tool cannot be used.
     #[error("a tool cannot be used")]
     Tools(#[from] InvalidBuiltInTools),
     /// A provider cannot be registered.
@@ -244,24 +245,24 @@ pub enum StartupError {
     /// The built-in resources and prompts cannot be used.
     #[error(transparent)]
     Context(#[from] InvalidBuiltInContext),
-    /// The store cannot be read.
+    /// A store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Child processes cannot be started.
     #[error("the launcher of child processes cannot be started")]
     Launcher(#[source] std::io::Error),
-    /// A server that is required is down.
+    /// A required server is unavailable.
     #[error("the MCP server `{server}` is required and is {state}")]
     RequiredServer {
-        /// The server.
+        /// Name of the server.
         server: ServerName,
-        /// How it is.
+        /// State of the server.
         state: String,
     },
 }
 
 impl StartupError {
-    /// Whether a change of configuration or command line mends it.
+    /// Returns `true` if the user can correct the error by changing the configuration or the command line.
     pub fn is_users(&self) -> bool {
         match self {
             Self::Config(_)
@@ -317,39 +318,39 @@ impl std::fmt::Debug for AppBuilder {
 }
 
 impl AppBuilder {
-    /// Adds a provider. Its name must be free; rules know its tools by the names that it gives them.
+    /// Adds a provider. Its name must be unused. Rules refer to its tools by the names that the provider assigns.
     #[must_use]
     pub fn provider(mut self, provider: Arc<dyn ToolProvider>) -> Self {
         self.providers.push(provider);
         self
     }
 
-    /// Adds a provider of resources and prompts. Its name, and all that it offers, must be free; rules know requests to it
-    /// as `Resource(NAME:URI)` and `Prompt(NAME:PROMPT)`.
+    /// Adds a provider of resources and prompts. Its name and the names of everything that it offers must be unused.
+    /// Rules refer to its requests as `Resource(NAME:URI)` and `Prompt(NAME:PROMPT)`.
     #[must_use]
     pub fn context_provider(mut self, provider: Arc<dyn ContextProvider>) -> Self {
         self.context_providers.push(provider);
         self
     }
 
-    /// Names the program, as rules, lists and the audit trail know the tools that it adds: `embedded:NAME`. Without it
-    /// the name is `program`. No provider and no configured server may bear the same.
+    /// Sets the name of the embedding application. Rules, lists and the audit log refer to the tools that it adds as
+    /// `embedded:NAME`. The default name is `program`. No provider and no configured server may have the same name.
     #[must_use]
     pub fn program(mut self, name: ServerName) -> Self {
         self.program = name;
         self
     }
 
-    /// Adds a tool beside the built-in ones, under its own name. What it touches decides about its calls; what it says of
-    /// itself in hints grants nothing.
+    /// Adds a tool beside the built-in ones, under its own name. Permissions depend on the accesses that it reports;
+    /// its annotations grant nothing.
     #[must_use]
     pub fn tool<F>(mut self, tool: impl IntoTool<F>) -> Self {
         self.tools.push(Arc::new(tool.into_tool()));
         self
     }
 
-    /// Adds a server within this program: its tools are called `mcp__{server}__{tool}`. No other server and no provider may
-    /// bear its name.
+    /// Adds a server within this process. Its tools are named `mcp__{server}__{tool}`. No other server and no provider
+    /// may have its name.
     #[must_use]
     pub fn in_process_server(mut self, server: InProcessServer) -> Self {
         self.in_process.push(server);
@@ -363,8 +364,8 @@ impl AppBuilder {
         self
     }
 
-    /// Adds a model for agents, beside those of the configuration, or instead of the one that bears its name. The first one
-    /// is asked where the configuration names none.
+    /// Adds a model for agents. It takes precedence over a configured model of the same name. The first added model is
+    /// the default if the configuration names none.
     #[must_use]
     pub fn model(mut self, model: Arc<dyn ModelProvider>) -> Self {
         self.models.push(model);
@@ -378,8 +379,8 @@ impl AppBuilder {
         self
     }
 
-    /// Replaces the approver that asks the MCP client of a call, where it fills in forms. An answer after
-    /// `[permissions] approval_timeout` refuses the call, and so does a panic.
+    /// Replaces the default approver, which asks the MCP client of the call by elicitation. An answer after
+    /// `[permissions] approval_timeout` and a panic both refuse the call.
     #[must_use]
     pub fn approver(self, approver: Arc<dyn Approver>) -> Self {
         self.approver_with_own_timeout(Arc::new(BoundedApprover::new(approver)))
@@ -392,8 +393,8 @@ impl AppBuilder {
         self
     }
 
-    /// Adds a rule by which the program itself answers a question before a person is asked; rules are asked in the order in
-    /// which they were added. The audit trail names the rule.
+    /// Adds a rule with which the embedding application answers an approval request before the user is asked. Rules are
+    /// evaluated in the order in which they were added. The audit log names the rule.
     #[must_use]
     pub fn approval_rule(mut self, rule: Arc<dyn ApprovalRule>) -> Self {
         self.approval_rules.push(rule);
@@ -408,7 +409,8 @@ impl AppBuilder {
         self
     }
 
-    /// Replaces the store of rules that a person approved for longer than a session: the configuration's own files.
+    /// Replaces the store of rules that the user approved for longer than a session. The default store is the
+    /// configuration files.
     #[must_use]
     pub fn rule_store(mut self, store: Arc<dyn RuleStore>) -> Self {
         self.rule_store = Some(store);
@@ -422,113 +424,113 @@ impl AppBuilder {
         self
     }
 
-    /// Replaces the audit trail of the configured database.
+    /// Replaces the audit log of the configured database.
     #[must_use]
     pub fn execution_log(mut self, log: Arc<dyn ExecutionLog>) -> Self {
         self.execution_log = Some(log);
         self
     }
 
-    /// Replaces the store of large outputs of the configured database. Where also repository and audit trail are replaced
-    /// there is no database, and without a store what is cut of a result is lost, and said to be.
+    /// Replaces the store of large outputs in the configured database. If the tool repository and the audit log are
+    /// replaced as well, no database is opened. Without a store, the truncated part of a result is lost, and the result
+    /// says so.
     #[must_use]
     pub fn output_store(mut self, store: Arc<dyn OutputStore>) -> Self {
         self.output_store = Some(store);
         self
     }
 
-    /// Replaces the journal of file changes of the configured database. Where also repository and audit trail are replaced
-    /// there is no database, and without a journal changes of files cannot be undone.
+    /// Replaces the journal of file changes in the configured database. If the tool repository and the audit log are
+    /// replaced as well, no database is opened. Without a journal, file changes cannot be undone.
     #[must_use]
     pub fn change_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {
         self.change_journal = Some(journal);
         self
     }
 
-    /// Replaces the store of conversations of the configured database. Where also repository and audit trail are replaced
-    /// there is no database, and without a store no conversation begins.
+    /// Replaces the store of conversations in the configured database. If the tool repository and the audit log are
+    /// replaced as well, no database is opened. Without a store, no conversation can be started.
     #[must_use]
     pub fn conversations(mut self, store: Arc<dyn ConversationStore>) -> Self {
         self.conversations = Some(store);
         self
     }
 
-    /// Replaces the store of plans of the configured database. Where also repository and audit trail are replaced there is
-    /// no database, and without a store plans are kept in memory.
+    /// Replaces the store of plans in the configured database. If the tool repository and the audit log are replaced as
+    /// well, no database is opened. Without a store, plans are held in memory.
     #[must_use]
     pub fn todos(mut self, store: Arc<dyn TodoStore>) -> Self {
         self.todos = Some(store);
         self
     }
 
-    /// Replaces the store of questions that wait for somebody. Where also repository and audit trail are replaced there is
-    /// no database, and without a store a question that nobody can be asked at once fails.
+    /// Replaces the store of questions that wait for an answer. If the tool repository and the audit log are replaced
+    /// as well, no database is opened. Without a store, a question fails if no one can answer it immediately.
     #[must_use]
     pub fn questions(mut self, store: Arc<dyn QuestionStore>) -> Self {
         self.questions = Some(store);
         self
     }
 
-    /// Says that sessions go on in other processes, as those of the command line do: what they have read is kept in the
-    /// database, and detached tasks are found by later processes.
+    /// Declares that sessions continue in other processes, as those of the command line do. Their read-state of files
+    /// is stored in the database, and later processes find detached tasks.
     #[must_use]
     pub fn session_goes_on(mut self, going_on: GoingOn) -> Self {
         self.going_on = Some(going_on);
         self
     }
 
-    /// Chooses which of the configured MCP servers are started.
+    /// Selects the configured MCP servers to start.
     #[must_use]
     pub fn servers(mut self, servers: Servers) -> Self {
         self.servers = servers;
         self
     }
 
-    /// Says what the clients that will come can answer at all (MCP's `ClientCapabilities`): servers that offer more to those
-    /// who can be asked list it. Without it nobody can be asked.
+    /// Sets the capabilities that clients may have (MCP's `ClientCapabilities`). Servers whose tools depend on them
+    /// list those tools. By default, clients cannot be asked.
     #[must_use]
     pub fn clients_can(mut self, capabilities: Map<String, Value>) -> Self {
         self.clients = Calling::Any(capabilities);
         self
     }
 
-    /// Says that one client alone will come, and what it can answer (MCP's `ClientCapabilities`): servers are told that and
-    /// nothing else, so that a server up to 2025-11-25 is one process. What is not known before the client speaks is waited
-    /// for, with the servers and nothing else.
+    /// Declares that a single client will connect, and sets its capabilities (MCP's `ClientCapabilities`). Servers
+    /// receive exactly these, so that a server with protocol version 2025-11-25 or older needs only one process. If the
+    /// capabilities are known only after the client has connected, only the start of servers waits for them.
     #[must_use]
     pub fn client_can(mut self, capabilities: impl Future<Output = Map<String, Value>> + Send + 'static) -> Self {
         self.clients = Calling::One(Box::pin(capabilities));
         self
     }
 
-    /// Leaves servers alone until somebody uses them, where their tools are known from an earlier run. For programs that
-    /// serve for long.
+    /// Starts a server only when it is used, if its tools are known from an earlier run. For long-running processes.
     #[must_use]
     pub fn starting_servers_when_used(mut self) -> Self {
         self.starts_when_used = true;
         self
     }
 
-    /// Resolves names and connects by this, for tools that reach out, instead of by the machine's own network.
+    /// Replaces the network of the machine for tools that use the network: name resolution and connections.
     #[must_use]
     pub fn network(mut self, network: Arc<dyn Network>) -> Self {
         self.network = network;
         self
     }
 
-    /// Searches the web by this, whatever the configuration says of `[search]`.
+    /// Replaces the web search of `[search]`.
     #[must_use]
     pub fn web_search(mut self, search: Arc<dyn WebSearch>) -> Self {
         self.web_search = Some(search);
         self
     }
 
-    /// Builds and starts everything. MCP servers are on their way when this returns, unless they are required.
+    /// Builds and starts everything. MCP servers may still be connecting when this returns, except required ones.
     ///
     /// # Errors
-    /// [`StartupError`]; then nothing is left running.
+    /// [`StartupError`]. Nothing is left running then.
     pub async fn build(self) -> Result<Composition, StartupError> {
-        // Sixteen kilobytes of state, which nobody wants in a future of their own.
+        // Boxed because the state is sixteen kilobytes, which every calling future would otherwise contain.
         Box::pin(self.built()).await
     }
 
@@ -593,7 +595,7 @@ impl AppBuilder {
         let in_process = [built_in.definitions(), orchestration.definitions(), &added].concat();
         let known = known_names(&in_process);
         check_tool_names(&config, &known)?;
-        // Providers that a program added may offer anything.
+        // Providers of an embedding application may offer any name.
         if self.providers.is_empty() {
             check_choices(&config, &known)?;
         }
@@ -732,26 +734,26 @@ impl AppBuilder {
 }
 
 impl Composition {
-    /// Writes what happens from now on to the target, until all is closed.
+    /// Writes all further events to the target until the application is closed.
     ///
     /// # Errors
-    /// The operating system's, when the target cannot be opened.
+    /// The error of the operating system if the target cannot be opened.
     pub fn write_events(&mut self, target: &EventTarget) -> std::io::Result<()> {
         self.event_file = Some(EventFile::start(target, self.app.events())?);
         Ok(())
     }
 
-    /// Returns when every MCP server has been heard of, or its time to connect is over.
+    /// Waits until every MCP server has answered, failed, or exceeded its connect timeout.
     pub async fn settled(&self) {
         self.app.registry.settled(self.config.connect_timeout()).await;
     }
 
-    /// Returns when every MCP server has been reached and its tools are known, or it has failed: also those whose tools are
-    /// known from earlier.
+    /// Waits until every MCP server is connected and its tools are listed, or it has failed. Includes servers whose
+    /// tools are known from an earlier run.
     pub async fn reached(&self) {
         let connecting = self.servers.iter().filter(|server| server.status().state == ProviderState::Connecting);
         futures::future::join_all(connecting.map(|server| server.refresh())).await;
-        // All that the registry has is asked, so that no name is wrong.
+        // Refreshes all providers of the registry, so that no name is outdated.
         let _ = self.app.registry.refresh(None).await;
     }
 
@@ -763,22 +765,22 @@ impl Composition {
         self.browsers.check(self.workspace.writable(), limit).await
     }
 
-    /// Whether tasks run that are to go on after their call.
+    /// Returns `true` if tasks are running that outlive their calls.
     pub fn keeps_tasks(&self) -> bool {
         self.tasks.keeps_any()
     }
 
-    /// Returns when all those tasks have ended, and are on record. Dropping this changes nothing.
+    /// Waits until these tasks have ended and are recorded. Dropping the future has no effect on them.
     pub async fn kept_to_the_end(&self) {
         self.tasks.kept_to_the_end().await;
     }
 
-    /// Ends everything in order: calls, providers, database.
+    /// Closes everything in order: calls, providers, database.
     pub async fn close(self) {
         self.close_after(DRAIN).await;
     }
 
-    /// As [`close`](Self::close), with another time for calls that run.
+    /// Closes everything as [`close`](Self::close) does, with a different time for running calls to finish.
     pub async fn close_after(self, drain: Duration) {
         self.app.close(drain).await;
         if let Some(hooks) = &self.hooks {
@@ -808,7 +810,7 @@ impl Composition {
     }
 }
 
-/// Checks the rules and hooks against the definitions of the built-in tools, as a start does.
+/// Checks the rules and hooks against the definitions of the built-in tools, as building an application does.
 ///
 /// # Errors
 /// [`StartupError`] with every rule that could never match, and every gate that waits for trust.
@@ -824,7 +826,7 @@ fn check_against(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
     check_gates(config)
 }
 
-/// Names and aliases of the built-in tools, and what requests for resources and prompts are called beside them.
+/// Returns the names and aliases of the built-in tools, and the names of resource and prompt requests.
 fn known_names(tools: &[Tool]) -> Vec<&str> {
     tools
         .iter()
@@ -833,7 +835,7 @@ fn known_names(tools: &[Tool]) -> Vec<&str> {
         .collect()
 }
 
-/// The way to hosts, as the configuration has it.
+/// Returns the configured access to hosts.
 fn reach(network: Arc<dyn Network>, outside: &OutsideSettings) -> Result<Reach, InvalidAddress> {
     let reach = Reach::new(network, outside.private_hosts.clone());
     match &outside.proxy {

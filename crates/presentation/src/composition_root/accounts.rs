@@ -1,4 +1,4 @@
-//! The accounts of principals at services.
+//! Accounts of principals at services.
 
 use crate::config::Config;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use toolstead_infrastructure::{
     web::reach::Reach,
 };
 
-/// The folder of the tokens, in the data folder.
+/// Folder of the tokens, in the data folder.
 const FOLDER: &str = "accounts";
-/// The file of their key, in the folder of the user's configuration.
+/// File with the key that encrypts them, in the folder of the user's configuration.
 const KEY_FILE: &str = "secrets.key";
 
-/// The accounts of this configuration for a program that does nothing else, over the machine's own network.
+/// Returns the configured accounts for a process that needs nothing else, over the network of the machine.
 pub fn accounts_alone(config: &Config) -> Accounts {
     let reach = Reach::new(Arc::new(SystemNetwork::default()), config.outside.private_hosts.clone());
     accounts(config, reach, Arc::new(SystemClock))
 }
 
-/// The accounts of this configuration. Nothing is asked and nothing is made yet.
+/// Returns the configured accounts. Nothing is created or contacted yet.
 pub(super) fn accounts(config: &Config, reach: Reach, clock: Arc<dyn Clock>) -> Accounts {
     let services = [(&GMAIL, &config.outside.services.gmail), (&CALENDAR, &config.outside.services.calendar)];
     let services = services.into_iter().filter_map(|(grant, url)| Some((grant, url.as_ref().ok()?.clone())));
@@ -39,7 +39,7 @@ pub(super) fn accounts(config: &Config, reach: Reach, clock: Arc<dyn Clock>) -> 
     })
 }
 
-/// The vault of this configuration, or why there is none, for people.
+/// Returns the configured vault, or the reason why there is none, for display.
 fn vault(config: &Config) -> Result<Vault, String> {
     let nowhere = |what: &str, variable: &str| format!("no place is known for {what}: set HOME or {variable}");
     let folder = config.folders.data.as_ref().ok_or_else(|| nowhere("tokens", "XDG_DATA_HOME"))?.join(FOLDER);

@@ -1,4 +1,4 @@
-//! The settings of commands and browsers, out of the configuration.
+//! Settings of commands and browsers, derived from the configuration.
 
 use crate::config::Config;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use toolstead_infrastructure::{
     egress::connector::Network,
 };
 
-/// What holds for every command.
+/// Returns the settings that apply to every command.
 pub(super) fn command_settings(config: &Config) -> CommandSettings {
     let usual = CommandSettings::default();
     CommandSettings {
@@ -21,7 +21,7 @@ pub(super) fn command_settings(config: &Config) -> CommandSettings {
     }
 }
 
-/// What every browser is started with.
+/// Returns the settings with which every browser is started.
 pub(super) fn browser_settings(config: &Config, network: Arc<dyn Network>) -> BrowserSettings {
     BrowserSettings {
         program: config.outside.browser.clone(),

@@ -1,4 +1,4 @@
-//! The configured hooks, ready to run.
+//! Starts the configured hooks.
 
 use super::StartupError;
 use crate::config::Config;
@@ -14,7 +14,7 @@ use toolstead_infrastructure::{
     sandbox::launcher::Launcher,
 };
 
-/// The hooks; `None` where none is configured.
+/// Starts the hooks. Returns `None` if none is configured.
 pub(super) fn start(config: &Config) -> Result<Option<Arc<CommandHooks>>, StartupError> {
     if config.hooks.definitions.is_empty() {
         return Ok(None);
@@ -35,7 +35,7 @@ pub(super) fn start(config: &Config) -> Result<Option<Arc<CommandHooks>>, Startu
     Ok(Some(CommandHooks::new(config.hooks.definitions.clone(), surroundings, launcher)))
 }
 
-/// The one who is asked, behind the hooks that hear of a question first.
+/// Wraps the approver so that hooks on approval requests run first, if there are any.
 pub(super) fn before(
     person: Arc<dyn Approver>,
     hooks: Option<&Arc<CommandHooks>>,

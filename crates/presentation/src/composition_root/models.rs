@@ -1,4 +1,4 @@
-//! The configured models, and those that a program added.
+//! Configured models, and those added by an embedding application.
 
 use super::{StartupError, upstream::http_client};
 use crate::{
@@ -12,7 +12,7 @@ use toolstead_infrastructure::{
     sandbox::{launcher::Launcher, user_programs::UserPrograms},
 };
 
-/// All models. One that a program added stands before one of the same name in the configuration.
+/// Returns all models. An added model takes precedence over a configured one of the same name.
 pub(super) fn models(config: &Config, added: Vec<Arc<dyn ModelProvider>>) -> Result<Models, StartupError> {
     let folder = config.folders.config.as_ref().map(|folder| folder.join("config.toml"));
     let mut models = Models {

@@ -1,4 +1,4 @@
-//! The tools that call other tools, with examples that name tools there are, and the agents that are our own.
+//! Tools that call other tools, with examples that name existing tools, and the built-in agents.
 
 use crate::{app::App, config::Config};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ const EXAMPLES: Examples = Examples {
     subagent: r#"{"description": "Find the retries", "prompt": "Find where requests are tried again in this workspace. Name each file with its line, and say what bounds the tries.", "agent": "explore"}"#,
 };
 
-/// The words that every agent of ours is told.
+/// Instructions for every built-in agent.
 const REPORT: &str = "You were handed one piece of work by another agent, who reads your last message and nothing else of what \
                       you do. Do that work and nothing beside it, without asking back. A call may be refused: the refusal \
                       says why; do not try to get around it. Your last message is the report: what you found or did, with \
                       paths and lines, what is left, and no preamble.";
 
-/// Tools that change nothing.
+/// Tools that only read.
 const READING: &[&str] = &[
     "current_time",
     "disk_info",
@@ -33,12 +33,12 @@ const READING: &[&str] = &[
     "working_directory",
 ];
 
-/// The provider of these tools, for their definitions. Nobody can be handed work by it.
+/// Returns the provider of these tools for their definitions only. It cannot delegate work.
 pub fn orchestration() -> Orchestration {
     Orchestration::new(EXAMPLES, aliases_of, None)
 }
 
-/// The provider of these tools.
+/// Returns the provider of these tools.
 pub(super) fn orchestration_of(app: &App, config: &Config, tasks: Arc<dyn Tasks>) -> Orchestration {
     let agents = Agents {
         run_agent: app.run_agent.clone(),
@@ -57,7 +57,7 @@ pub(super) fn orchestration_of(app: &App, config: &Config, tasks: Arc<dyn Tasks>
     Orchestration::new(EXAMPLES, aliases_of, Some(agents))
 }
 
-/// Our own agents.
+/// Returns the built-in agents.
 fn own_agents() -> Vec<Arc<AgentDefinition>> {
     let general = AgentDefinition::new(
         "general",

@@ -1,4 +1,4 @@
-//! The tools of the program that embeds Toolstead, which come and go while it runs.
+//! Tools of the embedding application, which it can add and remove at run time.
 
 use super::StartupError;
 use std::sync::Arc;
@@ -11,40 +11,40 @@ use toolstead_infrastructure::builtin::{
     world::World,
 };
 
-/// Adds and removes tools while the program runs. Whoever listens hears that the list changed; calls that run go on. A
-/// name that is taken is an error, and nothing is changed then.
+/// Adds and removes tools at run time. Subscribers are notified that the list changed, and running calls continue. If a
+/// name is in use, the change fails and has no effect.
 #[derive(Debug)]
 pub struct ProgramTools {
     registry: Arc<ToolRegistry>,
     shop: Shop,
-    /// The program's own tools come first.
+    /// The first entry holds the embedding application's own tools.
     servers: Mutex<Vec<InProcessServer>>,
 }
 
-/// Tools that could not be added or removed.
+/// Error of adding or removing tools.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeToolsError {
-    /// They cannot be offered.
+    /// The tools cannot be offered.
     #[error(transparent)]
     Tools(#[from] InvalidBuiltInTools),
-    /// A name is taken.
+    /// A name is in use.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// There is no such server.
+    /// No server has this name.
     #[error("this program has no server named `{0}`: `serve` adds one")]
     UnknownServer(String),
-    /// There is no such tool.
+    /// No tool has this name.
     #[error("`{server}` has no tool named `{tool}`")]
     UnknownTool {
-        /// The server, or the name of the program.
+        /// Name of the server or of the embedding application.
         server: String,
-        /// The tool, as its author named it.
+        /// Name of the tool, as its author defined it.
         tool: String,
     },
 }
 
 impl From<ChangeToolsError> for StartupError {
-    /// None but the first two happens at the start.
+    /// Only the first two variants occur at startup.
     fn from(error: ChangeToolsError) -> Self {
         match error {
             ChangeToolsError::Tools(error) => Self::Tools(error),
@@ -56,7 +56,7 @@ impl From<ChangeToolsError> for StartupError {
     }
 }
 
-/// What providers are made with.
+/// Inputs from which providers are created.
 #[derive(Debug)]
 pub(super) struct Shop {
     pub(super) world: World,
@@ -64,7 +64,7 @@ pub(super) struct Shop {
 }
 
 impl Shop {
-    /// The provider of a server's tools.
+    /// Returns the provider of a server's tools.
     pub(super) fn provider(&self, server: &InProcessServer) -> Result<BuiltInTools, InvalidBuiltInTools> {
         let provider = server.provider(self.world.clone())?;
         Ok(if self.shows_output_schemas { provider.with_output_schemas() } else { provider })
@@ -72,15 +72,15 @@ impl Shop {
 }
 
 impl ProgramTools {
-    /// Nothing is offered yet.
+    /// Creates the tools without offering any of them yet.
     pub(super) fn new(registry: Arc<ToolRegistry>, shop: Shop, servers: Vec<InProcessServer>) -> Self {
         Self { registry, shop, servers: Mutex::new(servers) }
     }
 
-    /// Offers all from now on.
+    /// Registers all tools.
     ///
     /// # Errors
-    /// When a name is taken.
+    /// An error if a name is in use.
     pub(super) async fn open(&self) -> Result<(), ChangeToolsError> {
         let servers = self.servers.lock().await;
         for server in servers.iter().filter(|server| is_offered(server)) {
@@ -92,12 +92,12 @@ impl ProgramTools {
     /// Adds a tool under its own name.
     ///
     /// # Errors
-    /// [`ChangeToolsError`] when the name is taken, or leads to a built-in tool.
+    /// [`ChangeToolsError`] if the name is in use, or is an alias of a built-in tool.
     pub async fn add<F>(&self, tool: impl IntoTool<F>) -> Result<(), ChangeToolsError> {
         self.change(None, |own| Ok(own.clone().with(tool))).await
     }
 
-    /// Removes a tool that bears its own name.
+    /// Removes a tool that has its own name.
     ///
     /// # Errors
     /// [`ChangeToolsError::UnknownTool`].
@@ -108,7 +108,7 @@ impl ProgramTools {
     /// Adds a server with its tools.
     ///
     /// # Errors
-    /// [`ChangeToolsError`] when its name is taken.
+    /// [`ChangeToolsError`] if its name is in use.
     pub async fn serve(&self, server: InProcessServer) -> Result<(), ChangeToolsError> {
         let mut servers = self.servers.lock().await;
         self.registry.register(Arc::new(self.shop.provider(&server)?)).await?;
@@ -131,20 +131,20 @@ impl ProgramTools {
     /// Adds a tool to a server.
     ///
     /// # Errors
-    /// [`ChangeToolsError`] when there is no such server, or the name is taken.
+    /// [`ChangeToolsError`] if no server has this name, or the tool's name is in use.
     pub async fn add_to<F>(&self, server: &str, tool: impl IntoTool<F>) -> Result<(), ChangeToolsError> {
         self.change(Some(server), |server| Ok(server.clone().with(tool))).await
     }
 
-    /// Removes a tool of a server, by the name that its author gave it.
+    /// Removes a tool of a server, by the name that its author defined.
     ///
     /// # Errors
-    /// [`ChangeToolsError`] when there is no such server, or no such tool.
+    /// [`ChangeToolsError`] if the server or the tool does not exist.
     pub async fn remove_from(&self, server: &str, tool: &str) -> Result<(), ChangeToolsError> {
         self.change(Some(server), |server| without(server, tool)).await
     }
 
-    /// Changes a server's tools, or the program's own.
+    /// Changes the tools of a server, or the application's own tools if `server` is `None`.
     async fn change(
         &self,
         server: Option<&str>,
@@ -157,7 +157,7 @@ impl ProgramTools {
         match (is_offered(&servers[at]), is_offered(&changed)) {
             (true, true) => self.registry.replace(provider).await?,
             (true, false) => self.registry.unregister(changed.name().as_str()).await?,
-            // Not `replace`: whoever bears the program's name meanwhile keeps its place.
+            // Not `replace`, which would displace a provider that has taken this name in the meantime.
             (false, _) => self.registry.register(provider).await?,
         }
         servers[at] = changed;
@@ -165,12 +165,13 @@ impl ProgramTools {
     }
 }
 
-/// Tells whether it is a provider: the program's own tools are one while there are some.
+/// Returns `true` if the server is registered as a provider. For the application's own tools, this is the case only if
+/// there are any.
 fn is_offered(server: &InProcessServer) -> bool {
     !server.bears_own_names() || !server.is_empty()
 }
 
-/// The place of a server among them; the program's own tools are none.
+/// Returns the index of a server. Does not find the application's own tools.
 fn place(servers: &[InProcessServer], name: &str) -> Result<usize, ChangeToolsError> {
     let is_meant = |server: &InProcessServer| server.name().as_str() == name && !server.bears_own_names();
     servers.iter().position(is_meant).ok_or_else(|| ChangeToolsError::UnknownServer(name.to_owned()))

@@ -1,4 +1,4 @@
-//! What Toolstead tells of itself as resources: its configuration and its health.
+//! Reports about Toolstead itself as resources: its configuration and its health.
 
 use crate::{
     app::App,
@@ -10,7 +10,7 @@ use toolstead_application::redaction::{redacted, redacted_value};
 use toolstead_domain::ports::tool_provider::ProviderState;
 use toolstead_infrastructure::builtin::context::Report;
 
-/// `config://server` and `status://health`.
+/// Returns the resources `config://server` and `status://health`.
 pub(super) fn reports(config: &Config, app: &App, version: &str) -> Vec<Report> {
     vec![configuration(config), health(app, version)]
 }
@@ -36,8 +36,8 @@ fn settings_report(settings: &Resolved) -> Value {
     json!({"settings": redacted_value(&Value::Object(values.collect()))})
 }
 
-/// Of environments and headers only that a variable is named is told: anything else may be a secret, a default behind the
-/// name as well.
+/// Masks environments and headers: only references to variables are shown, and without a default, because any other
+/// text may be a secret.
 fn shown(value: &value::Value) -> Value {
     let value::Value::Map(members) = value else { return value.to_json() };
     let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -50,7 +50,8 @@ fn shown(value: &value::Value) -> Value {
 }
 
 fn health(app: &App, version: &str) -> Report {
-    // Not the whole application, which holds the provider of this.
+    // Holds these parts and not the whole application, which contains the provider of this report: that would be a
+    // cycle.
     let (registry, open_calls, calls) = (app.registry.clone(), app.open_calls.clone(), app.execute_tool.clone());
     let (version, started) = (version.to_owned(), Instant::now());
     Report {

@@ -1,4 +1,4 @@
-//! The stores of an application: one function a backend.
+//! Stores of an application, with one function per backend.
 
 use super::StartupError;
 use crate::config::{Config, database_url::DatabaseUrl};
@@ -7,21 +7,21 @@ use std::{fmt, path::Path, sync::Arc, time::Duration};
 use toolstead_domain::ports::{clock::Clock, execution_log::ExecutionLog, stores::Stores};
 use toolstead_infrastructure::sqlite::{self, ContentRetention, Database, DatabaseOptions, OpenError, Retention};
 
-/// The stores of the workspace, and the way to close them.
+/// Stores of the workspace, and the function that closes them.
 pub(super) struct OpenStores {
     pub(super) stores: Stores,
     close: Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send + Sync>,
 }
 
 impl OpenStores {
-    /// Opens those that the configuration names.
+    /// Opens the configured stores.
     pub(super) async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartupError> {
         match &config.database.url {
             DatabaseUrl::Sqlite(path) => Ok(in_sqlite(config, path, clock).await?),
         }
     }
 
-    /// Writes what waits to be written, and lets go.
+    /// Writes pending data and closes the stores.
     pub(super) async fn close(self) {
         (self.close)().await;
     }
@@ -33,7 +33,7 @@ impl fmt::Debug for OpenStores {
     }
 }
 
-/// The audit trail alone, where the stores can be read and not written: their disk is full, or read-only.
+/// Opens the audit log read-only, for stores that cannot be written because their disk is full or read-only.
 ///
 /// # Errors
 /// [`StartupError`].

@@ -1,4 +1,4 @@
-//! The configured MCP servers, started.
+//! Starts the configured MCP servers.
 
 use super::{Servers, StartupError};
 use crate::config::{Config, mcp_server::ConfiguredServer};
@@ -18,13 +18,14 @@ use toolstead_infrastructure::{
     sandbox::launcher::Launcher,
 };
 
-/// The way to configured servers and models. They are a person's own choice: a trusted file names them, on this machine as
-/// often as not. Nothing that they say leads elsewhere: redirects and addresses of a login are told, never followed.
+/// Returns the HTTP client for configured servers and models. They are named in trusted files and often run on this
+/// machine, so any address is allowed. The client follows no redirects and no addresses of sign-in pages; it only
+/// reports them.
 pub(super) fn http_client() -> HttpClient {
     HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default())))
 }
 
-/// The configured servers that were wanted and will not be there, each with the reason.
+/// Returns the selected servers that will not be available, each with the reason.
 pub(super) fn absent<'a>(config: &'a Config, wanted: &'a Servers) -> impl Iterator<Item = (&'a str, String)> {
     let is_wanted = |server: &&ConfiguredServer| match wanted {
         Servers::All => true,
@@ -41,9 +42,9 @@ pub(super) fn absent<'a>(config: &'a Config, wanted: &'a Servers) -> impl Iterat
     })
 }
 
-/// Starts the servers that are wanted, can be reached and are not disabled. None is waited for. Those whose tools `known`
-/// holds from an earlier run are left alone until they are used, save required ones. `clients` are those who
-/// call here: nobody waits for them where no server is started.
+/// Starts the selected servers that are valid and not disabled, without waiting for any of them. A server whose tools
+/// `known` contains from an earlier run is started on first use, unless it is required. `clients` is only awaited if a
+/// server is started.
 pub(super) async fn start(
     config: &Config,
     wanted: &Servers,
@@ -71,7 +72,7 @@ pub(super) async fn start(
         environment: child_environment::base(|name| config.environment.get(name).map(str::to_owned)),
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
         roots: config.roots.clone(),
-        // Beside the database: no tool reaches that folder.
+        // The folder of the database is not accessible to tools.
         homes: Some(config.database.homes()),
         sealed: config.sealed.clone(),
     };
@@ -93,7 +94,7 @@ pub(super) async fn start(
     Ok(started)
 }
 
-/// `None` for a server of which it is not known how to reach it; `toolstead servers` says why.
+/// Converts a server. Returns `None` if its transport is invalid; `toolstead servers` reports the reason.
 fn converted(server: &ConfiguredServer, config: &Config) -> Option<McpServerConfig> {
     Some(McpServerConfig {
         configured_in: server.origin.place(),
