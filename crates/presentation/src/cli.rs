@@ -1,4 +1,4 @@
-//! The command line. Each subcommand stands in a file of its own; they convert and print, and decide nothing.
+//! The command line. Each subcommand is defined in its own file. Subcommands convert and print, and make no decisions.
 
 mod agent;
 pub mod agent_files;
@@ -141,11 +141,11 @@ impl Cli {
         exit::conclude(outcome, global.json)
     }
 
-    /// Returns what is logged. `chat` and `query` show their calls themselves.
+    /// Returns the log settings. `chat` and `query` show calls themselves, so these are not logged.
     pub fn log(&self) -> LogSettings {
         self.global.log(matches!(self.command, Command::Chat(_) | Command::Query(_)))
     }
 }
 
-/// What every subcommand returns.
+/// Result of every subcommand.
 pub type Outcome = Result<Exit, exit::Failed>;

@@ -1,4 +1,4 @@
-//! An agent at the command line: its flags, what it is put together of, and one run of it, which somebody watches.
+//! Agents on the command line: flags, construction, and running a turn while the user watches.
 
 use super::{
     asides::Asides,
@@ -57,9 +57,9 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::dialects;
 
-/// Time between two looks at the running calls.
+/// Interval between updates of the display of running calls.
 const BETWEEN_TICKS: Duration = Duration::from_secs(1);
-/// Time without a key after which a question may open although the input line holds a text.
+/// Time without a key press after which a question may open although the input line contains text.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The settings of an agent.
@@ -101,17 +101,17 @@ fn dollars(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The text before the name of an agent where a conversation keeps the name of its profile.
+/// Prefix of an agent's name, where a conversation stores the name of its profile.
 const OF_AGENT: &str = "agent:";
 
 impl AgentFlags {
-    /// The manner that was named: a profile, or an agent, whose name then stands behind [`OF_AGENT`].
+    /// Returns the selected profile, or the selected agent with the prefix [`OF_AGENT`].
     fn named(&self) -> Option<String> {
         let agent = self.agent.as_ref().map(|name| format!("{OF_AGENT}{name}"));
         agent.or_else(|| self.profile.clone())
     }
 
-    /// The bounds: those that were typed, else the configured ones and that of the agent.
+    /// Returns the budgets: those of the flags, or else the configured ones and the agent's limit of turns.
     fn budgets(&self, configured: &AgentSettings, of_agent: Option<u64>) -> Budgets {
         let mut budgets = configured.budgets.clone();
         budgets.calls = self.max_calls.or(budgets.calls);
@@ -124,30 +124,30 @@ impl AgentFlags {
     }
 }
 
-/// An agent that is ready to be asked.
+/// An agent that is ready to run.
 pub(super) struct Agent {
-    /// The application that it works in.
+    /// Application in which it runs.
     pub(super) composition: Composition,
-    /// The model that is asked next.
+    /// Model for the next turn.
     pub(super) model: Arc<dyn ModelProvider>,
-    /// The terminal of the user, if there is one.
+    /// Terminal of the user, if there is one.
     pub(super) terminal: Option<Arc<Terminal>>,
-    /// Progress of calls is shown.
+    /// `true` if the progress of calls is shown.
     shows_progress: bool,
     manner: Manner,
     budgets: Budgets,
 }
 
-/// Its settings, which stay the same throughout a conversation.
+/// Settings that stay the same throughout a conversation.
 #[derive(Debug, Clone, PartialEq)]
 struct Manner {
     profile: Option<String>,
-    /// The model of the profile.
+    /// Model of the profile.
     model: Option<String>,
-    /// The most answers of the model.
+    /// Maximum number of model answers in a turn.
     max_turns: Option<u64>,
     system: Option<String>,
-    /// The tools of the profile, with what was typed; `None`: those of the configuration.
+    /// Tools of the profile after applying `--tools`; `None`: those of the configuration.
     chosen: Option<ToolSelection>,
     has_no_tools: bool,
 }
@@ -171,7 +171,7 @@ impl Manner {
             Some(text) => Some(asked_prompt::given(text)?),
             None => profile.map(|profile| profile.prompt.clone()).filter(|prompt| !prompt.is_empty()),
         };
-        // As its people know it: there an agent has the tools that somebody names, and else none.
+        // As in clai: an agent has only the tools that are named explicitly, otherwise none.
         let is_bare = config.dialect == Some(dialects::CLAI) && config.selection == ToolSelection::all();
         let has_no_tools = match (&chosen, typed_tools) {
             (None, Some(typed)) => typed.trim().is_empty(),
@@ -183,7 +183,7 @@ impl Manner {
         Ok(Self { profile, model, max_turns: None, system, chosen, has_no_tools })
     }
 
-    /// As an agent that somebody wrote down.
+    /// Returns the settings of an agent that is defined in a file.
     fn of_agent(
         flags: &AgentFlags,
         kept: &str,
@@ -236,8 +236,8 @@ fn usage(error: impl ToString) -> Failed {
 }
 
 impl Agent {
-    /// Puts it together. What the configuration cannot give is told before anything is started.
-    /// Ctrl-C ends the wait for servers that are required.
+    /// Builds the agent. Configuration errors are returned before anything is started. Ctrl-C ends the wait for
+    /// required servers.
     pub(super) async fn put_together(
         flags: &AgentFlags,
         global: &Global,
@@ -265,7 +265,7 @@ impl Agent {
         }
     }
 
-    /// Goes on as the conversation began: with its profile, unless another one was named.
+    /// Resumes the conversation with its stored profile, unless the flags select another one.
     pub(super) fn take_up(
         &mut self,
         conversation: &Conversation,
@@ -283,7 +283,8 @@ impl Agent {
         Ok(())
     }
 
-    /// On whose behalf and through which window calls of the conversation are made.
+    /// Returns the scope for calls of the conversation: its principal, its session, and the restricted view of the
+    /// profile.
     pub(super) fn scope(&self, conversation: ConversationId) -> Scope {
         let app = &self.composition.app;
         let scope = app.scope(Principal::local(), conversation.session());
@@ -297,7 +298,7 @@ impl Agent {
         window(&self.composition.app, format!("profile-{profile}"), chosen.clone())
     }
 
-    /// What this process is to tools that ask.
+    /// Returns the description of this process as a client.
     pub(super) fn client(&self) -> Arc<ClientProfile> {
         Arc::new(ClientProfile {
             log_level: Some(LogLevel::Warning),
@@ -306,7 +307,7 @@ impl Agent {
         })
     }
 
-    /// The person there.
+    /// Returns the caller that represents the user.
     pub(super) fn caller(&self) -> Arc<dyn Caller> {
         let patience = self.composition.config.approval_timeout;
         let questions = self.terminal.clone().map(|terminal| {
@@ -316,7 +317,7 @@ impl Agent {
         Arc::new(Onlooker { questions, asides, wants_progress: self.shows_progress })
     }
 
-    /// The tools that the model is told of.
+    /// Returns the tools that are offered to the model.
     pub(super) fn offered(&self) -> OfferedTools {
         match &self.manner.chosen {
             _ if self.manner.has_no_tools => OfferedTools::Nothing,
@@ -325,14 +326,14 @@ impl Agent {
         }
     }
 
-    /// The model that writes summaries, if it is another one.
+    /// Returns the model that writes summaries, if one is configured.
     pub(super) fn summarizer(&self) -> Result<Option<Arc<dyn ModelProvider>>, Failed> {
         let app = &self.composition.app;
         let name = app.agent.settings.summarizer.as_deref();
         name.map(|name| app.models.find(Some(name))).transpose().map_err(usage)
     }
 
-    /// A bound that cannot hold, for the person to know.
+    /// Returns a note if the cost budget cannot be enforced.
     pub(super) fn unbounded_cost(&self) -> Option<String> {
         let name = self.model.name();
         (self.budgets.cost.is_some() && self.model.facts().prices.is_none()).then(|| {
@@ -343,7 +344,7 @@ impl Agent {
         })
     }
 
-    /// A command for the next turn of the conversation.
+    /// Returns the command for the next turn of the conversation.
     pub(super) fn command(
         &self,
         conversation: ConversationId,
@@ -371,7 +372,8 @@ impl Agent {
         })
     }
 
-    /// One turn, which is told on the screen as it goes. Ctrl-C takes it back; a second one does not wait for its end.
+    /// Runs one turn and shows its events on the screen. Ctrl-C cancels the turn; pressing it again returns without
+    /// waiting for the end.
     pub(super) async fn turn(
         &self,
         conversation: ConversationId,
@@ -393,13 +395,13 @@ impl Agent {
     }
 }
 
-/// The turn on the terminal while the user types, so that no question takes keys that are meant for the input line.
+/// Holds the terminal's turn while the user types, so that no question receives keys that are meant for the input line.
 struct PendingInput<'t> {
     turn: MutexGuard<'t, ()>,
     until: Instant,
 }
 
-/// Shows the events of a run until it is over, but none while a question is open. Escape cancels the run as Ctrl-C does.
+/// Shows the events of a run until it has ended, except while a question is open. Escape cancels the run, like Ctrl-C.
 async fn watch(
     mut run: AgentRun,
     cancel: &CancelSignal,
@@ -413,7 +415,7 @@ async fn watch(
     let mut ticks = interval(BETWEEN_TICKS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !(is_over && untold.is_empty()) {
-        // `None` without a terminal, or if this function has the turn already.
+        // `None` if there is no terminal or this function already holds its turn.
         let needed = terminal.filter(|_| typing.is_none());
         let free = async {
             match needed {
@@ -430,7 +432,7 @@ async fn watch(
         };
         tokio::select! {
             biased;
-            // Nothing is written into the middle of a question.
+            // Events are not written into the middle of a question.
             turn = free, if !untold.is_empty() => {
                 for event in untold.drain(..) {
                     screen.tell(&event)?;
@@ -473,16 +475,16 @@ async fn watch(
     Ok(turned)
 }
 
-/// A turn that was watched.
+/// Result of a turn.
 #[derive(Debug)]
 pub(super) struct Turned {
-    /// The last event; `None`: it was not waited for.
+    /// Last event; `None` if the turn was abandoned before its end.
     pub(super) end: Option<AgentEvent>,
-    /// The program is to end.
+    /// `true` if the process should exit.
     pub(super) leaves: bool,
 }
 
-/// The end of a command whose run ended so.
+/// Returns the exit of a command whose run had this outcome.
 pub(super) fn exit(outcome: &AgentOutcome) -> Exit {
     match outcome {
         AgentOutcome::Finished => Exit::Done,
@@ -491,18 +493,19 @@ pub(super) fn exit(outcome: &AgentOutcome) -> Exit {
         AgentOutcome::Waiting(_) => Exit::Waiting,
         AgentOutcome::Stopped(_) => Exit::Told(ErrorKind::PermissionDenied),
         AgentOutcome::Failed { kind, .. } => Exit::Told(*kind),
-        // It went round in a circle, or something that is not known here.
+        // The loop detector stopped the run, or the outcome is not known here.
         _ => Exit::Told(ErrorKind::ExecutionFailed),
     }
 }
 
-/// What a run took, and how its conversation goes on.
+/// Returns the usage of a run, and the flag that continues its conversation.
 pub(super) fn summary(end: &AgentEvent, conversation: ConversationId) -> Option<String> {
     let AgentEvent::Ended { usage, cost, calls, turns, .. } = end else { return None };
     Some(format!("{}; `--conversation {conversation}` goes on", figures(*calls, *turns, *usage, *cost)))
 }
 
-/// The person who looks on: warnings of tools are told, and their questions are asked. Progress comes as events of the run.
+/// The user who watches a run: sees warnings of tools and answers their questions. Progress is shown from the events of
+/// the run.
 struct Onlooker {
     questions: Option<TerminalQuestions>,
     asides: Asides,
@@ -520,7 +523,7 @@ impl Caller for Onlooker {
     fn log(&self, message: LogMessage) {
         if message.level >= LogLevel::Warning {
             let data = message.data.as_str().map_or_else(|| message.data.to_string(), str::to_owned);
-            // In other words than ours: what it calls an error is none of the run.
+            // Shown in this form because an error reported by a tool is not an error of the run.
             self.asides.tell(opened(&format!("a tool says ({}):", message.level.as_str()), &data));
         }
     }

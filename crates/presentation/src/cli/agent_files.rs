@@ -22,20 +22,20 @@ pub struct AgentFilesCommand {
     name: Option<String>,
 }
 
-/// One of any sort, to be shown.
+/// An agent, a skill or a command to show.
 struct Shown {
     name: String,
     owner: &'static str,
     path: String,
     description: String,
     text: String,
-    /// The facts that are told beside it, under these names.
+    /// Further members, by name.
     rest: Map<String, Value>,
 }
 
 impl AgentFilesCommand {
     pub(super) fn run(self, kind: Kind, global: &Global, output: &mut Output) -> Outcome {
-        // The list tells already what its notes would tell.
+        // Loads without printing notes, because the list contains what they say.
         let listing = global.load_silently()?.agent_files().listing();
         let all: Vec<Shown> = match kind {
             Kind::Agent => listing.agents.iter().map(agent).collect(),

@@ -1,5 +1,5 @@
-//! What tools say of themselves to the person who looks on. Never while that person is asked something: enough of it would
-//! push the question out of sight, and what came last would look like it.
+//! Messages of tools for the user who watches. They are not printed while a question is open: enough of them would push
+//! the question out of sight, and the last one could be mistaken for the question.
 
 use super::{
     output::{note, passing},
@@ -10,20 +10,20 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// So many lines wait for the end of a question; the oldest give way.
+/// Maximum number of messages that wait for the end of a question. Beyond that, the oldest are dropped.
 const WAITING: usize = 50;
 
-/// The place for it, beside the result.
+/// Prints messages beside the result.
 #[derive(Clone)]
 pub(super) struct Asides {
-    /// `None`: nobody can be asked.
+    /// `None` if there is no terminal at which questions are asked.
     terminal: Option<Arc<Terminal>>,
     waiting: Arc<Mutex<VecDeque<String>>>,
     tell: fn(&str),
 }
 
 impl Asides {
-    /// On standard error, while nothing is asked on this terminal.
+    /// Prints to standard error while no question is open on this terminal.
     pub(super) fn beside(terminal: Option<Arc<Terminal>>) -> Self {
         fn tell(line: &str) {
             passing("");
@@ -32,7 +32,7 @@ impl Asides {
         Self { terminal, waiting: Arc::default(), tell }
     }
 
-    /// Tells a line, now or when the question that stands there has its answer. To be called within a tokio runtime.
+    /// Prints a message now, or once the open question has been answered. Must be called within a tokio runtime.
     pub(super) fn tell(&self, line: String) {
         let Some(terminal) = self.terminal.clone() else { return (self.tell)(&line) };
         let is_first = {

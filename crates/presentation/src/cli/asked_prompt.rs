@@ -1,4 +1,4 @@
-//! What an agent is asked on the command line: words, files, standard input and images.
+//! The prompt for an agent on the command line: words, files, standard input and images.
 
 use super::exit::Failed;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -10,11 +10,11 @@ use std::{
 };
 use toolstead_domain::model::message::{Block, Image};
 
-/// A prompt has so many bytes: more than the window of any model.
+/// Maximum size of a prompt in bytes, which is more than the context window of any model.
 const MOST_TEXT: u64 = 8 << 20;
-/// And an image. What a provider takes of it, its own bounds say.
+/// Maximum size of an image in bytes. Providers have limits of their own.
 const MOST_IMAGE: u64 = 20 << 20;
-/// So many images go with one prompt.
+/// Maximum number of images in a prompt.
 const MOST_IMAGES: usize = 20;
 
 /// What is asked.
@@ -29,10 +29,10 @@ pub(super) struct AskedPrompt {
 }
 
 impl AskedPrompt {
-    /// Reads it, with what is piped into this process; nothing where there is none.
+    /// Reads the prompt, including piped standard input. Returns no blocks if there is no prompt.
     ///
     /// # Errors
-    /// [`Failed::Usage`] where it cannot be read.
+    /// [`Failed::Usage`] if a part of it cannot be read.
     pub(super) fn read(&self) -> Result<Vec<Block>, Failed> {
         let input = io::stdin();
         let is_piped = !input.is_terminal();
@@ -62,10 +62,10 @@ impl AskedPrompt {
     }
 }
 
-/// A text that is given as it is, or as `@FILE`.
+/// Returns a text that is given directly or as `@FILE`.
 ///
 /// # Errors
-/// [`Failed::Usage`] where the file cannot be read.
+/// [`Failed::Usage`] if the file cannot be read.
 pub(super) fn given(text: &str) -> Result<String, Failed> {
     match text.strip_prefix('@').filter(|path| !path.is_empty()) {
         Some(path) => {
@@ -105,7 +105,7 @@ fn image(path: &Path) -> Result<Block, Failed> {
     Ok(Block::Image(Image { media_type: media_type.into(), data: STANDARD.encode(bytes).into() }))
 }
 
-/// By the first bytes: names of files lie.
+/// Returns the media type by the first bytes, because file name extensions may be wrong.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', ..] => Some("image/png"),

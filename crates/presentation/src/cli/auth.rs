@@ -30,11 +30,11 @@ use toolstead_infrastructure::{
     sandbox::browser::Browser,
 };
 
-/// A person who has a browser before them comes back so soon.
+/// Maximum time to wait for a sign-in in a browser on this machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// And one who has it on another machine, and copies the address.
+/// Maximum time to wait for an address pasted from a browser on another machine.
 const PATIENCE_TO_PASTE: Duration = Duration::from_secs(600);
-/// Bytes of a line that is pasted.
+/// Maximum length of a pasted line in bytes.
 const MAX_LINE: u64 = 16 << 10;
 
 /// Signs in to services, shows who is signed in, and signs out.
@@ -127,18 +127,18 @@ impl Auth {
     }
 }
 
-/// The browser of the person at this machine. Nothing that a tool puts down is taken for one.
+/// Returns the browser of the user on this machine. Programs in locations that tools can write to are ignored.
 pub(super) fn browser(config: &Config) -> Option<Browser> {
     let environment = &config.environment;
     let of_program = out_of_reach_of_tools(&config.mcp_servers, &config.roots, environment);
     Browser::find(of_program, |name| environment.get(name).map(str::to_owned))
 }
 
-/// The way to the page and back.
+/// Way to open the sign-in page and return from it.
 enum Way {
-    /// The browser of this machine, where there is one.
+    /// The browser of this machine, if there is one.
     Browser(Option<Browser>),
-    /// One on any machine.
+    /// A browser on any machine; the user pastes the address of the last page.
     Pasting,
 }
 
@@ -150,7 +150,7 @@ async fn login(
     as_json: bool,
     output: &mut Output,
 ) -> Outcome {
-    // One reader for all pages: another one would lose a line to the first.
+    // One reader for all pages: a second one would lose a line to the first.
     let mut lines = match way {
         Way::Pasting => pasted_lines(),
         Way::Browser(_) if io::stdin().is_terminal() => pasted_lines(),
@@ -171,14 +171,14 @@ async fn login(
     Ok(Exit::Done)
 }
 
-/// Has the person open the page, and waits for what they come back with.
+/// Asks the user to open the page, and waits for the sign-in to complete.
 async fn signed_in(
     sign_in: SignIn,
     grant: &Grant,
     way: &Way,
     lines: &mut mpsc::Receiver<String>,
 ) -> Result<SignedIn, Failed> {
-    // Whole, on a line of its own: it is to be copied.
+    // On a line of its own and in full, so that it can be copied.
     let address = visible(sign_in.page().as_str());
     note(&format!("To sign in for {}, open this page:\n\n{address}\n", grant.about));
     let patience = match way {
@@ -216,7 +216,7 @@ async fn signed_in(
     Ok(sign_in.finish(came).await?)
 }
 
-/// The lines of standard input, read by a thread that nobody waits for.
+/// Returns the lines of standard input, read by a thread that is never joined.
 fn pasted_lines() -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
@@ -302,7 +302,7 @@ async fn logout(
     Ok(if is_kept_there { Exit::Unmet } else { Exit::Done })
 }
 
-/// Shows what was found, and takes it where somebody says yes.
+/// Shows the accounts that were found, and imports them after confirmation.
 async fn import(
     accounts: &Accounts,
     principal: &Principal,

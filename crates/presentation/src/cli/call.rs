@@ -49,7 +49,7 @@ use toolstead_infrastructure::{
     sandbox::detached_process::DetachedProcess,
 };
 
-/// How long a tool has to answer with what it has when its call is taken back.
+/// Time that a tool has to return a partial result when its call is cancelled.
 const LAST_WORDS: Duration = Duration::from_millis(600);
 
 /// Calls a tool and prints its result.
@@ -69,11 +69,12 @@ impl Call {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         let detached = DetachedProcess::of_process();
         let is_literal = self.arguments != "-" && !self.arguments.starts_with('@');
-        // A pipe can be read once, and a file may have changed: what the first process has read is given to the second.
+        // A pipe can only be read once, and a file may have changed since then, so the second process receives the text
+        // that the first one has read.
         let text = read_text(if detached.is_some() && !is_literal { "-" } else { &self.arguments })?;
         let arguments = parse(&text)?;
         if detached.is_none() && asks_to_detach(&arguments) {
-            // The same in a process that may live on.
+            // Run the call in a second process that may outlive this one.
             let input = if is_literal { Vec::new() } else { text.into_bytes() };
             return Ok(Exit::Of(DetachedProcess::instead(input).await?));
         }
@@ -96,7 +97,7 @@ impl Call {
             composition.close().await;
             return self.printed(outcome, global, output);
         };
-        // Whoever called hears no more than this.
+        // The calling process receives only this exit code and what was printed before.
         let code = exit::told(self.printed(outcome, global, output), global.json);
         if detached.let_command_end(code).is_ok() {
             tokio::select! {
@@ -113,7 +114,7 @@ impl Call {
             && let Some(partial) = &failure.partial
             && !global.json
         {
-            // What there was before it failed; why it did is told as any other failure, which as JSON holds both.
+            // The partial result. The failure itself is reported like any other; the JSON form contains both.
             print(partial, false, output)?;
         }
         match outcome.map_err(Failed::Call)? {
@@ -132,7 +133,7 @@ impl Call {
         (questions, asides): (Option<TerminalQuestions>, Asides),
         shutdown: &mut Shutdown,
     ) -> Result<CallOutcome, ExecuteToolError> {
-        // Here nobody is kept waiting but the one who asked: up to the server's whole time to connect.
+        // Only this user waits, so the whole connect timeout of the server is acceptable.
         if composition.app.registry.resolve(&self.name).is_err() {
             composition.settled().await;
         }
@@ -154,7 +155,7 @@ impl Call {
         tokio::select! {
             outcome = &mut call => outcome,
             () = shutdown.requested() => {
-                // What there is by now is printed; what does not come at once is given up.
+                // Print the partial result if the tool returns it in time. Otherwise cancel the call.
                 hurry.cancel(CancelReason::Client);
                 tokio::select! {
                     outcome = &mut call => return outcome,
@@ -163,7 +164,7 @@ impl Call {
                 }
                 tokio::select! {
                     outcome = &mut call => outcome,
-                    // Asked twice: the row may be lost, the person's patience is.
+                    // Interrupted twice: do not wait any longer, even if the audit record is lost.
                     () = shutdown.requested() => Err(ExecuteToolError::Cancelled(CancelReason::Client)),
                 }
             }
@@ -171,15 +172,15 @@ impl Call {
     }
 }
 
-/// The session of the command line, which goes on from call to call in its workspace.
+/// Returns the session of the command line, which continues across calls in the same workspace.
 pub(super) fn session_of(principal: &Principal, workspace: &Path) -> Arc<str> {
     let whose = [principal.id().as_bytes(), b"\0", workspace.as_os_str().as_bytes()].concat();
     let digest: String = Sha256::digest(whose).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     format!("cli-{digest}").into()
 }
 
-/// Whether a call asks for a task that outlives it. Another tool may know the word in another sense: then the process that
-/// may live on does not.
+/// Returns `true` if a call requests a detached task. Other tools may use this argument differently; then the second
+/// process simply ends with its call.
 fn asks_to_detach(arguments: &Value) -> bool {
     match arguments.get("detach") {
         Some(Value::Bool(detach)) => *detach,
@@ -229,7 +230,7 @@ fn parse(text: &str) -> Result<Value, Failed> {
     }
 }
 
-/// Text goes out as it is; other content is named, and whole with `--json`.
+/// Prints a result. Text is printed as it is; other content is only named, unless `--json` is set.
 fn print(result: &ToolResult, as_json: bool, output: &mut Output) -> Outcome {
     let exit = if result.is_error() { Exit::ToolError } else { Exit::Done };
     if as_json {
@@ -240,7 +241,7 @@ fn print(result: &ToolResult, as_json: bool, output: &mut Output) -> Outcome {
     if let Some(suggestion) = meta.and_then(|meta| meta.get(SUGGESTION)?.as_str()) {
         note(suggestion);
     }
-    // What an MCP server leaves empty is said in our words.
+    // If an MCP server returns no content, print its structured content or a fixed text.
     let in_place = match (result.content(), result.structured_content()) {
         ([], Some(structured)) => Some(text_block(structured.to_string())),
         ([], None) => Some(text_block(NO_OUTPUT.into())),
@@ -248,7 +249,7 @@ fn print(result: &ToolResult, as_json: bool, output: &mut Output) -> Outcome {
     };
     for block in result.content().iter().chain(&in_place) {
         let text = shown(block);
-        // Its own line end is ours; blank lines before that are the tool's.
+        // One trailing newline is replaced by the one that `content` adds; blank lines before it belong to the tool.
         output.content(text.strip_suffix('\n').unwrap_or(&text))?;
     }
     Ok(exit)
@@ -274,16 +275,16 @@ fn shown(block: &Value) -> String {
     }
 }
 
-/// What a tool says behind our label. Its further lines stand behind a mark: it may be said in the middle of a question,
-/// and none of them is to pass for a line of that.
+/// Prefixes a message of a tool with a label. Further lines are marked: the message may appear while a question is
+/// open, and none of its lines must look like a part of the question.
 fn told(label: &str, said: &str) -> String {
     format!("{label} {}", said.trim_end_matches('\n').replace('\n', "\n  | "))
 }
 
-/// The person at the terminal, who sees progress and messages.
+/// The user at the terminal, who sees progress and messages.
 struct Person {
     hurry: CancelSignal,
-    /// `None`: nobody is at a terminal who could be asked.
+    /// `None` if there is no terminal at which questions can be asked.
     questions: Option<TerminalQuestions>,
     asides: Asides,
 }

@@ -42,7 +42,7 @@ use turns::beginnings;
 use uuid::Uuid;
 use wish::{COMMANDS, Wish};
 
-/// The tools that take back what a call did to files, and do it again.
+/// Tools that undo and redo the file changes of a call.
 const UNDO: &str = "undo";
 const REDO: &str = "redo";
 
@@ -57,7 +57,7 @@ pub struct Chat {
 }
 
 impl Chat {
-    /// Goes on with the conversation of that id, or with the last one where it is empty.
+    /// Continues the conversation with this id, or the last one if the id is empty.
     pub(super) fn resuming(agent: AgentFlags, id: String) -> Self {
         Self { agent, resume: Some(id) }
     }
@@ -90,10 +90,10 @@ impl Chat {
         }
         talk.screen.note(&format!("{}; `/help` shows the commands", talk.agent.model.name()));
         talk.note_unbounded_cost();
-        // Where there is no place for them they are forgotten at the end.
+        // Without a data folder, inputs are not stored.
         let mut inputs = Inputs::open(talk.agent.composition.config.folders.prepare_data().ok());
         loop {
-            // What they were meant for is over.
+            // Ctrl-C was pressed for a turn that has ended.
             shutdown.forget_interrupts();
             let text = match talk.screen.next_queued() {
                 Some(queued) => {
@@ -258,7 +258,7 @@ impl Talk<'_> {
         let offered = self.agent.offered();
         let scope = self.agent.scope(self.conversation);
         let query = ListToolsQuery { scope, page: PageSize::Tools(usize::MAX), ..ListToolsQuery::default() };
-        // Only a cursor can be invalid, and there is none.
+        // Only an invalid cursor causes an error, and none is given.
         let tools = self.agent.composition.app.list_tools.handle(&query).map(|page| page.tools).unwrap_or_default();
         let is_offered = |tool| match &offered {
             OfferedTools::Listed => true,
@@ -290,7 +290,7 @@ impl Talk<'_> {
         let undoing = app.undo_conversation.handle(UndoConversationCommand {
             conversation: self.conversation,
             to: begun[at],
-            // The person's own wish: the tools of a profile are the model's.
+            // The user requests this, so the restricted view of the profile, which applies to the model, is not used.
             scope: app.scope(Principal::local(), self.conversation.session()),
             undo: UNDO.into(),
             redo: REDO.into(),

@@ -1,10 +1,10 @@
-//! The columns of a terminal that a text takes.
+//! Number of terminal columns that a text occupies.
 
 use crate::text_rows::width;
 
-/// Width of a terminal that does not say its own.
+/// Width of a terminal that does not report its width.
 const USUAL: usize = 80;
-/// Width that is written for at least.
+/// Minimum width for formatting.
 const LEAST: usize = 40;
 
 /// Returns the columns to write in, for a terminal that reports this number.
@@ -20,7 +20,7 @@ pub(super) fn columns(text: &str) -> usize {
     text.chars().map(width).sum()
 }
 
-/// Returns the text in rows of this width; at most the last ones.
+/// Splits the text into rows of this width, and returns at most the last `most` of them.
 pub(super) fn folded(text: &str, width: usize, most: usize) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     let mut column = width;
@@ -38,7 +38,7 @@ pub(super) fn folded(text: &str, width: usize, most: usize) -> Vec<String> {
     rows.split_off(rows.len().saturating_sub(most))
 }
 
-/// Returns as much of the beginning as fits.
+/// Returns the longest beginning of the text that fits.
 pub(super) fn beginning(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -48,7 +48,7 @@ pub(super) fn beginning(text: &str, width: usize) -> String {
     rows.concat() + "…"
 }
 
-/// Returns as much of the end as fits.
+/// Returns the longest end of the text that fits.
 pub(super) fn end(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Which conversation a person means.
+//! Selection of a conversation by the user.
 
 use super::exit::Failed;
 use toolstead_domain::{
@@ -7,24 +7,24 @@ use toolstead_domain::{
     principal::Principal,
 };
 
-/// Among so many conversations the beginning of an id is looked for.
+/// Maximum number of conversations that are searched for the prefix of an id.
 const LOOKED_THROUGH: usize = 10_000;
-/// So many are named where several are meant.
+/// Maximum number of ids to list if a prefix is ambiguous.
 const NAMED: usize = 5;
 
-/// What a person says of it.
+/// Conversation that the user names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// The one that went on last.
+    /// The conversation that was continued last.
     Last,
-    /// Its id, or the beginning of it.
+    /// The id, or a prefix of it.
     Named(String),
 }
 
-/// The conversation that is meant, in the store of this workspace.
+/// Returns the named conversation, from the store of this workspace.
 ///
 /// # Errors
-/// [`Failed::NotFound`] where there is none, [`Failed::Usage`] where there are several.
+/// [`Failed::NotFound`] if there is none, [`Failed::Usage`] if the prefix is ambiguous.
 pub(super) async fn chosen(store: &dyn ConversationStore, wanted: &Wanted) -> Result<Conversation, Failed> {
     let me = Principal::local();
     let id = match wanted {

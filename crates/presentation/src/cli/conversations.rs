@@ -38,12 +38,12 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// The tools that take back what a call did to files, and do it again.
+/// Tools that undo and redo the file changes of a call.
 const UNDO: &str = "undo";
 const REDO: &str = "redo";
-/// The word for the conversation that went on last.
+/// Word for the conversation that was continued last.
 const LAST: &str = "last";
-/// A list in a terminal cuts titles to so many characters.
+/// Maximum length in characters of a title in a list on a terminal.
 const TITLE: usize = 60;
 
 /// Looks into conversations with agents, copies them and takes them back.
@@ -129,7 +129,7 @@ impl Conversations {
             Command::Stored(command) => command,
         };
         let composition = match &command {
-            // A person may be asked about changes of files.
+            // The user may have to approve file changes.
             Stored::Undo { .. } => global.compose_for_call(UNDO, GoingOn::EndsWithCall, Terminal::of_process()).await?,
             _ => global.compose(Servers::None).await?,
         };
@@ -220,7 +220,7 @@ fn wanted(id: &str) -> Wanted {
     }
 }
 
-/// Takes the conversation back; Ctrl-C takes back the wish.
+/// Undoes the conversation. Ctrl-C cancels.
 async fn undo(
     composition: &Composition,
     conversation: &Conversation,
@@ -300,7 +300,7 @@ fn undone_json(conversation: &Conversation, to: u64, undone: &UndoneConversation
     })
 }
 
-/// What is known of a conversation.
+/// Returns the facts about a conversation as JSON.
 fn to_json(conversation: &Conversation) -> Value {
     let Conversation { id, title, profile, created, updated, events, forked_from, .. } = conversation;
     json!({

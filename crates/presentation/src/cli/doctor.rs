@@ -175,7 +175,7 @@ async fn application_findings(composition: &Composition) -> Vec<Finding> {
     findings
 }
 
-/// The model that agents ask where nobody names one; nothing where none is configured.
+/// Checks the default model. Returns `None` if no model is configured.
 fn model_finding(config: &Config) -> Option<Finding> {
     let worth = |said: String| Some(Finding { verdict: Verdict::Worth, what: "model", said });
     match config.model(None) {
@@ -214,8 +214,7 @@ async fn browser_finding(composition: &Composition) -> Option<Finding> {
     Some(Finding { verdict, what: "browser", said })
 }
 
-/// The services that tools speak to. One that cannot be used although a file says something of it is told as a note of
-/// that file.
+/// Lists the usable services. A configured service that is unusable is reported by a note of the configuration.
 fn services_finding(config: &Config) -> Finding {
     let Services { search, gmail, calendar, linkedin, anthropic_admin } = &config.outside.services;
     let all = [

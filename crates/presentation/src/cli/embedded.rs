@@ -1,4 +1,4 @@
-//! The `main` of a program that is an MCP server with tools of its own.
+//! The `main` function of an embedding application that is an MCP server.
 
 use super::{
     Outcome,
@@ -16,18 +16,18 @@ use crate::{
 use std::{pin::pin, process::ExitCode};
 use tokio_util::sync::CancellationToken;
 
-/// Serves an application over MCP on standard input and output, until the client ends or a signal comes. It is built of
-/// the configuration that a `toolstead` which is started here would have, and what `add` adds to it. What goes wrong is
-/// told on standard error.
+/// Serves an application over MCP on standard input and output until the client disconnects or a signal arrives. The
+/// configuration is the one that `toolstead` would load in the current folder; `add` adds to the application. Errors
+/// are printed to standard error.
 ///
-/// It makes the runtime and is the last call of `main`; the first one is
+/// Creates the runtime. Must be the last call in `main`; the first one must be
 /// [`enter_if_helper`](toolstead_infrastructure::helper::enter_if_helper).
 pub fn mcp_server(add: impl FnOnce(AppBuilder) -> AppBuilder) -> ExitCode {
     runtime::run(async { conclude(served(add).await, false) }, || {})
 }
 
 async fn served(add: impl FnOnce(AppBuilder) -> AppBuilder) -> Outcome {
-    // Before anything else can print: from here on standard output carries the protocol alone.
+    // Claimed before anything else can print: from here on, standard output carries only the protocol.
     let streams = claim_process_streams()?;
     let mut shutdown = Shutdown::listen()?;
     let config = Config::load(&Request::of_process()?).map_err(StartupError::from)?;

@@ -25,7 +25,7 @@ use toolstead_domain::{
 };
 use tree::Tree;
 
-/// So many calls are named where an id is not enough to tell one.
+/// Maximum number of calls to list if the prefix of an id is ambiguous.
 const NAMED_CALLS: u32 = 5;
 
 /// Looks into the audit trail.
@@ -74,14 +74,14 @@ enum Command {
     },
 }
 
-/// The audit trail, and what has to be closed after it.
+/// The audit log, and the application that must be closed after use.
 struct Trail {
     executions: Arc<ListExecutionsHandler>,
     composition: Option<Composition>,
 }
 
 impl Trail {
-    /// The trail of the database, or what can be read of it where nothing can be written.
+    /// Opens the audit log of the database, or read-only if the database cannot be written.
     async fn open(global: &Global) -> Result<Self, Failed> {
         let why = match global.compose(Servers::None).await {
             Ok(composition) => {
@@ -98,12 +98,12 @@ impl Trail {
                 ));
                 Ok(Self { executions: Arc::new(ListExecutionsHandler::new(log)), composition: None })
             }
-            // What went wrong first is what has to be mended.
+            // Report the first error, which is the one to correct.
             Err(_) => Err(Failed::Startup(StartupError::Database(why))),
         }
     }
 
-    /// The call whose id that is, or begins so.
+    /// Returns the call whose id is `id` or starts with it.
     async fn call(&self, id: &str) -> Result<CallId, Failed> {
         let digits: String = id.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect();
         if digits.is_empty() || digits.len() > 32 || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
@@ -125,7 +125,7 @@ impl Trail {
         }
     }
 
-    /// The same for one that may be given.
+    /// Returns the call with an optional id.
     async fn given(&self, id: Option<&str>) -> Result<Option<CallId>, Failed> {
         match id {
             Some(id) => self.call(id).await.map(Some),
@@ -211,14 +211,14 @@ impl Command {
     }
 }
 
-/// A label as a person gives it.
+/// Parses a label.
 fn label(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write `NAME=VALUE`")?;
     check_name(name).map_err(|error| error.to_string())?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// A point in time as a person gives it: so long ago, a day, or a time with its zone.
+/// Parses a point in time: an age, a day, or a time with its zone.
 fn since(text: &str) -> Result<Timestamp, String> {
     let of = |time: DateTime<Utc>| Timestamp(time.timestamp_micros());
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {

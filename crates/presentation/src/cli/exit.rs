@@ -1,4 +1,4 @@
-//! How a command ends: the exit codes, in one table, and the error object of `--json`.
+//! Exit codes of the command line, and the error object of `--json`.
 
 use super::output::{Output, note};
 use crate::{composition_root::StartupError, config::problem::Problem, suggestions::CommandLineSuggestions};
@@ -8,80 +8,79 @@ use toolstead_application::execute_tool::ExecuteToolError;
 use toolstead_domain::{error_kind::ErrorKind, ports::tool_repository::StoreError};
 use toolstead_infrastructure::accounts::sign_in_error::SignInError;
 
-/// How a command ended, when it ended as it should.
+/// Exit of a command that ran without an internal failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done: 0.
+    /// The command succeeded: 0.
     Done,
-    /// The tool answered with an error: 1.
+    /// The tool returned an error: 1.
     ToolError,
     /// The configuration has problems, which were printed: 2.
     Problems,
-    /// What was asked for is not so: a call is not allowed without asking, or a table does not come out as expected: 1.
+    /// A check failed: a call requires approval, or a table of decisions has a mismatch: 1.
     Unmet,
     /// The call would be denied: 3.
     Denied,
-    /// A server that is configured is not there: 4.
+    /// A configured server is unavailable: 4.
     Absent,
-    /// It waits for somebody to answer: 7.
+    /// The run waits for an answer: 7.
     Waiting,
-    /// It ended as a failure of this kind does, which was told already.
+    /// A failure of this kind that was already reported.
     Told(ErrorKind),
-    /// As another process says that did the work.
+    /// The exit code of another process that did the work.
     Of(u8),
 }
 
-/// Why a command failed.
+/// Failure of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Failed {
-    /// Wrong usage, configuration or arguments: 2.
+    /// Invalid usage, configuration or arguments: 2.
     #[error("{0}")]
     Usage(String),
-    /// No tool, server or row of that name: 4.
+    /// No tool, server or record has this name: 4.
     #[error("{0}")]
     NotFound(String),
-    /// The runtime could not be put together.
+    /// The application could not be built.
     #[error(transparent)]
     Startup(#[from] StartupError),
-    /// The call gave no result.
+    /// The call returned no result.
     #[error(transparent)]
     Call(ExecuteToolError),
-    /// A sign-in, or what is kept of one.
+    /// A sign-in or a stored account failed.
     #[error(transparent)]
     Account(#[from] SignInError),
-    /// The store failed: 70.
+    /// A store failed: 70.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Reading or writing failed: 70, or a quiet 0 where nobody reads on.
+    /// Reading or writing failed: 70, or 0 without a message if the reader has closed its end.
     #[error("could not read or write")]
     Io(#[from] io::Error),
 }
 
-/// The exit codes as `--help` tells them.
+/// The exit codes as printed by `--help`.
 pub const EXIT_CODES: &str = "Exit codes: 0 done; 1 the tool answered with an error, or what was asked for is not so; \
     2 wrong usage, configuration or arguments; 3 refused by permission; 4 unknown or unavailable; 5 timed out or \
     cancelled; 6 a budget is used up; 7 it waits for an answer (`toolstead questions`); 70 a fault of Toolstead or its store. With --json a failure is an object \
     {\"error\": {\"kind\", \"message\"}} on standard output.";
 
-/// Tells a failure on standard error, and with `--json` as an object on standard output, and turns the outcome into the
-/// exit code.
+/// Prints a failure to standard error, and as an object to standard output with `--json`. Returns the exit code.
 pub(super) fn conclude(outcome: super::Outcome, as_json: bool) -> ExitCode {
     ExitCode::from(told(outcome, as_json))
 }
 
-/// The same as a number.
+/// Does the same as [`conclude`] and returns the exit code as a number.
 pub(super) fn told(outcome: super::Outcome, as_json: bool) -> u8 {
     let failed = match outcome {
         Ok(exit) => return exit.code(),
         Err(failed) => failed,
     };
-    // Whoever reads our output has seen enough, as in `toolstead tools | head`.
+    // The reader has closed its end, as in `toolstead tools | head`.
     if matches!(&failed, Failed::Io(error) if error.kind() == io::ErrorKind::BrokenPipe) {
         return 0;
     }
     note(&report(&failed));
     if as_json {
-        // On one line, as events before it are. Nobody is left to hear that nobody reads.
+        // On one line, like the events before it. Errors are ignored: there is no reader left to report them to.
         let _ = Output::new().json_line(&failed.to_json());
     }
     failed.code()
@@ -96,28 +95,29 @@ fn report(failed: &Failed) -> String {
 /// Returns the parsed command line. Ends the program if it is invalid or only requests help.
 pub fn parsed<C: clap::Parser>() -> C {
     C::try_parse().unwrap_or_else(|error| {
-        // Without styles: the text repeats what was typed, and escaping tells no style from a sequence in it.
+        // Without styles: the text repeats the arguments, and the escaping cannot distinguish styles from control
+        // sequences in them.
         let text = error.render().to_string();
-        // It could not be read out of the words: they are wrong.
+        // The flag could not be parsed, because the arguments are invalid.
         let as_json = error.use_stderr() && std::env::args_os().any(|word| word == "--json");
         if as_json {
             let _ = Output::new().json_line(&error_object(ErrorKind::InvalidInput, text.trim_end()));
         }
         match error.use_stderr() {
             true => note(text.trim_end()),
-            // A reader that has closed its end has seen enough.
+            // If writing fails, the reader has closed its end.
             false => drop(Output::new().line(text.trim_end())),
         }
         std::process::exit(error.exit_code())
     })
 }
 
-/// What `--json` prints of a failure.
+/// Returns the error object of `--json`.
 fn error_object(kind: ErrorKind, message: &str) -> Value {
     json!({"error": {"kind": kind.as_str(), "message": message}})
 }
 
-/// The error with all its causes, each on a line of its own.
+/// Returns the error with all of its causes, one per line.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     causes(error).join("\n  because: ")
 }
@@ -159,8 +159,8 @@ impl Exit {
 }
 
 impl Failed {
-    /// The object that `--json` prints: kind and message, what the failure tells machines (`data`), each problem of a
-    /// configuration with its place (`problems`), and what there was before it failed (`partial`, a tool's result).
+    /// Returns the object that `--json` prints: kind and message, data for machines (`data`), the problems of a
+    /// configuration with their origins (`problems`), and the partial result of the tool (`partial`).
     fn to_json(&self) -> Value {
         let mut object = error_object(self.kind(), &chain(self));
         match self {
@@ -214,7 +214,7 @@ impl Failed {
     }
 }
 
-/// A problem of the configuration with its place.
+/// Returns a problem of the configuration with its origin.
 pub(super) fn problem_object(problem: &Problem) -> Value {
     json!({"origin": problem.origin.to_string(), "message": problem.message})
 }

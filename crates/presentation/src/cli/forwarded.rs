@@ -1,4 +1,4 @@
-//! Resources and prompts from the command line.
+//! Resources and prompts on the command line.
 
 use super::{call::session_of, exit::Failed};
 use crate::{app::App, composition_root::Composition};
@@ -14,10 +14,10 @@ use toolstead_domain::{
     scope::Scope, tool::BUILT_IN, tool_failure::ToolFailure,
 };
 
-/// The member of `_meta` that names who offers it.
+/// Member of `_meta` that names the provider.
 const SERVER: &str = "toolstead/server";
 
-/// The whole list. What others than Toolstead offer says so in `_meta`.
+/// Returns the whole list. Definitions that are not built in name their provider in `_meta`.
 pub(super) fn listed(app: &App, of: ContextList) -> Result<Vec<Map<String, Value>>, Failed> {
     let scope = Scope::of(Principal::local(), "cli");
     let query = ListContextQuery { of, scope, cursor: None, page_bytes: usize::MAX };
@@ -25,7 +25,7 @@ pub(super) fn listed(app: &App, of: ContextList) -> Result<Vec<Map<String, Value
     Ok(page.definitions.into_iter().zip(page.providers).map(|(one, provider)| named(one, provider)).collect())
 }
 
-/// The definition with who offers it, whatever stood in the place where that is told.
+/// Adds the provider to a definition, and replaces a member that already has this place.
 fn named(mut definition: Map<String, Value>, provider: String) -> Map<String, Value> {
     if provider != BUILT_IN {
         match definition.get_mut("_meta") {
@@ -36,13 +36,13 @@ fn named(mut definition: Map<String, Value>, provider: String) -> Map<String, Va
     definition
 }
 
-/// The one who offers what is defined, in brackets; empty where Toolstead does.
+/// Returns the provider of a definition in brackets; empty for built-in ones.
 pub(super) fn offered_by(definition: &Map<String, Value>) -> String {
     let server = definition.get("_meta").and_then(|meta| meta.get(SERVER)).and_then(Value::as_str);
     server.map_or_else(String::new, |server| format!("[{server}] "))
 }
 
-/// The members of the answer.
+/// Returns the members of the answer to a request.
 pub(super) async fn answered(composition: &Composition, request: ContextRequest) -> Result<Map<String, Value>, Failed> {
     let session = session_of(&Principal::local(), composition.config.workspace());
     let client = ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")));

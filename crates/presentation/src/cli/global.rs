@@ -1,4 +1,4 @@
-//! The flags that every subcommand understands, and what they lead to.
+//! Global flags of all subcommands, and the configuration and application that result from them.
 
 use super::{
     exit::Failed, output::note, terminal::Terminal, terminal_approver::TerminalApprover,
@@ -77,18 +77,18 @@ impl Global {
         LogSettings { verbosity, format: self.log_format, server: false, calls }
     }
 
-    /// Returns the log of a server, which has each call with `-v` or if the configuration says so.
+    /// Returns the log of a server. It contains each call with `-v` or if the configuration enables that.
     pub(super) fn log_of_server(&self, log_calls: bool) -> LogSettings {
         let log = self.log(false);
         LogSettings { server: true, calls: log.calls || log_calls, ..log }
     }
 
-    /// Whether nothing but errors is said.
+    /// Returns `true` if only errors are printed.
     pub(super) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Loads the configuration and tells those of its notes that were not told yet.
+    /// Loads the configuration and prints the notes that were not reported yet.
     pub(super) fn load(&self) -> Result<Config, Failed> {
         let (config, notes) = self.load_with_notes(None)?;
         if !self.quiet {
@@ -104,7 +104,7 @@ impl Global {
         Ok((config, notes))
     }
 
-    /// Loads the configuration and tells all of its notes, for who looks at it.
+    /// Loads the configuration and prints all of its notes, for commands that show the configuration.
     pub(super) fn load_and_tell_all(&self) -> Result<Config, Failed> {
         let (config, notes) = self.load_with_notes(None)?;
         if !self.quiet {
@@ -113,12 +113,12 @@ impl Global {
         Ok(config)
     }
 
-    /// Loads the configuration and tells nothing.
+    /// Loads the configuration without printing its notes.
     pub(super) fn load_silently(&self) -> Result<Config, Failed> {
         Ok(self.load_with_notes(None)?.0)
     }
 
-    /// Loads the configuration that would be in force if this file were trusted. Stores nothing.
+    /// Loads the configuration as it would be if this file were trusted. Stores nothing.
     pub(super) fn preview_trust(&self, file: &ConfigFile) -> Result<Config, Failed> {
         Ok(Config::preview_trust(&self.request(None)?, file).map_err(StartupError::from)?)
     }
@@ -152,8 +152,8 @@ impl Global {
         Ok(Request { file: self.config.clone(), flags, ..Request::of_process()? })
     }
 
-    /// Builds the application for one client that can answer this, with these roots beside those that were typed. The notes
-    /// of the configuration are told already.
+    /// Builds the application for one client with these capabilities, and with these roots in addition to those of the
+    /// flags. The notes of the configuration were already printed.
     pub(super) async fn compose_in(
         &self,
         roots: impl IntoIterator<Item = String>,
@@ -172,12 +172,13 @@ impl Global {
         self.watched(builder(self.load()?).servers(servers).build().await?).await
     }
 
-    /// As [`compose`](Self::compose), for who looks at the configuration: all notes are told.
+    /// Builds the application like [`compose`](Self::compose), and prints all notes, for commands that show the
+    /// configuration.
     pub(super) async fn compose_and_tell_all(&self, servers: Servers) -> Result<Composition, Failed> {
         self.watched(builder(self.load_and_tell_all()?).servers(servers).build().await?).await
     }
 
-    /// Builds the application for questions about calls of these tools, with the servers that they need.
+    /// Builds the application for checking calls of these tools, with the servers that they need.
     pub(super) async fn compose_for_calls<'a>(
         &self,
         tools: impl Iterator<Item = &'a str>,
@@ -187,7 +188,8 @@ impl Global {
         Ok(builder(config).servers(servers).build().await?)
     }
 
-    /// Builds the application for one call: a person may be asked, and only the server that is needed is started.
+    /// Builds the application for one call: the user may be asked for approval, and only the required server is
+    /// started.
     pub(super) async fn compose_for_call(
         &self,
         tool: &str,
@@ -199,7 +201,8 @@ impl Global {
         self.compose_to_ask(config, servers, going_on, terminal).await
     }
 
-    /// Builds the application for conversations with an agent: a person may be asked, and all servers are started.
+    /// Builds the application for conversations with an agent: the user may be asked for approval, and all servers are
+    /// started.
     pub(super) async fn compose_for_agent(
         &self,
         config: Config,
@@ -208,7 +211,7 @@ impl Global {
         self.compose_to_ask(config, Servers::All, GoingOn::EndsWithConversation, terminal).await
     }
 
-    /// The choice of tools as it was typed.
+    /// Returns the tool selection of `--tools`.
     pub(super) fn typed_tools(&self) -> Option<&str> {
         self.tools.as_deref()
     }
@@ -221,7 +224,7 @@ impl Global {
         terminal: Option<Arc<Terminal>>,
     ) -> Result<Composition, Failed> {
         let approval_timeout = config.approval_timeout;
-        // What the person there can be asked, servers hear before they list their tools.
+        // Servers receive the capabilities of this client before they list their tools.
         let client = terminal.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default();
         let approver = TerminalApprover::at(terminal, approval_timeout);
         let building = builder(config)
@@ -232,7 +235,8 @@ impl Global {
         self.watched(building.build().await?).await
     }
 
-    /// Builds the application for a request for this resource or prompt, likewise; for lists of all of them without one.
+    /// Builds the application for a request for this resource or prompt, with only the required server; without a
+    /// subject, for lists of all resources or prompts.
     pub(super) async fn compose_to_forward(&self, subject: Option<&str>) -> Result<Composition, Failed> {
         let config = self.load()?;
         let server = subject.and_then(|subject| match server_uri::server_of(subject) {
@@ -255,7 +259,7 @@ impl Global {
         Ok(composition)
     }
 
-    /// The application, with `--events` obeyed.
+    /// Applies `--events` to the application.
     pub(super) async fn watched(&self, mut composition: Composition) -> Result<Composition, Failed> {
         if let Some(target) = &self.events
             && let Err(error) = composition.write_events(target)
@@ -267,21 +271,23 @@ impl Global {
     }
 }
 
-/// Resources under these never need a server.
+/// URI schemes of built-in resources, which never need a server.
 const OWN_SCHEMES: [&str; 3] = ["config://", "status://", "file:///"];
 
-/// The list behind `--tools` and `-t`; `-tools=a,b` means the same, as with programs whose long flags have one dash.
+/// Parses the value of `--tools` or `-t`. `-tools=a,b` is accepted as well, because other programs write long flags
+/// with one dash.
 fn chosen_tools(text: &str) -> Result<String, Infallible> {
     Ok(text.strip_prefix("ools=").unwrap_or(text).to_owned())
 }
 
-/// What all of these tools need together.
+/// Returns the servers that are required for all of these tools.
 fn needed_for_all<'a>(mut tools: impl Iterator<Item = &'a str>, config: &Config) -> Servers {
     let Some(first) = tools.next().map(|tool| needed_for(tool, config)) else { return Servers::None };
     tools.map(|tool| needed_for(tool, config)).fold(first, |all, one| if all == one { all } else { Servers::All })
 }
 
-/// A built-in tool needs no server, a tool with a server's name needs that one; a tool that calls others may need any.
+/// Returns the servers that a tool requires: none for a built-in tool, and one for a tool whose name contains the name
+/// of a server. A tool that calls other tools may require any server.
 pub(super) fn needed_for(tool: &str, config: &Config) -> Servers {
     let named = tool.strip_prefix("mcp__").unwrap_or(tool).split_once("__").map(|(server, _)| server);
     match named {
@@ -293,7 +299,7 @@ pub(super) fn needed_for(tool: &str, config: &Config) -> Servers {
     }
 }
 
-/// Begins to build the application of a command.
+/// Starts building the application of a command.
 pub(super) fn builder(config: Config) -> AppBuilder {
     App::builder(config).suggestions(Arc::new(CommandLineSuggestions))
 }

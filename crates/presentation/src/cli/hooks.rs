@@ -148,7 +148,7 @@ async fn test(
     Ok(exit)
 }
 
-/// Runs the hooks of an event of agents as for a conversation that there is not.
+/// Runs the hooks of an agent event for an imaginary conversation.
 async fn test_moment(
     composition: &Composition,
     event: HookEvent,
@@ -214,7 +214,7 @@ fn show_reports(
     Ok(output.line(&visible(&format!("together: {together}")))?)
 }
 
-/// The call as hooks would see it, its parameters under their canonical names, and what it would touch.
+/// Returns the call as hooks would receive it, with canonical parameter names, and its accesses.
 async fn made_up(
     composition: &Composition,
     name: &str,
@@ -249,7 +249,7 @@ async fn made_up(
     Ok((call, accesses))
 }
 
-/// The row of a call that ended as the event wants it.
+/// Returns an audit record of a call that ended as the event requires.
 fn row(event: HookEvent, call: &ToolCall) -> ToolExecution {
     let outcome = match event {
         HookEvent::PostToolUseFailure => Ended::Failed(ErrorKind::ExecutionFailed, "(a made-up failure)".into()),

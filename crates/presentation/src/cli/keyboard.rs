@@ -1,4 +1,4 @@
-//! The keyboard of the terminal while a turn runs: keys come one by one, and the terminal does not show them itself.
+//! The keyboard of the terminal while a turn runs. Keys are read one by one, and the terminal does not echo them.
 
 use super::terminal::Terminal;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr};
@@ -15,7 +15,7 @@ use tokio::{
 };
 
 const ESCAPE: u8 = 0x1b;
-/// Maximum time between the bytes of one key, also on a slow line. After it an escape is a key of its own.
+/// Maximum time between the bytes of one key, for slow connections. After it, an escape is a key of its own.
 const ONE_KEY: Duration = Duration::from_millis(500);
 
 /// The keyboard. Dropping it restores the modes of the terminal.
@@ -24,24 +24,24 @@ pub(super) struct Keyboard {
     terminal: AsyncFd<File>,
     before: Termios,
     keys: Termios,
-    /// Bytes that were read and not returned yet: they end with an escape.
+    /// Bytes that were read but not returned yet. They end with an escape.
     unread: Vec<u8>,
     read_at: Instant,
 }
 
 impl Keyboard {
-    /// Takes the keyboard of the controlling terminal. Ctrl-C is a signal as before. To be called while no question is
+    /// Takes the keyboard of the controlling terminal. Ctrl-C remains a signal. Must be called while no question is
     /// open.
     ///
     /// # Errors
-    /// The operating system's; that another program has the terminal.
+    /// The error of the operating system, or an error if another program has the terminal.
     pub(super) fn of_process() -> io::Result<Self> {
         Self::of(OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/tty")?)
     }
 
     #[expect(unsafe_code, reason = "the runtime has no safe way to wait for a descriptor")]
     fn of(terminal: File) -> io::Result<Self> {
-        // In the background the system would stop the process.
+        // The system would stop a background process that changes the terminal.
         if !is_in_front(&terminal) {
             return Err(io::Error::other("the terminal belongs to another program at the moment"));
         }
@@ -57,23 +57,23 @@ impl Keyboard {
         Ok(keyboard)
     }
 
-    /// Sets the modes again if they were changed: a shell changes them while this process is stopped (Ctrl-Z). To be called
-    /// while no question is open.
+    /// Sets the modes again if they were changed: a shell changes them while this process is stopped (Ctrl-Z). Must be
+    /// called while no question is open.
     pub(super) fn renew(&self) {
         let terminal = self.terminal.get_ref();
         let line_modes = LocalModes::ICANON | LocalModes::ECHO;
         if is_in_front(terminal) && tcgetattr(terminal).is_ok_and(|modes| modes.local_modes.intersects(line_modes)) {
-            // A terminal that is gone needs nothing any more.
+            // If the terminal no longer exists, nothing has to be set.
             let _ = tcsetattr(terminal, OptionalActions::Now, &self.keys);
         }
     }
 
-    /// Returns the bytes of the keys that came together, with the turn on the terminal, so that no question opens before
-    /// they are shown. A question that is open reads its own answer: this waits until it is over. `turn` is `None` if the
-    /// caller has the turn already. Dropping the future loses nothing.
+    /// Returns the bytes of the keys that arrived together, and the turn on the terminal, so that no question opens
+    /// before they are shown. An open question reads its own answer; this waits until it is closed. `turn` is `None` if
+    /// the caller already holds the turn. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// The operating system's; that the terminal is gone.
+    /// The error of the operating system, also if the terminal no longer exists.
     pub(super) async fn read<'t>(
         &mut self,
         turn: Option<&'t Terminal>,
@@ -98,7 +98,7 @@ impl Keyboard {
                 Ok(Ok(read)) => self.unread.extend_from_slice(&bytes[..read]),
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Ok(Err(error)) => return Err(error),
-                // The answer to a question was all that was typed.
+                // The answer to a question consumed all bytes.
                 Err(_) => continue,
             }
             self.read_at = Instant::now();
@@ -116,7 +116,7 @@ fn is_in_front(terminal: &File) -> bool {
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing any more.
+        // If the terminal no longer exists, nothing has to be restored.
         let _ = tcsetattr(self.terminal.get_ref(), OptionalActions::Now, &self.before);
     }
 }

@@ -32,7 +32,7 @@ impl Mcp {
             let message = "standard output carries MCP here: give `--events` a file";
             return Err(Failed::Usage(message.into()));
         }
-        // Before anything else can print: from here on standard output carries the protocol alone.
+        // Claimed before anything else can print: from here on, standard output carries only the protocol.
         let streams = claim_process_streams()?;
         let mut shutdown = Shutdown::listen()?;
         let config = global.load()?;
@@ -49,7 +49,7 @@ impl Mcp {
             let (say, heard) = oneshot::channel();
             let hearing = async {
                 let (client, input) = first_word::hear(streams.input, &stop).await;
-                // Nobody waits for it where there are no servers.
+                // The receiver is dropped if there are no servers.
                 let _ = say.send(client);
                 Ok(input)
             };

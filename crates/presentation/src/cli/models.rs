@@ -25,9 +25,9 @@ use tokio::time::timeout;
 use toolstead_domain::model::{error::ModelError, message::Message, reply::ModelEvent, request::ModelRequest};
 use toolstead_infrastructure::models::ModelSettings;
 
-/// So long a model has to answer when it is tried.
+/// Maximum time for a model to answer a check.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What a model may say then, in tokens: the fewest that every provider takes.
+/// Maximum number of tokens of this answer: the smallest value that every provider accepts.
 const FEW_TOKENS: u64 = 16;
 
 /// Shows the language models.
@@ -40,7 +40,7 @@ pub struct Models {
     check: bool,
 }
 
-/// What became of a model that was tried: how long its answer took, or why there is none.
+/// Result of checking a model: the time until its answer, or the error.
 type Tried = Result<Duration, ModelError>;
 
 impl Models {
@@ -80,7 +80,7 @@ impl Models {
         Ok(if fails { Exit::Absent } else { Exit::Done })
     }
 
-    /// Asks the models that are meant, side by side.
+    /// Checks the selected models concurrently.
     async fn try_all(&self, models: &Answering, config: &Config) -> BTreeMap<String, Tried> {
         let meant = config.models.iter().map(|model| &model.name);
         let meant = meant.filter(|name| self.name.as_ref().is_none_or(|only| only == *name));

@@ -1,12 +1,12 @@
-//! A principal, as it is typed.
+//! Parses the id of a principal.
 
 use super::exit::Failed;
 use toolstead_domain::principal::Principal;
 
-/// The principal of this id; the person at this machine without one.
+/// Returns the principal with this id; without an id, the local user.
 ///
 /// # Errors
-/// [`Failed::Usage`] where it names nobody.
+/// [`Failed::Usage`] if the id is invalid.
 pub(super) fn principal(id: Option<&str>) -> Result<Principal, Failed> {
     let Some(id) = id.filter(|id| *id != "local") else { return Ok(Principal::local()) };
     let named = id.split_once(':').filter(|(kind, name)| !kind.is_empty() && !name.is_empty());

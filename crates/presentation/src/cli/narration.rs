@@ -1,4 +1,4 @@
-//! A run of an agent, as a person reads it: a line for each call, and the details of those that changed or failed.
+//! Text output of a run of an agent: a line for each call, and the details of calls that changed files or failed.
 
 mod call_line;
 
@@ -23,33 +23,33 @@ const RUNNING_CHARACTERS: usize = 40;
 /// Maximum number of characters of the newest output line of a running call.
 const NEWEST_CHARACTERS: usize = 200;
 
-/// Mark of a line about a call, so that no name of a tool passes for a line of ours.
+/// Mark of a line about a call, so that the name of a tool cannot be mistaken for a line of Toolstead.
 const CALL_MARK: &str = "• ";
 
 /// A piece to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// Text of the model, as it is.
+    /// Text of the model, unchanged.
     Text(String),
-    /// Whole lines beside the answer. None but the first begins at the left edge.
+    /// Whole lines in addition to the answer. Only the first one begins at the left edge.
     Beside(String),
     /// State of the run until the next piece, in a few words. Empty if there is none.
     Now(String),
 }
 
-/// Turns what happens into pieces, one run after another.
+/// Converts events to pieces, for successive runs.
 #[derive(Debug)]
 pub(super) struct Narration {
-    /// The text of the model is shown as it comes. Otherwise the last answer is shown at the end, and text between calls
-    /// beside it.
+    /// `true` if the text of the model is shown as it arrives. Otherwise the last answer is shown at the end, and text
+    /// between calls is shown as [`Piece::Beside`].
     streams: bool,
-    /// Outputs of calls are shown whole.
+    /// `true` if outputs of calls are shown in full.
     is_verbose: bool,
-    /// Text of the model since the last call, if it is not shown as it comes.
+    /// Text of the model since the last call, if it is not shown as it arrives.
     said: String,
-    /// The model wrote text since the last line beside it.
+    /// `true` if the model wrote text since the last other line.
     is_speaking: bool,
-    /// The last line of what was said is open.
+    /// `true` if the last line of the model's text has no line break yet.
     is_line_open: bool,
     running: Vec<RunningCall>,
     now: String,
@@ -58,7 +58,7 @@ pub(super) struct Narration {
 /// A call that has not ended yet.
 #[derive(Debug)]
 struct RunningCall {
-    /// The model's id.
+    /// Id that the model assigned.
     id: String,
     /// The tool and its subject.
     line: String,
@@ -68,7 +68,7 @@ struct RunningCall {
 }
 
 impl Narration {
-    /// Nothing has happened yet.
+    /// Creates a narration without any events.
     pub(super) fn new(streams: bool, is_verbose: bool) -> Self {
         Self {
             streams,
@@ -107,7 +107,7 @@ impl Narration {
             AgentEvent::CallEnded { id, tool, is_error, text, structured, suggestion, duration, .. } => {
                 self.end_text(&mut pieces);
                 let at = self.running.iter().position(|call| call.id == *id);
-                // One that was never made has no beginning.
+                // A call that was never started has no entry.
                 let line = at.map_or_else(|| name(tool), |at| self.running.remove(at).line);
                 self.beside(self.ended(&line, *is_error, text, structured.as_ref(), *duration), &mut pieces);
                 if let Some(suggestion) = suggestion {
@@ -134,7 +134,7 @@ impl Narration {
                 }
             }
             AgentEvent::Ended { outcome, text, .. } => self.end(outcome, text, &mut pieces),
-            // Others, and those that are added later, are told by `--json` alone.
+            // All other events, including later additions, are only in the output of `--json`.
             _ => {}
         }
         pieces
@@ -160,13 +160,13 @@ impl Narration {
             let heading = format!("{heading} failed after {time}{}:", with_code.as_deref().unwrap_or_default());
             return match (self.is_verbose, exit_code) {
                 (true, _) => quoted_below(&heading, text),
-                // The end of its output says why.
+                // The end of the output usually contains the reason.
                 (false, Some(_)) => last_lines(&heading, text),
                 (false, None) => opened(&heading, text),
             };
         }
         let heading = match exit_code {
-            // Not an error, as where nothing was found.
+            // Not an error: for example, a search without a match.
             Some(code) if code != 0 => format!("{heading} ({time}, exit code {code})"),
             _ => format!("{heading} ({time})"),
         };
@@ -180,7 +180,7 @@ impl Narration {
     }
 
     fn say(&mut self, text: &str, pieces: &mut Vec<Piece>) {
-        // Models begin with blank lines, above all after calls.
+        // Models often start with blank lines, especially after calls.
         let goes_on = if self.streams { self.is_speaking } else { !self.said.is_empty() };
         let text = if goes_on { text } else { text.trim_start_matches(['\n', '\r']) };
         if text.is_empty() {
@@ -214,14 +214,14 @@ impl Narration {
     }
 
     fn beside(&mut self, line: String, pieces: &mut Vec<Piece>) {
-        // Not the end of what is said: it may go on behind a notice, and the answer is told whole.
+        // The answer may continue after a notice, so its text is not ended.
         self.close_line(pieces);
         self.now.clear();
         pieces.push(Piece::Beside(line));
     }
 
     fn show_calls(&mut self, pieces: &mut Vec<Piece>) {
-        // The one that printed something last says most.
+        // The call with the most recent output is the most informative one.
         let newest = self.running.iter().rfind(|call| !call.newest.is_empty()).or(self.running.last());
         let now = match newest {
             None => "the model is asked".to_owned(),
@@ -239,7 +239,7 @@ impl Narration {
     }
 
     fn show(&mut self, now: String, pieces: &mut Vec<Piece>) {
-        // In the middle of a line there is no place for it.
+        // The state cannot be shown in the middle of a line.
         if now != self.now && !self.is_line_open {
             self.now.clone_from(&now);
             pieces.push(Piece::Now(now));
@@ -266,7 +266,7 @@ impl Narration {
     }
 }
 
-/// The end of a run that did not end by itself.
+/// Returns the description of the end of a run, unless it finished normally.
 pub(super) fn ending(outcome: &AgentOutcome) -> Option<String> {
     Some(match outcome {
         AgentOutcome::Finished => return None,
@@ -308,7 +308,7 @@ pub(super) fn figures(calls: u64, turns: u64, usage: Usage, cost: Option<f64>) -
     )
 }
 
-/// The number with its thousands apart.
+/// Formats a number with separators between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =

@@ -1,4 +1,4 @@
-//! The only place that writes to standard output and, beside logging, to standard error.
+//! The only module that writes to standard output and, except for logging, to standard error.
 
 use super::columns::{beginning, usable};
 use crate::escaping_writer::{EscapingWriter, escaped_json};
@@ -13,33 +13,33 @@ pub struct Output {
 }
 
 impl Output {
-    /// Writes to standard output.
+    /// Creates a buffer for standard output.
     pub fn new() -> Self {
         Self { writer: io::BufWriter::new(io::stdout()) }
     }
 
-    /// Writes one of our own lines, escaped.
+    /// Writes a line of Toolstead, escaped.
     ///
     /// # Errors
-    /// If it cannot be written, also because the reader has closed its end.
+    /// An error if writing fails, also because the reader has closed its end.
     pub fn line(&mut self, text: &str) -> io::Result<()> {
         writeln!(EscapingWriter(&mut self.writer), "{text}")?;
         self.writer.flush()
     }
 
-    /// Writes content with a line end: as it is for files and programs, escaped on a terminal.
+    /// Writes content and a line break: unchanged to files and pipes, escaped to a terminal.
     ///
     /// # Errors
-    /// As [`line`](Self::line).
+    /// The errors of [`line`](Self::line).
     pub fn content(&mut self, text: &str) -> io::Result<()> {
         self.text(text)?;
         self.text("\n")
     }
 
-    /// Writes a piece of content at once: as it is for files and programs, escaped on a terminal.
+    /// Writes a piece of content and flushes: unchanged to files and pipes, escaped to a terminal.
     ///
     /// # Errors
-    /// As [`line`](Self::line).
+    /// The errors of [`line`](Self::line).
     pub fn text(&mut self, text: &str) -> io::Result<()> {
         match io::stdout().is_terminal() {
             true => EscapingWriter(&mut self.writer).write_all(text.as_bytes())?,
@@ -51,7 +51,7 @@ impl Output {
     /// Writes a value as JSON on one line.
     ///
     /// # Errors
-    /// As [`line`](Self::line).
+    /// The errors of [`line`](Self::line).
     pub fn json_line(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
         self.serialized(serde_json::to_string(value)?)
     }
@@ -59,7 +59,7 @@ impl Output {
     /// Writes a value as indented JSON.
     ///
     /// # Errors
-    /// As [`line`](Self::line).
+    /// The errors of [`line`](Self::line).
     pub fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
         self.serialized(serde_json::to_string_pretty(value)?)
     }
@@ -73,7 +73,7 @@ impl Output {
         io::stdout().is_terminal()
     }
 
-    /// The width of the terminal; `None` where the output goes elsewhere.
+    /// Returns the width of the terminal; `None` if standard output is not a terminal.
     pub fn width(&self) -> Option<usize> {
         let stdout = io::stdout();
         let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten()?;
@@ -93,25 +93,26 @@ pub fn note(text: &str) {
     let _ = writeln!(EscapingWriter(io::stderr()), "{text}");
 }
 
-/// Shows a line at the terminal that the next one takes the place of; an empty one takes it away. Nothing where standard
-/// error is no terminal.
+/// Shows a line on the terminal that the next such line replaces; an empty one removes it. Does nothing if standard
+/// error is not a terminal.
 pub fn passing(text: &str) {
     let stderr = io::stderr();
     if stderr.is_terminal() {
         let width = rustix::termios::tcgetwinsize(&stderr).map(|size| usable(size.ws_col)).unwrap_or(80);
-        // A line that is full would begin another one.
+        // A full line would start another row.
         let shown = beginning(&visible(text).replace(['\n', '\t'], " "), width - 1);
         let _ = write!(stderr.lock(), "\r\x1b[K{shown}");
     }
 }
 
-/// Returns text of another author, such as a server, with a mark before each line, so that none is mistaken for a line of ours.
+/// Returns text of another author, such as a server, with a mark before each line, so that none is mistaken for a line
+/// of Toolstead.
 pub fn quoted(text: &str) -> String {
     let lines: Vec<String> = text.trim_end_matches('\n').split('\n').map(|line| format!("  | {line}")).collect();
     visible(&lines.join("\n"))
 }
 
-/// The text on one line, cut to the width.
+/// Returns the first line of the text, truncated to the width.
 pub fn cut(text: &str, width: Option<usize>) -> String {
     let line = text.lines().next().unwrap_or("");
     match width {
@@ -122,7 +123,7 @@ pub fn cut(text: &str, width: Option<usize>) -> String {
     }
 }
 
-/// A table without frames, each row on lines of its own.
+/// Formats a table without borders.
 pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING).set_header(head);

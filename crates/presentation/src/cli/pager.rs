@@ -23,7 +23,7 @@ const SHORTEST_READING: Duration = Duration::from_secs(1);
 const CHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Time for a pager to restore the terminal after SIGTERM.
 const GRACE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
-/// The size of a terminal that reports none, and the smallest that is used.
+/// Size of a terminal that reports none, and the minimum size.
 const USUAL: (usize, usize) = (80, 24);
 const SMALLEST: (usize, usize) = (20, 4);
 
@@ -34,14 +34,14 @@ pub(super) struct Pager {
     command: Option<(String, Vec<String>)>,
 }
 
-/// The end of a reading.
+/// Result of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     /// The user has opened the text: in a pager of the user's own that did not fail or end at once, or in the built-in
     /// pager up to the last line.
     Complete,
     Incomplete,
-    /// By Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
 }
 
@@ -113,7 +113,7 @@ fn wait(child: &mut Child, given_up: &AtomicBool) -> io::Result<ExitStatus> {
             return child.wait();
         }
         if given_up.load(Ordering::SeqCst) {
-            // It may have ended meanwhile.
+            // The pager may have ended in the meantime.
             let _ = pidfd_send_signal(&process, Signal::TERM);
             if !ends_within(&process, &GRACE)? {
                 child.kill()?;

@@ -113,7 +113,7 @@ async fn explain(composition: &Composition, name: &str, arguments: Value) -> Res
     composition.app.execute_tool.explain(ExplainCallQuery { tool: name.into(), arguments, scope }).await
 }
 
-/// The request for a resource or prompt that rules know by this name; `None` for any other name.
+/// Returns the request for a resource or prompt that has this name in rules; `None` for any other name.
 async fn requested(
     composition: &Composition,
     name: &str,
@@ -187,7 +187,7 @@ fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &m
     Ok(exit)
 }
 
-/// Prints what failed and how many there were.
+/// Runs a table of calls and prints the failures and the number of calls.
 async fn test(composition: &Composition, calls: &[ExpectedCall], as_json: bool, output: &mut Output) -> Outcome {
     let mut failures = Vec::new();
     for call in calls {
@@ -229,7 +229,7 @@ async fn test(composition: &Composition, calls: &[ExpectedCall], as_json: bool, 
 fn allow(global: &Global, rules: &[String], output: &mut Output) -> Outcome {
     let config = global.load()?;
     let wrong = |problem: Problem| match problem.origin {
-        // What is wrong stands in the arguments, which have no place.
+        // The error is in the arguments, which have no origin.
         Origin::Default => Failed::Usage(problem.message),
         _ => Failed::Usage(problem.to_string()),
     };
@@ -296,7 +296,7 @@ fn list(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Line breaks made visible, so that nothing in a command can pass for a line of ours.
+/// Escapes line breaks, so that no part of a command can be mistaken for a line of Toolstead.
 fn one_line(text: &str) -> String {
     text.replace('\n', "\\n").replace('\t', "\\t")
 }

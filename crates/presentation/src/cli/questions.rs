@@ -1,4 +1,4 @@
-//! `toolstead questions list|show|answer`: what agents asked when nobody was there.
+//! `toolstead questions list|show|answer`: questions of agents that were deferred because no one was available.
 
 use super::{
     Outcome,
@@ -23,9 +23,9 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::builtin::question_form::{Reply, reply, request};
 
-/// A list in a terminal cuts questions to so many characters.
+/// Maximum length in characters of a question in a list on a terminal.
 const SHOWN: usize = 60;
-/// Whoever answers has come for that.
+/// Maximum time to answer. It is long, because the user started the command in order to answer.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Shows the questions that wait for an answer, or answers one.
@@ -136,7 +136,7 @@ fn refused(error: QuestionError) -> Failed {
     }
 }
 
-/// Asks the person at the terminal.
+/// Asks the user at the terminal.
 async fn asked(questions: &[Question]) -> Result<Vec<String>, Failed> {
     let usage = |message: &str| Failed::Usage(message.into());
     let terminal = Terminal::of_process();
@@ -152,7 +152,7 @@ async fn asked(questions: &[Question]) -> Result<Vec<String>, Failed> {
     }
 }
 
-/// The answers that were typed, one for each question: options by their numbers, else own words.
+/// Returns the typed answers, one for each question: options by their numbers, or free text.
 fn given(questions: &[Question], answers: &[String]) -> Result<Vec<String>, Failed> {
     if questions.len() != answers.len() {
         let mismatch = QuestionError::Mismatch { questions: questions.len(), answers: answers.len() };
@@ -192,7 +192,7 @@ fn shown(found: &DeferredQuestions) -> String {
     lines.join("\n")
 }
 
-/// A text that stands in a line of ours. Its own further lines stand behind a mark, so that none passes for an option.
+/// Formats a text within a line of Toolstead. Its further lines are marked, so that none can be mistaken for an option.
 fn within(text: &str) -> String {
     visible(text).replace('\n', "\n      | ")
 }

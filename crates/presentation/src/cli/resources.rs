@@ -74,7 +74,7 @@ fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(),
     Ok(())
 }
 
-/// Text goes out as it is; other content is named, and whole with `--json`.
+/// Prints the contents. Text is printed as it is; other content is only named, unless `--json` is set.
 fn print(answer: &Map<String, Value>, as_json: bool, output: &mut Output) -> Result<(), Failed> {
     if as_json {
         return Ok(output.json(answer)?);

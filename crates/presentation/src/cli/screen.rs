@@ -20,10 +20,11 @@ use toolstead_domain::agent::event::AgentEvent;
 
 /// Mark of the input line.
 const PROMPT: &str = "> ";
-/// Maximum number of rows of the line that the model is writing, and of texts that wait.
+/// Maximum number of rows of the line that the model is writing, and of queued texts.
 const OPEN_ROWS: usize = 8;
 const QUEUED_ROWS: usize = 4;
-/// Minimum number of bytes at the end of the line that the model is writing that its rows are made from, if it has so many.
+/// Minimum number of bytes at the end of the line that the model is writing from which its rows are built, if the line
+/// is that long.
 const OPEN_BYTES: usize = 4 << 10;
 /// Time that a question may take to close at the end of a run.
 const TIME_TO_CLOSE: Duration = Duration::from_secs(1);
@@ -34,13 +35,13 @@ pub(super) struct Screen<'a> {
     narration: Narration,
     as_json: bool,
     is_quiet: bool,
-    /// A line is shown that the next one takes the place of.
+    /// `true` if a line is shown that the next one replaces.
     is_passing: bool,
     /// `None` if the user does not type while a turn runs.
     input: Option<InputLine>,
 }
 
-/// The rows below everything else: the line that the model is writing, the state of the run, the texts that wait, and the
+/// The rows below all other output: the line that the model is writing, the state of the run, the queued texts, and the
 /// line in which the user types.
 struct InputLine {
     terminal: Arc<Terminal>,
@@ -78,10 +79,10 @@ impl<'a> Screen<'a> {
         Self { input: Some(input), ..self }
     }
 
-    /// Shows an event. To be called with the turn on the terminal.
+    /// Shows an event. The caller must hold the turn on the terminal.
     ///
     /// # Errors
-    /// If it cannot be written, also because the other end is closed.
+    /// An error if writing fails, also because the reader has closed its end.
     pub(super) fn tell(&mut self, event: &AgentEvent) -> io::Result<()> {
         if self.as_json {
             return self.output.json_line(&event.to_json());
@@ -100,10 +101,10 @@ impl<'a> Screen<'a> {
         Ok(())
     }
 
-    /// Shows how long the running calls have taken by now. To be called with the turn on the terminal.
+    /// Updates the time that running calls have taken. The caller must hold the turn on the terminal.
     ///
     /// # Errors
-    /// As [`tell`](Self::tell).
+    /// The errors of [`tell`](Self::tell).
     pub(super) fn tick(&mut self) -> io::Result<()> {
         if !self.as_json
             && let Some(piece) = self.narration.at_work()
@@ -122,7 +123,7 @@ impl<'a> Screen<'a> {
         match (piece, self.live_input()) {
             (Piece::Text(text), Some(input)) => {
                 input.state.clear();
-                // The open line has no line break yet. It may be long, and comes in small pieces.
+                // The open line has no line break yet. It may be long and arrive in small pieces.
                 let end = text.rfind('\n').map(|end| input.open_line.len() + end);
                 input.open_line.push_str(&text);
                 if let Some(end) = end {
@@ -152,7 +153,7 @@ impl<'a> Screen<'a> {
         Ok(())
     }
 
-    /// Shows a line of this program.
+    /// Shows a line of Toolstead.
     pub(super) fn note(&mut self, line: &str) {
         if !self.is_quiet && !self.as_json {
             self.clear();
@@ -179,7 +180,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Takes the keyboard for a turn. Without one, the user types again once the turn is over.
+    /// Takes the keyboard for a turn. If that fails, the user can only type after the turn.
     pub(super) async fn begin_input(&mut self) {
         let Some(input) = &mut self.input else { return };
         let turn = input.terminal.quiet().await;
@@ -190,10 +191,11 @@ impl<'a> Screen<'a> {
         drop(turn);
     }
 
-    /// Gives the keyboard back. What the user has not sent stays for the next line.
+    /// Releases the keyboard. Unsent text is retained for the next line.
     pub(super) async fn end_input(&mut self) {
         let Some(terminal) = self.live_input().map(|input| input.terminal.clone()) else { return };
-        // A question restores the modes of the keyboard: it has to close before they are restored themselves.
+        // A question restores the modes of the keyboard, so it must be closed before the keyboard restores the original
+        // modes.
         let turn = timeout(TIME_TO_CLOSE, terminal.quiet()).await;
         self.clear();
         if let Some(input) = &mut self.input {
@@ -201,7 +203,7 @@ impl<'a> Screen<'a> {
             input.state.clear();
             let open_line = std::mem::take(&mut input.open_line);
             if !open_line.is_empty() {
-                // A terminal that is gone shows nothing.
+                // A terminal that no longer exists shows nothing.
                 let _ = self.output.text(&format!("{open_line}\n"));
             }
         }
@@ -225,7 +227,7 @@ impl<'a> Screen<'a> {
         std::future::pending().await
     }
 
-    /// Takes keys into the input line. Returns `true` if they interrupt the turn. To be called with the turn on the
+    /// Adds keys to the input line. Returns `true` if they interrupt the turn. The caller must hold the turn on the
     /// terminal.
     pub(super) fn typed(&mut self, keys: &[u8]) -> bool {
         let is_interrupt = self.live_input().is_some_and(|input| input.typed.take(keys));
@@ -233,17 +235,17 @@ impl<'a> Screen<'a> {
         is_interrupt
     }
 
-    /// Returns `true` while a text is in the input line that was not sent yet.
+    /// Returns `true` if the input line contains unsent text.
     pub(super) fn has_draft(&self) -> bool {
         self.input.as_ref().is_some_and(|input| !input.typed.draft().is_empty())
     }
 
-    /// Removes and returns the oldest text that waits for its turn.
+    /// Removes and returns the oldest queued text.
     pub(super) fn next_queued(&mut self) -> Option<String> {
         self.input.as_mut()?.typed.next()
     }
 
-    /// Removes and returns the text that was not sent.
+    /// Removes and returns the unsent text.
     pub(super) fn take_draft(&mut self) -> String {
         self.input.as_mut().map(|input| input.typed.take_draft()).unwrap_or_default()
     }
@@ -251,7 +253,7 @@ impl<'a> Screen<'a> {
 
 impl InputLine {
     fn rows(&self, width: usize) -> Vec<String> {
-        // The last column stays free: a full row would begin another one.
+        // The last column is left free, because a full row would start another one.
         let width = width.saturating_sub(1);
         let mut rows = folded(&visible(end_of_open_line(&self.open_line)).replace('\t', " "), width, OPEN_ROWS);
         if !self.state.is_empty() {
@@ -269,8 +271,8 @@ impl InputLine {
     }
 }
 
-/// Returns the end of a long line. It begins at a multiple of [`OPEN_BYTES`], so that rows seldom break elsewhere as the
-/// line grows.
+/// Returns the end of a long line. It starts at a multiple of [`OPEN_BYTES`], so that the row breaks seldom change as
+/// the line grows.
 fn end_of_open_line(line: &str) -> &str {
     let start = (line.len() / OPEN_BYTES).saturating_sub(1) * OPEN_BYTES;
     &line[line.floor_char_boundary(start)..]

@@ -1,4 +1,4 @@
-//! `toolstead-server`: the tools over streamable HTTP.
+//! `toolstead-server`: serves the tools over streamable HTTP.
 
 use super::{
     Outcome,
@@ -30,7 +30,7 @@ use tokio::{net::TcpListener, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_infrastructure::mcp::client::may_ask;
 
-/// Time after the drain to record cancelled calls and to close what is open.
+/// Time after the drain for recording cancelled calls and closing connections and stores.
 const LAST_WORK: Duration = Duration::from_millis(1_500);
 /// Time for this work after a second signal.
 const LAST_WORK_AT_ONCE: Duration = Duration::from_millis(500);
@@ -51,7 +51,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Serves until it is asked to end. Starts logging as the configuration says.
+    /// Serves until a signal requests shutdown. Starts logging as configured.
     pub async fn run(self) -> ExitCode {
         let as_json = self.global.json;
         exit::conclude(self.serve().await, as_json)
@@ -77,7 +77,8 @@ impl Serve {
         let composing = async { self.global.watched(building.build().await?).await };
         let composition = tokio::select! {
             composed = composing => composed?,
-            // A required MCP server may take long, and nothing runs yet that would have to end in good order.
+            // The start of a required MCP server may take long, and nothing that needs an orderly shutdown is running
+            // yet.
             () = shutdown.requested() => return Ok(Exit::Done),
         };
         let settings = settings(&composition.config, &token);
@@ -97,8 +98,8 @@ impl Serve {
     }
 }
 
-/// Drains the server, closes the application and closes the listener last. A second request to end cancels the calls that
-/// still run.
+/// Drains the server, closes the application, and closes the listener last. A second shutdown request cancels the calls
+/// that are still running.
 async fn close(server: HttpServer, composition: Composition, shutdown: &mut Shutdown) {
     let drain = Duration::from_secs(composition.config.server.drain_seconds);
     let open_calls = composition.app.open_calls.clone();
@@ -153,14 +154,14 @@ fn warn_of_network(address: SocketAddr) {
     }
 }
 
-/// Warns that tools have no folder to work in, as when the server was started in `/`.
+/// Warns if tools have no folder to work in, for example because the server was started in `/`.
 fn warn_of_missing_root(config: &Config) {
     if config.roots.start().is_none() {
         tracing::warn!(target: SERVER, "started in `{}`: {NO_ROOT}", config.folders.start.display());
     }
 }
 
-/// The address, where the token is, and what to paste into a client.
+/// Prints the address, the location of the token, and a client configuration.
 fn announce(address: SocketAddr, token: &ServerToken, as_json: bool, output: &mut Output) -> std::io::Result<()> {
     let url = format!("http://{address}/mcp");
     if as_json {

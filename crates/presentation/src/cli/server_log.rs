@@ -8,8 +8,8 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use toolstead_application::tool_registry::ToolRegistry;
 use toolstead_infrastructure::sandbox::{launcher::Launcher, self_test};
 
-/// Time before the sandbox is tried, which takes a processor for some 50 milliseconds: clients that wait for the server come
-/// first.
+/// Delay before the sandbox is tested. The test needs about 50 milliseconds of processor time, and clients that wait
+/// for the server come first.
 const BEFORE_TRIAL: Duration = Duration::from_millis(200);
 /// Time to wait for the first lists of MCP servers before tools are counted.
 const FIRST_LISTS: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ pub(super) async fn ready(registry: Arc<ToolRegistry>, sandbox: SandboxSettings)
     tracing::info!(target: SERVER, tools = registry.snapshot().tools().len(), sandbox, "ready");
 }
 
-/// Tries the sandbox with a launcher of its own: that of commands starts with the first of them.
+/// Tests the sandbox with a separate launcher. The launcher of commands starts with the first command.
 async fn tier(settings: &SandboxSettings) -> String {
     tokio::time::sleep(BEFORE_TRIAL).await;
     match Launcher::start() {

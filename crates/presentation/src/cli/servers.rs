@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use toolstead_domain::ports::{clock::Timestamp, tool_provider::ProviderState, tool_repository::DefinitionChange};
 use toolstead_infrastructure::mcp::client::McpServerStatus;
 
-/// So many tools are named whose definitions changed at one time.
+/// Maximum number of tools to name whose definitions changed at the same time.
 const NAMED_CHANGES: usize = 10;
 
 /// Shows the MCP servers.
@@ -130,7 +130,7 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
     Ok(())
 }
 
-/// A line for each time at which definitions changed, newest first.
+/// Returns one line for each time at which definitions changed, newest first.
 fn changed(changes: Vec<DefinitionChange>) -> Vec<String> {
     let mut by_time: BTreeMap<Timestamp, Vec<String>> = BTreeMap::new();
     for DefinitionChange { tool, parts, at } in changes {

@@ -1,4 +1,4 @@
-//! The terminal of the person who calls: one question at a time, its keys and lines, and texts that fit on it.
+//! The terminal of the user: one question at a time, input of keys and lines, and text that fits its width.
 
 pub(super) use super::columns::columns;
 use super::{columns::usable, output::visible};
@@ -23,78 +23,79 @@ use std::{
 };
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
-/// The width that every terminal has.
+/// Width that every terminal is assumed to have.
 pub(super) const WIDTH: usize = 80;
-/// The smallest width for which lines are broken.
+/// Minimum width for which lines are broken.
 const MIN_COLUMNS: usize = 10;
-/// Where a line goes on that does not fit.
+/// Indentation of the continuation of a broken line, in columns.
 const INDENT: usize = 6;
-/// How often the one who reads looks whether somebody still waits for the answer.
+/// Interval at which a waiting reader checks whether its question was cancelled.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// How long the bytes of one key may lie apart, also on a slow line. What comes within it after an escape belongs to it.
+/// Maximum time between the bytes of one key, for slow connections. Bytes within this time after an escape belong to
+/// it.
 const ONE_KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 const ESCAPE: u8 = 0x1b;
-/// What Ctrl-C and Ctrl-D send.
+/// Bytes that Ctrl-C and Ctrl-D send.
 pub(super) const CTRL_C: u8 = 3;
 pub(super) const CTRL_D: u8 = 4;
 
-/// The controlling terminal and not standard input, which may be the arguments of a call.
+/// The controlling terminal. Standard input is not used, because it may contain the arguments of a call.
 #[derive(Debug)]
 pub struct Terminal {
     file: Arc<File>,
     turn: Mutex<()>,
-    /// Ctrl-C at this terminal is meant for this process.
+    /// `true` if this is the controlling terminal of the process, whose Ctrl-C interrupts the process.
     is_controlling: bool,
-    /// Number of rows below everything that was written, which the next text replaces.
+    /// Number of rows below all other output, which the next text replaces.
     rows_below: AtomicUsize,
 }
 
-/// How a person answers.
+/// Mode of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Input {
-    /// By single keys, which are not shown.
+    /// Single keys, which are not echoed.
     Keys,
-    /// By lines, which may be edited before they are sent.
+    /// Lines, which can be edited before they are sent.
     Lines,
 }
 
-/// Why a question has no answer.
+/// Reason why a question has no answer.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
-    /// The terminal cannot be asked.
+    /// The terminal cannot be used.
     Nobody,
-    /// Nothing came in time.
+    /// The timeout expired.
     Late,
 }
 
 impl Terminal {
-    /// The controlling terminal of this process, if there is one.
+    /// Opens the controlling terminal of this process, if there is one.
     pub fn of_process() -> Option<Arc<Self>> {
         let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
         Some(Arc::new(Self { is_controlling: true, ..Self::new(terminal) }))
     }
 
-    /// This terminal.
+    /// Creates a terminal from an open file.
     pub fn new(file: File) -> Self {
         Self { file: Arc::new(file), turn: Mutex::default(), is_controlling: false, rows_below: AtomicUsize::new(0) }
     }
 
-    /// Interrupts this process, as Ctrl-C does while no question is open. Returns `false` at another terminal than that of
-    /// the process, where nothing is interrupted.
+    /// Interrupts this process, as Ctrl-C does while no question is open. Returns `false` without effect if this is not
+    /// the controlling terminal of the process.
     pub(super) fn interrupt(&self) -> bool {
         self.is_controlling && kill_process(getpid(), Signal::INT).is_ok()
     }
 
-    /// Shows rows below everything that was written, in place of those that are there. Each must fit into the width. To be
-    /// called with the turn.
+    /// Shows rows below all other output, replacing previous ones. Each must fit the width. The caller must hold the
+    /// turn.
     pub(super) fn show_below(&self, rows: &[String]) {
         let text = self.cleared_below() + &rows.join("\r\n");
         self.rows_below.store(rows.len(), Ordering::SeqCst);
-        // A terminal that is gone shows nothing.
+        // A terminal that no longer exists shows nothing.
         let _ = (&*self.file).write_all(text.as_bytes());
     }
 
-    /// Removes these rows, so that text can be written. To be called with the turn.
+    /// Removes these rows, so that text can be written. The caller must hold the turn.
     pub(super) fn clear_below(&self) {
         let text = self.cleared_below();
         let _ = (&*self.file).write_all(text.as_bytes());
@@ -113,18 +114,18 @@ impl Terminal {
         tcgetwinsize(&*self.file).map_or(WIDTH, |size| usable(size.ws_col))
     }
 
-    /// Waits until nobody is asked anything; nobody is before what is returned is dropped.
+    /// Waits until no question is open. None can open until the returned guard is dropped.
     pub(super) async fn quiet(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().await
     }
 
-    /// The same where nobody is asked anything at the moment.
+    /// Returns the same guard without waiting; `None` if a question is open.
     pub(super) fn quiet_now(&self) -> Option<MutexGuard<'_, ()>> {
         self.turn.try_lock().ok()
     }
 
-    /// Asks once no other question is open, and waits at most this long for the answer. Dropping the future cancels the
-    /// question.
+    /// Asks once no other question is open, and waits at most `patience` for the answer. Dropping the future cancels
+    /// the question.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         input: Input,
@@ -138,8 +139,8 @@ impl Terminal {
         tokio::time::timeout(patience, asked).await.unwrap_or(Err(NoAnswer::Late))
     }
 
-    /// Asks within a turn at the terminal, so that no other question comes between two that belong together. The caller
-    /// limits the time. Dropping the future cancels the question.
+    /// Asks within a turn on the terminal, so that no other question can open between two that belong together. The
+    /// caller limits the time. Dropping the future cancels the question.
     pub(super) async fn ask_in<T: Send + 'static>(
         &self,
         _turn: &MutexGuard<'_, ()>,
@@ -151,7 +152,7 @@ impl Terminal {
             let asked = Asked::of(self.file.clone(), input)?;
             let (sender, answer) = oneshot::channel();
             let (terminal, given_up) = (self.file.clone(), asked.given_up.clone());
-            // A separate thread: the end of the process does not wait for it, and it ends by itself once it is cancelled.
+            // A separate thread that is not joined at the end of the process. It ends once the question is cancelled.
             std::thread::spawn(move || drop(sender.send(put(&terminal, &given_up))));
             answer.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
         };
@@ -162,7 +163,7 @@ impl Terminal {
     }
 }
 
-/// A terminal that gives what is typed, without signals, for as long as this lives. Dropping it takes the question back.
+/// Sets a terminal to deliver typed bytes without signals. Dropping it restores the modes and cancels the question.
 struct Asked {
     terminal: Arc<File>,
     before: Termios,
@@ -171,13 +172,14 @@ struct Asked {
 
 impl Asked {
     fn of(terminal: Arc<File>, input: Input) -> io::Result<Self> {
-        // In the background the system would stop the process, and a person looks at something else.
+        // The system would stop a background process that changes the terminal, and the user is looking at another
+        // program.
         if tcgetpgrp(&terminal).is_ok_and(|in_front| in_front != getpgrp()) {
             return Err(io::Error::other("the terminal belongs to another program at the moment"));
         }
         let before = tcgetattr(&terminal)?;
         let mut keys = before.clone();
-        // Ctrl-C is a key that says no, and not the end of the program.
+        // Ctrl-C declines the question and does not end the process.
         keys.local_modes.remove(LocalModes::ISIG);
         match input {
             Input::Keys => {
@@ -186,15 +188,15 @@ impl Asked {
                 keys.special_codes[SpecialCodeIndex::VTIME] = 0;
             }
             Input::Lines => {
-                // While a turn runs, the input line has the keys.
+                // While a turn runs, the input line has disabled these modes.
                 keys.local_modes.insert(LocalModes::ICANON | LocalModes::ECHO);
-                // Ctrl-C ends a line, so that it is read at once.
+                // Ctrl-C ends a line, so that it is read immediately.
                 keys.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
             }
         }
         let keys_of_terminal = Self { terminal, before, given_up: Arc::default() };
         tcsetattr(&keys_of_terminal.terminal, OptionalActions::Now, &keys)?;
-        // What was typed before the question was seen is no answer to it.
+        // Input from before the question was shown is not an answer.
         tcflush(&keys_of_terminal.terminal, QueueSelector::IFlush)?;
         Ok(keys_of_terminal)
     }
@@ -203,13 +205,13 @@ impl Asked {
 impl Drop for Asked {
     fn drop(&mut self) {
         self.given_up.store(true, Ordering::SeqCst);
-        // A terminal that is gone needs nothing any more.
+        // If the terminal no longer exists, nothing has to be restored.
         let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
     }
 }
 
-/// The next key that is a character; `None` for any other, which is read to its end, so that no part of it counts.
-/// An end of input is an error: nobody is there.
+/// Reads the next key. Returns `None` for a key that is not an ASCII character; all of its bytes are consumed. The end
+/// of the input is an error.
 pub(super) fn key(terminal: &File, given_up: &AtomicBool) -> io::Result<Option<u8>> {
     loop {
         if given_up.load(Ordering::SeqCst) {
@@ -218,7 +220,7 @@ pub(super) fn key(terminal: &File, given_up: &AtomicBool) -> io::Result<Option<u
         let Some(first) = byte_within(terminal, &GLANCE)? else { continue };
         match first {
             ESCAPE => rest_of_sequence(terminal)?,
-            // The first byte of a character outside of ASCII says how many follow.
+            // The first byte of a character outside of ASCII determines the number of bytes that follow.
             0xc0.. => {
                 for _ in 1..first.leading_ones() {
                     byte_within(terminal, &ONE_KEY)?;
@@ -231,8 +233,8 @@ pub(super) fn key(terminal: &File, given_up: &AtomicBool) -> io::Result<Option<u
     }
 }
 
-/// Reads what follows an escape: the sequence of a function key (ECMA-48, 5.4; xterm, "PC-Style Function Keys"), a text
-/// that was pasted, or the key that was pressed together with Alt.
+/// Reads the bytes after an escape: the sequence of a function key (ECMA-48, 5.4; xterm, "PC-Style Function Keys"),
+/// pasted text, or the key that was pressed together with Alt.
 fn rest_of_sequence(terminal: &File) -> io::Result<()> {
     let next = || byte_within(terminal, &ONE_KEY);
     let mut second = next()?;
@@ -244,7 +246,7 @@ fn rest_of_sequence(terminal: &File) -> io::Result<()> {
             let mut parameters = Vec::new();
             while let Some(byte) = next()? {
                 match byte {
-                    // The console of Linux has a second bracket before the letter of a function key.
+                    // The Linux console sends a second bracket before the letter of a function key.
                     b'[' if parameters.is_empty() => drop(next()?),
                     0x20..=0x3f => {
                         parameters.push(byte);
@@ -262,7 +264,7 @@ fn rest_of_sequence(terminal: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a pasted text to its end, or until nothing more comes.
+/// Reads pasted text to its end, or until no more bytes arrive in time.
 fn rest_of_paste(terminal: &File) -> io::Result<()> {
     const END: &[u8] = b"\x1b[201~";
     let mut last = Vec::new();
@@ -277,7 +279,7 @@ fn rest_of_paste(terminal: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// The next byte, if one comes in time.
+/// Returns the next byte, if one arrives in time.
 fn byte_within(mut terminal: &File, time: &Timespec) -> io::Result<Option<u8>> {
     let mut ready = [PollFd::new(terminal, PollFlags::IN)];
     match poll(&mut ready, Some(time)) {
@@ -292,17 +294,17 @@ fn byte_within(mut terminal: &File, time: &Timespec) -> io::Result<Option<u8>> {
     }
 }
 
-/// A line that the user sent, or the key that took its place.
+/// A line that the user sent, or the key pressed instead.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TypedLine {
     Text(String),
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     Interrupt,
-    /// Ctrl-D in an empty line.
+    /// Ctrl-D was pressed on an empty line.
     End,
 }
 
-/// Reads the next line; `None` where the user ends it with Ctrl-C, or an empty one with Ctrl-D.
+/// Reads the next line. Returns `None` if the user pressed Ctrl-C, or Ctrl-D on an empty line.
 pub(super) fn line(terminal: &File, given_up: &AtomicBool) -> io::Result<Option<String>> {
     Ok(match typed_line(terminal, given_up)? {
         TypedLine::Text(text) => Some(text),
@@ -333,13 +335,13 @@ pub(super) fn typed_line(terminal: &File, given_up: &AtomicBool) -> io::Result<T
     }
 }
 
-/// Throws away what was typed before the question stood there: it is no answer to it.
+/// Discards input from before the question was shown, which is not an answer.
 pub(super) fn forget_typed(terminal: &File) -> io::Result<()> {
     Ok(tcflush(terminal, QueueSelector::IFlush)?)
 }
 
-/// Breaks the lines of a question for a terminal that is narrower than [`WIDTH`]. The terminal itself would continue them at
-/// the left edge, where only lines of ours begin.
+/// Breaks the lines of a question for a terminal that is narrower than [`WIDTH`]. The terminal itself would continue
+/// them at the left edge, where only lines of Toolstead begin.
 pub(super) fn fitted(terminal: &File, text: &str) -> String {
     let columns = tcgetwinsize(terminal).map_or(0, |size| usize::from(size.ws_col));
     match columns {
@@ -350,19 +352,19 @@ pub(super) fn fitted(terminal: &File, text: &str) -> String {
     }
 }
 
-/// Writes a text of ours. Control characters in it are escaped, so that no value in it steers the terminal.
+/// Writes a text of Toolstead. Control characters in it are escaped, so that no value can control the terminal.
 pub(super) fn write_escaped(mut terminal: &File, text: &str) -> io::Result<()> {
     terminal.write_all(visible(text).as_bytes())?;
     terminal.flush()
 }
 
-/// Signals that a key has no meaning at this prompt.
+/// Rings the bell for a key that has no meaning at this prompt.
 pub(super) fn bell(mut terminal: &File) -> io::Result<()> {
     terminal.write_all(b"\x07")
 }
 
-/// The line behind its label; what does not fit goes on further to the right, and so does what follows a line break in it. A
-/// line ends at a blank, or within a word that is longer than a line, with a backslash behind it.
+/// Appends a line after its label and breaks it to the width. Continuation lines and lines after a line break are
+/// indented. Lines are broken at blanks; a word longer than a line is broken with a backslash.
 pub(super) fn wrapped(text: &mut String, label: &str, line: &str) {
     let mut column = label.chars().count();
     text.push_str(label);
@@ -378,7 +380,7 @@ pub(super) fn wrapped(text: &mut String, label: &str, line: &str) {
                 left -= width(c);
                 continue;
             }
-            // The last column is for the backslash.
+            // The last column is reserved for the backslash.
             if column + width(c) >= WIDTH && column + left > WIDTH {
                 text.push('\\');
                 column = next_line(text);

@@ -1,4 +1,4 @@
-//! Asks the person at the terminal.
+//! Asks the user at the terminal for approval.
 
 mod answers;
 mod rule_edit;
@@ -21,13 +21,14 @@ use std::{
 use tokio::time::{Instant, timeout_at};
 use toolstead_domain::ports::approver::{Approval, ApprovalRequest, ApprovalScope, Approver, Unattended};
 
-/// Who answered, for the audit trail.
+/// Name of the approver in the audit log.
 const PERSON: &str = "the person at the terminal";
 
-/// Time for the interrupt of a question to reach the turn that it ends.
+/// Maximum time for an interrupt to cancel the turn.
 const TIME_TO_INTERRUPT: Duration = Duration::from_secs(5);
 
-/// Puts each question to a terminal and reads the answer from it, one key for all parts or for each. One question at a time.
+/// Shows each approval request on a terminal and reads the answer, as one key for all parts or one for each. Handles
+/// one request at a time.
 #[derive(Debug)]
 pub struct TerminalApprover {
     terminal: Arc<Terminal>,
@@ -36,7 +37,7 @@ pub struct TerminalApprover {
 }
 
 impl TerminalApprover {
-    /// Asks on this terminal, if there is one, and waits so long for an answer.
+    /// Creates an approver for this terminal with this timeout. Without a terminal, no approver is available.
     pub fn at(terminal: Option<Arc<Terminal>>, patience: Duration) -> Arc<dyn Approver> {
         match terminal {
             Some(terminal) => Arc::new(Self::new(terminal, patience)),
@@ -44,7 +45,7 @@ impl TerminalApprover {
         }
     }
 
-    /// Asks on this terminal, and waits so long for an answer.
+    /// Creates an approver for this terminal with this timeout.
     pub fn new(terminal: Arc<Terminal>, patience: Duration) -> Self {
         Self { terminal, patience, pager: Pager::of_process() }
     }
@@ -62,7 +63,7 @@ impl Approver for TerminalApprover {
         };
         let answer = tokio::select! {
             biased;
-            // The terminal is in use for something else then, and a key that is typed there is no answer.
+            // The terminal is used for something else then, and keys typed there are not answers.
             () = request.caller.disconnected() => return Approval::Unattended,
             answer = self.answer(put) => answer,
         };
@@ -83,7 +84,7 @@ impl Approver for TerminalApprover {
 }
 
 impl TerminalApprover {
-    /// Asks, and after a denial by its own key asks for a message. Without one in time the denial has none.
+    /// Asks, and after a denial with `d` asks for a message. If there is none in time, the denial has no message.
     async fn answer(
         &self,
         put: impl FnOnce(&File, &AtomicBool) -> io::Result<KeyAnswer> + Send + 'static,
@@ -114,13 +115,13 @@ impl TerminalApprover {
 /// The answer to a question.
 enum Answer {
     Granted(Grants),
-    /// With a message for the model.
+    /// Denied, with a message for the model.
     Denied(Option<String>),
-    /// By Ctrl-C.
+    /// Interrupted with Ctrl-C.
     Interrupted,
 }
 
-/// The answer that the keys of a question give.
+/// Answer given by the keys of a question.
 enum KeyAnswer {
     Granted(Grants),
     Denied,
@@ -130,34 +131,34 @@ enum KeyAnswer {
 
 /// Reads the message of a denial.
 fn denial_message(terminal: &File, given_up: &AtomicBool) -> io::Result<TypedLine> {
-    // Not behind the prompt: what is typed once it is shown is the message.
+    // Before the prompt is shown: input after it is the message.
     forget_typed(terminal)?;
     write_escaped(terminal, "Reason, or what to do instead (Enter for none): ")?;
     let line = typed_line(terminal, given_up)?;
     if line != TypedLine::End {
-        // Further lines of a pasted text are no answer to anything.
+        // Further lines of a pasted text are discarded.
         forget_typed(terminal)?;
     }
     Ok(line)
 }
 
-/// The meaning of a key.
+/// Meaning of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
     Approve(ApprovalScope),
-    /// With a message.
+    /// Deny, then read a message.
     Deny,
-    /// At once.
+    /// Deny immediately.
     DenyWithoutMessage,
     View,
-    /// Answers each part by itself.
+    /// Answer each part separately.
     EachPart,
     EditRules,
     Interrupt,
 }
 
-/// Asks about all parts, or about each. After the user has read the full text, the question is repeated below it,
-/// with the scopes that are offered then.
+/// Asks about all parts, or about each. After the user has read the full text, the question is repeated below it, with
+/// the scopes that are offered then.
 fn put(
     terminal: &File,
     mut question: ApprovalQuestion,
@@ -167,7 +168,7 @@ fn put(
     given_up: &AtomicBool,
 ) -> io::Result<KeyAnswer> {
     loop {
-        // `None` where the user first wants to read all of it.
+        // `None` if the user wants to read the full text first.
         if let Some(answer) = ask_once(terminal, &question, &mut rules, given_up)? {
             return Ok(answer);
         }
@@ -204,7 +205,7 @@ fn chosen(key: u8, scopes: &[ApprovalScope], can_view: bool) -> Option<Choice> {
     }
 }
 
-/// Returns the choice of a scope as it is shown. Its first letter is its key.
+/// Returns the text of a scope in a prompt. Its first letter is its key.
 fn words(scope: ApprovalScope) -> &'static str {
     match scope {
         ApprovalScope::ReadOnlyCommands => "commands that only read",
@@ -212,8 +213,8 @@ fn words(scope: ApprovalScope) -> &'static str {
     }
 }
 
-/// The question in lines of at most [`WIDTH`] characters. Only our own lines begin at the left edge. The change comes
-/// first: however long it is, the tool and the parts are next to the prompt.
+/// Returns the question in lines of at most [`WIDTH`] characters. Only lines of Toolstead begin at the left edge. The
+/// change comes first, so that the tool and the parts are next to the prompt, however long the change is.
 fn shown(question: &ApprovalQuestion) -> String {
     let mut text = String::from("\n");
     for line in &question.change {

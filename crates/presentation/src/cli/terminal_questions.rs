@@ -1,4 +1,4 @@
-//! Asks the person at the terminal what a tool wants to know: forms, field by field, and pages.
+//! Shows the questions of tools to the user at the terminal: forms, field by field, and pages.
 
 mod form;
 
@@ -18,22 +18,22 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::{builtin::question_form::ASKS, sandbox::browser::Browser};
 
-/// Characters of any text of a question that are shown.
+/// Maximum number of characters shown of any text in a question.
 const SHOWN: usize = 4_000;
-/// What a person types instead of a value.
+/// Words that the user can type instead of a value.
 const DECLINE: &str = "/decline";
 const CANCEL: &str = "/cancel";
 
-/// Puts the questions of tools to a terminal.
+/// Shows questions of tools on a terminal.
 #[derive(Debug, Clone)]
 pub(super) struct TerminalQuestions {
     terminal: Arc<Terminal>,
     patience: Duration,
-    /// Opens the pages of our own tools.
+    /// Browser that opens the pages of built-in tools.
     browser: Option<Arc<Browser>>,
 }
 
-/// What a person does with a question (MCP's `ElicitResult`).
+/// Response of the user to a question (MCP's `ElicitResult`).
 #[derive(Debug, PartialEq)]
 enum Answer {
     Accept(Map<String, Value>),
@@ -43,25 +43,25 @@ enum Answer {
 }
 
 impl TerminalQuestions {
-    /// Asks on this terminal, and waits so long for an answer.
+    /// Creates questions for this terminal with this timeout.
     pub(super) fn new(terminal: Arc<Terminal>, patience: Duration) -> Self {
         Self { terminal, patience, browser: None }
     }
 
-    /// The same where pages that no server names may be opened in this browser, after a yes.
+    /// Sets the browser in which pages that are not from a server may be opened, after confirmation.
     pub(super) fn opening(self, browser: Option<Browser>) -> Self {
         Self { browser: browser.map(Arc::new), ..self }
     }
 
-    /// What can be asked here (MCP's `ClientCapabilities`).
+    /// Returns the supported kinds of questions (MCP's `ClientCapabilities`).
     pub(super) fn capabilities() -> Map<String, Value> {
         Map::from_iter([("elicitation".to_owned(), json!({"form": {}, "url": {}}))])
     }
 
-    /// Asks, and waits for the answer. Dropping the future takes the question back.
+    /// Asks, and waits for the answer. Dropping the future cancels the question.
     ///
     /// # Errors
-    /// [`NotAnswered`] where it is no question for a person, cannot be asked, or nobody answers.
+    /// [`NotAnswered`] if the request is not a question for the user, cannot be shown, or is not answered.
     pub(super) async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
         let lines = asked_by(&request.params);
         let told = match Capability::of(&request) {
@@ -98,8 +98,8 @@ impl TerminalQuestions {
     }
 }
 
-/// The question and who asks it. Only our own lines begin at the left edge, and nothing that a server wrote gets into
-/// them.
+/// Returns the question and its author. Only lines of Toolstead begin at the left edge, and they contain no text of a
+/// server.
 fn asked_by(params: &Value) -> String {
     let message = cut(params["message"].as_str().unwrap_or_default());
     let heading = match params["_meta"]["toolstead/server"].as_str() {
@@ -119,14 +119,14 @@ fn asked_by(params: &Value) -> String {
     text
 }
 
-/// The host of the page that a question is about.
+/// Returns the host of the page in the question.
 fn page_host(params: &Value) -> Option<String> {
     let url = params["url"].as_str().filter(|_| params["mode"] == "url")?;
     let url = url::Url::parse(url).ok()?;
     Some(url.host_str()?.trim_matches(['[', ']']).to_owned())
 }
 
-/// A page, which is never fetched here. The person opens it, has it opened, or does not.
+/// Asks the user to open a page, or to have it opened. The page is never fetched here.
 fn page(
     terminal: &File,
     lines: &str,
@@ -135,7 +135,7 @@ fn page(
     given_up: &AtomicBool,
 ) -> io::Result<Answer> {
     let mut output = EscapingWriter(terminal);
-    // Whole, on lines of its own: it is to be copied.
+    // On a line of its own and in full, so that it can be copied.
     output.write_all(fitted(terminal, lines).as_bytes())?;
     write!(output, "Open this page in your browser, if you trust it:\n\n{}\n\n", visible(url))?;
     forget_typed(terminal)?;
@@ -151,7 +151,7 @@ fn page(
     chosen(terminal, "Was it opened? [y]es [d]ecline [c]ancel? ", Answer::Opened, "yes", given_up)
 }
 
-/// A question without fields.
+/// Asks a question without fields.
 fn plain(terminal: &File, lines: &str, given_up: &AtomicBool) -> io::Result<Answer> {
     let mut output = EscapingWriter(terminal);
     output.write_all(fitted(terminal, lines).as_bytes())?;
@@ -159,7 +159,7 @@ fn plain(terminal: &File, lines: &str, given_up: &AtomicBool) -> io::Result<Answ
     chosen(terminal, "[y]es [d]ecline [c]ancel? ", Answer::Accept(Map::new()), "yes", given_up)
 }
 
-/// One key. Only a clear yes is one.
+/// Reads one key. Only `y` confirms.
 fn chosen(terminal: &File, prompt: &str, yes: Answer, word: &str, given_up: &AtomicBool) -> io::Result<Answer> {
     let mut output = EscapingWriter(terminal);
     output.write_all(prompt.as_bytes())?;
@@ -176,7 +176,7 @@ fn chosen(terminal: &File, prompt: &str, yes: Answer, word: &str, given_up: &Ato
     Ok(answer)
 }
 
-/// A form, one line a field. What does not fit is asked again.
+/// Asks for the fields of a form, one line each. An invalid value is asked for again.
 fn fields(terminal: &File, lines: &str, form: &Form, given_up: &AtomicBool) -> io::Result<Answer> {
     let mut output = EscapingWriter(terminal);
     let mut text = lines.to_owned();
@@ -217,7 +217,7 @@ fn fields(terminal: &File, lines: &str, form: &Form, given_up: &AtomicBool) -> i
     Ok(Answer::Accept(content))
 }
 
-/// What a field wants, with its choices and its default.
+/// Returns the description of a field, with its choices and its default.
 fn shown(index: usize, field: &Field) -> String {
     let mut text = String::new();
     let title = cut(&field.title);
@@ -228,7 +228,7 @@ fn shown(index: usize, field: &Field) -> String {
         wrapped(&mut text, "   ", &cut(description));
     }
     for (number, choice) in field.choices().iter().enumerate() {
-        // A title that begins with the value tells it already.
+        // The title already starts with the value.
         let rest = choice.title.strip_prefix(&choice.value);
         let line = match rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": ")) {
             true => cut(&choice.title),
@@ -239,7 +239,7 @@ fn shown(index: usize, field: &Field) -> String {
     text
 }
 
-/// A text of a server, as a terminal may show it. Line breaks stay.
+/// Truncates and escapes the text of a server for the terminal. Line breaks are preserved.
 fn cut(text: &str) -> String {
     let shown: String = text.chars().take(SHOWN).collect();
     visible(&shown)

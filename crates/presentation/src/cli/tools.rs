@@ -77,7 +77,7 @@ impl Tools {
         }
     }
 
-    /// What the filter lets through, as the scope lists it.
+    /// Returns the tools in the scope that match the filter.
     fn listed(&self, composition: &Composition) -> Result<Vec<Registered>, Failed> {
         let category = self.category.as_deref().map(Category::parse).transpose();
         let category = category.map_err(|error| Failed::Usage(error.to_string()))?;
@@ -95,7 +95,7 @@ impl Tools {
         }
     }
 
-    /// Prints definitions exactly as a request to a model has them: an array, or the object of one tool.
+    /// Prints definitions exactly as they are sent to a model: an array, or the object of one tool.
     fn tell_as_sent(&self, name: Option<&str>, composition: &Composition, output: &mut Output) -> Outcome {
         let Some(provider) = self.provider else { return Ok(Exit::Done) };
         let tools: Vec<OfferedTool> = self.listed(composition)?.iter().map(|one| offered_tool(&one.tool)).collect();
@@ -106,7 +106,7 @@ impl Tools {
                 let scope = composition.app.scope(Principal::local(), "cli");
                 let view = composition.app.get_tool.handle(&GetToolQuery { scope, name: name.to_owned() });
                 let tool = offered_tool(&view.map_err(|unresolved| unknown(name, unresolved))?.registered.tool);
-                // Its name there may depend on the others that are offered.
+                // Its name in the request may depend on the other offered tools.
                 let definition = match tools.iter().position(|one| one.name == tool.name) {
                     Some(at) => definitions.swap_remove(at),
                     None => models::definitions(provider, &[tool]).pop().unwrap_or_default(),
@@ -162,11 +162,11 @@ fn provider(word: &str) -> Result<ProviderKind, String> {
     ProviderKind::parse(word).ok_or_else(|| format!("it is one of {}", known()))
 }
 
-/// Says which servers are not there whose tools the list lacks, or shows as they were.
+/// Prints a note for each unavailable server whose tools are missing from the list or are shown as last known.
 pub(super) fn tell_absent(composition: &Composition) {
     for AbsentServer { server, why, shows_earlier_tools } in composition.app.registry.absent() {
         let shown = match shows_earlier_tools {
-            // It is on its way, and nobody waits for what is known.
+            // The server is still starting, and its tools are already known.
             true if why == AbsentServer::ON_ITS_WAY => continue,
             true => "its tools are shown as they were last",
             false => "its tools are not known",
@@ -206,7 +206,7 @@ fn describe(view: &ToolView, output: &mut Output) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns a tool in lines. No text of a server begins one of them.
+/// Returns the facts about a tool, one per line. No text of a server begins a line.
 fn facts(tool: &Tool, hidden_because: Option<&str>) -> Vec<String> {
     let mut facts = vec![("name", tool.name().to_string()), ("title", tool.title().unwrap_or("-").to_owned())];
     facts.push(("source", tool.source().label()));

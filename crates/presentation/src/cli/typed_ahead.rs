@@ -1,4 +1,4 @@
-//! Text that the user types while a turn runs: the draft of the input line, and the texts that wait for their turn.
+//! Text that the user types while a turn runs: the draft of the input line, and the queue of sent texts.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ const ESCAPE: u8 = 0x1b;
 const MAX_DRAFT: usize = 16 << 10;
 /// Maximum number of bytes after an escape that belong to it.
 const MAX_SEQUENCE: usize = 64;
-/// Maximum number of texts that wait.
+/// Maximum number of queued texts.
 const MAX_QUEUED: usize = 50;
 
 /// The draft and the queue.
@@ -15,7 +15,7 @@ const MAX_QUEUED: usize = 50;
 pub(super) struct TypedAhead {
     draft: String,
     queued: VecDeque<String>,
-    /// The beginning of a key that came in parts.
+    /// Incomplete bytes of a key that arrived in parts.
     unread: Vec<u8>,
 }
 
@@ -33,9 +33,9 @@ enum Key {
 }
 
 impl TypedAhead {
-    /// Takes the bytes of keys that came together. Returns `true` if Escape was pressed.
+    /// Adds the bytes of keys that arrived together. Returns `true` if Escape was pressed.
     ///
-    /// A line break with text right after it was pasted: it belongs to the text, and does not send it.
+    /// A line break that is directly followed by text was pasted: it becomes part of the text and does not send it.
     pub(super) fn take(&mut self, bytes: &[u8]) -> bool {
         let mut bytes = [std::mem::take(&mut self.unread).as_slice(), bytes].concat();
         let (mut at, mut is_escape) = (0, false);
@@ -63,7 +63,7 @@ impl TypedAhead {
         is_escape
     }
 
-    /// Ends the draft, which waits for its turn then. A `\` at its end begins another line.
+    /// Ends the draft and queues it. A `\` at its end starts another line instead.
     fn send(&mut self) {
         if self.draft.ends_with('\\') {
             self.draft.pop();
@@ -73,17 +73,17 @@ impl TypedAhead {
         }
     }
 
-    /// Returns the text that is being written.
+    /// Returns the draft.
     pub(super) fn draft(&self) -> &str {
         &self.draft
     }
 
-    /// Returns the texts that wait, oldest first.
+    /// Returns the queued texts, oldest first.
     pub(super) fn queued(&self) -> impl ExactSizeIterator<Item = &str> {
         self.queued.iter().map(String::as_str)
     }
 
-    /// Removes and returns the oldest text that waits.
+    /// Removes and returns the oldest queued text.
     pub(super) fn next(&mut self) -> Option<String> {
         self.queued.pop_front()
     }
@@ -95,8 +95,8 @@ impl TypedAhead {
     }
 }
 
-/// Returns the first key and its number of bytes; `None` if its rest is still to come. Escape is complete if nothing follows
-/// it: the caller waits for what may follow.
+/// Returns the first key and its number of bytes; `None` if more bytes are needed. An escape is complete if nothing
+/// follows it: the caller waits for bytes that may follow.
 fn next_key(bytes: &[u8]) -> Option<(Key, usize)> {
     let (first, rest) = bytes.split_first()?;
     Some(match first {
@@ -105,7 +105,7 @@ fn next_key(bytes: &[u8]) -> Option<(Key, usize)> {
             [b'O'] => return None,
             [b'O', ..] => (Key::Other, 3),
             [b'[', sequence @ ..] => {
-                // The console of Linux has a second bracket before the letter of a function key.
+                // The Linux console sends a second bracket before the letter of a function key.
                 let skipped = usize::from(sequence.first() == Some(&b'['));
                 let searched = &sequence[skipped..sequence.len().min(MAX_SEQUENCE)];
                 match searched.iter().position(|byte| !matches!(byte, 0x20..=0x3f)) {
@@ -114,9 +114,9 @@ fn next_key(bytes: &[u8]) -> Option<(Key, usize)> {
                     None => return None,
                 }
             }
-            // Pressed twice, or before a key with a sequence of its own.
+            // Pressed twice, or before a key with its own sequence.
             [ESCAPE, ..] => (Key::Escape, 1),
-            // Together with Alt.
+            // Pressed together with Alt.
             _ => (Key::Other, 2),
         },
         b'\r' | b'\n' => (Key::Enter, 1),

@@ -1,13 +1,13 @@
-//! A text that begins with the name of a command that somebody wrote down.
+//! Text that starts with the name of a command defined in a file.
 
 use super::{config::trusting, exit::Failed};
 use crate::config::agent_files::{AgentFiles, Kind};
 use toolstead_domain::model::message::Block;
 
-/// The text of the command that was typed as `/name words`; `None` where no command bears that name.
+/// Returns the text of the command that was typed as `/name words`; `None` if there is no such command.
 ///
 /// # Errors
-/// [`Failed::Usage`] where the command waits for trust, or its text cannot be made.
+/// [`Failed::Usage`] if the command waits for trust, or its text cannot be built.
 pub(super) fn text_of(typed: &str, files: &AgentFiles) -> Result<Option<String>, Failed> {
     let Some(command) = typed.strip_prefix('/') else { return Ok(None) };
     let (name, words) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
@@ -22,10 +22,10 @@ pub(super) fn text_of(typed: &str, files: &AgentFiles) -> Result<Option<String>,
     }
 }
 
-/// The prompt, with the text of the command in the place of a text that is one.
+/// Replaces each text block that is a command by the text of the command.
 ///
 /// # Errors
-/// As [`text_of`].
+/// The errors of [`text_of`].
 pub(super) fn in_prompt(prompt: Vec<Block>, files: &AgentFiles) -> Result<Vec<Block>, Failed> {
     let replaced = |block: Block| match &block {
         Block::Text { text } => Ok(text_of(text, files)?.map_or(block, Block::text)),

@@ -1,4 +1,5 @@
-//! What a person typed in chats, for the arrow keys: kept in a file of the data folder that only its owner reads.
+//! Inputs of the user in chats, for recall with the arrow keys. They are stored in a file in the data folder that only
+//! its owner can read.
 
 use crate::config::folders::{Existing, write_private};
 use std::{
@@ -9,14 +10,14 @@ use std::{
 };
 
 const FILE: &str = "chat_inputs.jsonl";
-/// So many are known.
+/// Maximum number of stored inputs.
 const KEPT: usize = 1_000;
-/// Longer ones are forgotten: they were pasted, and are in the conversation.
+/// Maximum length of a stored input in bytes. Longer inputs were pasted, and are part of the conversation.
 const MOST_BYTES: usize = 16 << 10;
-/// A file that is larger is written anew with the last ones.
+/// Size in bytes above which the file is rewritten with the last inputs.
 const MOST_FILE_BYTES: usize = 4 << 20;
 
-/// The inputs, oldest first, and their file: a JSON text on each line.
+/// Inputs, oldest first, and their file, which contains one JSON string per line.
 #[derive(Debug)]
 pub(super) struct Inputs {
     known: Vec<String>,
@@ -24,19 +25,19 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Those that are kept in this folder. Without one, and where its file cannot be read, there are none.
+    /// Opens the inputs stored in this folder. There are none without a folder or if the file cannot be read.
     pub(super) fn open(folder: Option<&Path>) -> Self {
         let file = folder.map(|folder| folder.join(FILE));
         let known = file.as_deref().map(known).unwrap_or_default();
         Self { known, file }
     }
 
-    /// All of them, oldest first.
+    /// Returns all inputs, oldest first.
     pub(super) fn known(&self) -> &[String] {
         &self.known
     }
 
-    /// Adds one, unless it is the last one again.
+    /// Adds an input, unless it repeats the last one.
     pub(super) fn add(&mut self, text: &str) {
         if text.len() > MOST_BYTES || self.known.last().is_some_and(|last| last == text) {
             return;
@@ -57,13 +58,13 @@ fn known(file: &Path) -> Vec<String> {
     let last = all[all.len().saturating_sub(KEPT)..].to_vec();
     if text.len() > MOST_FILE_BYTES {
         let lines: String = last.iter().map(|text| line(text)).collect();
-        // Where it cannot be written it stays as it is.
+        // If writing fails, the file stays as it is.
         let _ = write_private(file, lines.as_bytes(), Existing::Replaced);
     }
     last
 }
 
-/// The file is ours: of one that somebody made huge the beginning will do.
+/// Reads the beginning of the file. The size limit guards against a file that was enlarged by another program.
 fn beginning(file: File) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.take(4 * MOST_FILE_BYTES as u64).read_to_end(&mut bytes)?;
@@ -72,7 +73,7 @@ fn beginning(file: File) -> io::Result<String> {
 
 fn append(file: &Path, text: &str) -> io::Result<()> {
     let options = || OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(file);
-    // In one piece: another chat may write as well.
+    // Written by a single call, because another chat may write at the same time.
     options()?.write_all(line(text).as_bytes())
 }
 

@@ -1,4 +1,4 @@
-//! The line in which a person writes in a chat: editing, the arrow keys for what was typed before, several lines.
+//! The input line of a chat: editing, recall of earlier inputs with the arrow keys, and multiple lines.
 
 use super::wish::COMMANDS;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -21,30 +21,30 @@ use toolstead_domain::unseen::moves;
 
 const PROMPT: &str = "> ";
 const GOES_ON: &str = "… ";
-/// A terminal marks pasted text until it hears this; the editor says so, too, save where it is left in the middle.
+/// Ends bracketed paste mode. The editor sends it, too, unless it is interrupted.
 const NO_MARKED_PASTE: &[u8] = b"\x1b[?2004l";
 
-/// What came of it.
+/// Result of reading an input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Typed {
-    /// A text, of several lines perhaps.
+    /// A text, which may have several lines.
     Text(String),
-    /// The person leaves: Ctrl-D, or Ctrl-C where nothing was typed.
+    /// The user leaves: Ctrl-D, or Ctrl-C on an empty line.
     Leaves,
 }
 
-/// Reads one text, which begins with `draft`. `known` are earlier inputs, oldest first; `commands` are those of command files.
-/// Dropping the future leaves the terminal as it was.
+/// Reads one text that starts with `draft`. `known` are the earlier inputs, oldest first; `commands` are the commands
+/// of command files. Dropping the future restores the terminal.
 pub(super) async fn read(known: &[String], commands: Vec<String>, draft: String) -> io::Result<Typed> {
     let _kept = KeptTerminal::of_process();
     let (sender, typed) = oneshot::channel();
     let known = known.to_vec();
-    // A thread of its own: nobody waits for it at the end.
+    // A separate thread that is not joined at the end.
     std::thread::spawn(move || drop(sender.send(text(&known, commands, &draft))));
     typed.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
 }
 
-/// The modes of the terminal, which are put back at the end.
+/// Saved modes of the terminal, which are restored on drop.
 struct KeptTerminal(Option<(File, Termios)>);
 
 impl KeptTerminal {
@@ -57,7 +57,7 @@ impl KeptTerminal {
 impl Drop for KeptTerminal {
     fn drop(&mut self) {
         if let Some((terminal, modes)) = &mut self.0 {
-            // A terminal that is gone needs nothing any more.
+            // If the terminal no longer exists, nothing has to be restored.
             let _ = tcsetattr(&*terminal, OptionalActions::Now, modes);
             let _ = terminal.write_all(NO_MARKED_PASTE);
         }
@@ -71,7 +71,7 @@ fn text(known: &[String], commands: Vec<String>, draft: &str) -> io::Result<Type
     for text in known {
         history.add(text).map_err(io::Error::other)?;
     }
-    // A new one each time: it takes the signals of the process while it lives.
+    // Created for each input, because the editor handles the signals of the process while it exists.
     let mut editor = Editor::with_history(config, history).map_err(io::Error::other)?;
     editor.set_helper(Some(Typing { commands, ..Typing::default() }));
     let (mut text, mut draft) = (String::new(), draft);
@@ -93,7 +93,7 @@ fn text(known: &[String], commands: Vec<String>, draft: &str) -> io::Result<Type
                 text.clear();
             }
             Err(ReadlineError::Eof) => return Ok(Typed::Leaves),
-            // The window has another size, or another program had the terminal: the line is written again.
+            // The terminal was resized, or another program used it: the line is drawn again.
             Err(ReadlineError::Signal(_)) => {}
             Err(ReadlineError::Io(error)) => return Err(error),
             Err(error) => return Err(io::Error::other(error)),
@@ -101,11 +101,11 @@ fn text(known: &[String], commands: Vec<String>, draft: &str) -> io::Result<Type
     }
 }
 
-/// Sees what is being typed, and knows the commands for the Tab key.
+/// Tracks whether the line is empty, and completes commands for the Tab key.
 #[derive(Debug, Default)]
 struct Typing {
     is_empty: Cell<bool>,
-    /// Those that people wrote down, with their slashes.
+    /// Commands of command files, with their slashes.
     commands: Vec<String>,
 }
 
@@ -129,7 +129,7 @@ impl Completer for Typing {
         let typed = line.get(..position).unwrap_or_default();
         let names = COMMANDS.iter().map(|(name, ..)| *name).chain(self.commands.iter().map(String::as_str));
         let fitting = names.filter(|name| typed.starts_with('/') && name.starts_with(typed));
-        // The editor shows names as they are, and those of files may hold anything.
+        // The editor prints names unescaped, and names of files may contain any character.
         let fitting = fitting.filter(|name| !name.chars().any(moves));
         Ok((0, fitting.map(str::to_owned).collect()))
     }

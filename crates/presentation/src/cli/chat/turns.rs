@@ -1,11 +1,11 @@
-//! The turns of a conversation, for taking them back.
+//! Turns of a conversation, for undoing them.
 
 use toolstead_domain::conversation::event::{ConversationEvent, ConversationEventKind};
 
-/// Where each turn begins that counts, oldest first: the number of the event before it.
+/// Returns the beginning of each turn that was not undone, oldest first: the number of the event before it.
 pub(super) fn beginnings(events: &[ConversationEvent]) -> Vec<u64> {
     let mut begun: Vec<u64> = Vec::new();
-    // The turn before ended, or there is none.
+    // `true` if the previous turn has ended or there is none.
     let mut is_between = true;
     for event in events {
         match &event.kind {

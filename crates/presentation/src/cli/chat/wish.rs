@@ -1,37 +1,37 @@
-//! What a line says that a person types in a chat: something for the model, or a command.
+//! Parses a line that the user types in a chat: text for the model, or a command.
 
 use toolstead_domain::tool_input_schema::nearest_name;
 
-/// What a person wants.
+/// Parsed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// Something for the model.
+    /// Text for the model.
     Say(String),
-    /// Nothing: an empty line.
+    /// An empty line.
     Nothing,
-    /// To see the commands.
+    /// Show the commands.
     Help,
-    /// A new conversation.
+    /// Start a new conversation.
     New,
-    /// To take back so many turns.
+    /// Undo this number of turns.
     Undo(usize),
-    /// To make what came before shorter.
+    /// Compact the conversation.
     Compact,
-    /// Another model, or to see which there are.
+    /// Switch to another model, or show the models.
     Model(Option<String>),
-    /// To see the tools on offer.
+    /// Show the offered tools.
     Tools,
-    /// To see what was used up.
+    /// Show the usage.
     Usage,
-    /// To leave.
+    /// Leave the chat.
     Exit,
-    /// A command that is none of these, with all that was typed.
+    /// Any other command, with the whole line.
     Other(String),
-    /// A command that cannot be obeyed, with the reason.
+    /// An invalid command, with the reason.
     Unclear(String),
 }
 
-/// The commands, with what they take and do.
+/// Commands, with their arguments and effects.
 pub(super) const COMMANDS: [(&str, &str, &str); 8] = [
     ("/help", "", "shows this"),
     ("/clear", "", "begins a new conversation; the old one is kept"),
@@ -44,7 +44,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 8] = [
 ];
 
 impl Wish {
-    /// Reads a line. A text for the model that begins with a slash needs a blank before it.
+    /// Parses a line. A text for the model that starts with a slash needs a blank before it.
     pub(super) fn read(line: &str) -> Self {
         if line.trim().is_empty() {
             return Self::Nothing;
@@ -75,7 +75,7 @@ impl Wish {
     }
 }
 
-/// The advice on a command that nobody knows; `others` are the names of those that people wrote down.
+/// Returns the message for an unknown command. `others` are the names of commands defined in files.
 pub(super) fn unknown<'a>(line: &str, others: impl Iterator<Item = &'a str>) -> String {
     let name = line.trim_start_matches('/').split(char::is_whitespace).next().unwrap_or_default();
     let names = COMMANDS.iter().map(|(name, ..)| &name[1..]).chain(others);

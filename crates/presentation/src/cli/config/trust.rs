@@ -121,7 +121,7 @@ fn usage(problem: Problem) -> Failed {
     Failed::Usage(problem.to_string())
 }
 
-/// Returns the text with its line breaks visible, so that no value looks like a line of ours.
+/// Escapes line breaks, so that no value looks like a separate line of output.
 fn on_one_line(text: &str) -> String {
     text.replace('\n', "\\n").replace('\r', "\\r")
 }

@@ -12,7 +12,8 @@ use toolstead_domain::{
 };
 use uuid::{Builder, Uuid};
 
-/// One line a text, call and result of the events that count. The same conversation gives the same lines.
+/// Returns one line per text, call and result of the events that were not undone. The same conversation always gives
+/// the same lines.
 pub(super) fn chorus(id: ConversationId, events: &[ConversationEvent]) -> Vec<Value> {
     let mut lines = Vec::new();
     for event in counted(events) {
@@ -32,7 +33,7 @@ pub(super) fn chorus(id: ConversationId, events: &[ConversationEvent]) -> Vec<Va
     lines
 }
 
-/// The lines of an event: type, and the members that are its own.
+/// Returns the lines of an event: the type, and its specific members.
 fn parts(kind: &ConversationEventKind) -> Vec<(&'static str, Value)> {
     match kind {
         ConversationEventKind::UserSaid { blocks } => vec![("user", json!({"content": text(blocks)}))],
@@ -57,7 +58,7 @@ fn parts(kind: &ConversationEventKind) -> Vec<(&'static str, Value)> {
                 }
                 _ => None,
             }));
-            // What the answer took stands at its first line.
+            // The usage is on the first line of the answer.
             if let Some((_, first)) = parts.first_mut() {
                 first["tokens"] = json!({"input": usage.context(), "output": usage.output_tokens});
             }
@@ -88,7 +89,7 @@ fn text(blocks: &[Block]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// Names a line for good.
+/// Returns the stable id of a line.
 fn line_id(id: ConversationId, number: u64, index: u64) -> Uuid {
     let digest = Sha256::digest(format!("{id}:{number}:{index}"));
     let mut bytes = [0; 16];

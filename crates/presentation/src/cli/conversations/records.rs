@@ -1,7 +1,7 @@
-//! The records of calls in kodelet's words (`StructuredToolResult`).
+//! Records of calls with kodelet's names (`StructuredToolResult`).
 //!
-//! A record is kept with the structured content of its tool as it was. Where kodelet has a type of metadata for the tool,
-//! it is told in that type's members, as far as ours carry them; all else stays as it is kept.
+//! A stored record contains the structured content of its tool. If kodelet defines a metadata type for the tool, the
+//! content is converted to that type, as far as it has the data. Everything else is unchanged.
 
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -10,10 +10,11 @@ use toolstead_domain::{
     model::message::{Block, ToolArguments},
 };
 
-/// The records of all calls that ended, each with its event's number, the model's id of the call and its row.
+/// Returns the records of all completed calls, each with the number of its event, the model's id of the call, and the
+/// id of its audit record.
 pub(super) fn of_calls(events: &[ConversationEvent]) -> Vec<Value> {
     let mut records = Vec::new();
-    // The arguments of the calls of the last answer.
+    // Arguments of the calls in the last answer.
     let mut arguments: HashMap<&str, &Map<String, Value>> = HashMap::new();
     for event in events {
         match &event.kind {
@@ -46,7 +47,7 @@ pub(super) fn of_calls(events: &[ConversationEvent]) -> Vec<Value> {
     records
 }
 
-/// One record; `given` are the arguments of the call.
+/// Converts one record. `given` are the arguments of the call.
 fn in_kodelets_words(mut record: Value, given: &Map<String, Value>) -> Value {
     let shaped = match (record["metadataType"].as_str(), record["metadata"].as_object()) {
         (Some(tool), Some(ours)) => shaped(tool, ours, given),
@@ -59,13 +60,14 @@ fn in_kodelets_words(mut record: Value, given: &Map<String, Value>) -> Value {
     record
 }
 
-/// The type and its members; `None` where kodelet has no type for the tool, or the content is another than the tool's.
+/// Returns the metadata type and its members; `None` if kodelet has no type for the tool, or the content is not that of
+/// the tool.
 fn shaped(
     tool: &str,
     ours: &Map<String, Value>,
     given: &Map<String, Value>,
 ) -> Option<(&'static str, Map<String, Value>)> {
-    // A member is told under kodelet's name where there is one to tell.
+    // Returns the members that have a value, under kodelet's names.
     let of = |members: &[(&str, Option<Value>)]| -> Map<String, Value> {
         members.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?))).collect()
     };
@@ -145,7 +147,7 @@ fn shaped(
         }
         "bash" => {
             let output = format!("{}{}", ours.get("stdout")?.as_str()?, ours.get("stderr")?.as_str()?);
-            // Go's durations are nanoseconds.
+            // Durations in Go are nanoseconds.
             let time =
                 ours.get("duration_ms").and_then(Value::as_u64).map(|time| json!(time.saturating_mul(1_000_000)));
             (

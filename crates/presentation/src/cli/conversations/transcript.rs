@@ -1,4 +1,4 @@
-//! A conversation as a person reads it.
+//! A conversation as readable text.
 
 use crate::cli::output::visible;
 use std::collections::HashMap;
@@ -11,11 +11,11 @@ use toolstead_domain::{
     model::message::{Block, ToolResultBlock},
 };
 
-/// Of the text of a failure so many lines are shown.
+/// Maximum number of lines shown of the text of a failure.
 const FAILURE_LINES: usize = 30;
 
-/// The lines: what was said, each with the number of its event; calls folded, failures open. What was taken back is left
-/// out.
+/// Returns the lines: messages with the numbers of their events, calls summarised, and failures in full. Undone events
+/// are omitted.
 pub(super) fn lines(conversation: &Conversation, events: &[ConversationEvent]) -> Vec<String> {
     let mut shown = Shown::default();
     shown.line(&format!("{}  {}", conversation.id, conversation.title));
@@ -43,15 +43,15 @@ pub(super) fn lines(conversation: &Conversation, events: &[ConversationEvent]) -
 #[derive(Default)]
 struct Shown {
     lines: Vec<String>,
-    /// Calls since the last text, by tool in the order of their first.
+    /// Calls since the last text, with the number of calls of each tool, in the order of the first calls.
     calls: Vec<(String, usize)>,
     failures: Vec<String>,
-    /// The names of the calls of the last answer, by id.
+    /// Names of the calls in the last answer, by id.
     names: HashMap<String, String>,
 }
 
 impl Shown {
-    /// One line, whatever a model or a server wrote into it.
+    /// Adds a single line. Line breaks in the text of a model or a server are replaced.
     fn line(&mut self, text: &str) {
         self.lines.push(visible(&text.replace('\n', " ")).trim_end().to_owned());
     }
@@ -135,7 +135,7 @@ impl Shown {
         self.failures.extend(lines);
     }
 
-    /// The calls since the last text, in one line, and then those that failed.
+    /// Adds one line for the calls since the last text, and the failures among them.
     fn fold(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         let count: usize = calls.iter().map(|(_, count)| count).sum();

@@ -1,11 +1,11 @@
-//! What a call was about, in few words: the command, the path, the host.
+//! Summary of a call's subject: the command, the path, the host.
 
 use serde_json::Value;
 use toolstead_domain::tool_execution::{RequestKind, ToolExecution};
 
-/// What was called, on one line: the command line, else what the call touches first, else its arguments.
+/// Returns the subject of a call on one line: the command line, or else the first access, or else the arguments.
 pub(super) fn called(execution: &ToolExecution) -> String {
-    // Its URI or name says more than what it touches.
+    // The URI or name is more specific than the accesses.
     if execution.kind != RequestKind::Tool {
         return one_line(&execution.called_as);
     }
@@ -14,7 +14,7 @@ pub(super) fn called(execution: &ToolExecution) -> String {
         return one_line(command);
     }
     let mut touched: Vec<&str> = execution.accesses.iter().filter_map(|access| object_of(access)).collect();
-    // A tool that reads a file before it writes it names it twice.
+    // A tool that reads a file before it writes it names the file twice.
     touched.dedup();
     match touched.split_first() {
         Some((first, [])) => one_line(first),
@@ -26,7 +26,7 @@ pub(super) fn called(execution: &ToolExecution) -> String {
     }
 }
 
-/// What an access is to; `None` where the tool's name says as much.
+/// Returns the object of an access; `None` if the name of the tool implies it.
 fn object_of(access: &str) -> Option<&str> {
     ["run ", "read ", "write ", "reach ", "send to "].iter().find_map(|kind| access.strip_prefix(kind))
 }

@@ -1,18 +1,18 @@
-//! The list of calls, one line a call.
+//! List of calls, with one line per call.
 
 use super::called::called;
 use crate::cli::output::visible;
 use chrono::DateTime;
 use toolstead_domain::tool_execution::ToolExecution;
 
-/// The digits of an id that say its millisecond; two calls rarely share them.
+/// Number of digits of an id that contain its time stamp in milliseconds. Two calls rarely share them.
 const ID_DIGITS: usize = 12;
-/// From this width on there is room for everything.
+/// Minimum width of the terminal for showing all columns.
 const WIDE: usize = 120;
-/// A tool's name gets so many characters where there is little room.
+/// Maximum length in characters of a tool's name on a narrower terminal.
 const TOOL: usize = 16;
 
-/// The lines of the list, with a head; no longer than the width, if there is one.
+/// Returns the lines of the list with a header, truncated to the width if there is one.
 pub(super) fn lines(executions: &[ToolExecution], width: Option<usize>) -> Vec<String> {
     let is_wide = width.is_none_or(|width| width >= WIDE);
     let digits = digits_needed(executions);
@@ -39,7 +39,7 @@ pub(super) fn lines(executions: &[ToolExecution], width: Option<usize>) -> Vec<S
             }
             false => vec![id, started(one, "%m-%d %H:%M"), shortened(&one.tool, TOOL), outcome, called(one)],
         };
-        // A name that nobody knows is the client's text: it makes no second row.
+        // An unknown name is text of the client, which must not create a second line.
         row.iter().map(|cell| visible(cell).replace('\n', "\\n").replace('\t', "\\t")).collect()
     }));
     let columns = rows.first().map_or(0, Vec::len);
@@ -61,7 +61,7 @@ pub(super) fn lines(executions: &[ToolExecution], width: Option<usize>) -> Vec<S
     rows.into_iter().map(line).collect()
 }
 
-/// So many digits tell the ids of the list apart.
+/// Returns the number of digits that distinguish the ids of the list.
 fn digits_needed(executions: &[ToolExecution]) -> usize {
     let mut ids: Vec<String> = executions.iter().map(|one| one.id.0.simple().to_string()).collect();
     ids.sort();
@@ -78,7 +78,7 @@ pub(super) fn took(execution: &ToolExecution) -> String {
     execution.ended.map_or("-".to_owned(), |ended| format!("{:.1} ms", took(ended) * 1e3))
 }
 
-/// The text within so many characters. Its end is what tells paths apart, its beginning commands.
+/// Truncates a text to this number of characters: a path at its beginning, any other text at its end.
 fn shortened(text: &str, at_most: usize) -> String {
     let count = text.chars().count();
     if count <= at_most {

@@ -1,4 +1,4 @@
-//! All that is on record of one call, as JSON and for people.
+//! The complete audit record of a call, as JSON and as text.
 
 use super::{called::called, listing::took, time};
 use crate::cli::output::visible;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use toolstead_domain::tool_execution::{Outcome, RequestKind, ToolExecution};
 
-/// One row as JSON, with the names of the audit trail.
+/// Returns a record as JSON, with the names of the audit log.
 pub(super) fn to_json(execution: &ToolExecution) -> Value {
     json!({
         "id": execution.id.to_string(),
@@ -37,8 +37,8 @@ pub(super) fn to_json(execution: &ToolExecution) -> Value {
     })
 }
 
-/// The same, with the members of kodelet's structured result beside them: `toolName`, `success`, `error` where it failed,
-/// `metadata`, `timestamp` (of its end, or of its beginning while it runs).
+/// Returns a record as JSON with the additional members of kodelet's structured result: `toolName`, `success`, `error`
+/// if it failed, `metadata`, and `timestamp` (of its end, or of its start while it is running).
 pub(super) fn with_kodelets_names(execution: &ToolExecution) -> Value {
     let mut record = to_json(execution);
     record["toolName"] = execution.called_as.as_str().into();
@@ -51,7 +51,7 @@ pub(super) fn with_kodelets_names(execution: &ToolExecution) -> Value {
     record
 }
 
-/// The row for people: one line a fact, then what was decided and what was kept.
+/// Returns a record as text: one line per fact, then the decision and the recorded data.
 pub(super) fn to_text(execution: &ToolExecution) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {

@@ -1,4 +1,4 @@
-//! The calls that a call made, and those that these made.
+//! Nested calls of a call, to any depth.
 
 use super::called::called;
 use crate::cli::output::visible;
@@ -11,20 +11,20 @@ use toolstead_domain::{
     tool_execution::{RequestKind, ToolExecution},
 };
 
-/// So many calls of a tree are shown.
+/// Maximum number of calls shown in a tree.
 const MAX_CALLS: u32 = 200;
 
-/// The calls below one call.
+/// The calls nested in one call.
 #[derive(Debug)]
 pub(super) struct Tree {
     root: CallId,
-    /// In the order in which they came.
+    /// Calls in chronological order.
     calls: Vec<ToolExecution>,
     is_whole: bool,
 }
 
 impl Tree {
-    /// The tree below the call.
+    /// Loads the calls nested in this call.
     pub(super) async fn below(root: CallId, executions: &ListExecutionsHandler) -> Result<Self, StoreError> {
         let mut tree = Self { root, calls: Vec::new(), is_whole: true };
         let mut open = VecDeque::from([root]);
@@ -38,7 +38,7 @@ impl Tree {
             open.extend(calls.iter().map(|call| call.id));
             tree.calls.append(&mut calls);
         }
-        // Their ids sort by time.
+        // Ids are ordered by time.
         tree.calls.sort_by_key(|call| call.id);
         Ok(tree)
     }
@@ -47,7 +47,7 @@ impl Tree {
         self.calls.iter().filter(move |call| call.parent == Some(parent))
     }
 
-    /// A line a call, for people, each below the call that made it.
+    /// Returns one line per call, each below its parent.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         self.add_lines(self.root, 0, &mut lines);
@@ -66,7 +66,7 @@ impl Tree {
         }
     }
 
-    /// The tree as JSON, each call with the calls that it made.
+    /// Returns the tree as JSON, each call with its nested calls.
     pub(super) fn to_json(&self) -> Value {
         self.json_below(self.root)
     }
@@ -82,7 +82,7 @@ impl Tree {
     }
 }
 
-/// How a call ended, in few words; of a question what became of it.
+/// Returns a short description of the outcome of a call, or of the answer to a question.
 fn outcome(call: &ToolExecution) -> String {
     let outcome = call.outcome.kind().as_str();
     match call.metadata.get("answer").and_then(Value::as_str) {

@@ -1,4 +1,4 @@
-//! `toolstead mcp` where nothing configured gives a root: the client's folders take that place.
+//! `toolstead mcp` if no root is configured: the folders of the client become roots.
 
 use super::super::{exit::Failed, global::Global};
 use crate::{
@@ -13,17 +13,17 @@ use std::{path::PathBuf, time::Duration};
 use tokio::{sync::Mutex, task::spawn_blocking, time::timeout};
 use tokio_util::task::TaskTracker;
 
-/// How long calls that were cancelled have at the end.
+/// Time for cancelled calls to be recorded at the end.
 const LAST_CALLS: Duration = Duration::from_millis(300);
 
-/// The applications of one client, one after the other.
+/// The successive applications of one client.
 pub(super) struct Rootless {
     global: Global,
     roots: ClientRoots,
-    /// What the client can answer.
+    /// Capabilities of the client.
     client: Map<String, Value>,
     state: Mutex<State>,
-    /// The ends of those that others took the place of.
+    /// Shutdown of replaced applications.
     retiring: TaskTracker,
 }
 
@@ -31,21 +31,21 @@ pub(super) struct Rootless {
 struct State {
     newest: Option<Composition>,
     older: Vec<Composition>,
-    /// Why there is no newest one.
+    /// Reason why there is no newest application.
     failed: Option<Failed>,
 }
 
 impl Rootless {
-    /// No application yet.
+    /// Creates the state without an application.
     pub(super) fn new(global: Global, config: Config, client: Map<String, Value>) -> Self {
         let roots = ClientRoots::new(config.folders);
         Self { global, roots, client, state: Mutex::default(), retiring: TaskTracker::new() }
     }
 
-    /// Ends every application.
+    /// Closes every application.
     ///
     /// # Errors
-    /// Why the last one could not be made.
+    /// The reason why the last application could not be built.
     pub(super) async fn close(&self) -> Result<(), Failed> {
         self.close_all().await;
         self.retiring.close();
@@ -84,7 +84,7 @@ impl Workplace for Rootless {
     }
 
     async fn open(&self, roots: Vec<PathBuf>) -> Option<App> {
-        // Only what can be shown is a root, so it is text.
+        // Only folders with displayable names are accepted as roots, so their paths are UTF-8.
         let roots = roots.iter().filter_map(|root| root.to_str().map(str::to_owned)).collect::<Vec<_>>();
         let composed = self.global.compose_in(roots, self.client.clone()).await;
         let mut state = self.state.lock().await;

@@ -1,4 +1,4 @@
-//! One call of a tool in few words: the tool, its subject and what it changed.
+//! Short description of a tool call: the tool, its subject and its changes.
 
 use crate::cli::output::visible;
 use serde_json::Value;
@@ -7,7 +7,8 @@ use serde_json::Value;
 const NAME_CHARACTERS: usize = 80;
 /// Maximum number of characters of a subject.
 const SUBJECT_CHARACTERS: usize = 160;
-/// Arguments that say best what a call is about, the best ones first. Other systems have other names for the same.
+/// Arguments that best describe the subject of a call, the best ones first. Other systems use different names for the
+/// same argument.
 const SUBJECTS: [&str; 14] = [
     "command",
     "cmd",
@@ -53,7 +54,7 @@ fn text_of(value: &Value) -> String {
 
 /// Returns the text on one line, with single blanks and visible control characters, cut to this number of characters.
 pub(super) fn one_line(text: &str, characters: usize) -> String {
-    // A text of megabytes is not worked through for the few characters that are shown.
+    // Only the beginning of a long text is processed.
     let beginning: String = text.chars().take(characters * 8).collect();
     let line = visible(&beginning.split_whitespace().collect::<Vec<_>>().join(" "));
     match line.chars().count() > characters {
@@ -70,7 +71,7 @@ pub(super) fn diffs(structured: Option<&Value>) -> Vec<&str> {
     diffs.map(str::trim_end).filter(|diff| !diff.is_empty()).collect()
 }
 
-/// Returns the number of added and removed lines, as `+3 -1`, of a result that says what it changed.
+/// Returns the number of added and removed lines of a result that reports its changes, as `+3 -1`.
 pub(super) fn changed_lines(structured: Option<&Value>) -> Option<String> {
     let diffs = diffs(structured);
     if diffs.is_empty() {

@@ -10,7 +10,7 @@ use crate::approval_question::{ApprovalQuestion, common_scopes};
 use std::{fs::File, io, sync::atomic::AtomicBool};
 use toolstead_domain::ports::approver::{Approval, ApprovalScope};
 
-/// The scope of each part, with the rules that the user wrote.
+/// Scope of each part, with the rules that the user edited.
 #[derive(Debug, PartialEq)]
 pub(super) struct Grants {
     scopes: Vec<ApprovalScope>,
@@ -18,7 +18,7 @@ pub(super) struct Grants {
 }
 
 impl Grants {
-    /// Returns the approval in that name.
+    /// Returns the approval with the name of the approver.
     pub(super) fn into_approval(self, by: String) -> Approval {
         let Self { scopes, rules } = self;
         match rules.iter().any(Option::is_some) {
@@ -28,7 +28,7 @@ impl Grants {
     }
 }
 
-/// One line with choices.
+/// A prompt line with choices.
 struct Prompt<'a> {
     label: String,
     scopes: &'a [ApprovalScope],
@@ -36,7 +36,7 @@ struct Prompt<'a> {
     has_parts: bool,
 }
 
-/// Reads the answer to a question; `None` where the user first wants to read all of it.
+/// Reads the answer to a question. Returns `None` if the user wants to read the full text first.
 pub(super) fn read(
     terminal: &File,
     question: &ApprovalQuestion,
@@ -77,7 +77,7 @@ fn ended_by(choice: Choice) -> Option<KeyAnswer> {
 }
 
 impl Prompt<'_> {
-    /// Asks until there is an answer. Rules may be edited in between.
+    /// Asks until there is an answer. The user may edit rules in between.
     fn answer(&self, terminal: &File, rules: &mut [Option<EditableRule>], given_up: &AtomicBool) -> io::Result<Choice> {
         let has_rules = self.scopes.len() > 1 && rules.iter().any(Option::is_some);
         loop {

@@ -1,4 +1,4 @@
-//! Rules that the user changes before they are stored.
+//! Rules that the user edits before they are stored.
 
 use super::super::terminal::{CTRL_C, CTRL_D, bell, forget_typed, key, wrapped, write_escaped};
 use crate::approval_question::ApprovalQuestion;
@@ -14,12 +14,12 @@ use toolstead_domain::{
     tool::Tool,
 };
 
-/// Most characters of a rule that is written here.
+/// Maximum length of an edited rule in characters.
 const MAX_CHARACTERS: usize = 1_000;
 const CTRL_U: u8 = 0x15;
 const BACKSPACE: [u8; 2] = [0x08, 0x7f];
 
-/// The rule on one command, as it was offered and as the user wrote it.
+/// The rule on one command, as offered and as edited by the user.
 #[derive(Debug)]
 pub(super) struct EditableRule {
     part: usize,
@@ -30,7 +30,7 @@ pub(super) struct EditableRule {
 }
 
 impl EditableRule {
-    /// Returns the rule of each part; `None` where it cannot be edited.
+    /// Returns the rule of each part; `None` if it cannot be edited.
     pub(super) fn of(request: &ApprovalRequest<'_>, question: &ApprovalQuestion) -> Vec<Option<Self>> {
         let editable = |(index, part): (usize, &ApprovalPart)| {
             let is_offered = question.rows.get(index).is_some_and(|row| row.scopes.len() > 1);
@@ -45,17 +45,17 @@ impl EditableRule {
         request.parts.iter().enumerate().map(editable).collect()
     }
 
-    /// Returns the rule that the user wrote, if there is one.
+    /// Returns the edited rule, if there is one.
     pub(super) fn written(&self) -> Option<String> {
         self.written.clone()
     }
 
-    /// Returns to the offered rule.
+    /// Resets the rule to the offered one.
     pub(super) fn reset(&mut self) {
         self.written = None;
     }
 
-    /// Lets the user change the rule until it can be stored, or until Ctrl-C leaves it as it was.
+    /// Lets the user edit the rule until it is valid, or until Ctrl-C leaves it unchanged.
     pub(super) fn edit(&mut self, terminal: &File, given_up: &AtomicBool) -> io::Result<()> {
         let mut text = self.written.clone().unwrap_or_else(|| self.offered.clone());
         loop {
@@ -80,13 +80,13 @@ impl EditableRule {
     }
 }
 
-/// Reads a line that begins with this text, key by key; `None` for Ctrl-C.
+/// Reads a line that starts with this text, key by key. Returns `None` for Ctrl-C.
 fn edited(terminal: &File, mut text: String, given_up: &AtomicBool) -> io::Result<Option<String>> {
     loop {
         match key(terminal, given_up)? {
             Some(b'\r' | b'\n') => {
                 write_escaped(terminal, "\n")?;
-                // Further lines of a pasted rule are no answer to the question that follows.
+                // Further lines of a pasted rule are discarded, so that they do not answer the next question.
                 forget_typed(terminal)?;
                 return Ok(Some(text));
             }
@@ -108,7 +108,7 @@ fn edited(terminal: &File, mut text: String, given_up: &AtomicBool) -> io::Resul
     }
 }
 
-/// Removes characters in front of the cursor.
+/// Removes characters before the cursor.
 fn erase(mut terminal: &File, characters: usize) -> io::Result<()> {
     terminal.write_all("\x08 \x08".repeat(characters).as_bytes())?;
     terminal.flush()

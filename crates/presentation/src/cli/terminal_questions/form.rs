@@ -1,26 +1,24 @@
-//! The form of a question (MCP 2025-11-25, client/elicitation, "Requested Schema"): flat, and of simple fields.
+//! The form of a question (MCP 2025-11-25, client/elicitation, "Requested Schema"): a flat object with simple fields.
 
 use serde_json::{Map, Value, json};
 
-/// Fields that one person is asked to fill in.
+/// Maximum number of fields.
 const MAX_FIELDS: usize = 64;
-/// Choices of one field.
+/// Maximum number of choices of a field.
 const MAX_CHOICES: usize = 256;
 
-/// A form.
 #[derive(Debug, PartialEq)]
 pub(super) struct Form {
     pub(super) fields: Vec<Field>,
 }
 
-/// One field.
 #[derive(Debug, PartialEq)]
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) title: String,
     pub(super) description: Option<String>,
     pub(super) is_required: bool,
-    /// The field for an answer in one's own words instead of the choices: `NAME_other` behind `NAME`.
+    /// Field for a free-text answer instead of the choices: `NAME_other` after `NAME`.
     pub(super) other: Option<Box<Field>>,
     default: Option<Value>,
     kind: Kind,
@@ -35,7 +33,7 @@ enum Kind {
     Several { of: Vec<Choice>, least: Option<u64>, most: Option<u64> },
 }
 
-/// One value to choose, as it is sent and as it is shown.
+/// A choice: the value that is sent and the title that is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
     pub(super) value: String,
@@ -43,10 +41,10 @@ pub(super) struct Choice {
 }
 
 impl Form {
-    /// The form that this schema describes.
+    /// Parses the form that a schema describes.
     ///
     /// # Errors
-    /// Why it cannot be filled in here.
+    /// The reason why the form is not supported here.
     pub(super) fn read(schema: &Value) -> Result<Self, &'static str> {
         let none = Map::new();
         let properties = match schema.get("properties") {
@@ -66,7 +64,7 @@ impl Form {
                 title: text("title").unwrap_or_else(|| name.clone()),
                 description: text("description"),
                 is_required: required.iter().any(|one| one.as_str() == Some(name)),
-                // A default that does not fit is none.
+                // An invalid default is ignored.
                 default: field.get("default").filter(|default| kind.check(default).is_ok()).cloned(),
                 other: None,
                 kind,
@@ -76,8 +74,8 @@ impl Form {
     }
 }
 
-/// Joins a field with choices and the field for another answer behind it, where both may be left out: a person types one
-/// line for both.
+/// Joins a field with choices and the following field for another answer, if both are optional: the user types one line
+/// for both.
 fn joined(fields: Vec<Field>) -> Vec<Field> {
     let mut joined: Vec<Field> = Vec::with_capacity(fields.len());
     for field in fields {
@@ -115,7 +113,7 @@ impl Kind {
         })
     }
 
-    /// Whether the value fits; what is wrong with it, for people.
+    /// Checks a value. The error is a message for the user.
     fn check(&self, value: &Value) -> Result<(), String> {
         match self {
             Self::Text { least, most, format } => {
@@ -161,13 +159,13 @@ impl Kind {
         }
     }
 
-    /// What was typed, as a value of this kind.
+    /// Converts typed text to a value of this kind.
     fn parsed(&self, typed: &str) -> Value {
         match self {
             Self::Text { .. } => typed.into(),
             Self::Number { is_whole, .. } => match (typed.parse::<i64>(), typed.parse::<f64>()) {
                 (Ok(whole), _) => json!(whole),
-                // 3.0 is whole, but not written as servers expect it.
+                // 3.0 is an integer, but servers expect it without a fraction.
                 (_, Ok(number)) if *is_whole && number.fract() == 0.0 && number.abs() < 1e15 => json!(number as i64),
                 (_, Ok(number)) => json!(number),
                 (Err(_), Err(_)) => Value::Null,
@@ -193,10 +191,10 @@ impl Kind {
 }
 
 impl Field {
-    /// The value that was typed: the default, or none where it may be left out, for an empty line.
+    /// Returns the typed value. For an empty line, returns the default, or `None` if the field is optional.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    /// A message for the user.
     pub(super) fn value(&self, typed: &str) -> Result<Option<Value>, String> {
         if typed.is_empty() {
             return match (&self.default, self.is_required) {
@@ -210,10 +208,10 @@ impl Field {
         Ok(Some(value))
     }
 
-    /// The values that were typed, by the names of their fields: of the choices, and else of the other answer.
+    /// Returns the typed values by field name: the choice, or else the other answer.
     ///
     /// # Errors
-    /// As [`value`](Self::value).
+    /// The errors of [`value`](Self::value).
     pub(super) fn values(&self, typed: &str) -> Result<Vec<(String, Value)>, String> {
         let named = |field: &Self, value: Option<Value>| value.map(|value| (field.name.clone(), value)).into_iter();
         match (self.value(typed), &self.other) {
@@ -222,7 +220,7 @@ impl Field {
         }
     }
 
-    /// Tells whether the other field is for an answer that is none of these choices.
+    /// Returns `true` if `other` is the field for an answer that is not among the choices of this field.
     fn takes_other(&self, other: &Self) -> bool {
         let is_named_so = other.name.strip_suffix("_other") == Some(&self.name);
         let is_plain = matches!(other.kind, Kind::Text { format: None, .. }) && other.default.is_none();
@@ -230,7 +228,7 @@ impl Field {
         is_named_so && is_plain && may_be_left_out && self.other.is_none() && !self.choices().is_empty()
     }
 
-    /// What it takes, in few words.
+    /// Describes the expected value in a few words.
     pub(super) fn wants(&self) -> String {
         let range = |least: Option<String>, most: Option<String>, of: &str| match (least, most) {
             (Some(least), Some(most)) => format!(", {least} to {most}{of}"),
@@ -259,7 +257,7 @@ impl Field {
         }
     }
 
-    /// What there is to choose from.
+    /// Returns the choices; empty if there are none.
     pub(super) fn choices(&self) -> &[Choice] {
         match &self.kind {
             Kind::One(of) | Kind::Several { of, .. } => of,
@@ -267,7 +265,7 @@ impl Field {
         }
     }
 
-    /// The default, as a person would type it.
+    /// Returns the default in the form in which the user would type it.
     pub(super) fn default_text(&self) -> Option<String> {
         Some(match self.default.as_ref()? {
             Value::String(text) => text.clone(),
@@ -282,14 +280,14 @@ fn chosen(of: &[Choice], value: &Value) -> bool {
     value.as_str().is_some_and(|value| of.iter().any(|choice| choice.value == value))
 }
 
-/// The choice of that value, else of that number.
+/// Returns the choice with this value, or else with this number.
 fn picked<'a>(of: &'a [Choice], typed: &str) -> Option<&'a str> {
     let by_value = of.iter().find(|choice| choice.value == typed);
     let by_number = || of.get(typed.parse::<usize>().ok()?.checked_sub(1)?);
     by_value.or_else(by_number).map(|choice| choice.value.as_str())
 }
 
-/// The choices of a field: `None` within where it has none, `None` where they cannot be read.
+/// Returns the choices of a field: `Some(None)` if it has none, `None` if they are invalid.
 fn choices(field: &Value, titled: &str) -> Option<Option<Vec<Choice>>> {
     let choices: Option<Vec<Choice>> = if let Some(values) = field.get("enum") {
         let names = field.get("enumNames").and_then(Value::as_array);
