@@ -159,7 +159,7 @@ pub struct Config {
     pub sealed: Vec<PathBuf>,
     /// Every value with its origins.
     pub resolved: Resolved,
-    /// Remarks that are worth reporting and are not errors.
+    /// Remarks to report that are not errors.
     pub notes: Vec<Problem>,
     /// Every name used in a selection of tools.
     selected: Vec<Item>,

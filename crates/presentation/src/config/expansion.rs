@@ -1,6 +1,6 @@
 //! `${VAR}` in the settings of MCP servers.
 
-/// Replaces `${NAME}` and `${NAME:-default}` by values. If there is a default, an empty variable counts as not set.
+/// Replaces `${NAME}` and `${NAME:-default}` by values. If there is a default, an empty variable is treated as not set.
 /// `$${` is a literal `${`. Values are not expanded again.
 ///
 /// # Errors

@@ -120,7 +120,7 @@ pub(super) fn real(path: &Path) -> PathBuf {
 pub(crate) enum Existing {
     /// The new content replaces it.
     Replaced,
-    /// It is left unchanged, and the write fails with [`io::ErrorKind::AlreadyExists`].
+    /// The existing file is left unchanged, and the write fails with [`io::ErrorKind::AlreadyExists`].
     Kept,
 }
 

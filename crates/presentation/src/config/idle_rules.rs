@@ -42,7 +42,7 @@ const FILLERS: &[&[&str]] = &[
     &["1", "x"],
     &["x=y"],
 ];
-/// Words that replace a wildcard for a program that is asked about itself only.
+/// Words that replace a wildcard for programs that can only be queried about themselves.
 const QUESTIONS: &[&[&str]] = &[&["--version"], &["--help"], &["-h"], &["-v"], &["-V"], &["-?"]];
 
 /// Returns allow rules on commands whose wildcards cover no command at all, because none of the commands is parsed with
@@ -80,7 +80,7 @@ fn beginning(head: &[String]) -> Outline {
 struct Idle {
     /// A command that the pattern names, with the reason why it is not covered.
     command: CommandAccess,
-    /// Example of the only commands that the pattern covers: a program asked about itself, such as `--version`.
+    /// Example of the only commands that the pattern covers: a query about the program itself, such as `--version`.
     question: Option<CommandAccess>,
 }
 

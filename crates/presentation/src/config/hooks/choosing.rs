@@ -190,13 +190,13 @@ fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matche
 
 /// Reference to MCP servers in a part of a matcher.
 enum Upstream<'t> {
-    /// It refers to this server.
+    /// Refers to this server.
     Server(&'t str),
-    /// It refers to some servers.
+    /// Refers to some servers.
     Some,
-    /// It appears to refer to servers, but does not use the form of their tool names.
+    /// Appears to refer to servers, but does not use the form of their tool names.
     Other,
-    /// It does not refer to servers.
+    /// Does not refer to servers.
     None,
 }
 

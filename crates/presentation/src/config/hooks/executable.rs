@@ -132,7 +132,7 @@ fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Env
             let option = option.take();
             let may_run = waiting.is_some() && (!is_named_otherwise || is_code(word));
             let is_script = || path.is_file() && (may_run || is_executable(&path).is_ok());
-            // A missing script counts, too: it runs as soon as it is created.
+            // A missing script is included, because it runs as soon as it is created.
             let is_missing_script = || {
                 let interpreter = waiting.filter(|name| runs_scripts(name) && !is_named_otherwise);
                 let is_next = interpreter.is_some_and(|name| !may_come_before_script(name, option, word));

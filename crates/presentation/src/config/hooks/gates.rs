@@ -34,7 +34,7 @@ impl Gates {
         self.imported.insert(path.to_path_buf());
     }
 
-    /// Records files in Toolstead's own form. A file that imports hooks counts as well, because its gates may be in the
+    /// Records files in Toolstead's own form. Includes files that import hooks, because their gates may be in the
     /// imported file.
     pub(super) fn of_own_form(&mut self, resolved: &Resolved) {
         let named = resolved.named("hooks");
