@@ -1,7 +1,7 @@
-//! The MCP server: one core that answers request by request, and two transports around it.
+//! The MCP server: a stateless core that answers one request at a time, and two transports around it.
 //!
-//! The core keeps nothing between two requests. The sessions of clients up to MCP 2025-11-25 are kept by the
-//! transports, which hand their state to the core with each request; clients of 2026-07-28 bring everything along.
+//! The core stores nothing between requests. The transports store the sessions of clients up to MCP 2025-11-25 and pass
+//! their state to the core with each request; requests of clients since 2026-07-28 contain everything.
 
 mod answer;
 mod call_request;
@@ -35,12 +35,13 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use toolstead_domain::scope::Scope;
 
-/// The core: answers single requests of either protocol generation out of the use cases.
+/// The core. Answers single requests of either protocol generation by means of the use cases.
 #[derive(Debug)]
 struct McpServer {
     app: App,
     identity: ServerIdentity,
-    /// How long the first list waits for servers of which nothing is known yet. Later ones are told by `list_changed`.
+    /// Maximum time that the first list waits for servers whose tools are not known yet. Servers that are ready later
+    /// are announced with `list_changed`.
     first_list_waits: Duration,
     settled: OnceCell<()>,
     context_settled: OnceCell<()>,
@@ -51,22 +52,22 @@ impl McpServer {
         Self { app, identity, first_list_waits, settled: OnceCell::new(), context_settled: OnceCell::new() }
     }
 
-    /// The scope in the configured dialect.
+    /// Returns the scope in the configured dialect.
     fn in_dialect(&self, scope: Scope) -> Scope {
         scope.in_dialect(self.app.dialect)
     }
 
-    /// Waits, the first time, until the providers have listed their tools once or the time for that is over.
+    /// Waits, the first time, until all providers have listed their tools or the maximum time has passed.
     async fn settle(&self) {
         self.settled.get_or_init(|| self.app.registry.settled(self.first_list_waits)).await;
     }
 
-    /// The same for their resources and prompts.
+    /// Waits in the same way for their resources and prompts.
     async fn settle_context(&self) {
         self.context_settled.get_or_init(|| self.app.context.settled(self.first_list_waits)).await;
     }
 
-    /// Whether the first wait is over.
+    /// Returns `true` if the first wait for tools is over.
     fn is_settled(&self) -> bool {
         self.settled.initialized()
     }

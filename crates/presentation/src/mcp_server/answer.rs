@@ -5,23 +5,23 @@ use serde::Serialize;
 use toolstead_domain::{suggestion::SuggestionFormatter, tool_failure::ToolFailure};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError, error_response, response, sized_response};
 
-/// A JSON-RPC response, written out, and what a transport must know of it.
+/// A serialized JSON-RPC response, with the facts that a transport needs.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// The response as one line of JSON.
     pub(super) json: Vec<u8>,
-    /// What it says.
+    /// Kind of the answer.
     pub(super) kind: AnswerKind,
 }
 
-/// What an answer says, as far as HTTP's status depends on it.
+/// Kind of an answer, as far as the HTTP status depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerKind {
     /// A result, or an error that the method itself defines.
     Regular,
-    /// Nobody here knows the method.
+    /// The method is unknown.
     UnknownMethod,
-    /// The request breaks the protocol around the method.
+    /// The request violates the protocol rules that apply to every method.
     BadRequest,
 }
 
@@ -35,7 +35,7 @@ impl Answer {
         Self { json: sized_response(id, result, bytes), kind: AnswerKind::Regular }
     }
 
-    /// An error; its kind follows from its code.
+    /// Creates an error. Its kind follows from its code.
     pub(super) fn error(id: &Id, error: &RpcError) -> Self {
         let kind = match error.code {
             RpcError::METHOD_NOT_FOUND => AnswerKind::UnknownMethod,
@@ -47,13 +47,14 @@ impl Answer {
         Self { json: error_response(Some(id), error), kind }
     }
 
-    /// The error that a failure is. A server behind this one that does not know a method says so for itself: here the
-    /// method is known.
+    /// Creates the error for a failure. An upstream server that does not know a method reports only that: this server
+    /// knows the method.
     pub(super) fn failure(id: &Id, failure: &ToolFailure, suggestions: &dyn SuggestionFormatter) -> Self {
         Self::numbered_failure(id, failure, None, suggestions)
     }
 
-    /// The same under the number by which the client knows it; an error of a server keeps its own.
+    /// Creates the error for a failure with the number that the client's dialect defines. An error of an upstream
+    /// server keeps its own code.
     pub(super) fn numbered_failure(
         id: &Id,
         failure: &ToolFailure,

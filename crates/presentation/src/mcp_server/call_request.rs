@@ -1,4 +1,4 @@
-//! The requests that take the path of a call: for tools, resources, prompts, completions and tasks.
+//! Requests that take the call path: for tools, resources, prompts, completions and tasks.
 
 use super::{
     McpServer,
@@ -14,7 +14,7 @@ use toolstead_application::cancel_signal::CancelSignal;
 use toolstead_domain::{ports::caller::Caller, task_request::TaskMethod};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
-/// One of them, taken out of its message.
+/// A parsed request.
 #[derive(Debug)]
 pub(super) enum CallRequest {
     Tool(ToolCallRequest),
@@ -23,10 +23,10 @@ pub(super) enum CallRequest {
 }
 
 impl CallRequest {
-    /// Reads the parameters of the method.
+    /// Parses the parameters of the method.
     ///
     /// # Errors
-    /// -32601 for a method that is none of these; -32602 for parameters that do not fit.
+    /// -32601 for any other method; -32602 for invalid parameters.
     pub(super) fn parse(
         method: &str,
         params: &mut Map<String, Value>,
@@ -41,7 +41,7 @@ impl CallRequest {
 }
 
 impl McpServer {
-    /// Answers it. `None` when the client cancelled it and expects no answer.
+    /// Answers the request. Returns `None` if the client cancelled it and expects no answer.
     pub(super) fn call<'a>(
         &'a self,
         id: &'a Id,
@@ -50,7 +50,7 @@ impl McpServer {
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,
     ) -> impl Future<Output = Option<Answer>> + Send + 'a {
-        // Boxed: larger than a call of a tool, and rare.
+        // Boxed because these futures are larger than that of a tool call, and rare.
         match request {
             CallRequest::Tool(request) => Either::Left(self.call_tool(id, request, client, caller, cancel)),
             CallRequest::Task(request) => Either::Right(self.task(id, request, client, caller, cancel).boxed()),

@@ -35,7 +35,7 @@ use toolstead_infrastructure::{
     },
 };
 
-/// Who calls: what a transport knows about the sender of a request.
+/// The sender of a request, as known to the transport.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     pub(super) scope: Scope,
@@ -48,7 +48,7 @@ impl Client {
     }
 }
 
-/// One call, taken out of its request.
+/// A parsed call.
 #[derive(Debug)]
 pub(super) struct ToolCallRequest {
     tool: String,
@@ -56,12 +56,12 @@ pub(super) struct ToolCallRequest {
     answers: Option<InputResponses>,
     state: Option<String>,
     meta: Map<String, Value>,
-    /// What else the parameters hold, for the server behind the tool.
+    /// Other parameters, which are passed on to the upstream server of the tool.
     params: Vec<(String, Value)>,
 }
 
 impl ToolCallRequest {
-    /// Returns a call that answers no questions.
+    /// Creates a call without answers to questions.
     pub(super) fn first(
         tool: String,
         arguments: Value,
@@ -71,11 +71,10 @@ impl ToolCallRequest {
         Self { tool, arguments, answers: None, state: None, meta, params }
     }
 
-    /// Reads the parameters. What `arguments` must look like is up to the path of the call, which records also those
-    /// that do not fit.
+    /// Parses the parameters. `arguments` is checked in the call path, which also records calls with invalid arguments.
     ///
     /// # Errors
-    /// -32602 without a tool's name, with answers that are no object, or a state that is no text.
+    /// -32602 if there is no name of a tool, the answers are not an object, or the state is not a text.
     pub(super) fn parse(params: &mut Map<String, Value>, meta: Map<String, Value>) -> Result<Self, RpcError> {
         let Some(Value::String(tool)) = params.shift_remove("name") else {
             return Err(invalid_params("`name` must be the name of a tool, as a text"));
@@ -86,16 +85,17 @@ impl ToolCallRequest {
     }
 }
 
-/// Takes out what goes on to a server as it came: what is left of the parameters, without what belongs to this hop.
+/// Removes and returns the parameters that are passed on to an upstream server unchanged: all remaining ones, except
+/// those that concern only this connection.
 pub(super) fn take_rest(params: &mut Map<String, Value>) -> Vec<(String, Value)> {
     let rest = std::mem::take(params).into_iter();
     rest.filter(|(name, _)| !PARAMS_OF_ONE_HOP.contains(&name.as_str())).collect()
 }
 
-/// Takes out what a retry brings along: answers, and the state that came with the questions.
+/// Removes and returns the parameters of a retry: answers, and the state that accompanied the questions.
 ///
 /// # Errors
-/// -32602 for answers that are no object, or a state that is no text.
+/// -32602 if the answers are not an object, or the state is not a text.
 pub(super) fn take_retry(
     params: &mut Map<String, Value>,
 ) -> Result<(Option<InputResponses>, Option<String>), RpcError> {
@@ -114,7 +114,7 @@ pub(super) fn take_retry(
 }
 
 impl McpServer {
-    /// Makes the call. `None` when the client cancelled it and expects no answer.
+    /// Makes the call. Returns `None` if the client cancelled it and expects no answer.
     ///
     /// Not an `async fn`: its future would contain the command twice.
     pub(super) fn call_tool<'a>(
@@ -173,7 +173,7 @@ impl McpServer {
                 }
                 Answer::numbered_failure(id, &failure, number(failure.kind), suggestions)
             }
-            // Clients that know errors by numbers look for this one among the errors of the protocol.
+            // Clients that identify errors by number expect this one as a protocol error.
             Err(ExecuteToolError::Refused(failure))
                 if failure.kind == ErrorKind::InvalidInput && number(failure.kind).is_some() =>
             {
@@ -181,9 +181,10 @@ impl McpServer {
             }
             Err(ExecuteToolError::Refused(failure) | ExecuteToolError::Failed(failure)) => {
                 match (failure.kind, generation) {
-                    // Its server chose an error and no result: a client may act on the code, as on a link to be opened.
+                    // The upstream server returned an error and not a result. The client may act on its code, for
+                    // example to open a link.
                     _ if failure.upstream.is_some() => Answer::failure(id, &failure, suggestions),
-                    // The client can mend it by declaring more, the model cannot.
+                    // The client can correct this by declaring a capability; the model cannot.
                     (ErrorKind::MissingCapability, Generation::Modern) => Answer::failure(id, &failure, suggestions),
                     _ => failed(failure),
                 }
@@ -211,7 +212,7 @@ pub(super) fn closed(id: &Id) -> Answer {
 
 pub(super) fn not_recorded(id: &Id, what: Unrecorded, source: &StoreError) -> Answer {
     tracing::error!(error = source as &dyn std::error::Error, "{what}");
-    // The cause is told as far as it says what to mend.
+    // The cause is included because it tells the user what to correct.
     let message = format!("{what}: {}", source.source);
     Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Internal, &message))
 }
@@ -221,7 +222,7 @@ fn done(id: &Id, result: ToolResult, number: Option<i64>, generation: Generation
         return Answer::result(id, result.as_object());
     }
     match result.error_kind() {
-        // `isError` alone says that much.
+        // `isError` without a kind already means this.
         None => result_answer(id, ToolResultWire::new(&result, generation)),
         Some(ErrorKind::ExecutionFailed) if number.is_none() => {
             result_answer(id, ToolResultWire::new(&result, generation))
@@ -239,7 +240,7 @@ fn result_answer(id: &Id, result: ToolResultWire<'_>) -> Answer {
     Answer::sized_result(id, &result, result.estimated_bytes())
 }
 
-/// The questions, and the name under which the call waits for the answers.
+/// Returns the questions, and the state under which the parked call waits for the answers.
 pub(super) fn input_required(id: &Id, questions: InputRequired) -> Answer {
     let requests: Map<String, Value> = questions.requests.into_iter().map(|(key, one)| (key, wire(one))).collect();
     let mut result = Map::new();

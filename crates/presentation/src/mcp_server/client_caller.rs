@@ -1,4 +1,4 @@
-//! The way back to an MCP client while its call runs.
+//! Sends notifications and questions to an MCP client while its call runs.
 
 use super::{
     log_threshold::LogThreshold,
@@ -22,23 +22,24 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::mcp::wire::lines::LineSender;
 
-/// Notifications that may wait for a slow HTTP client, of one call.
+/// Maximum number of notifications of one call that wait for a slow HTTP client.
 const WAITING_NOTIFICATIONS: usize = 64;
-/// Questions about one call with all that it calls. Each of these has a smaller bound of its own.
+/// Maximum number of questions of one call, including its nested calls. Each of these also has a smaller limit of its
+/// own.
 const MAX_QUESTIONS: usize = 64;
-/// How much of a client's error goes on, in characters.
+/// Maximum length of a client's error that is passed on, in characters.
 const REFUSAL_CHARACTERS: usize = 2000;
 
-/// Turns a call's progress and logs into notifications. It never blocks the call: where the client is slow, progress
-/// coalesces to its latest value and logs are dropped.
+/// Converts the progress and logs of a call to notifications. It never blocks the call: for a slow client, only the
+/// latest progress is retained and logs are dropped.
 #[derive(Debug)]
 pub(super) struct ClientCaller {
-    /// `None`: the client did not ask for progress.
+    /// `None` if the client did not request progress.
     progress_token: Option<Value>,
     threshold: LogThreshold,
     cancel: CancelSignal,
     outlet: Outlet,
-    /// `None`: this client takes no requests.
+    /// `None` if the client accepts no requests.
     asking: Option<Asking>,
     answers_by_retry: bool,
     state: Mutex<State>,
@@ -51,14 +52,14 @@ struct Asking {
     asked: AtomicUsize,
 }
 
-/// Where notifications go.
+/// Destination of notifications.
 #[derive(Debug)]
 pub(super) enum Outlet {
-    /// Into the one stream of a connection.
+    /// The single stream of a connection.
     Lines(LineSender),
-    /// Into the response of this call, which [`ClientCaller::next_notification`] feeds.
+    /// The response of this call, for which [`ClientCaller::next_notification`] returns the notifications.
     Response(Notify),
-    /// The client takes nothing but the answer.
+    /// None: the client accepts only the answer.
     Nowhere,
 }
 
@@ -69,7 +70,7 @@ struct State {
     /// Progress that could not be sent yet.
     unsent: Option<Progress>,
     waiting: VecDeque<Vec<u8>>,
-    /// The pages that the client was asked to open, by their ids.
+    /// Ids of the pages that the client was asked to open.
     pages: Vec<String>,
 }
 
@@ -98,19 +99,20 @@ impl ClientCaller {
         }
     }
 
-    /// Lets the call ask the client, as far as it declared that it answers. For clients up to MCP 2025-11-25; later ones
-    /// take no requests.
+    /// Allows the call to ask the client questions of the kinds that it declared. For clients up to MCP 2025-11-25;
+    /// later ones accept no requests.
     pub(super) fn asking(mut self, questions: Arc<Questions>, client: Arc<ClientProfile>) -> Self {
         self.asking = Some(Asking { questions, client, asked: AtomicUsize::new(0) });
         self
     }
 
-    /// Says that the client answers questions with a retry. For clients of MCP 2026-07-28 on.
+    /// Declares that the client answers questions with a retry. For clients since MCP 2026-07-28.
     pub(super) fn asked_by_retry(self) -> Self {
         Self { answers_by_retry: true, ..self }
     }
 
-    /// The next notification of this call, for [`Outlet::Response`]. Never returns once there can be none. Cancel-safe.
+    /// Returns the next notification of this call, for [`Outlet::Response`]. Never returns if there cannot be another
+    /// one. Cancel-safe.
     pub(super) async fn next_notification(&self) -> Vec<u8> {
         let Outlet::Response(news) = &self.outlet else { return std::future::pending().await };
         loop {
@@ -121,7 +123,8 @@ impl ClientCaller {
         }
     }
 
-    /// Ends it: nothing that the call says from now on is sent. Returns what is still to go out before the answer.
+    /// Ends sending: later notifications of the call are discarded. Returns the notifications that must be sent before
+    /// the answer.
     pub(super) fn finish(&self) -> Vec<Vec<u8>> {
         let mut state = self.lock();
         state.open = false;
@@ -132,7 +135,7 @@ impl ClientCaller {
         state.waiting.pop_front().or_else(|| state.unsent.take().and_then(|progress| self.progress_line(&progress)))
     }
 
-    /// Queues the notification, unless there is no room.
+    /// Queues the notification. Returns `false` if the queue is full.
     fn offer(&self, state: &mut State, notification: Vec<u8>) -> bool {
         match &self.outlet {
             Outlet::Lines(lines) => lines.try_send(notification),
@@ -153,7 +156,7 @@ impl ClientCaller {
         Some(notification("notifications/progress", params))
     }
 
-    /// The state, if anybody still listens.
+    /// Returns the state, unless the call was cancelled or has finished.
     fn listening(&self) -> Option<MutexGuard<'_, State>> {
         if self.cancel.reason().is_some() {
             return None;
@@ -162,7 +165,7 @@ impl ClientCaller {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -201,7 +204,7 @@ impl Caller for ClientCaller {
 
     fn elicitation_completed(&self, elicitation_id: &str) {
         let Some(mut state) = self.listening() else { return };
-        // Only who was asked knows the id.
+        // Only the client that was asked to open the page knows the id.
         if let Some(at) = state.pages.iter().position(|page| page == elicitation_id) {
             state.pages.swap_remove(at);
             let params = Map::from_iter([("elicitationId".to_owned(), elicitation_id.into())]);
@@ -246,7 +249,7 @@ impl Caller for ClientCaller {
     }
 }
 
-/// A question on its way.
+/// A question that was sent.
 struct Asked<'a> {
     caller: &'a ClientCaller,
     open: OpenQuestion,
@@ -254,7 +257,7 @@ struct Asked<'a> {
 }
 
 impl Drop for Asked<'_> {
-    /// Nobody waits for the answer any more, and the client need not ask on.
+    /// Informs the client that the question is cancelled, because its answer is no longer awaited.
     fn drop(&mut self) {
         if self.answered {
             return;

@@ -1,4 +1,4 @@
-//! Asks the person behind the client that calls, by a form (MCP `elicitation/create`).
+//! Asks the user of the calling client for approval by a form (MCP `elicitation/create`).
 
 mod reason_field;
 
@@ -16,23 +16,23 @@ use toolstead_domain::{
     },
 };
 
-/// Choice that refuses.
+/// Choice that denies.
 const DENY: &str = "deny";
 /// Field that answers for every part.
 const ALL_PARTS: &str = "all_parts";
 /// Choice that leads to a second form, with one answer a part.
 const EACH: &str = "each";
-/// As much of a part stands above its field; all of it stands in the message.
+/// Maximum length of a part in the title of its field. The message contains the whole part.
 const TITLE_CHARACTERS: usize = 160;
 
-/// Puts each question to the client of the call, if it declared that it fills in forms.
+/// Sends each approval request to the client of the call, if the client declared that it supports forms.
 #[derive(Debug, Clone, Copy)]
 pub struct ElicitationApprover {
     patience: Duration,
 }
 
 impl ElicitationApprover {
-    /// An approver that waits so long for an answer.
+    /// Creates an approver with this timeout.
     pub fn new(patience: Duration) -> Self {
         Self { patience }
     }

@@ -25,22 +25,22 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
-/// One request, taken out of its message.
+/// A parsed request.
 #[derive(Debug)]
 pub(super) struct ForwardedRequest {
     request: ContextRequest,
     answers: Option<InputResponses>,
     state: Option<String>,
     meta: Map<String, Value>,
-    /// What else the parameters hold, for the server behind it.
+    /// Other parameters, which are passed on to the upstream server.
     params: Vec<(String, Value)>,
 }
 
 impl ForwardedRequest {
-    /// Reads the parameters of the method.
+    /// Parses the parameters of the method.
     ///
     /// # Errors
-    /// -32601 for another method; -32602 for parameters that do not fit.
+    /// -32601 for any other method; -32602 for invalid parameters.
     pub(super) fn parse(
         method: &str,
         params: &mut Map<String, Value>,
@@ -62,7 +62,7 @@ impl ForwardedRequest {
 }
 
 impl McpServer {
-    /// Answers it. `None` when the client took it back: it wants no answer any more.
+    /// Answers the request. Returns `None` if the client cancelled it and expects no answer.
     pub(super) async fn forward(
         &self,
         id: &Id,
@@ -98,7 +98,7 @@ impl McpServer {
     }
 }
 
-/// The answer to a request that is no call and has no result; `None` when the client took it back. `failed` tells a failure.
+/// Returns the answer to a request that failed; `None` if the client cancelled it. `failed` converts a failure.
 pub(super) fn without_result(
     id: &Id,
     error: ExecuteToolError,
@@ -118,11 +118,11 @@ pub(super) fn without_result(
     }
 }
 
-/// The result as the generation wants it.
+/// Returns the result in the form of the generation.
 ///
-/// A provider says for how long its resource may be kept; one that says nothing may change at any moment, and what answers
-/// of a client went into is never kept. It is for this caller alone, whatever its provider says of it: rules decide who may
-/// read it.
+/// A provider may declare how long its resource may be cached. Without such a declaration the resource may change at
+/// any time, and a result that depends on answers of the client must never be cached. The result is private to this
+/// caller, regardless of the provider's declaration, because rules decide who may read it.
 fn wire(kind: RequestKind, members: Map<String, Value>, generation: Generation, is_retry: bool) -> Map<String, Value> {
     let mut result = Map::new();
     if generation == Generation::Modern {
@@ -139,7 +139,7 @@ fn wire(kind: RequestKind, members: Map<String, Value>, generation: Generation, 
     result
 }
 
-/// The failure of a request on that subject.
+/// Returns the failure of a request for this subject.
 pub(super) fn failed(
     id: &Id,
     kind: RequestKind,
@@ -154,9 +154,9 @@ pub(super) fn failed(
     }
 }
 
-/// The error of a resource that there is not: -32002 up to 2025-11-25 (server/resources, "Error Handling") and -32602 since
-/// 2026-07-28; its URI stands in the data. A server behind this one says it in the words of its own generation, the rest of
-/// its error stays.
+/// Returns the error for a resource that does not exist: -32002 up to 2025-11-25 (server/resources, "Error Handling")
+/// and -32602 since 2026-07-28, with the URI in the data. The error of an upstream server is converted to the client's
+/// generation; its other members are unchanged.
 fn not_found(
     kind: RequestKind,
     subject: &str,

@@ -1,4 +1,4 @@
-//! How clients get to know this server: `initialize` up to MCP 2025-11-25, `server/discover` since 2026-07-28.
+//! Introduction of the server to clients: `initialize` up to MCP 2025-11-25, `server/discover` since 2026-07-28.
 
 use super::{
     McpServer,
@@ -17,14 +17,14 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
-/// Our own guidance, true of every configuration.
+/// Built-in guidance for models, valid for every configuration.
 const INSTRUCTIONS: &str = include_str!("handshake/instructions.txt");
 
 impl McpServer {
-    /// Answers `initialize` on this behalf, as [`ServerIdentity::initialize`].
+    /// Answers `initialize` for this scope, like [`ServerIdentity::initialize`].
     ///
     /// # Errors
-    /// Likewise.
+    /// The errors of [`ServerIdentity::initialize`].
     pub(super) fn initialize(
         &self,
         id: &Id,
@@ -34,20 +34,21 @@ impl McpServer {
         self.identity.initialize(id, params, self.app.voices.instructions(scope))
     }
 
-    /// Answers `server/discover` on this behalf.
+    /// Answers `server/discover` for this scope.
     pub(super) fn discover(&self, id: &Id, scope: &Scope) -> Answer {
         self.identity.discover(id, self.app.voices.instructions(scope))
     }
 }
 
 impl ServerIdentity {
-    /// Answers `initialize` with the guidance of servers, and says who the client is for as long as its session lasts.
+    /// Answers `initialize` with the guidance of upstream servers, and returns the profile of the client for its
+    /// session.
     ///
-    /// The version is the client's where it has a handshake, else the newest that has one (MCP 2025-11-25,
-    /// basic/lifecycle, "Version Negotiation").
+    /// The version is the client's if it belongs to a generation with a handshake, or else the newest such version (MCP
+    /// 2025-11-25, basic/lifecycle, "Version Negotiation").
     ///
     /// # Errors
-    /// -32602 when the parameters do not fit.
+    /// -32602 for invalid parameters.
     pub(super) fn initialize(
         &self,
         id: &Id,
@@ -75,7 +76,8 @@ impl ServerIdentity {
         Ok((Answer::result(id, &result), profile))
     }
 
-    /// Answers `server/discover`, likewise. Servers come and go, so that a client keeps it no longer than a list.
+    /// Answers `server/discover` with the guidance of upstream servers. Servers may be added or removed, so the result
+    /// may be cached only as long as a list.
     pub(super) fn discover(&self, id: &Id, guidance: Option<String>) -> Answer {
         let result = json!({
             "resultType": "complete",
@@ -89,14 +91,14 @@ impl ServerIdentity {
         Answer::result(id, &result)
     }
 
-    /// What models are told: first what this server was given to say, then ours, then what servers say.
+    /// Returns the instructions for models: the configured ones, the built-in ones, and those of upstream servers.
     fn instructions(&self, guidance: Option<String>) -> String {
         let parts = [self.instructions.as_deref(), Some(INSTRUCTIONS.trim_end()), guidance.as_deref()];
         parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
     }
 }
 
-/// With the extension of 2026-07-28 that is spoken here.
+/// Includes the supported extension of 2026-07-28.
 fn modern_capabilities() -> Value {
     let mut capabilities = capabilities_offered();
     capabilities["extensions"] = json!({TASKS: {}});

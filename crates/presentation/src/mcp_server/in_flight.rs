@@ -1,4 +1,4 @@
-//! The requests of one connection or session that are not answered yet.
+//! Open requests of one connection or session.
 
 use super::protocol_error::{invalid_request, quoted};
 use std::{
@@ -12,7 +12,7 @@ use toolstead_application::cancel_signal::CancelSignal;
 use toolstead_domain::{error_kind::ErrorKind, tool_execution::CancelReason};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
-/// Finds the running requests that a client wants to take back, and keeps ids apart.
+/// Finds the requests that a client cancels, and detects duplicate ids.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     requests: Mutex<HashMap<Id, SameId>>,
@@ -32,29 +32,29 @@ impl SameId {
     }
 }
 
-/// One running request; dropping it frees its id.
+/// A running request. Dropping it releases its id.
 #[derive(Debug)]
 pub(super) struct Running {
     in_flight: Arc<InFlight>,
     number: u64,
-    /// The request's id.
+    /// Id of the request.
     pub(super) id: Id,
-    /// Ends it.
+    /// Cancels the request.
     pub(super) cancel: CancelSignal,
 }
 
 impl InFlight {
-    /// Takes a request in whose answer is known by its id alone.
+    /// Registers a request whose answer is identified only by its id.
     ///
     /// # Errors
-    /// -32600 while another one of the same id runs (MCP 2025-11-25, basic, "Requests").
+    /// -32600 if another request with the same id is running (MCP 2025-11-25, basic, "Requests").
     pub(super) fn begin(self: &Arc<Self>, id: Id) -> Result<Running, RpcError> {
         self.check_free(&id)?;
         Ok(self.begin_beside(id))
     }
 
-    /// Takes a request in whose answer goes its own way, so that a second one of the same id does no harm: over HTTP
-    /// each request has its own response. To take back such an id is to take back all that bear it.
+    /// Registers a request whose answer has its own channel, so that another request with the same id is allowed: over
+    /// HTTP, each request has its own response. Cancelling the id cancels all of them.
     pub(super) fn begin_beside(self: &Arc<Self>, id: Id) -> Running {
         let cancel = CancelSignal::new();
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
@@ -66,10 +66,10 @@ impl InFlight {
         Running { in_flight: self.clone(), number, id, cancel }
     }
 
-    /// For a request that is answered at once and need not be taken in.
+    /// Checks the id of a request that is answered immediately and not registered.
     ///
     /// # Errors
-    /// As [`begin`](Self::begin).
+    /// The errors of [`begin`](Self::begin).
     pub(super) fn check_free(&self, id: &Id) -> Result<(), RpcError> {
         if !self.lock().contains_key(id) {
             return Ok(());
@@ -79,12 +79,12 @@ impl InFlight {
         Err(invalid_request(ErrorKind::InvalidInput, message))
     }
 
-    /// Returns `true` if every request is answered.
+    /// Returns `true` if there is no open request.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
 
-    /// The client takes a request back. Ids that are unknown or answered already are ignored, since the two may cross.
+    /// Cancels a request of the client. Unknown ids are ignored, because the answer and the cancellation may cross.
     pub(super) fn cancel(&self, id: &Id) {
         let signals: Vec<_> = self.lock().get(id).into_iter().flat_map(SameId::signals).collect();
         for signal in signals {
@@ -92,7 +92,7 @@ impl InFlight {
         }
     }
 
-    /// Ends every request.
+    /// Cancels every request.
     pub(super) fn cancel_all(&self, reason: CancelReason) {
         let signals: Vec<_> = self.lock().values().flat_map(SameId::signals).collect();
         for signal in signals {
@@ -101,7 +101,7 @@ impl InFlight {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Id, SameId>> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,7 +12,7 @@ use toolstead_domain::{client_profile::Generation, error_kind::ErrorKind, scope:
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 impl McpServer {
-    /// One page of the list that the method names; every other method is `tools/list`.
+    /// Returns one page of the list that the method names; any method not handled here is `tools/list`.
     pub(super) async fn list(
         &self,
         id: &Id,
@@ -21,7 +21,7 @@ impl McpServer {
         generation: Generation,
         scope: Scope,
     ) -> Answer {
-        // A change of them shows here at the latest; then the client hears of it.
+        // Loading the commands detects changes and notifies the clients.
         self.app.catalogue.commands();
         let (of, member) = match method {
             "resources/list" => (ContextList::Resources, "resources"),

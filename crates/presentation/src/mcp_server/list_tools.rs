@@ -15,10 +15,10 @@ use toolstead_application::{
 use toolstead_domain::{client_profile::Generation, error_kind::ErrorKind, scope::Scope};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
-/// A page holds definitions up to this size.
+/// Maximum size of the definitions in a page, in bytes.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
-/// How long a client may keep a page, in milliseconds: enough for one turn of an agent, little enough that a client
-/// which does not listen for changes soon sees a server that came late.
+/// Time in milliseconds for which a client may cache a page: long enough for one turn of an agent, and short enough
+/// that a client without a subscription soon sees a server that started late.
 pub(super) const LIST_TTL_MS: u32 = 5_000;
 
 /// MCP's `ListToolsResult`.
@@ -30,12 +30,12 @@ struct ListToolsResult<'a> {
     tools: Vec<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<&'a str>,
-    /// What the one server whose tools these are says beside them.
+    /// Further members of the list of the only server.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
 
-/// What 2026-07-28 adds to it (basic, "ResultType"; server/utilities/caching).
+/// Members added in 2026-07-28 (basic, "ResultType"; server/utilities/caching).
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ModernMembers {
@@ -45,7 +45,7 @@ struct ModernMembers {
 }
 
 impl McpServer {
-    /// One page of tools, each definition as it came from its provider.
+    /// Returns one page of tools, with each definition as its provider sent it.
     pub(super) async fn list_tools(
         &self,
         id: &Id,
@@ -89,7 +89,7 @@ impl McpServer {
     }
 }
 
-/// What the list of a server says of itself, where all of these tools are its own. Of several, none speaks for the others.
+/// Returns the further members of a server's list, if all of these tools are from that server; otherwise none.
 fn members_of_all(tools: &[Registered]) -> Map<String, Value> {
     match tools {
         [first, others @ ..] if others.iter().all(|one| Arc::ptr_eq(&one.provider, &first.provider)) => {

@@ -1,28 +1,28 @@
-//! From which severity on a client wants to hear.
+//! Minimum severity of log messages for a client.
 
 use tokio::sync::watch;
 use toolstead_domain::client_profile::LogLevel;
 
-/// Lets log messages pass, or not. Clones share the level: `logging/setLevel` counts for calls that run already.
+/// Filters log messages by level. Clones share the level, so that `logging/setLevel` also affects running calls.
 #[derive(Debug, Clone)]
 pub(super) enum LogThreshold {
-    /// For one request (MCP 2026-07-28): this level and above, or nothing.
+    /// For one request (MCP 2026-07-28): this level and above, or none.
     Request(Option<LogLevel>),
-    /// For a session, where it may change; `None` until the client chose one.
+    /// For a session, in which it may change; `None` until the client sets it.
     Session(watch::Sender<Option<LogLevel>>),
 }
 
-/// The level of a session whose client has not said anything (MCP 2025-11-25, server/utilities/logging, leaves it to
-/// the server). It counts for calls; what belongs to none is told to clients that chose a level.
+/// Default level of a session (MCP 2025-11-25, server/utilities/logging, leaves it to the server). It applies to the
+/// logs of calls; other logs are only sent to clients that set a level.
 pub(super) const SESSION_LEVEL: LogLevel = LogLevel::Info;
 
 impl LogThreshold {
-    /// For a new session.
+    /// Creates the threshold of a new session.
     pub(super) fn session() -> Self {
         Self::Session(watch::Sender::new(None))
     }
 
-    /// Whether a message of this level passes.
+    /// Returns `true` if a message of this level passes.
     pub(super) fn passes(&self, level: LogLevel) -> bool {
         match self {
             Self::Request(least) => least.is_some_and(|least| level >= least),
@@ -30,14 +30,14 @@ impl LogThreshold {
         }
     }
 
-    /// Changes the level of a session.
+    /// Sets the level of a session.
     pub(super) fn set(&self, level: LogLevel) {
         if let Self::Session(chosen) = self {
             chosen.send_replace(Some(level));
         }
     }
 
-    /// The level that the client of a session chose, as it changes.
+    /// Returns the level that the client of a session set, and its changes.
     pub(super) fn chosen(&self) -> watch::Receiver<Option<LogLevel>> {
         match self {
             Self::Request(least) => watch::Sender::new(*least).subscribe(),

@@ -1,10 +1,10 @@
-//! One thing that a client is told outside of its requests.
+//! A notification that does not belong to a request.
 
 use serde_json::{Map, Value, json};
 use toolstead_domain::ports::caller::LogMessage;
 use toolstead_infrastructure::mcp::wire::{message::Id, meta::SUBSCRIPTION_ID};
 
-/// A list that clients ask for.
+/// A list that clients can request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum List {
     Tools,
@@ -13,21 +13,21 @@ pub(super) enum List {
     Prompts,
 }
 
-/// What there is to tell.
+/// Subject of a notification.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum News {
-    /// The list is another, perhaps not for this client.
+    /// The list changed, although possibly not for this client.
     ListChanged(List),
-    /// The resource of this URI changed.
+    /// The resource with this URI changed.
     Updated(String),
-    /// Somebody said this outside of any call.
+    /// A provider logged this message outside of any call.
     Said(LogMessage),
 }
 
 impl List {
     pub(super) const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
 
-    /// Its name in the filter of a subscription (MCP 2026-07-28, schema, `SubscriptionFilter`).
+    /// Returns the name of the list in the filter of a subscription (MCP 2026-07-28, schema, `SubscriptionFilter`).
     pub(super) fn wanted_as(self) -> &'static str {
         match self {
             Self::Tools => "toolsListChanged",
@@ -38,7 +38,7 @@ impl List {
 }
 
 impl News {
-    /// The notification: of this subscription, or of a session.
+    /// Returns the notification, for this subscription or for a session.
     pub(super) fn notification(self, subscription: Option<&Id>) -> Vec<u8> {
         let mut params = Map::new();
         if let Some(id) = subscription {

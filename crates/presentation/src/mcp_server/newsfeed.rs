@@ -1,4 +1,4 @@
-//! What a client hears outside of its requests: as much as it asked for, and not too often.
+//! Notifications for a client that do not belong to a request: limited to what it subscribed to, and in frequency.
 
 use super::{
     call_tool::Client,
@@ -25,45 +25,46 @@ use toolstead_application::{
 };
 use toolstead_domain::{client_profile::LogLevel, context::notice::ContextNotice};
 
-/// No client hears of changes more often than this. One that comes alone is told at once.
+/// Minimum time between two batches of change notifications. The first one is sent immediately.
 const BETWEEN_TWO: Duration = Duration::from_millis(250);
 
-/// What a client wants to hear.
+/// Notifications that a client subscribed to.
 #[derive(Debug, Clone)]
 pub(super) struct Interests {
-    /// Who it is.
+    /// The client.
     pub(super) client: Client,
-    /// Of which lists it wants to hear that they changed.
+    /// Lists whose changes are reported.
     pub(super) lists: BTreeSet<List>,
-    /// The resources that it watches.
+    /// Resources that the client watches.
     pub(super) watches: Arc<Watches>,
-    /// From which level on it wants logs that belong to no call, as that changes; `None`: it takes none.
+    /// Minimum level of logs that do not belong to a call, and its changes; `None` if the client receives none.
     pub(super) logs: Option<watch::Receiver<Option<LogLevel>>>,
 }
 
 impl Interests {
-    /// Those of a client with a session: every list, and what it asks for while the session lasts.
+    /// Returns the interests of a client with a session: every list, and the resources and log level that it sets
+    /// during the session.
     pub(super) fn of_session(client: Client, watches: Arc<Watches>, level: watch::Receiver<Option<LogLevel>>) -> Self {
         Self { client, lists: List::ALL.into(), watches, logs: Some(level) }
     }
 }
 
-/// The news of one application for one client. Many changes in a row become few.
+/// Notifications of one application for one client. Frequent changes are combined.
 #[derive(Debug)]
 pub(super) struct Newsfeed {
     sources: Sources,
     wanted: BTreeSet<List>,
     watches: Arc<Watches>,
     logs: Option<(LogListener, watch::Receiver<Option<LogLevel>>)>,
-    /// What changed and waits to be told.
+    /// Changed lists that were not reported yet.
     changed: BTreeSet<List>,
     updated: BTreeSet<String>,
     not_before: Option<Instant>,
-    /// What is being told.
+    /// Notifications that are ready to be sent.
     telling: VecDeque<News>,
 }
 
-/// Where news come from.
+/// Sources of notifications.
 #[derive(Debug)]
 struct Sources {
     tools: watch::Receiver<u64>,
@@ -72,12 +73,12 @@ struct Sources {
     heard: Option<broadcast::Receiver<Arc<Heard>>>,
 }
 
-/// What a source said.
+/// An event of a source.
 enum Event {
     Tools,
     Context,
     Heard(Arc<Heard>),
-    /// Some of it was lost.
+    /// Some events were lost.
     Missed,
 }
 
@@ -92,7 +93,7 @@ impl Sources {
         Self { tools, context, known, heard: Some(heard) }
     }
 
-    /// The next event; never, once none can come. Cancel-safe.
+    /// Returns the next event. Never returns if there cannot be another one. Cancel-safe.
     async fn next(&mut self) -> Event {
         tokio::select! {
             () = changed(&mut self.tools) => Event::Tools,
@@ -103,7 +104,7 @@ impl Sources {
 }
 
 impl Newsfeed {
-    /// The news from now on.
+    /// Subscribes to all further notifications.
     pub(super) fn new(app: &App, interests: &Interests) -> Self {
         let sources = Sources::new(app.registry.changes(), app.context.changes(), app.context.heard());
         let mut feed = Self::of(sources, interests);
@@ -128,14 +129,15 @@ impl Newsfeed {
         }
     }
 
-    /// Tells first that all lists and watched resources are others: the client knows those of another application.
+    /// Reports first that all lists and watched resources changed, because the client knows those of a previous
+    /// application.
     pub(super) fn beginning_anew(mut self) -> Self {
         self.changed = self.wanted.clone();
         self.updated = self.watches.uris().into_iter().collect();
         self
     }
 
-    /// The next news; never, once there can be none. Cancel-safe.
+    /// Returns the next notification. Never returns if there cannot be another one. Cancel-safe.
     pub(super) async fn next(&mut self) -> News {
         loop {
             if let Some(news) = self.telling.pop_front() {
@@ -151,7 +153,7 @@ impl Newsfeed {
         }
     }
 
-    /// Begins to tell what waits.
+    /// Moves the pending changes to the notifications that are ready to be sent.
     fn tell(&mut self) {
         let (changed, updated) = (std::mem::take(&mut self.changed), std::mem::take(&mut self.updated));
         self.telling.extend(changed.into_iter().map(News::ListChanged));
@@ -209,7 +211,7 @@ async fn heard(source: &mut Option<broadcast::Receiver<Arc<Heard>>>) -> Event {
     pending().await
 }
 
-/// Keeps to the level that the client chooses; returns after each change.
+/// Applies the level that the client sets. Returns after each change.
 async fn follow(logs: &mut Option<(LogListener, watch::Receiver<Option<LogLevel>>)>) {
     match logs {
         Some((listener, level)) => {

@@ -1,4 +1,4 @@
-//! The JSON-RPC errors of the edge. `data.kind` names the kind of every one of them; the codes are MCP's.
+//! JSON-RPC errors of the MCP server. `data.kind` always contains the error kind; the codes are those of MCP.
 
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
@@ -10,30 +10,30 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::mcp::wire::message::RpcError;
 
-/// So much of a text from outside is repeated in an error.
+/// Maximum number of characters of a text from outside that an error repeats.
 const QUOTED_CHARACTERS: usize = 128;
 
-/// An error of this code and kind.
+/// Creates an error with this code and kind.
 pub(super) fn of_kind(code: i64, kind: ErrorKind, message: impl Into<String>) -> RpcError {
     RpcError::new(code, message).with_data(json!({"kind": kind.as_str()}))
 }
 
-/// Parameters that do not fit: -32602.
+/// Creates the error for invalid parameters: -32602.
 pub(super) fn invalid_params(message: impl Into<String>) -> RpcError {
     of_kind(RpcError::INVALID_PARAMS, ErrorKind::InvalidInput, message)
 }
 
-/// A message that does not fit the state of things: -32600.
+/// Creates the error for a message that is invalid in the current state: -32600.
 pub(super) fn invalid_request(kind: ErrorKind, message: impl Into<String>) -> RpcError {
     of_kind(RpcError::INVALID_REQUEST, kind, message)
 }
 
-/// A method that is not served: -32601.
+/// Creates the error for a method that is not supported: -32601.
 pub(super) fn method_not_found(method: &str) -> RpcError {
     of_kind(RpcError::METHOD_NOT_FOUND, ErrorKind::NotFound, format!("Method not found: {}", quoted(method)))
 }
 
-/// A version that is not spoken: -32022, with those that are (MCP 2026-07-28, schema,
+/// Creates the error for an unsupported version: -32022, with the supported ones (MCP 2026-07-28, schema,
 /// `UnsupportedProtocolVersionError`).
 pub(super) fn unsupported_version(requested: &str) -> RpcError {
     RpcError::new(RpcError::UNSUPPORTED_VERSION, "Unsupported protocol version").with_data(json!({
@@ -43,17 +43,17 @@ pub(super) fn unsupported_version(requested: &str) -> RpcError {
     }))
 }
 
-/// A message in a state of the session that does not take it: -32600.
+/// Creates the error for a message that the session does not allow in its state: -32600.
 pub(super) fn of_session(error: SessionError) -> RpcError {
     invalid_request(error.kind(), error.to_string())
 }
 
-/// A failure that is no result: unknown tool and the like. What the failure says for programs goes along. The error of a
-/// server behind this one is that server's, whole: nothing of ours stands in its data.
+/// Creates the error for a failure without a result, such as an unknown tool. Includes the data of the failure. An
+/// error of an upstream server is passed on unchanged: Toolstead adds nothing to its data.
 pub(super) fn of_failure(failure: &ToolFailure, suggestions: &dyn SuggestionFormatter) -> RpcError {
     if let Some(said) = &failure.upstream {
         let message = match &failure.next {
-            // A key that only we know of, such as to what the server's profile keeps from it.
+            // Explanation that only Toolstead can give, for example that the server's profile denies it an access.
             Some(next) => format!("{} (Toolstead: {next})", said.message),
             None => said.message.clone(),
         };
@@ -73,17 +73,17 @@ pub(super) fn of_failure(failure: &ToolFailure, suggestions: &dyn SuggestionForm
     RpcError::new(failure.kind.json_rpc_code(), failure.message.clone()).with_data(data.into())
 }
 
-/// More requests than there is room for: -32603.
+/// Creates the error for exceeding a limit of requests: -32603.
 pub(super) fn overloaded(message: impl Into<String>) -> RpcError {
     of_kind(RpcError::INTERNAL, ErrorKind::RateLimited, message)
 }
 
-/// Every version, newest first.
+/// Returns all supported versions, newest first.
 pub(super) fn supported_versions() -> Vec<&'static str> {
     ProtocolVersion::ALL.iter().rev().map(|version| version.as_str()).collect()
 }
 
-/// The beginning of a text from outside.
+/// Truncates a text from outside.
 pub(super) fn quoted(text: &str) -> &str {
     text.char_indices().nth(QUOTED_CHARACTERS).map_or(text, |(at, _)| &text[..at])
 }

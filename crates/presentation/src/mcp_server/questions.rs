@@ -1,4 +1,4 @@
-//! Questions to one client that it has not answered yet.
+//! Open questions to one client.
 
 use serde_json::Value;
 use std::{
@@ -11,29 +11,30 @@ use std::{
 use tokio::sync::oneshot;
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
-/// Questions that one client may have open at once.
+/// Maximum number of open questions of one client.
 const MAX_OPEN: usize = 64;
 
 type Outcome = Result<Value, RpcError>;
 
-/// Finds the one who asked. The first answer counts; later ones, and answers to what nobody asked, are ignored.
+/// Delivers answers to the callers that asked. Only the first answer is used; later ones, and answers to unknown
+/// questions, are ignored.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     open: Mutex<HashMap<Id, oneshot::Sender<Outcome>>>,
     asked: AtomicU64,
 }
 
-/// One open question; dropping it closes it.
+/// An open question. Dropping it closes it.
 #[derive(Debug)]
 pub(super) struct OpenQuestion {
     questions: Arc<Questions>,
-    /// The id of the request that asks.
+    /// Id of the request that asks.
     pub(super) id: Id,
     answer: oneshot::Receiver<Outcome>,
 }
 
 impl Questions {
-    /// Opens a question; `None` where too many are open.
+    /// Opens a question. Returns `None` if too many are open.
     pub(super) fn open(self: &Arc<Self>) -> Option<OpenQuestion> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let id = Id::Text(format!("toolstead-{number}").into());
@@ -46,17 +47,17 @@ impl Questions {
         Some(OpenQuestion { questions: self.clone(), id, answer })
     }
 
-    /// The client answered.
+    /// Delivers the answer of the client.
     pub(super) fn answer(&self, id: &Id, outcome: Outcome) {
         match self.lock().remove(id) {
-            // Whoever asked may have gone in this moment.
+            // The caller may have stopped waiting in the meantime.
             Some(asked) => drop(asked.send(outcome)),
             None => tracing::debug!(%id, "the client answered what nobody asks"),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Id, oneshot::Sender<Outcome>>> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

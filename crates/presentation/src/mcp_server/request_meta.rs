@@ -1,4 +1,4 @@
-//! A request's `_meta`: what belongs to this hop, and what goes along with the call.
+//! `_meta` of a request: members for this server, and members that are passed on with the call.
 
 use super::{
     protocol_error::{invalid_params, unsupported_version},
@@ -11,27 +11,27 @@ use toolstead_infrastructure::mcp::wire::{
     meta::{CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROGRESS_TOKEN, PROTOCOL_VERSION},
 };
 
-/// A client's name in the audit trail is kept to this length.
+/// Maximum length in characters of a client's name in the audit log.
 const CLIENT_CHARACTERS: usize = 128;
 
-/// The parts of `_meta`, moved out of the parameters.
+/// Members of `_meta`, moved out of the parameters.
 #[derive(Debug, Default)]
 pub(super) struct RequestMeta {
     protocol_version: Option<Value>,
     client_info: Option<Value>,
     client_capabilities: Option<Value>,
     log_level: Option<Value>,
-    /// Under which name the client wants to hear of progress: a text or a whole number, else nothing was asked for.
+    /// Token for progress notifications: a text or a whole number. With any other value, progress is not reported.
     pub(super) progress_token: Option<Value>,
-    /// Everything else, for the provider of the tool.
+    /// All other members, for the provider of the tool.
     pub(super) rest: Map<String, Value>,
 }
 
 impl RequestMeta {
-    /// Takes `_meta` out of a request's parameters.
+    /// Removes `_meta` from the parameters of a request.
     ///
     /// # Errors
-    /// -32602 when it is no object.
+    /// -32602 if it is not an object.
     pub(super) fn take(params: &mut Map<String, Value>) -> Result<Self, RpcError> {
         match params.shift_remove("_meta") {
             None => Ok(Self::default()),
@@ -40,10 +40,10 @@ impl RequestMeta {
         }
     }
 
-    /// Takes `_meta` apart.
+    /// Splits `_meta`.
     pub(super) fn of(mut rest: Map<String, Value>) -> Self {
         let is_token = |value: &Value| value.is_string() || value.is_i64() || value.is_u64();
-        // Removed one by one: `shift_remove` keeps the order of what goes on.
+        // Removed one by one, because `shift_remove` preserves the order of the members that are passed on.
         Self {
             protocol_version: rest.shift_remove(PROTOCOL_VERSION),
             client_info: rest.shift_remove(CLIENT_INFO),
@@ -54,21 +54,22 @@ impl RequestMeta {
         }
     }
 
-    /// The same as a hop of its trace, which the carrier may name as well.
+    /// Adds this server as a span of the request's trace. The trace may also be in the carrier, such as HTTP headers.
     pub(super) fn traced<'h>(mut self, carrier: impl Fn(&'static str) -> Option<&'h str>) -> Self {
         trace_context::hop(&mut self.rest, carrier);
         self
     }
 
-    /// The protocol version that the request names for itself, as clients since 2026-07-28 do.
+    /// Returns the protocol version that the request itself names, as clients since 2026-07-28 do.
     pub(super) fn named_version(&self) -> Option<&str> {
         self.protocol_version.as_ref()?.as_str()
     }
 
-    /// Checks that what 2026-07-28 asks of every request is there (basic, "Per-request protocol fields").
+    /// Checks that the members are present that 2026-07-28 requires in every request (basic, "Per-request protocol
+    /// fields").
     ///
     /// # Errors
-    /// -32602 with the names of what is missing or malformed.
+    /// -32602 with the names of the missing or malformed members.
     pub(super) fn check_complete(&self) -> Result<(), RpcError> {
         let mut lacking = Vec::new();
         if self.named_version().is_none() {
@@ -84,16 +85,16 @@ impl RequestMeta {
         Err(invalid_params(format!("the request's `_meta` lacks or misstates `{}` ({hint})", lacking.join("`, `"))))
     }
 
-    /// The name that the client gives itself.
+    /// Returns the name that the client declares.
     pub(super) fn client_name(&self) -> &str {
         self.client_info.as_ref().and_then(|info| info.get("name")).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Takes out who the client of this one request is.
+    /// Removes and returns the profile of the client of this request.
     ///
     /// # Errors
-    /// -32602 as [`check_complete`](Self::check_complete), and for a log level that there is not; -32022 for a version
-    /// that is not spoken.
+    /// -32602 as in [`check_complete`](Self::check_complete) and for an unknown log level; -32022 for an unsupported
+    /// version.
     pub(super) fn take_profile(&mut self) -> Result<ClientProfile, RpcError> {
         self.check_complete()?;
         let named = self.named_version().unwrap_or_default();
@@ -108,10 +109,10 @@ impl RequestMeta {
     }
 }
 
-/// The level that a value names.
+/// Parses a log level.
 ///
 /// # Errors
-/// -32602 with the levels that there are.
+/// -32602 with the valid levels.
 pub(super) fn log_level(value: &Value) -> Result<LogLevel, RpcError> {
     value.as_str().and_then(LogLevel::parse).ok_or_else(|| {
         let levels: Vec<&str> = LogLevel::ALL.iter().map(|level| level.as_str()).collect();
@@ -119,7 +120,7 @@ pub(super) fn log_level(value: &Value) -> Result<LogLevel, RpcError> {
     })
 }
 
-/// Name and version of MCP's `Implementation` as one text without control characters.
+/// Returns name and version of MCP's `Implementation` as one text without control characters.
 pub(super) fn client_label(info: &Value) -> String {
     let part = |name: &str| info.get(name).and_then(Value::as_str).unwrap_or("");
     let (name, version) = (part("name"), part("version"));

@@ -1,16 +1,16 @@
-//! How this server introduces itself.
+//! Identity of this server.
 
 use serde_json::{Value, json};
 use toolstead_infrastructure::mcp::wire::meta::SERVER_INFO;
 
-/// What `initialize` and `server/discover` tell about this server. It informs people; no client may rely on it.
+/// Identity that `initialize` and `server/discover` return. It is informative; clients must not rely on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerIdentity {
     /// MCP's `serverInfo.name`.
     pub name: String,
     /// MCP's `serverInfo.version`.
     pub version: String,
-    /// Guidance for models on how to use the tools; `None` leaves it out.
+    /// Guidance for models on how to use the tools; `None`: only the built-in guidance and that of upstream servers.
     pub instructions: Option<String>,
 }
 
@@ -21,12 +21,12 @@ impl Default for ServerIdentity {
 }
 
 impl ServerIdentity {
-    /// MCP's `Implementation` object.
+    /// Returns MCP's `Implementation` object.
     pub(super) fn implementation(&self) -> Value {
         json!({"name": self.name, "version": self.version})
     }
 
-    /// The `_meta` of results of our own making (MCP 2026-07-28, basic, "Per-response protocol fields").
+    /// Returns the `_meta` of results that this server creates (MCP 2026-07-28, basic, "Per-response protocol fields").
     pub(super) fn result_meta(&self) -> Value {
         json!({SERVER_INFO: self.implementation()})
     }

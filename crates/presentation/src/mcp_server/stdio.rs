@@ -1,4 +1,4 @@
-//! MCP over a pair of byte streams, one message a line (MCP 2025-11-25 and 2026-07-28, basic/transports, "stdio").
+//! MCP over a pair of byte streams, one message per line (MCP 2025-11-25 and 2026-07-28, basic/transports, "stdio").
 
 pub mod client_roots;
 mod connection;
@@ -22,31 +22,32 @@ use tokio_util::sync::CancellationToken;
 use toolstead_domain::{principal::Principal, tool_execution::CancelReason};
 use toolstead_infrastructure::mcp::wire::lines::{BoundedLines, Line, LineSender, MAX_MESSAGE_BYTES};
 
-/// After the end of input, calls may still end by themselves for this long, so that `… | toolstead mcp` gets its
-/// answers. Then they are cancelled.
+/// Time after the end of the input in which calls may finish, so that `… | toolstead mcp` gets its answers. Then they
+/// are cancelled.
 const LAST_CALLS: Duration = Duration::from_millis(400);
 /// Time for the answers to lists after the end of input. Only a list that waits for a slow server reaches it.
 const LAST_LISTS: Duration = Duration::from_secs(5);
-/// How long cancelled calls have to record their outcome.
+/// Time for cancelled calls to be recorded.
 const LAST_RECORDS: Duration = Duration::from_millis(300);
-/// Time for the other side to take the last answers, after the end of input and after a stop.
+/// Time for the client to read the last answers, after the end of the input and after a stop.
 const LAST_LINES: Duration = Duration::from_secs(2);
 const LAST_LINES_AFTER_STOP: Duration = Duration::from_millis(200);
-/// What may be told of the client's folders before it is heard.
+/// Maximum number of queued events about the client's folders.
 const WAITING_OCCASIONS: usize = 16;
 
-/// How a connection is served.
+/// Settings of a connection.
 #[derive(Debug, Clone)]
 pub struct StdioSettings {
-    /// What clients are told about this server.
+    /// Identity of the server.
     pub identity: ServerIdentity,
-    /// On whose behalf calls are made.
+    /// Principal of all calls.
     pub principal: Principal,
-    /// Requests that run at once; the others wait for their turn.
+    /// Maximum number of requests that run concurrently. Others wait.
     pub max_in_flight: usize,
-    /// How much may run and wait together, in bytes of messages. What comes beyond it is refused.
+    /// Maximum total size of running and waiting requests, in bytes of their messages. Further requests are rejected.
     pub max_waiting_bytes: usize,
-    /// How long the first list waits for servers of which nothing is known yet: many clients list once.
+    /// Maximum time that the first list waits for servers whose tools are not known yet. It matters because many
+    /// clients list only once.
     pub first_list_waits: Duration,
 }
 
@@ -62,14 +63,14 @@ impl Default for StdioSettings {
     }
 }
 
-/// Serves one client until its input ends, it reads no more, or `stop` is given. Then every call of the client ends and
-/// is recorded, and answers that are due are written. Returns within a second after that, or later where the client
-/// takes its answers slowly or has asked for a list that is not known yet; `stop` ends these waits.
+/// Serves one client until its input ends, it stops reading, or `stop` is cancelled. Then every call of the client ends
+/// and is recorded, and pending answers are written. Returns within a second after that, or later if the client reads
+/// its answers slowly or has requested a list that is not known yet; `stop` ends these waits.
 ///
-/// The application stays open: whoever made it closes it ([`App::close`]) before the process ends.
+/// The application stays open. Its creator must close it ([`App::close`]) before the process ends.
 ///
 /// # Errors
-/// The reader's, when input could not be read.
+/// The error of the reader if the input could not be read.
 pub async fn serve_stdio<R, W>(
     app: App,
     settings: StdioSettings,
@@ -87,13 +88,13 @@ where
     serve(connection, writing, reader, stop, std::future::pending()).await
 }
 
-/// As [`serve_stdio`], with an application that is made when it is known which folders the client works in, and made
-/// anew when they change. `patience` is how long a person has to say yes to them.
+/// Serves one client like [`serve_stdio`], with an application that is built once the folders of the client are known,
+/// and rebuilt when they change. `patience` is the maximum time for the user to approve the folders.
 ///
-/// Ends also where the application cannot be made. Whoever made the workplace closes what it opened.
+/// Also returns if the application cannot be built. The creator of the workplace must close everything that it opened.
 ///
 /// # Errors
-/// The reader's, when input could not be read.
+/// The error of the reader if the input could not be read.
 pub async fn serve_stdio_in<R, W>(
     workplace: &dyn Workplace,
     settings: StdioSettings,
@@ -124,7 +125,7 @@ where
     serve(connection, writing, reader, stop, roots.follow(heard)).await
 }
 
-/// Serves the connection. It ends also when what goes on beside it does.
+/// Serves the connection. Also ends when `beside` ends.
 async fn serve<R: AsyncRead + Unpin + Send>(
     mut connection: Connection,
     mut writing: JoinHandle<io::Result<()>>,
@@ -188,7 +189,7 @@ async fn serve<R: AsyncRead + Unpin + Send>(
         }
     };
     let mut ending = pin!(ending);
-    // It goes on while the connection ends.
+    // `beside` continues while the connection ends.
     tokio::select! {
         ended = &mut ending => ended,
         () = &mut beside, if !beside.is_terminated() => ending.await,
@@ -201,7 +202,7 @@ enum End {
     Output(io::Result<()>),
 }
 
-/// Writes what is queued, as far as the other side takes it within this time.
+/// Writes the queued lines, as far as the client reads them within this time.
 async fn write_rest(connection: Connection, writing: &mut JoinHandle<io::Result<()>>, time: Duration) {
     drop(connection);
     let _ = tokio::time::timeout(time, writing).await;

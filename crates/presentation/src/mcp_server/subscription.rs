@@ -18,21 +18,21 @@ use toolstead_infrastructure::mcp::wire::{
     meta::SUBSCRIPTION_ID,
 };
 
-/// One subscription: its id is that of the request that opened it.
+/// A subscription. Its id is that of the request that opened it.
 #[derive(Debug)]
 pub(super) struct Subscription {
     id: Id,
-    /// The lists of whose changes the client wants to hear.
+    /// Lists whose changes are reported.
     lists: BTreeSet<List>,
-    /// The resources of whose changes it wants to hear.
+    /// Resources whose changes are reported.
     resources: BTreeSet<String>,
 }
 
 impl Subscription {
-    /// Reads what the client asks for. Kinds that there are not are left out of the acknowledgement.
+    /// Parses the filter of the client. Unknown kinds are omitted from the acknowledgement.
     ///
     /// # Errors
-    /// -32602 without a `notifications` object, or with more resources than one subscription watches.
+    /// -32602 if there is no `notifications` object, or there are more resources than one subscription may watch.
     pub(super) fn parse(id: Id, params: &Map<String, Value>) -> Result<Self, RpcError> {
         let Some(Value::Object(wanted)) = params.get("notifications") else {
             return Err(invalid_params("`notifications` must be an object that names what to listen to"));
@@ -50,7 +50,8 @@ impl Subscription {
         Ok(Self { id, lists: List::ALL.into_iter().filter(is_wanted).collect(), resources })
     }
 
-    /// Begins to watch the resources. Those that cannot be watched, or not by this client, are not agreed to.
+    /// Starts watching the resources. Resources that cannot be watched, or not by this client, are removed from the
+    /// subscription.
     pub(super) async fn agree(&mut self, app: &App, client: Client) -> Interests {
         let watches = Arc::new(Watches::default());
         let asked: Vec<String> = std::mem::take(&mut self.resources).into_iter().collect();
@@ -66,7 +67,7 @@ impl Subscription {
         Interests { client, lists: self.lists.clone(), watches, logs: None }
     }
 
-    /// The first message, with what was agreed to.
+    /// Returns the first message, which contains the accepted filter.
     pub(super) fn acknowledgement(&self) -> Vec<u8> {
         let mut agreed: Map<String, Value> =
             self.lists.iter().map(|list| (list.wanted_as().to_owned(), true.into())).collect();
@@ -76,12 +77,12 @@ impl Subscription {
         self.notification("notifications/subscriptions/acknowledged", [("notifications", agreed.into())])
     }
 
-    /// Something that it is about.
+    /// Returns a notification for this subscription.
     pub(super) fn tells(&self, news: News) -> Vec<u8> {
         news.notification(Some(&self.id))
     }
 
-    /// The server ends it (basic/patterns/cancellation).
+    /// Returns the message that the server ends the subscription (basic/patterns/cancellation).
     pub(super) fn cancelled(&self) -> Vec<u8> {
         self.notification(
             "notifications/cancelled",
@@ -89,7 +90,7 @@ impl Subscription {
         )
     }
 
-    /// The last message: the answer to the request that opened it.
+    /// Returns the last message: the answer to the request that opened the subscription.
     pub(super) fn result(&self, identity: &ServerIdentity) -> Vec<u8> {
         let mut meta = identity.result_meta();
         meta[SUBSCRIPTION_ID] = self.id.to_value();
@@ -104,9 +105,9 @@ impl Subscription {
     }
 }
 
-/// So many resources are begun to be watched side by side: each may have to wait for a server that is on its way.
+/// Number of resources for which watching is started concurrently: each may wait for a server that is still starting.
 const AT_ONCE: usize = 16;
-/// The member of the filter that names resources to be watched.
+/// Member of the filter that names the resources to watch.
 const RESOURCES: &str = "resourceSubscriptions";
 
 #[cfg(test)]

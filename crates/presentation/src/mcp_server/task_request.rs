@@ -22,7 +22,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
-/// One request, taken out of its message.
+/// A parsed request.
 #[derive(Debug)]
 pub(super) struct TaskCallRequest {
     method: TaskMethod,
@@ -32,10 +32,10 @@ pub(super) struct TaskCallRequest {
 }
 
 impl TaskCallRequest {
-    /// Reads the parameters of the method.
+    /// Parses the parameters of the method.
     ///
     /// # Errors
-    /// -32602 without the name of a task.
+    /// -32602 if there is no name of a task.
     pub(super) fn parse(
         method: TaskMethod,
         params: &mut Map<String, Value>,
@@ -52,7 +52,7 @@ impl TaskCallRequest {
 }
 
 impl McpServer {
-    /// Answers it. `None` when the client took it back: it wants no answer any more.
+    /// Answers the request. Returns `None` if the client cancelled it and expects no answer.
     pub(super) async fn task(
         &self,
         id: &Id,

@@ -1,4 +1,4 @@
-//! A call's result as each protocol generation wants it.
+//! Result of a call in the form of each protocol generation.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
@@ -13,7 +13,8 @@ use toolstead_infrastructure::mcp::wire::message::RESULT_BYTES;
 /// ([`ErrorKind::as_str`]). Without it the kind is [`ErrorKind::ExecutionFailed`].
 pub(super) const ERROR_KIND: &str = "toolstead/errorKind";
 
-/// Writes a `CallToolResult` as it came, but for `resultType`, which later clients need and earlier ones do not know.
+/// Serializes a `CallToolResult` unchanged, except for `resultType`, which newer clients require and older ones do not
+/// know.
 #[derive(Debug)]
 pub(super) struct ToolResultWire<'a> {
     members: Members<'a>,
@@ -67,8 +68,8 @@ impl Serialize for ToolResultWire<'_> {
         for (name, value) in object {
             let passes = match (name.as_str(), self.generation) {
                 ("resultType", _) => false,
-                // Revisions before 2026-07-28 allow objects alone, and their clients refuse the whole result
-                // otherwise. A text block says the same.
+                // Revisions before 2026-07-28 allow only objects, and their clients would reject the whole result
+                // otherwise. A text block has the same content.
                 ("structuredContent", Generation::Legacy) => value.is_object(),
                 ("content", Generation::Legacy) => in_text.is_none(),
                 _ => true,
@@ -85,7 +86,7 @@ impl Serialize for ToolResultWire<'_> {
 }
 
 impl ToolResultWire<'_> {
-    /// The structured content that this client does not take, where nothing else of the result says it.
+    /// Returns the structured content that this client does not accept, if no content block repeats it.
     fn only_in_text<'o>(&self, object: &'o Map<String, Value>) -> Option<&'o Value> {
         let structured = object.get("structuredContent").filter(|content| !content.is_object())?;
         let says_nothing = object.get("content").and_then(Value::as_array).is_none_or(Vec::is_empty);
@@ -93,10 +94,10 @@ impl ToolResultWire<'_> {
     }
 }
 
-/// The key beside it, under which stands the number by which the client's own system knows the error.
+/// The key in `_meta` with the number of the error in the client's dialect.
 const ERROR_NUMBER: &str = "toolstead/errorNumber";
 
-/// Names the error's kind in the result's `_meta`, and its number, where it has one.
+/// Adds the kind of the error to the result's `_meta`, and its number if it has one.
 pub(super) fn with_error_kind(result: ToolResult, kind: ErrorKind, number: Option<i64>) -> Map<String, Value> {
     let mut object = result.into_object();
     let mut named = Map::new();

@@ -1,6 +1,7 @@
-//! The trace that a request belongs to (W3C Trace Context and Baggage; MCP 2026-07-28, basic, "`_meta`").
+//! Trace of a request (W3C Trace Context and Baggage; MCP 2026-07-28, basic, "`_meta`").
 //!
-//! Each hop is a span: the trace goes on under the same id and flags, with an id of our own as the parent.
+//! Each server on the way is a span: the trace continues with the same id and flags, and with the id of this span as
+//! the parent.
 
 use serde_json::{Map, Value};
 use toolstead_domain::labels::Labels;
@@ -10,15 +11,16 @@ const TRACEPARENT: &str = "traceparent";
 const TRACESTATE: &str = "tracestate";
 const BAGGAGE: &str = "baggage";
 
-/// A longer state is dropped as a whole (Trace Context, 3.3.1.5, asks for 512 characters at least).
+/// Maximum length of the trace state. A longer one is dropped (Trace Context, 3.3.1.5, requires support for at least
+/// 512 characters).
 const MAX_STATE: usize = 512;
-/// Likewise (Baggage, 3.3.2, asks for 8192 bytes at least).
+/// Maximum length of the baggage. Longer baggage is dropped (Baggage, 3.3.2, requires support for at least 8192 bytes).
 const MAX_BAGGAGE: usize = 8192;
-/// The label of a row that belongs to a trace.
+/// Label of an audit record that belongs to a trace.
 const LABEL: &str = "trace";
 
-/// Makes the trace context of a request one of our own hop. Where the metadata have none, that of the carrier counts, such
-/// as the headers of HTTP. What is malformed is dropped.
+/// Replaces the trace context of a request by one with a span of this server. If the metadata contain no trace context,
+/// that of the carrier is used, such as HTTP headers. Malformed values are dropped.
 pub(super) fn hop<'h>(meta: &mut Map<String, Value>, carrier: impl Fn(&'static str) -> Option<&'h str>) {
     if meta.is_empty() && carrier(TRACEPARENT).is_none() && carrier(BAGGAGE).is_none() {
         return;
@@ -45,14 +47,14 @@ pub(super) fn hop<'h>(meta: &mut Map<String, Value>, carrier: impl Fn(&'static s
     }
 }
 
-/// The label by which the rows of one trace are found, of metadata that went through [`hop`].
+/// Returns the label with which the audit records of a trace are found, from metadata processed by [`hop`].
 pub(super) fn labels(meta: &Map<String, Value>) -> Labels {
     let id = meta.get(TRACEPARENT).and_then(Value::as_str).and_then(|parent| parent.split('-').nth(1));
-    // A trace's id is neither too long nor one too many.
+    // Cannot fail: a trace id is short, and it is the only label.
     id.and_then(|id| Labels::default().with(LABEL, id).ok()).unwrap_or_default()
 }
 
-/// `version-traceid-parentid-flags` with another parent. Later versions are read as far as this one goes.
+/// Returns `version-traceid-parentid-flags` with a new parent. Of later versions, only the known fields are used.
 fn child(parent: &str) -> Option<String> {
     let (version, rest) = parent.split_once('-')?;
     let mut fields = rest.split('-');
@@ -64,12 +66,12 @@ fn child(parent: &str) -> Option<String> {
     let is_whole = version != "00" || fields.next().is_none();
     let is_valid =
         is_hex(version, 2) && version != "ff" && is_id(trace, 32) && is_id(span, 16) && is_hex(flags, 2) && is_whole;
-    // Its second half is random, and never nothing.
+    // The second half of the UUID is random and never zero.
     let own = Uuid::new_v4().as_u64_pair().1;
     is_valid.then(|| format!("00-{trace}-{own:016x}-{flags}"))
 }
 
-/// A list of members as both headers have it: visible ASCII and blanks.
+/// Returns `true` if the text is a valid list for both headers: visible ASCII characters and blanks.
 fn is_list(text: &str, most: usize) -> bool {
     !text.is_empty() && text.len() <= most && text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
 }

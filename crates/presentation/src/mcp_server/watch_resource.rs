@@ -9,7 +9,7 @@ use toolstead_domain::{client_profile::Generation, tool_execution::RequestKind};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 impl McpServer {
-    /// Answers either of them for a session that watches these.
+    /// Answers either method for a session with these watched resources.
     pub(super) async fn watch(
         &self,
         id: &Id,

@@ -1,4 +1,4 @@
-//! The resources that one client watches.
+//! Resources that one client watches.
 
 use super::call_tool::Client;
 use crate::app::App;
@@ -9,32 +9,32 @@ use std::{
 use toolstead_application::watch_resource::{WatchResourceCommand, Watched};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// So many resources one session or subscription watches.
+/// Maximum number of resources that a session or subscription watches.
 pub(super) const MAX_WATCHED: usize = 256;
 
-/// Each with what keeps it watched.
+/// Watched resources. Dropping an entry ends its watch.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
     by_uri: Mutex<BTreeMap<String, Watched>>,
 }
 
 impl Watches {
-    /// Watches a resource from now on. One that is watched already is watched as before, as far as it may be now.
+    /// Starts watching a resource. A resource that is already watched is watched anew, if that is still permitted.
     ///
     /// # Errors
-    /// The application's; `rate_limited` for one too many.
+    /// The failure of the application, or `rate_limited` if there are too many resources.
     pub(super) async fn add(&self, app: &App, client: &Client, uri: String) -> Result<(), ToolFailure> {
         self.check_room(&uri)?;
         let (scope, client) = (client.scope.clone().in_dialect(app.dialect), client.profile.client.clone());
         let watched = app.watch_resource.handle(WatchResourceCommand { uri: uri.clone(), scope, client }).await?;
-        // Another request may have taken the last place meanwhile.
+        // Another request may have reached the limit in the meantime.
         self.check_room(&uri)?;
-        // The one before ends when its place is given away and the lock is open again.
+        // The previous watch is dropped only after the lock has been released.
         let _before = self.lock().insert(uri, watched);
         Ok(())
     }
 
-    /// Watches the same in another application, as far as that lets it.
+    /// Watches the same resources in another application, as far as it permits.
     pub(super) async fn renew(&self, app: &App, client: &Client) {
         for uri in self.uris() {
             if let Err(failure) = self.add(app, client, uri.clone()).await {
@@ -44,24 +44,25 @@ impl Watches {
         }
     }
 
-    /// Watches it no longer.
+    /// Stops watching a resource.
     pub(super) fn remove(&self, uri: &str) {
         let _removed = self.lock().remove(uri);
     }
 
-    /// Watches nothing any more.
+    /// Stops watching all resources.
     pub(super) fn clear(&self) {
         let _removed = std::mem::take(&mut *self.lock());
     }
 
-    /// Those that are watched.
+    /// Returns the URIs of the watched resources.
     pub(super) fn uris(&self) -> Vec<String> {
         self.lock().keys().cloned().collect()
     }
 
-    /// The watched resources that changed with this one. A provider may tell of one below a resource that is watched (MCP
-    /// 2026-07-28, schema, `ResourceUpdatedNotificationParams`); it is not named, since rules may close it to this client.
-    /// Nobody but its own provider tells of a resource.
+    /// Returns the watched resources that are affected by a change of this one. A provider may report a change of a
+    /// resource below a watched one (MCP 2026-07-28, schema, `ResourceUpdatedNotificationParams`). Its URI is not
+    /// passed on, because rules may deny it to this client. Changes are only accepted from the provider of the watched
+    /// resource.
     pub(super) fn changed_with(&self, provider: &str, uri: &str) -> Vec<String> {
         let is_meant = |watched: &str| {
             uri.strip_prefix(watched.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -81,7 +82,7 @@ impl Watches {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Watched>> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.by_uri.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

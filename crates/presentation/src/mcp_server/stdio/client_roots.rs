@@ -1,8 +1,7 @@
-//! The folders that the client works in (MCP 2025-11-25, client/roots), as the roots of the workspace, where nothing else
-//! gives one.
+//! Uses the folders of the client (MCP 2025-11-25, client/roots) as roots of the workspace, if no root is configured.
 //!
-//! The application is made when they are known. A folder that is new to this machine counts only once a person said yes
-//! to it; meanwhile calls wait, and lists are answered without it.
+//! The application is built once they are known. A folder that is new on this machine is used only after the user has
+//! approved it. Until then calls wait, and lists are answered without it.
 
 use super::served::Stage;
 use crate::{
@@ -31,56 +30,57 @@ use toolstead_domain::{
 use toolstead_infrastructure::mcp::wire::lines::LineSender;
 use url::Url;
 
-/// How long a client has to name its folders. It is asked at the beginning, and answers without asking anybody.
+/// Maximum time for a client to list its folders. The request is sent at the beginning, and the client answers it
+/// without asking the user.
 const NAMING: Duration = Duration::from_secs(5);
-/// Folders of one client that are looked at.
+/// Maximum number of folders of a client that are considered.
 const MAX_FOLDERS: usize = 32;
-/// What a person answers to let tools into a folder.
+/// Answer that allows tools to use a folder.
 const YES: &str = "yes";
-/// What keeps them out.
+/// Answer that does not allow it.
 const NO: &str = "no";
 
-/// Makes the application once it is known what it may work in.
+/// Builds the application once its roots are known.
 #[async_trait(?Send)]
 pub trait Workplace {
-    /// Sorts the folders that a client named: those that may be roots at all, without repetitions.
+    /// Sorts the folders of a client into trusted and new ones. Omits repetitions and folders that may not be roots.
     async fn sort(&self, folders: Vec<PathBuf>) -> SortedFolders;
 
-    /// Keeps a person's yes to a folder.
+    /// Stores the user's approval of a folder.
     async fn trust(&self, folder: PathBuf);
 
-    /// Makes the application with these roots beside the configured ones; `None` where it cannot be made. The ones made
-    /// before go on until they are told to end.
+    /// Builds an application with these roots in addition to the configured ones. Returns `None` if that fails. Earlier
+    /// applications continue until they are closed.
     async fn open(&self, roots: Vec<PathBuf>) -> Option<App>;
 
-    /// Ends every application, at once.
+    /// Closes every application immediately.
     async fn close_all(&self);
 
-    /// Ends all applications but the newest, each when the calls that run in it have ended.
+    /// Closes all applications but the newest, each after its running calls have ended.
     async fn retire(&self);
 }
 
-/// Folders by their real paths, in the order of the client.
+/// Resolved folders, in the order of the client.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SortedFolders {
-    /// Those that somebody said yes to.
+    /// Folders that the user approved.
     pub trusted: Vec<PathBuf>,
-    /// Those that nobody said yes to yet.
+    /// Folders that the user has not approved yet.
     pub new: Vec<PathBuf>,
 }
 
-/// What a connection tells of its client.
+/// Event of a connection that concerns the client's folders.
 #[derive(Debug)]
 pub(super) enum Occasion {
-    /// It names no folders.
+    /// The client has no folders.
     WithoutRoots,
-    /// It may be asked now, or its folders are others now.
+    /// The client can now be asked for its folders, or they have changed.
     Named(Arc<ClientProfile>),
-    /// It sends no more, so that it will not answer.
+    /// The input has ended, so the client cannot answer anymore.
     Gone,
 }
 
-/// Where a connection tells it.
+/// Sender of these events.
 #[derive(Debug)]
 pub(super) struct Folders {
     pub(super) occasions: mpsc::Sender<Occasion>,
@@ -88,12 +88,12 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    /// From now on no call begins where the client may work no longer.
+    /// Sends an event. If the folders may change, no call starts until the new ones are known.
     pub(super) fn tell(&self, occasion: Occasion) {
         if matches!(occasion, Occasion::Named(_)) {
             self.stages.send_modify(|stage| stage.is_asking = true);
         }
-        // Where more wait than can be heard, one of them says the same.
+        // If the queue is full, it already contains an equivalent event.
         let _ = self.occasions.try_send(occasion);
     }
 }
@@ -102,31 +102,31 @@ impl Folders {
 pub(super) struct ClientRoots<'a> {
     pub(super) workplace: &'a dyn Workplace,
     pub(super) identity: ServerIdentity,
-    /// How long the first list waits for servers.
+    /// Maximum time that the first list waits for servers.
     pub(super) first_list_waits: Duration,
     pub(super) stages: watch::Sender<Stage>,
     pub(super) lines: LineSender,
     pub(super) questions: Arc<Questions>,
-    /// How long a person has to answer.
+    /// Maximum time for the user to answer.
     pub(super) patience: Duration,
 }
 
-/// What is kept from one round of questions to the next.
+/// State that is retained between rounds of questions.
 #[derive(Debug, Default)]
 struct Known {
-    /// The roots of the newest application; `None` before the first.
+    /// Roots of the newest application; `None` before the first one.
     open: Option<Vec<PathBuf>>,
-    /// What a person said no to, until the connection ends.
+    /// Folders that the user declined, until the connection ends.
     declined: BTreeSet<PathBuf>,
 }
 
-/// What the connection tells, one thing after the other.
+/// Events of the connection, in order.
 struct News {
     occasions: mpsc::Receiver<Occasion>,
     next: Option<Occasion>,
 }
 
-/// The application cannot be made.
+/// Error: the application could not be built.
 struct NotOpened;
 
 impl News {
@@ -137,7 +137,7 @@ impl News {
         }
     }
 
-    /// What the question leads to, unless there is something new first: then nobody waits for the answer any more.
+    /// Waits for the answer to a question. Returns `None` if an event arrives first, which makes the answer obsolete.
     async fn unless_new<T>(&mut self, question: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -151,7 +151,7 @@ impl News {
 }
 
 impl ClientRoots<'_> {
-    /// Goes on until the connection ends, or the application cannot be made.
+    /// Runs until the connection ends or the application cannot be built.
     pub(super) async fn follow(self, occasions: mpsc::Receiver<Occasion>) {
         let mut news = News { occasions, next: None };
         let mut known = Known::default();
@@ -170,7 +170,7 @@ impl ClientRoots<'_> {
         }
     }
 
-    /// Asks the client for its folders, and a person for those that are new.
+    /// Asks the client for its folders, and the user for approval of new ones.
     async fn consult(&self, client: &Arc<ClientProfile>, known: &mut Known, news: &mut News) -> Result<(), NotOpened> {
         let caller = ClientCaller::new(
             None,
@@ -197,7 +197,7 @@ impl ClientRoots<'_> {
             tracing::warn!("nobody can be asked whether tools may work in {listed}: start with `--root DIR`");
             new.clear();
         }
-        // With some folder to work in nobody need wait for another.
+        // Calls need not wait for the approval if there is already a folder to work in.
         self.open(trusted.clone(), known, trusted.is_empty() && !new.is_empty()).await?;
         if new.is_empty() {
             return Ok(());
@@ -212,7 +212,7 @@ impl ClientRoots<'_> {
         self.open(trusted.into_iter().chain(yes).collect(), known, false).await
     }
 
-    /// Puts an application with these roots in the place of the one that there is.
+    /// Replaces the application by one with these roots.
     async fn open(&self, roots: Vec<PathBuf>, known: &mut Known, is_asking: bool) -> Result<(), NotOpened> {
         if known.open.as_ref() == Some(&roots) {
             self.stages.send_modify(|stage| stage.is_asking = is_asking);
@@ -220,7 +220,7 @@ impl ClientRoots<'_> {
         }
         let loses_some = known.open.iter().flatten().any(|root| !roots.contains(root));
         if loses_some {
-            // Nothing begins, and nothing goes on, where the client no longer works.
+            // If roots are removed, no call may start or continue in them.
             self.stages.send_modify(|stage| stage.is_asking = true);
             self.workplace.close_all().await;
         }
@@ -234,7 +234,7 @@ impl ClientRoots<'_> {
     }
 }
 
-/// The folders that a client named. What is no folder of this machine is passed over.
+/// Returns the folders that a client listed. URIs that are not local folders are skipped.
 fn folders(answer: &InputResponse) -> Vec<PathBuf> {
     let roots = answer.0.get("roots").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let uris = roots.iter().take(MAX_FOLDERS).filter_map(|root| root.get("uri")?.as_str());
@@ -248,8 +248,8 @@ fn folders(answer: &InputResponse) -> Vec<PathBuf> {
     uris.filter_map(folder).collect()
 }
 
-/// The path of a `file:` URI. One with a query or a fragment has lost a part of its path, as happens where `?` and `#`
-/// were not encoded.
+/// Returns the path of a `file:` URI. Rejects a URI with a query or a fragment, because part of its path is missing,
+/// for example if `?` and `#` were not encoded.
 fn folder(uri: &str) -> Option<PathBuf> {
     let uri = Url::parse(uri).ok().filter(|uri| uri.scheme() == "file")?;
     if uri.query().is_some() || uri.fragment().is_some() || !matches!(uri.host_str(), None | Some("" | "localhost")) {
@@ -262,7 +262,7 @@ fn field(index: usize) -> String {
     format!("folder_{}", index + 1)
 }
 
-/// The question, with one field a folder.
+/// Returns the question, with one field per folder.
 fn form(folders: &[PathBuf]) -> InputRequest {
     let mut lines = vec!["May tools work in these folders, which your client works in?".to_owned()];
     let mut fields = Map::new();
@@ -288,7 +288,8 @@ fn form(folders: &[PathBuf]) -> InputRequest {
     InputRequest { method: "elicitation/create".into(), params }
 }
 
-/// The folders that the person said yes to. Only an `accept` says any, and only in a folder's own field.
+/// Returns the folders that the user approved. Only an `accept` with the approval in the folder's own field approves
+/// it.
 fn agreed(answer: &InputResponse, folders: &[PathBuf]) -> Vec<PathBuf> {
     let accepted = answer.0.get("action").is_some_and(|action| action == "accept");
     let said = |index| answer.0.get("content").and_then(|content| content.get(field(index)));

@@ -1,4 +1,4 @@
-//! One client on a pair of byte streams: what each message is, in the state of things.
+//! One client on a pair of byte streams: handles each message according to the state of the connection.
 
 use super::{
     StdioSettings,
@@ -45,36 +45,36 @@ use uuid::Uuid;
 
 /// Maximum time for the application to start once the input has ended.
 const TIME_TO_START: Duration = Duration::from_secs(60);
-/// Subscriptions of one connection. One is enough for a client that knows what it wants.
+/// Maximum number of subscriptions of a connection. A client needs only one.
 const MAX_SUBSCRIPTIONS: usize = 16;
-/// What a waiting request counts at least, so that their number is bounded, too.
+/// Minimum number of bytes that are counted for a waiting request, so that the number of requests is limited, too.
 const LEAST_BYTES: usize = 4 << 10;
 
 /// The state of one connection.
 pub(super) struct Connection {
     served: Served,
     identity: ServerIdentity,
-    /// Hears of the client's folders, where the application waits for them.
+    /// Receiver of events about the client's folders, if the application depends on them.
     folders: Option<Folders>,
     lines: LineSender,
     session: Session,
-    /// How the client opened; `None` until its first request that tells.
+    /// Generation of the client; `None` until its first request that shows it.
     generation: Option<Generation>,
-    /// Who the client is, once it said so with `initialize`.
+    /// Profile of the client, set by `initialize`.
     profile: Arc<ClientProfile>,
     threshold: LogThreshold,
     in_flight: Arc<InFlight>,
     questions: Arc<Questions>,
-    /// What a client with a session watches.
+    /// Resources that a client with a session watches.
     watches: Arc<Watches>,
     turns: Arc<Semaphore>,
     room: Arc<Semaphore>,
     subscriptions: Arc<Semaphore>,
-    /// Requests for lists and resources to watch, which end by themselves.
+    /// Tasks that answer requests for lists and for resources to watch. They end on their own.
     lists: TaskTracker,
-    /// All other tasks that run beside the reading of messages.
+    /// All other tasks that run in parallel with reading messages.
     tasks: TaskTracker,
-    /// Given when subscriptions are to end.
+    /// Cancelled to end subscriptions.
     ending: CancellationToken,
 }
 
@@ -107,7 +107,8 @@ impl Connection {
         }
     }
 
-    /// Tells of the client's folders, with the questions that it is asked through this connection.
+    /// Sends events about the client's folders to `folders`. Returns the questions that are asked through this
+    /// connection.
     pub(super) fn telling(mut self, folders: Folders) -> (Self, Arc<Questions>) {
         self.folders = Some(folders);
         let questions = self.questions.clone();
@@ -124,12 +125,12 @@ impl Connection {
         Scope::of(self.session.principal.clone(), self.session.id.clone())
     }
 
-    /// The client of a session.
+    /// Returns the client of a session.
     fn client(&self) -> Client {
         Client { scope: self.scope(), profile: self.profile.clone() }
     }
 
-    /// What servers say about their use, as far as the application is there already.
+    /// Returns the guidance of upstream servers, if the application is already running.
     fn guidance(&self) -> Option<String> {
         self.served.now()?.app.voices.instructions(&self.scope())
     }
@@ -138,10 +139,10 @@ impl Connection {
         Capability::Roots.is_declared(&self.profile.capabilities)
     }
 
-    /// Acts on one line. Requests that take time run on beside it.
+    /// Handles one line. Requests that take time continue in the background.
     ///
     /// # Errors
-    /// [`LinesClosed`] when the client reads no more.
+    /// [`LinesClosed`] if the client no longer reads.
     pub(super) async fn take(&mut self, bytes: &[u8]) -> Result<(), LinesClosed> {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
@@ -156,7 +157,7 @@ impl Connection {
                 self.questions.answer(&id, outcome);
                 Ok(())
             }
-            // What was meant as an answer or a notification is not answered, however wrong it is.
+            // A malformed answer or notification is not answered.
             Err(wrong) if wrong.is_response || (wrong.id.is_none() && wrong.error.code == RpcError::INVALID_PARAMS) => {
                 tracing::debug!(error = %wrong.error, "the client sent a malformed message");
                 Ok(())
@@ -165,10 +166,10 @@ impl Connection {
         }
     }
 
-    /// Answers a line that was too long, of which this is left.
+    /// Answers a line that was too long, of which only these parts remain.
     ///
     /// # Errors
-    /// [`LinesClosed`] when the client reads no more.
+    /// [`LinesClosed`] if the client no longer reads.
     pub(super) async fn refuse(&self, beginning: &[u8], end: &[u8]) -> Result<(), LinesClosed> {
         match CutMessage::read(beginning, end) {
             CutMessage::Request(id) | CutMessage::Unknown(id) => {
@@ -231,8 +232,8 @@ impl Connection {
         }
     }
 
-    /// By which generation's rules the request is to be served. A connection keeps to the one that it was opened with
-    /// (MCP 2026-07-28, basic/versioning, "Backward Compatibility").
+    /// Returns the generation by whose rules the request is served. A connection stays with the generation of its first
+    /// request (MCP 2026-07-28, basic/versioning, "Backward Compatibility").
     fn generation_of(&self, method: &str, meta: &RequestMeta) -> Result<Generation, RpcError> {
         let named = meta.named_version().map(|text| (text, ProtocolVersion::parse(text)));
         match (self.generation, named) {
@@ -348,7 +349,7 @@ impl Connection {
         })
     }
 
-    /// Answers a request beside the others, unless the client takes it back before. `None` is no answer.
+    /// Answers a request in the background, unless the client cancels it first. Returns no immediate answer.
     fn beside(
         &self,
         id: &Id,
@@ -362,7 +363,7 @@ impl Connection {
             tokio::select! {
                 answer = answer => {
                     let Some(answer) = answer else { return };
-                    // An error says that the client is gone, which the connection sees for itself.
+                    // Sending fails only if the client is gone, which the connection detects itself.
                     let _ = lines.send(answer.json).await;
                 }
                 _ = running.cancel.cancelled() => {}
@@ -404,7 +405,7 @@ impl Connection {
                 _ = cancel.cancelled() => served.now(),
             };
             let Some(server) = server else { return };
-            // A call that is taken back while it waits takes the path as well, which records it and does not run it.
+            // A call that is cancelled while it waits still takes the call path, which records it and does not run it.
             let _turn = tokio::select! {
                 turn = turns.acquire() => turn.ok(),
                 _ = cancel.cancelled() => None,
@@ -467,8 +468,9 @@ impl Connection {
             if told.is_some() || running.cancel.reason().is_some() {
                 return;
             }
-            // The cancellation page asks for the first, the subscriptions page for the second; a client that took the
-            // first for the end ignores the second. Nothing is told of what was not acknowledged.
+            // The specification's cancellation page requires the first, its subscriptions page the second; a client
+            // that treats the first as the end ignores the second. Nothing is sent for a subscription that was not
+            // acknowledged.
             let cancelled = is_open.then(|| subscription.cancelled());
             for line in cancelled.into_iter().chain([subscription.result(&identity)]) {
                 if lines.send(line).await.is_err() {
@@ -479,7 +481,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// Tells a client with a session all news, for as long as it is there.
+    /// Sends all notifications to a client with a session until the connection ends.
     fn tell_news(&self) {
         let interests = Interests::of_session(self.client(), self.watches.clone(), self.threshold.chosen());
         let mut news = ServedNews::new(self.served.clone(), interests);
@@ -495,7 +497,7 @@ impl Connection {
         self.tasks.spawn(async move { ending.run_until_cancelled(told).await });
     }
 
-    /// Takes a request in, if there is room.
+    /// Registers a request. Rejects it if the limit of waiting bytes is reached.
     fn begin(&self, id: &Id, bytes: usize) -> Result<Pending, RpcError> {
         let bytes = u32::try_from(bytes.max(LEAST_BYTES)).unwrap_or(u32::MAX);
         let room = self.room.clone().try_acquire_many_owned(bytes).map_err(|_| {
@@ -504,7 +506,7 @@ impl Connection {
         Ok(Pending { running: self.in_flight.begin(id.clone())?, _room: room })
     }
 
-    /// The client sends no more, so it answers nothing; an application that waits for an answer does not any more.
+    /// Reports that the input has ended, so the client will not answer any question.
     pub(super) fn input_ended(&self) {
         self.tell(Occasion::Gone);
     }
@@ -519,7 +521,7 @@ impl Connection {
         let _ = timeout(time, self.lists.wait()).await;
     }
 
-    /// Ends every request: after `grace`, those that still run are cancelled and have `records` to be recorded.
+    /// Ends every request: after `grace`, those that are still running are cancelled and have `records` to be recorded.
     pub(super) async fn end(&mut self, grace: Duration, reason: CancelReason, records: Duration) {
         self.session.close();
         self.ending.cancel();

@@ -1,4 +1,5 @@
-//! The first message of a client, heard before anything is made for it: it says what the client can be asked.
+//! Reads the first message of a client before the application is built, because it declares the capabilities of the
+//! client.
 
 use serde_json::{Map, Value};
 use std::io::Cursor;
@@ -6,20 +7,21 @@ use tokio::io::{AsyncRead, AsyncReadExt, Chain};
 use tokio_util::sync::CancellationToken;
 use toolstead_infrastructure::mcp::{client::may_ask, wire::message::Message, wire::meta::CLIENT_CAPABILITIES};
 
-/// The longest first message that is looked at, in bytes.
+/// Maximum size of the first message in bytes.
 const LOOKED_AT: usize = 1 << 20;
-/// So much is read at once, in bytes.
+/// Number of bytes to read at once.
 const CHUNK: usize = 8 << 10;
 
-/// What the client of this input can answer (MCP's `ClientCapabilities`), and the input as it was. Of a client whose first
-/// message does not say so anything is expected. Returns also at the end of the input, and when `stop` is given.
+/// Returns the capabilities of the client (MCP's `ClientCapabilities`), and the input including the first message. If
+/// the first message does not declare capabilities, there are none. Also returns at the end of the input, and when
+/// `stop` is cancelled.
 pub async fn hear<R: AsyncRead + Unpin>(
     mut input: R,
     stop: &CancellationToken,
 ) -> (Map<String, Value>, Chain<Cursor<Vec<u8>>, R>) {
     let mut read = Vec::new();
     let reading = async {
-        // An error comes once more when the rest is read.
+        // An error occurs again when the rest is read.
         while first_line(&read).is_none() && read.len() < LOOKED_AT {
             read.reserve(CHUNK);
             match input.read_buf(&mut read).await {
@@ -36,13 +38,13 @@ pub async fn hear<R: AsyncRead + Unpin>(
     (capabilities, Cursor::new(read).chain(input))
 }
 
-/// The first whole line that says something.
+/// Returns the first complete line that is not empty.
 fn first_line(read: &[u8]) -> Option<&[u8]> {
     let end = read.iter().rposition(|byte| *byte == b'\n')?;
     read[..end].split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty())
 }
 
-/// What the message declares: with `initialize` up to 2025-11-25, with every request since.
+/// Returns the capabilities that the message declares: in `initialize` up to 2025-11-25, in every request since.
 fn declared(line: &[u8]) -> Option<Map<String, Value>> {
     let Ok(Message::Request { method, mut params, .. }) = Message::parse(line) else { return None };
     let declared = match method.as_str() {

@@ -1,4 +1,4 @@
-//! This process's own stdin and stdout, given to the protocol alone.
+//! Reserves stdin and stdout of this process for the protocol.
 
 use rustix::fs::{FileType, Mode, OFlags};
 use std::{
@@ -13,9 +13,9 @@ use tokio::{
 
 /// The two ends of a stdio connection.
 pub struct ProcessStreams {
-    /// What the client sends.
+    /// Stream from the client.
     pub input: Box<dyn AsyncRead + Unpin + Send>,
-    /// What the client reads.
+    /// Stream to the client.
     pub output: Box<dyn AsyncWrite + Unpin + Send>,
 }
 
@@ -25,15 +25,16 @@ impl fmt::Debug for ProcessStreams {
     }
 }
 
-/// Takes stdin and stdout for the protocol. From here on whatever this process or its children print to stdout goes to
-/// stderr, and whoever reads stdin finds it empty: the real ones live on under private descriptors that no child
-/// inherits. To be called once, before anything else may print, inside a tokio runtime.
+/// Takes stdin and stdout for the protocol. From then on, everything that this process or its children print to stdout
+/// goes to stderr, and stdin is empty for them. The original streams continue under private descriptors that no child
+/// inherits. Must be called once, before anything else may print, inside a tokio runtime.
 ///
-/// Where they are no pipes (sockets, a terminal, files), threads that cannot be interrupted read and write them: the
-/// process must then end by `std::process::exit` or `Runtime::shutdown_background`, not by waiting for the runtime.
+/// If the streams are not pipes (sockets, a terminal, files), they are read and written by threads that cannot be
+/// interrupted. The process must then end with `std::process::exit` or `Runtime::shutdown_background`, and not by
+/// waiting for the runtime.
 ///
 /// # Errors
-/// The operating system's, when a descriptor could not be duplicated.
+/// The error of the operating system if a descriptor could not be duplicated.
 pub fn claim_process_streams() -> io::Result<ProcessStreams> {
     let (stdin, stdout) = claim()?;
     let input: Box<dyn AsyncRead + Unpin + Send> = match reopen_pipe(stdin.as_fd(), OFlags::RDONLY) {
@@ -47,7 +48,7 @@ pub fn claim_process_streams() -> io::Result<ProcessStreams> {
     Ok(ProcessStreams { input, output })
 }
 
-/// The real stdin and stdout under new descriptors, close-on-exec.
+/// Returns the original stdin and stdout under new descriptors with close-on-exec.
 fn claim() -> io::Result<(OwnedFd, OwnedFd)> {
     let stdin = io::stdin().as_fd().try_clone_to_owned()?;
     let stdout = io::stdout().as_fd().try_clone_to_owned()?;
@@ -57,9 +58,9 @@ fn claim() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((stdin, stdout))
 }
 
-/// The pipe behind a descriptor, opened once more, so that it can be made non-blocking without changing it for others
-/// who hold it: parents and children share one set of flags with us, and `2>&1` shares it with our own stderr. `None`
-/// for what is no pipe or cannot be opened again, such as that of another user.
+/// Opens the pipe behind a descriptor again, so that it can be made non-blocking without affecting others: parents and
+/// children share its flags with this process, and with `2>&1` so does stderr. Returns `None` if the descriptor is not
+/// a pipe or cannot be opened again, for example because it belongs to another user.
 fn reopen_pipe(fd: BorrowedFd<'_>, access: OFlags) -> Option<OwnedFd> {
     let kind = FileType::from_raw_mode(rustix::fs::fstat(fd).ok()?.st_mode);
     if kind != FileType::Fifo {

@@ -1,4 +1,4 @@
-//! The application behind a connection, which may come only when the client has spoken, and be replaced by another.
+//! The application of a connection, which may start only after the first message of the client, and may be replaced.
 
 use crate::mcp_server::{
     McpServer,
@@ -8,46 +8,47 @@ use crate::mcp_server::{
 use std::{future::pending, sync::Arc};
 use tokio::sync::watch;
 
-/// What the application is by now.
+/// Current state of the application.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stage {
-    /// `None` until it is there.
+    /// `None` until the application is running.
     pub(super) server: Option<Arc<McpServer>>,
-    /// Whether calls wait, because somebody is asked what they may work in.
+    /// `true` while calls wait because the user is being asked for the approval of folders.
     pub(super) is_asking: bool,
 }
 
-/// The application of a connection. Cheap to clone.
+/// Handle of a connection's application. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Served(watch::Receiver<Stage>);
 
 impl Served {
-    /// One that is there and stays.
+    /// Creates the handle of an application that is running and is never replaced.
     pub(super) fn fixed(server: Arc<McpServer>) -> Self {
         Self(watch::Sender::new(Stage { server: Some(server), is_asking: false }).subscribe())
     }
 
-    /// One that the sender tells of.
+    /// Creates a handle that follows the states of the sender.
     pub(super) fn told_by(stages: &watch::Sender<Stage>) -> Self {
         Self(stages.subscribe())
     }
 
-    /// The application, if it is there.
+    /// Returns the application, if it is running.
     pub(super) fn now(&self) -> Option<Arc<McpServer>> {
         self.0.borrow().server.clone()
     }
 
-    /// The application, once it is there; `None` where it never comes.
+    /// Waits until the application is running. Returns `None` if it will never be.
     pub(super) async fn server(&self) -> Option<Arc<McpServer>> {
         self.once(|stage| stage.server.is_some()).await
     }
 
-    /// The application for a call, likewise, once it is known what the call may work in.
+    /// Waits until the application is running and its roots are known, as calls require. Returns `None` if that will
+    /// never be.
     pub(super) async fn for_calls(&self) -> Option<Arc<McpServer>> {
         self.once(|stage| stage.server.is_some() && !stage.is_asking).await
     }
 
-    /// Another application than this one, once it is there; `None` where this one stays.
+    /// Waits until another application has replaced this one. Returns `None` if that will never happen.
     async fn after(&self, known: &Arc<McpServer>) -> Option<Arc<McpServer>> {
         self.once(|stage| stage.server.as_ref().is_some_and(|server| !Arc::ptr_eq(server, known))).await
     }
@@ -58,7 +59,7 @@ impl Served {
     }
 }
 
-/// The news of the application as one client hears them, whichever application it is.
+/// Notifications of the application for one client, across replacements of the application.
 #[derive(Debug)]
 pub(super) struct ServedNews {
     served: Served,
@@ -67,7 +68,7 @@ pub(super) struct ServedNews {
 }
 
 impl ServedNews {
-    /// The news from now on.
+    /// Subscribes to all further notifications.
     pub(super) fn new(served: Served, interests: Interests) -> Self {
         let of = served.now().map(|server| {
             let feed = Newsfeed::new(&server.app, &interests);
@@ -76,7 +77,7 @@ impl ServedNews {
         Self { served, interests, of }
     }
 
-    /// What the client is to be told next; never, once there can be nothing.
+    /// Returns the next notification. Never returns if there cannot be another one.
     pub(super) async fn next(&mut self) -> News {
         loop {
             let Some((server, feed)) = &mut self.of else {
@@ -93,13 +94,14 @@ impl ServedNews {
             };
             match new {
                 Some(server) => self.begin_anew(server).await,
-                // It stays for good, and only its own news are left.
+                // The application will not be replaced, so only its own notifications remain.
                 None => return feed.next().await,
             }
         }
     }
 
-    /// Lists may have been asked for meanwhile, and answered by another application.
+    /// Subscribes to a new application. The client may have received lists from another application, so all are
+    /// reported as changed.
     async fn begin_anew(&mut self, server: Arc<McpServer>) {
         self.interests.watches.renew(&server.app, &self.interests.client).await;
         let feed = Newsfeed::new(&server.app, &self.interests).beginning_anew();
