@@ -1,4 +1,4 @@
-//! What the agents of an application are made of: its models, and what holds for each run unless somebody says otherwise.
+//! Parts of an application that its agents use: the models, and the defaults of each run.
 
 use crate::{
     composition_root::program_tools::ProgramTools,
@@ -21,32 +21,32 @@ use toolstead_domain::{
 /// The language models of an application, by name.
 #[derive(Clone, Default)]
 pub struct Models {
-    /// Those that can be asked.
+    /// Usable models.
     pub usable: BTreeMap<String, Arc<dyn ModelProvider>>,
-    /// Those that cannot, with the reason.
+    /// Unusable models, with the reason.
     pub unusable: BTreeMap<String, String>,
-    /// The one that is asked where nobody names one.
+    /// Model to use if the caller names none.
     pub default: Option<String>,
-    /// The one for small work; `None`: the default one.
+    /// Model for small work; `None`: the default model.
     pub weak: Option<String>,
-    /// The one for hard work; `None`: the default one.
+    /// Model for hard work; `None`: the default model.
     pub strong: Option<String>,
-    /// Where a person configures one.
+    /// Path of the file in which a model is configured.
     pub file: String,
 }
 
-/// What an application needs for its agents.
+/// Parts that an application needs for its agents.
 #[derive(Clone)]
 pub struct AgentParts {
     /// The models.
     pub models: Models,
-    /// Are told of each run, in this order.
+    /// Hooks that run at the events of each run, in this order.
     pub hooks: Vec<Arc<dyn AgentHook>>,
-    /// What holds for each run.
+    /// Defaults of each run.
     pub defaults: AgentDefaults,
-    /// Keeps plans; `None`: there are none to tell again.
+    /// Store of plans; `None`: compaction does not repeat plans.
     pub todos: Option<Arc<dyn TodoStore>>,
-    /// The agents, skills and commands that people wrote down.
+    /// Agents, skills and commands defined in files.
     pub catalogue: Arc<dyn AgentCatalogue>,
 }
 
@@ -57,22 +57,22 @@ impl Default for AgentParts {
     }
 }
 
-/// What holds for each run of an agent, unless somebody says otherwise.
+/// Defaults of each run of an agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentDefaults {
-    /// As configured.
+    /// Configured settings.
     pub settings: AgentSettings,
-    /// What the rules of a program are read with.
+    /// Base for the rules of an embedding application.
     pub rules: PatternBase,
-    /// The tools of the program; `None` where none can be added.
+    /// Tools of the embedding application; `None` if none can be added.
     pub program_tools: Option<Arc<ProgramTools>>,
 }
 
 impl Models {
-    /// The model of that name, else the default one.
+    /// Returns the model with this name, or the default model if `name` is `None`.
     ///
     /// # Errors
-    /// [`NoSuchModel`].
+    /// [`NoSuchModel`] if no model is configured, no default is set, or the name is unknown or unusable.
     pub fn find(&self, name: Option<&str>) -> Result<Arc<dyn ModelProvider>, NoSuchModel> {
         let names: Vec<&str> = self.names().collect();
         if names.is_empty() {
@@ -94,15 +94,15 @@ impl Models {
         Err(NoSuchModel::Unknown { name: name.to_owned(), advice })
     }
 
-    /// All names, those of models that cannot be asked behind the others.
+    /// Returns all names, those of unusable models last.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.usable.keys().chain(self.unusable.keys()).map(String::as_str)
     }
 }
 
 impl ports::models::Models for Models {
-    /// A model that bears the name `weak` or `strong` itself is meant by it. A name that none bears may be that of a model at
-    /// its provider.
+    /// Resolves a name. A model named `weak` or `strong` takes precedence over the setting of that name. An unknown
+    /// name may also be the name of a model at its provider.
     fn model(&self, name: Option<&str>) -> Result<Arc<dyn ModelProvider>, String> {
         let is_there = |name: &str| self.usable.contains_key(name) || self.unusable.contains_key(name);
         let meant = match name {
@@ -120,12 +120,12 @@ impl ports::models::Models for Models {
 }
 
 impl AgentDefaults {
-    /// When what came before is made shorter.
+    /// Returns the point at which a conversation is compacted.
     pub fn compaction(&self) -> Compaction {
         Compaction { at: Some(self.settings.compact_at).filter(|at| *at > 0.0) }
     }
 
-    /// The instructions of a run in this folder: those that are given, else the configured ones, else our own.
+    /// Returns the instructions of a run in this folder: the given ones, or else the configured or built-in ones.
     pub fn system(&self, given: Option<String>, workspace: &Path) -> String {
         given.or_else(|| self.settings.prompt.clone()).unwrap_or_else(|| {
             format!(

@@ -1,4 +1,4 @@
-//! The assembled application: every use case, and how it all ends.
+//! The assembled application: every use case, and the shutdown.
 
 use crate::agent_parts::{AgentDefaults, AgentParts, Models};
 use std::{sync::Arc, time::Duration};
@@ -48,53 +48,53 @@ const LAST_RECORDS: Duration = Duration::from_secs(5);
 pub struct App {
     /// Calls a tool.
     pub execute_tool: Arc<ExecuteToolHandler>,
-    /// Lists what may be called.
+    /// Lists callable tools.
     pub list_tools: Arc<ListToolsHandler>,
-    /// Shows one tool.
+    /// Returns one tool.
     pub get_tool: Arc<GetToolHandler>,
     /// Switches a tool on or off.
     pub set_tool_enabled: Arc<SetToolEnabledHandler>,
-    /// Asks providers for their tools again.
+    /// Asks providers to list their tools again.
     pub refresh_tools: Arc<RefreshToolsHandler>,
-    /// Reads the audit trail.
+    /// Reads the audit log.
     pub list_executions: Arc<ListExecutionsHandler>,
-    /// Answers what is asked for beside tools: resources, prompts, completions.
+    /// Answers requests for resources, prompts and completions.
     pub forward_request: Arc<ForwardRequestHandler>,
     /// Watches resources.
     pub watch_resource: Arc<WatchResourceHandler>,
-    /// Answers what is asked about calls that go on as tasks.
+    /// Answers requests about calls that run as tasks.
     pub forward_task: Arc<ForwardTaskHandler>,
-    /// The conversations with agents.
+    /// Conversations with agents.
     pub conversations: Arc<dyn ConversationStore>,
-    /// Begins a conversation as a copy of another.
+    /// Starts a conversation as a copy of another.
     pub fork_conversation: Arc<ForkConversationHandler>,
-    /// Takes conversations back, with what their calls did to files.
+    /// Undoes turns of conversations, including the file changes of their calls.
     pub undo_conversation: Arc<UndoConversationHandler>,
     /// Lists resources and prompts.
     pub list_context: Arc<ListContextHandler>,
-    /// The live set of resources and prompts; providers are registered here while it runs.
+    /// The live set of resources and prompts. Providers are registered here at run time.
     pub context: Arc<ContextRegistry>,
-    /// What providers say outside of calls, for those who may hear it.
+    /// Log messages of providers outside of calls, for the clients that may receive them.
     pub voices: Arc<ProviderVoices>,
-    /// The live set of tools; providers are registered, replaced and unregistered here while it runs.
+    /// The live set of tools. Providers are registered, replaced and unregistered here at run time.
     pub registry: Arc<ToolRegistry>,
-    /// The calls that are open.
+    /// Open calls.
     pub open_calls: Arc<OpenCalls>,
-    /// The tool system whose spellings come first, as configured.
+    /// Configured tool system whose names and wording the tools use.
     pub dialect: Option<Dialect>,
-    /// What decides on every call, as configured.
+    /// Configured policy that decides every call.
     pub policy: Arc<PermissionPolicy>,
-    /// The same, with what people approved since.
+    /// The policy together with the rules that the user approved since.
     pub permissions: Arc<PermissionBook>,
-    /// What happens, for those who watch.
+    /// Events of the application, for subscribers.
     pub events: Arc<EventBus>,
-    /// Runs agents; [`query`](Self::query) is the short way.
+    /// Runs agents. [`query`](Self::query) is a shortcut.
     pub run_agent: Arc<RunAgentHandler>,
-    /// The models that agents ask.
+    /// Models for agents.
     pub models: Models,
-    /// What holds for each run of an agent, unless somebody says otherwise.
+    /// Defaults of each run of an agent.
     pub agent: AgentDefaults,
-    /// The agents, skills and commands that people wrote down.
+    /// Agents, skills and commands defined in files.
     pub catalogue: Arc<dyn AgentCatalogue>,
 }
 
@@ -104,25 +104,25 @@ impl std::fmt::Debug for App {
     }
 }
 
-/// What an application is assembled of.
+/// Parts from which an application is assembled.
 pub struct AppParts {
-    /// What decides on every call.
+    /// Policy that decides every call.
     pub policy: PermissionPolicy,
-    /// Where rules are kept that a person approved for longer than a session.
+    /// Store of rules that the user approved for longer than a session.
     pub rule_store: Arc<dyn RuleStore>,
-    /// The adapters that the path of a call needs.
+    /// Adapters that the call path needs.
     pub ports: ExecuteToolPorts,
-    /// What calls did to files.
+    /// Journal of the file changes of calls.
     pub journal: Arc<dyn ChangeJournal>,
-    /// Where conversations with agents are kept.
+    /// Store of conversations with agents.
     pub conversations: Arc<dyn ConversationStore>,
-    /// The bounds of every call.
+    /// Limits of every call.
     pub settings: CallSettings,
-    /// Calls that may be open at once.
+    /// Maximum number of open calls.
     pub max_open_calls: usize,
-    /// The tool system whose spellings come first; `None`: our own.
+    /// Tool system whose names and wording the tools use; `None`: Toolstead's own.
     pub dialect: Option<Dialect>,
-    /// What agents need.
+    /// Parts for agents.
     pub agents: AgentParts,
 }
 
@@ -133,10 +133,10 @@ impl std::fmt::Debug for AppParts {
 }
 
 impl App {
-    /// Puts the use cases together. Providers are registered afterwards, on [`App::registry`].
+    /// Assembles the use cases. Providers are registered afterwards, on [`App::registry`].
     ///
     /// # Errors
-    /// [`StoreError`] when the repository cannot be read.
+    /// [`StoreError`] if the tool repository cannot be read.
     pub async fn assemble(parts: AppParts, repository: Arc<dyn ToolRepository>) -> Result<Self, StoreError> {
         let AppParts { policy, rule_store, ports, journal, conversations, settings, max_open_calls, dialect, agents } =
             parts;
@@ -197,26 +197,26 @@ impl App {
         })
     }
 
-    /// Removes a provider with all that it offers: its tools, its resources and its prompts. Closes it.
+    /// Removes a provider with its tools, resources and prompts, and closes it.
     ///
     /// # Errors
-    /// [`RegistryError::UnknownProvider`] where it offers no tools; of resources and prompts it is removed all the same.
+    /// [`RegistryError::UnknownProvider`] if it offers no tools. Its resources and prompts are removed in any case.
     pub async fn unregister(&self, name: &str) -> Result<(), RegistryError> {
         self.context.unregister(name);
         self.registry.unregister(name).await
     }
 
-    /// The scope of the principal's session, in the configured dialect.
+    /// Returns the scope of the principal's session, in the configured dialect.
     pub fn scope(&self, principal: Principal, session: impl Into<Arc<str>>) -> Scope {
         Scope::of(principal, session).in_dialect(self.dialect)
     }
 
-    /// Watches everything that happens from now on.
+    /// Subscribes to all further events.
     pub fn events(&self) -> EventSubscription {
         self.events.subscribe()
     }
 
-    /// A session is over: what was approved for it is forgotten, and what providers keep for it ends.
+    /// Ends a session: discards its approvals, and ends what providers store for it.
     pub async fn session_ended(&self, principal: &Principal, session: &Arc<str>) {
         self.execute_tool.session_ended(principal, session).await;
     }

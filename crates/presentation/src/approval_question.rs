@@ -1,5 +1,6 @@
-//! A question about a call, as a person reads it. Whatever a model, a file or a server wrote stands in one line, between
-//! backticks, with everything escaped that could end either: it cannot pass for a line of ours.
+//! An approval request as text for the approver. Text of a model, a file or a server is always within one line and
+//! between backticks, and every character that could end either is escaped, so that it cannot be mistaken for a line of
+//! Toolstead.
 
 mod change;
 
@@ -13,57 +14,58 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 
-/// Parts that one person is asked about at once. A call with more is refused: nobody would read them.
+/// Maximum number of parts in one request. A call with more is refused, because the approver could not review them.
 const MAX_ROWS: usize = 32;
-/// Characters of all parts together.
+/// Maximum number of characters of all parts together.
 const ROW_CHARACTERS: usize = 12_000;
-/// Characters of anything else from outside.
+/// Maximum number of characters of any other text from outside.
 const FACT_CHARACTERS: usize = 200;
-/// Characters of an argument that is shown beside the change.
+/// Maximum number of characters of an argument that is shown beside the change.
 const SHORT_CHARACTERS: usize = 40;
 /// Arguments of the built-in tools whose whole text is in the lines of the change.
 const TEXTS_OF_CHANGES: [&str; 3] = ["old_text", "new_text", "content"];
-/// Arguments, and accesses that need no yes, that are shown.
+/// Maximum number of arguments, and of accesses that need no approval, that are shown.
 const MAX_FACTS: usize = 12;
-/// A row of blanks as long as this could move text to where a line of ours might stand.
+/// Number of consecutive blanks from which on they are abbreviated. Longer runs could move text to the start of a
+/// visual line.
 const BLANKS: usize = 3;
 
-/// The question.
+/// The text of an approval request.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ApprovalQuestion {
-    /// What is asked, in one line.
+    /// The request in one line.
     pub(crate) heading: String,
-    /// One for each part, in the order of the request.
+    /// One row for each part, in the order of the request.
     pub(crate) rows: Vec<Row>,
-    /// What else is worth knowing, a line each.
+    /// Further facts, one per line.
     pub(crate) facts: Vec<String>,
-    /// A summary and the first rows of the change that the call would make. Text from outside follows a mark.
+    /// Summary and first rows of the change that the call would make. Text from outside follows a mark.
     pub(crate) change: Vec<String>,
-    /// All texts without cuts, where the question cuts something.
+    /// All texts in full, if some text is truncated.
     pub(crate) full_text: Option<Vec<String>>,
 }
 
-/// One part, to be answered for itself.
+/// A part that is answered separately.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Row {
-    /// What it would do.
+    /// Effect of the part.
     pub(crate) what: String,
-    /// Why it is asked about.
+    /// Reason why approval is needed.
     pub(crate) why: String,
-    /// What a yes for longer than once covers.
+    /// Subject of an approval that is valid for longer than once.
     pub(crate) covers: Option<String>,
-    /// For how long a yes may hold. Once alone where not all of it is shown.
+    /// Scopes that can be approved. Only "once" if the part is not shown in full.
     pub(crate) scopes: Vec<ApprovalScope>,
 }
 
 impl ApprovalQuestion {
-    /// Returns the question; `None` where it has more parts than a person can answer for. Where a change is cut, each part
-    /// can be approved only once.
+    /// Returns the text; `None` if there are more parts than an approver can review. If a change is truncated, each
+    /// part can be approved only once.
     pub(crate) fn of(request: &ApprovalRequest<'_>) -> Option<Self> {
         Self::build(request, false)
     }
 
-    /// Returns the question for an approver who has read its full text.
+    /// Returns the text for an approver who has read it in full.
     pub(crate) fn after_reading(request: &ApprovalRequest<'_>) -> Option<Self> {
         Self::build(request, true)
     }
@@ -135,8 +137,8 @@ pub(crate) fn common_scopes(rows: &[Row]) -> Vec<ApprovalScope> {
     ApprovalScope::ALL.iter().copied().filter(is_common).collect()
 }
 
-/// Returns the commands that the choice "commands that only read" allows. Removes the choice where a part is not shown
-/// whole.
+/// Returns the list of commands that the scope "commands that only read" allows. Removes the scope if a part is not
+/// shown in full.
 fn read_only_commands(rows: &mut [Row]) -> Option<String> {
     if !common_scopes(rows).contains(&ApprovalScope::ReadOnlyCommands) {
         rows.iter_mut().for_each(|row| row.scopes.retain(|scope| *scope != ApprovalScope::ReadOnlyCommands));
@@ -185,12 +187,12 @@ fn row(part: &ApprovalPart, characters: usize, is_once_only: bool, is_change_of_
     Row { what: what.text, why: reason(&part.cause), covers, scopes }
 }
 
-/// Returns the beginning of the commands that a rule allows with any arguments behind it.
+/// Returns the beginning of the commands that a rule allows with any further arguments.
 fn any_arguments(rule: &str) -> Option<&str> {
     rule.strip_prefix("Bash(")?.strip_suffix(" *)")
 }
 
-/// Why somebody is asked. Names and places of rules are texts from outside, too.
+/// Returns the reason why approval is needed. Names and origins of rules are texts from outside, too.
 fn reason(cause: &Cause) -> String {
     match cause {
         Cause::Default(words) | Cause::Mode(words) => (*words).to_owned(),
@@ -224,8 +226,9 @@ fn facts(request: &ApprovalRequest<'_>, limits: FactLimits) -> Vec<String> {
     let arguments = &request.call.arguments;
     let description = arguments.get("description").and_then(|text| text.as_str());
     let description = description.map(|text| format!("The model says: {}", quoted(text)));
-    // A change that is shown includes long arguments. Short ones may say what no line of it does: permission bits.
-    // Defaults were filled in, and say nothing of this call. Of an MCP server's schema none are: what is there was sent.
+    // A change that is shown includes long arguments. Short ones may contain something that no line of it does, such as
+    // permission bits. Arguments equal to their defaults were filled in and are omitted. Arguments are never filled in
+    // for an MCP server's tool, so all of them are shown.
     let tool = &request.call.tool;
     let is_filled = !matches!(tool.source(), ToolSource::McpServer { .. });
     let properties = tool.input_schema().get("properties").filter(|_| is_filled);
@@ -255,7 +258,7 @@ fn first_facts(mut facts: Vec<String>, number: usize, noun: &str) -> Vec<String>
     facts
 }
 
-/// What an access does, in our words around its own.
+/// Describes the effect of an access.
 fn touched(access: &Access, characters: usize) -> Quoted {
     let mut whole = true;
     let mut shown = |text: &str| {
@@ -299,15 +302,15 @@ fn touched(access: &Access, characters: usize) -> Quoted {
     Quoted { text, whole }
 }
 
-/// A text from outside as it may be shown.
+/// A text from outside, prepared for display.
 #[derive(Debug, PartialEq)]
 struct Quoted {
     text: String,
-    /// Whether nothing of it is missing.
+    /// `true` if the text is not truncated.
     whole: bool,
 }
 
-/// The text in one line between backticks. Backslashes begin escapes and nothing else, so none can be forged.
+/// Returns the text in one line between backticks. Backslashes only occur in escapes, so none can be forged.
 fn quoted(text: &str, characters: usize) -> Quoted {
     let mut shown = String::from("`");
     let mut rest = text.chars().peekable();
@@ -341,7 +344,7 @@ fn quoted(text: &str, characters: usize) -> Quoted {
     Quoted { text: shown, whole: more == 0 }
 }
 
-/// Tells whether a character moves, hides or reorders others, or looks like nothing.
+/// Returns `true` if a character moves, hides or reorders others, or is invisible.
 fn hides(c: char) -> bool {
     c.is_control() || c.is_whitespace() || is_unseen(c) || joins(c) || c == '\u{2800}'
 }

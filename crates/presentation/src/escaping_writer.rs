@@ -1,12 +1,12 @@
-//! The writer through which everything goes that may reach a terminal.
+//! Writer for all output that may reach a terminal.
 
 use std::io::{self, Write};
 use toolstead_domain::unseen::moves;
 
-/// Writer that escapes characters that steer a terminal or reorder its text.
+/// Escapes characters that control a terminal or reorder its text.
 ///
-/// Each write must be whole characters, as those of `write!` and of `write_all` on a `str` are; other bytes become
-/// replacement characters.
+/// Each write must consist of whole characters, like those of `write!` and of `write_all` on a `str`. Other bytes
+/// become replacement characters.
 #[derive(Debug)]
 pub(crate) struct EscapingWriter<W>(pub(crate) W);
 
@@ -21,8 +21,8 @@ impl<W: Write> Write for EscapingWriter<W> {
     }
 }
 
-/// Returns the text with control characters (C0, C1 and DEL) and marks of direction as `\\u{…}`, except line feeds and
-/// tabs. Other invisible characters remain: they move nothing.
+/// Returns the text with control characters (C0, C1 and DEL) and direction marks as `\\u{…}`, except line feeds and
+/// tabs. Other invisible characters are unchanged, because they do not move text.
 pub(crate) fn escaped(text: &str) -> String {
     text.chars().map(|c| if moves(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
@@ -32,7 +32,7 @@ pub(crate) fn on_one_line(text: &str) -> String {
     escaped(&text.replace('\n', "\\n").replace('\t', "\\t"))
 }
 
-/// Returns JSON with the same characters as `\\uXXXX`, which have the same meaning. JSON escapes C0 itself.
+/// Returns JSON with the same characters as `\\uXXXX`, which are equivalent. JSON already escapes C0.
 pub(crate) fn escaped_json(text: &str) -> String {
     text.chars().map(|c| if moves(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }).collect()
 }

@@ -1,4 +1,4 @@
-//! Events as JSON lines, in a file or on standard output.
+//! Events as JSON lines, written to a file or standard output.
 
 use crate::escaping_writer::escaped_json;
 use std::{
@@ -17,15 +17,15 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use toolstead_application::event_bus::{EventSubscription, Heard};
 
-/// What is still to be written may take so long at the end.
+/// Maximum time to write pending events at the end.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
 
-/// Where events are written.
+/// Target of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventTarget {
-    /// To the end of this file.
+    /// The end of this file.
     File(PathBuf),
-    /// To standard output.
+    /// Standard output.
     Stdout,
 }
 
@@ -37,7 +37,7 @@ impl FromStr for EventTarget {
     }
 }
 
-/// Writes events as they come, one JSON object a line.
+/// Writes events as they occur, one JSON object per line.
 #[derive(Debug)]
 pub struct EventFile {
     stop: CancellationToken,
@@ -45,10 +45,10 @@ pub struct EventFile {
 }
 
 impl EventFile {
-    /// Begins to write. A file is made if it is not there, for its owner alone.
+    /// Starts writing. The file is created if necessary, accessible only to its owner.
     ///
     /// # Errors
-    /// The operating system's, when the file cannot be opened, and for a pipe that nobody reads.
+    /// The error of the operating system if the file cannot be opened, or if it is a pipe without a reader.
     pub fn start(target: &EventTarget, events: EventSubscription) -> io::Result<Self> {
         let stop = CancellationToken::new();
         let writing = match target {
@@ -59,7 +59,7 @@ impl EventFile {
         Ok(Self { stop, writing })
     }
 
-    /// Writes what has happened until now, and ends.
+    /// Writes the events that occurred until now, and stops.
     pub async fn finish(self) {
         self.stop.cancel();
         if timeout(LAST_EVENTS, self.writing).await.is_err() {
@@ -78,7 +78,8 @@ fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
-/// Never waits: to open a pipe as a file would last until somebody reads it, and no signal would end that.
+/// Opens a pipe without waiting. Opening it as a file would block until it has a reader, and signals would not
+/// interrupt that.
 fn open_pipe(path: &Path) -> io::Result<pipe::Sender> {
     pipe::OpenOptions::new().open_sender(path).map_err(|error| match error.raw_os_error() {
         Some(libc::ENXIO) => {
@@ -102,7 +103,7 @@ async fn write(writer: impl AsyncWrite + Unpin, mut events: EventSubscription, s
             () = stop.cancelled() => break,
         };
         let Some(heard) = heard else { break };
-        // All that is there goes out at once, and what is out is seen at once.
+        // Writes all pending events, then flushes, so that readers receive them immediately.
         let mut next = Some(heard);
         let written = async {
             while let Some(heard) = next {

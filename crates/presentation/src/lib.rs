@@ -1,7 +1,7 @@
-//! The front of Toolstead: it converts, wires and prints, and decides nothing.
+//! Presentation layer of Toolstead: converts, wires and prints, and makes no decisions.
 //!
 //! [`composition_root`] builds an [`app::App`] out of a [`config::Config`]; the MCP server, the CLI and embedding
-//! programs all call the same use cases on it.
+//! applications all call the same use cases on it.
 
 pub mod agent_parts;
 pub mod app;

@@ -1,6 +1,6 @@
-//! Everything that an embedding application with tools of its own needs, in one `use`.
+//! Everything that an embedding application with its own tools needs, in one `use`.
 //!
-//! What a tool needs is that of [`toolstead_infrastructure::builtin::prelude`], with the crates behind the derives.
+//! Includes [`toolstead_infrastructure::builtin::prelude`] for defining tools, and the crates that its derives use.
 
 pub use crate::{
     app::App,

@@ -1,4 +1,4 @@
-//! An agent in a program: a prompt in, a stream of events out.
+//! Runs an agent in an embedding application: takes a prompt and returns a stream of events.
 //!
 //! ```no_run
 //! # async fn ask(app: toolstead_presentation::app::App) -> Result<(), Box<dyn std::error::Error>> {
@@ -45,10 +45,10 @@ use toolstead_domain::{
 use toolstead_infrastructure::builtin::in_process_server::InProcessServer;
 use uuid::Uuid;
 
-/// The time that a named server has to list its tools.
+/// Maximum time for a named server to list its tools.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What an agent is asked, and with what it works. Everything but the prompt has a default.
+/// Request to run an agent. Everything but the prompt has a default.
 #[must_use = "nothing is asked before `start`"]
 pub struct Query {
     app: App,
@@ -56,7 +56,7 @@ pub struct Query {
     model: Option<Chosen>,
     system: Option<String>,
     budgets: Budgets,
-    /// What was allowed and which servers were named; `None`: neither was said.
+    /// Rules of the allowed tools; `None` if neither `allowed` nor `server` was called.
     allowed: Option<Vec<String>>,
     servers: Vec<QueryServer>,
     conversation: ConversationId,
@@ -73,35 +73,35 @@ enum Chosen {
 /// A server whose tools an agent may use.
 #[derive(Debug, Clone)]
 pub enum QueryServer {
-    /// One that is there as long as the run. No other server may bear its name meanwhile.
+    /// A server in this process that exists as long as the run. No other server may have its name during that time.
     InProcess(InProcessServer),
-    /// One that the application has, by name. It is waited for.
+    /// A server of the application, by name. The run waits for it.
     Named(String),
 }
 
-/// The reason why an agent was not asked.
+/// Reason why an agent was not started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// There is no model to ask.
+    /// There is no model to use.
     #[error(transparent)]
     Model(#[from] NoSuchModel),
-    /// What was allowed is no rule.
+    /// An allowed rule is invalid.
     #[error("`{}` cannot be allowed: {}", .0.rule, .0.reason)]
     Rule(#[from] InvalidRule),
     /// A server cannot be added.
     #[error(transparent)]
     Tools(#[from] ChangeToolsError),
-    /// A server is not there.
+    /// A named server does not exist.
     #[error("there is no server named `{0}` in this application")]
     UnknownServer(String),
-    /// The application was put together without a place for tools of the program.
+    /// The application was built without support for tools of an embedding application.
     #[error("this application takes no tools of a program: build it with `App::builder`")]
     NoProgramTools,
 }
 
 impl App {
-    /// Begins to ask an agent.
+    /// Creates a request to run an agent.
     pub fn query(&self, prompt: impl Into<String>) -> Query {
         Query {
             app: self.clone(),
@@ -120,74 +120,75 @@ impl App {
 }
 
 impl Query {
-    /// Says what may be called without asking: tools by name, or rules such as `Bash(git *)`. It answers no deny or ask rule
-    /// and no hook, and holds in this conversation alone. Once this or [`server`](Self::server) is called, no other tools
-    /// are offered than those that are named; without, those that the rules allow or ask about.
+    /// Allows tools by name, or calls by rules such as `Bash(git *)`, without approval. This does not override deny
+    /// rules, ask rules or hooks, and applies only to this conversation. Once this method or [`server`](Self::server)
+    /// is called, only the named tools are offered; otherwise, all tools that the rules allow or ask for.
     pub fn allowed(mut self, rules: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.allowed.get_or_insert_default().extend(rules.into_iter().map(Into::into));
         self
     }
 
-    /// Offers the tools of a server: one of this program, or one of the application by name. What calls of them touch is
-    /// judged as ever; `allowed(["mcp__NAME__*"])` answers what would be asked.
+    /// Offers the tools of a server: one in this process, or one of the application by name. Permissions still apply to
+    /// the accesses of its calls; `allowed(["mcp__NAME__*"])` allows them without approval.
     pub fn server(mut self, server: impl Into<QueryServer>) -> Self {
         self.allowed.get_or_insert_default();
         self.servers.push(server.into());
         self
     }
 
-    /// Asks this model, by its name in the configuration.
+    /// Sets the model by its configured name.
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(Chosen::Named(name.into()));
         self
     }
 
-    /// Asks this model.
+    /// Sets the model.
     pub fn model_provider(mut self, model: Arc<dyn ModelProvider>) -> Self {
         self.model = Some(Chosen::Given(model));
         self
     }
 
-    /// Instructions that stand before everything, instead of the configured ones.
+    /// Sets the instructions, which replace the configured ones.
     pub fn system(mut self, text: impl Into<String>) -> Self {
         self.system = Some(text.into());
         self
     }
 
-    /// An image, which stands before the prompt.
+    /// Adds an image before the prompt.
     pub fn image(mut self, image: Image) -> Self {
         self.prompt.insert(0, Block::Image(image));
         self
     }
 
-    /// What the run may use up, instead of the configured bounds.
+    /// Sets the budgets, which replace the configured ones.
     pub fn budgets(mut self, budgets: Budgets) -> Self {
         self.budgets = budgets;
         self
     }
 
-    /// Goes on with this conversation, or begins it under this id.
+    /// Continues this conversation, or starts it with this id.
     pub fn conversation(mut self, id: ConversationId) -> Self {
         self.conversation = id;
         self
     }
 
-    /// On whose behalf. Without it, on behalf of the person at this machine.
+    /// Sets the principal. The default is the local user.
     pub fn principal(mut self, principal: Principal) -> Self {
         self.principal = principal;
         self
     }
 
-    /// Hears progress and log messages of calls, and answers what tools ask; `client` says what can be asked.
+    /// Sets the caller, which receives progress and log messages of calls and answers questions of tools. `client`
+    /// declares which questions it supports.
     pub fn caller(mut self, client: ClientProfile, caller: Arc<dyn Caller>) -> Self {
         (self.client, self.caller) = (Arc::new(client), caller);
         self
     }
 
-    /// Asks. The run goes on in a task of its own. To be called within a tokio runtime.
+    /// Starts the run in a separate task. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`QueryError`]; then nothing was asked, and nothing is left of it.
+    /// [`QueryError`]. Nothing was started then.
     pub async fn start(self) -> Result<QueryRun, QueryError> {
         let model = match &self.model {
             Some(Chosen::Given(model)) => model.clone(),
@@ -243,15 +244,15 @@ impl Query {
         Ok(run)
     }
 
-    /// The tools that are named.
+    /// Returns the selection of the named tools.
     fn selection(&self, rules: &[String]) -> ToolSelection {
         let of_rules = rules.iter().map(|rule| rule.split('(').next().unwrap_or(rule).trim().to_owned());
         let of_servers = self.servers.iter().map(|server| format!("mcp__{}__*", server.name()));
         ToolSelection::only(of_rules.chain(of_servers))
     }
 
-    /// A window on these tools, which is the same for the same tools and rules: what a person approves through it holds
-    /// in the next run of the conversation that is asked for with them.
+    /// Returns a restricted view of these tools. Its name depends only on the tools and rules: an approval of the user
+    /// through it is also valid in later runs of the conversation with the same tools and rules.
     fn view(&self, rules: &[String], selection: ToolSelection) -> Arc<View> {
         let mut digest = Sha256::new();
         for part in rules.iter().map(String::as_str).chain(self.servers.iter().map(QueryServer::name)) {
@@ -263,7 +264,7 @@ impl Query {
     }
 }
 
-/// A window through which these tools alone are seen. All else is as the policy in force says.
+/// Returns a restricted view that contains only these tools. Otherwise the configured policy applies.
 pub(crate) fn window(app: &App, name: String, selection: ToolSelection) -> Arc<View> {
     View::new(name, Arc::new(app.policy.window(selection)))
 }
@@ -290,29 +291,29 @@ impl From<&str> for QueryServer {
 }
 
 impl fmt::Debug for Query {
-    /// Without the prompt, which may hold secrets.
+    /// Omits the prompt, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Query").field("conversation", &self.conversation).finish_non_exhaustive()
     }
 }
 
-/// An agent at work. Dropping it takes the run back.
+/// A running agent. Dropping it cancels the run.
 #[derive(Debug)]
 pub struct QueryRun {
     run: Option<AgentRun>,
     conversation: ConversationId,
-    /// The servers that are there as long as the run.
+    /// Servers that exist as long as the run.
     added: Vec<String>,
     tools: Option<Arc<ProgramTools>>,
 }
 
 impl QueryRun {
-    /// The conversation, to go on with.
+    /// Returns the id of the conversation, for continuing it.
     pub fn conversation(&self) -> ConversationId {
         self.conversation
     }
 
-    /// The next event; `None` after [`AgentEvent::Ended`].
+    /// Returns the next event; `None` after [`AgentEvent::Ended`].
     pub async fn next(&mut self) -> Option<AgentEvent> {
         let event = match &mut self.run {
             Some(run) => run.next().await,
@@ -325,10 +326,10 @@ impl QueryRun {
         event
     }
 
-    /// What the model says last, once it is done.
+    /// Waits for the end of the run, and returns the last text of the model.
     ///
     /// # Errors
-    /// The end of the run, where the model was not done.
+    /// The outcome of the run if it did not finish normally.
     pub async fn answer(mut self) -> Result<String, AgentOutcome> {
         while let Some(event) = self.next().await {
             match event {
@@ -356,7 +357,7 @@ impl Drop for QueryRun {
 async fn withdraw(added: Vec<String>, tools: Option<Arc<ProgramTools>>) {
     let Some(tools) = tools else { return };
     for server in added {
-        // Somebody may have withdrawn it already.
+        // The application may already have removed the server.
         let _ = tools.withdraw(&server).await;
     }
 }

@@ -5,23 +5,23 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::{env, fs, ops::Range, path::Path, pin::pin, process::ExitCode, time::Duration};
 use toolstead_infrastructure::helper::end_helpers;
 
-/// How long work on blocking threads has to end; a read from a terminal never does.
+/// Time for blocking threads to finish. A thread that reads from a terminal never finishes.
 const LAST_WORK: Duration = Duration::from_millis(200);
 
 /// Time after which memory that only the start used is returned to the system.
 const AFTER_START: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether memory is held that may go back.
+/// Interval between checks for memory that can be returned.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
-/// So much more memory than before is held before it is asked back.
+/// Increase in bytes from which on memory is returned.
 const WORTH_GIVING_BACK: usize = 16 << 20;
-/// So often it is asked back: who holds it then needs it.
+/// Number of attempts to return memory. After that, the memory is considered to be in use.
 const LOOKS_AT_A_PEAK: u32 = 15;
 
-/// Runs a program to its end. `give_back` returns to the system what the allocator has free, and the pages of
-/// [`code_of_program`].
+/// Runs a program to its end. `give_back` returns the free memory of the allocator and the pages of [`code_of_program`]
+/// to the system.
 pub fn run(program: impl Future<Output = ExitCode>, give_back: fn()) -> ExitCode {
-    // Keys and tokens are in this memory: another program of the same user shall neither trace nor read it.
+    // Memory contains keys and tokens, so other programs of the same user must not trace or read it.
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         note(&format!("warning: other programs of this user may read the memory of this one: {error}"));
     }
@@ -36,12 +36,13 @@ pub fn run(program: impl Future<Output = ExitCode>, give_back: fn()) -> ExitCode
     let code = runtime.block_on(give_back_after_start(program, give_back));
     looking.abort();
     runtime.shutdown_timeout(LAST_WORK);
-    // Whoever waits for our end finds nothing of us any more.
+    // Helper processes end first, so that none of them exists once this process has ended.
     end_helpers();
     code
 }
 
-/// Runs the program. Returns memory to the system once, on this thread, which allocated most of what the start needed.
+/// Runs the program. Returns memory to the system once, on this thread, which allocated most of the memory that the
+/// start needed.
 async fn give_back_after_start<T>(program: impl Future<Output = T>, give_back: fn()) -> T {
     let mut program = pin!(program);
     tokio::select! {
@@ -51,7 +52,8 @@ async fn give_back_after_start<T>(program: impl Future<Output = T>, give_back: f
     program.await
 }
 
-/// Returns memory to the system after peaks: an allocator keeps what one large message took until something allocates again.
+/// Returns memory to the system after peaks: the allocator retains the memory of one large message until the next
+/// allocation.
 async fn give_back_after_peaks(give_back: fn()) {
     tokio::time::sleep(AFTER_START + BETWEEN_LOOKS).await;
     let Some(mut memory) = resident_bytes().map(Memory::of) else { return };
@@ -65,10 +67,10 @@ async fn give_back_after_peaks(give_back: fn()) {
     }
 }
 
-/// What is held for good.
+/// Tracks the memory that is permanently in use.
 struct Memory {
     least: usize,
-    /// How often more than that was found, one time after the other.
+    /// Number of consecutive checks that found more than that.
     peaks: u32,
 }
 
@@ -77,7 +79,8 @@ impl Memory {
         Self { least: bytes, peaks: 0 }
     }
 
-    /// Whether there is more than usual, which may be in use still. What is there every time is usual.
+    /// Returns `true` if more memory than usual is resident, which may still be in use. An amount found in every check
+    /// becomes the usual amount.
     fn has_peaked(&mut self, now: usize) -> bool {
         if now <= self.least.saturating_add(WORTH_GIVING_BACK) || self.peaks == LOOKS_AT_A_PEAK {
             *self = Self::of(if self.peaks == LOOKS_AT_A_PEAK { now } else { self.least.min(now) });
@@ -88,8 +91,8 @@ impl Memory {
     }
 }
 
-/// Returns where the code and the constants of this program are mapped, unchanged parts of its file. Most of their pages in
-/// memory were used by the start alone, and each page fault maps 64 KiB.
+/// Returns the address ranges of the code and constants of this program, which are unmodified parts of its file. Most
+/// of their resident pages were used only during the start, and each page fault maps 64 KiB.
 pub fn code_of_program() -> Vec<Range<usize>> {
     match (env::current_exe(), fs::read_to_string("/proc/self/maps")) {
         (Ok(program), Ok(maps)) => code_in(&maps, &program),
@@ -97,8 +100,8 @@ pub fn code_of_program() -> Vec<Range<usize>> {
     }
 }
 
-/// Returns the mappings of a program up to its code. None of them is ever written to: what the dynamic linker relocates
-/// follows the code.
+/// Returns the mappings of a program up to its code. None of them is ever written to: the parts that the dynamic linker
+/// relocates follow the code.
 fn code_in(maps: &str, program: &Path) -> Vec<Range<usize>> {
     let mut code = Vec::new();
     for line in maps.lines() {
@@ -121,11 +124,11 @@ fn code_in(maps: &str, program: &Path) -> Vec<Range<usize>> {
             _ => break,
         }
     }
-    // A layout that is not known.
+    // The layout of the mappings is not known.
     Vec::new()
 }
 
-/// What this process holds of the machine's memory; `None` where the system does not tell.
+/// Returns the resident memory of this process in bytes; `None` if the system does not report it.
 fn resident_bytes() -> Option<usize> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     let kilobytes = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

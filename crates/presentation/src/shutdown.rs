@@ -1,10 +1,10 @@
-//! The wish of the person or the system that this program ends.
+//! Shutdown requests of the user or the system.
 
 use futures::FutureExt;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens for SIGINT (Ctrl-C), SIGTERM and SIGHUP, from its making on: none of them ends the program by itself then.
+/// Listens for SIGINT (Ctrl-C), SIGTERM and SIGHUP. Once it exists, none of them ends the process directly.
 #[derive(Debug)]
 pub struct Shutdown {
     interrupt: Signal,
@@ -14,11 +14,11 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Begins to listen, for a program of one person or one client: it ends when their terminal goes. Within a tokio
-    /// runtime.
+    /// Starts listening, for a process of a single user or client: it ends with their terminal. Must be called within a
+    /// tokio runtime.
     ///
     /// # Errors
-    /// The operating system's, when a signal cannot be handled.
+    /// The error of the operating system if a signal cannot be handled.
     pub fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -28,20 +28,21 @@ impl Shutdown {
         })
     }
 
-    /// As [`listen`](Self::listen), for a server of many clients: it outlives the terminal that it was started from.
+    /// Starts listening like [`listen`](Self::listen), for a server of many clients: it outlives the terminal from
+    /// which it was started.
     ///
     /// # Errors
-    /// Likewise.
+    /// The error of the operating system if a signal cannot be handled.
     pub fn of_server() -> io::Result<Self> {
         Ok(Self { ends_at_hangup: false, ..Self::listen()? })
     }
 
-    /// Returns when the program is asked to end, once for each time.
+    /// Waits for the next request to end, one for each signal.
     pub async fn requested(&mut self) {
         self.wish().await;
     }
 
-    /// As [`requested`](Self::requested), and says what is meant.
+    /// Waits like [`requested`](Self::requested), and returns the meaning of the signal.
     pub async fn wish(&mut self) -> Wish {
         loop {
             tokio::select! {
@@ -55,17 +56,17 @@ impl Shutdown {
         }
     }
 
-    /// Forgets each Ctrl-C that came by now: what it was meant for is over.
+    /// Discards each Ctrl-C that was received so far, because it was for an operation that has ended.
     pub fn forget_interrupts(&mut self) {
         while self.interrupt.recv().now_or_never().is_some() {}
     }
 }
 
-/// What a signal means.
+/// Meaning of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// What goes on is to end: Ctrl-C.
+    /// End the current operation: Ctrl-C.
     Interrupt,
-    /// The program is to end.
+    /// End the process.
     End,
 }

@@ -1,7 +1,7 @@
-//! Suggestions as the users of each interface read them, one table an interface.
+//! Suggestions in the wording of each user interface, one table per interface.
 //!
-//! An application that embeds Toolstead has [`DefaultSuggestions`](toolstead_domain::suggestion::DefaultSuggestions) or
-//! tables of its own.
+//! An embedding application uses [`DefaultSuggestions`](toolstead_domain::suggestion::DefaultSuggestions) or tables of
+//! its own.
 
 mod command_line;
 mod http;
@@ -26,7 +26,7 @@ fn trusting(path: &Path) -> String {
     format!("toolstead config trust {}", in_shell(&path.to_string_lossy()))
 }
 
-/// Returns the command by which a principal signs in.
+/// Returns the command with which a principal signs in.
 fn signing_in(grant: &str, principal: Option<&str>) -> String {
     let principal = principal.map(|principal| format!(" --principal {}", in_shell(principal))).unwrap_or_default();
     format!("toolstead auth login google --grant {grant}{principal}")

@@ -1,4 +1,4 @@
-//! Logging, to standard error alone: standard output belongs to results and to the protocol.
+//! Logging, only to standard error: standard output is used for results and for the protocol.
 
 use crate::{
     config::environment::{Environment, LOG},
@@ -13,14 +13,14 @@ use tracing_subscriber::EnvFilter;
 /// Target of the events of a server: its start and end, sessions, refused requests.
 pub(crate) const SERVER: &str = "toolstead::server";
 
-/// How much is logged.
+/// Amount of logging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     /// Errors.
     Quiet,
-    /// Warnings too.
+    /// Errors and warnings.
     Normal,
-    /// What happens, too.
+    /// Errors, warnings and information about what happens.
     Verbose,
     /// Everything.
     Debug,
@@ -66,12 +66,12 @@ impl LogSettings {
     }
 }
 
-/// Starts logging: as `TOOLSTEAD_LOG` says, else as the settings do. A second call changes nothing.
+/// Starts logging as `TOOLSTEAD_LOG` specifies, or else as the settings do. A second call has no effect.
 pub fn start(settings: LogSettings, environment: &Environment) {
     let wanted = environment.get(LOG).and_then(|directives| EnvFilter::try_new(directives).ok());
     let filter = wanted.unwrap_or_else(|| EnvFilter::new(settings.directives()));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_target(false);
-    // A program that embeds Toolstead may have set its own subscriber, which stays.
+    // An embedding application may have set its own subscriber, which is retained.
     let _ = match settings.format {
         LogFormat::Text => {
             subscriber.with_writer(|| LogWriter { to: io::stderr(), format: LogFormat::Text }).try_init()
@@ -86,8 +86,8 @@ pub fn start(settings: LogSettings, environment: &Environment) {
     };
 }
 
-/// Removes secrets from log lines and escapes what would steer a terminal or begin another line. Receives each line in
-/// one piece.
+/// Removes secrets from log lines, and escapes characters that would control a terminal or start another line. Receives
+/// each line in one piece.
 struct LogWriter<W> {
     to: W,
     format: LogFormat,
@@ -101,7 +101,7 @@ impl<W: Write> Write for LogWriter<W> {
             LogFormat::Text => on_one_line(&redacted(line)),
             LogFormat::Json => match serde_json::from_str::<Value>(line) {
                 Ok(event) => escaped_json(&redacted_value(&event).to_string()),
-                // The formatter writes JSON. Anything else is one text.
+                // The formatter writes JSON. Anything else is treated as text.
                 Err(_) => escaped_json(&Value::from(redacted(line)).to_string()),
             },
         };

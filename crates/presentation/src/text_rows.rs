@@ -1,6 +1,7 @@
-//! Long lines in rows of a limited width, so that no reader and no terminal cuts or hides their ends.
+//! Splits long lines into rows of a limited width, so that their ends are not truncated or hidden by a pager or
+//! terminal.
 
-/// The beginning of a row that continues a line. No line of a shown text begins with it.
+/// Beginning of a row that continues a line. No line of a shown text begins with it.
 const CONTINUATION: &str = "  : ";
 
 /// Splits an escaped line into rows of at most this many columns.
@@ -19,7 +20,7 @@ pub(crate) fn rows(line: &str, columns: usize) -> Vec<String> {
     rows
 }
 
-/// Returns the columns of a character: two where it may be wide.
+/// Returns the number of columns of a character: two if it may be wide.
 pub(crate) fn width(c: char) -> usize {
     if c.is_ascii() { 1 } else { 2 }
 }

@@ -15,7 +15,7 @@ const NAME_CHARACTERS: usize = 200;
 /// A change, with every text of a model or file escaped.
 #[derive(Debug, PartialEq)]
 pub(super) struct ShownChange {
-    /// The files and the numbers of lines, our text.
+    /// Files and numbers of lines, as text of Toolstead.
     pub(super) summary: Vec<String>,
     /// Every line of the change.
     pub(super) lines: Vec<String>,
@@ -23,7 +23,7 @@ pub(super) struct ShownChange {
     pub(super) excerpt: Vec<String>,
     /// Number of lines that are not in the excerpt as a whole.
     pub(super) cut_lines: usize,
-    /// The preview holds every content that would change.
+    /// `true` if the preview contains every content that would change.
     pub(super) is_complete: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The command line of Toolstead; under the name `toolstead-server`, its server.
+//! The command line of Toolstead. Under the name `toolstead-server`, it is the server.
 
 use mimalloc::MiMalloc;
 use std::{env, ffi::OsStr, path::Path, process::ExitCode};
@@ -9,7 +9,8 @@ use toolstead_presentation::{
     runtime, telemetry,
 };
 
-/// The system's allocator takes a lock when a thread frees what another one allocated, as happens to most of a call.
+/// The system's allocator takes a lock if a thread frees memory that another thread allocated. That applies to most
+/// memory of a call.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -39,11 +40,11 @@ fn give_back() {
     unsafe extern "C" {
         fn mi_collect(force: bool);
     }
-    // SAFETY: it takes no pointer, and may be called by any thread at any time.
+    // SAFETY: The function takes no pointer and may be called by any thread at any time.
     unsafe { mi_collect(true) }
     for range in runtime::code_of_program() {
         let pages = std::ptr::with_exposed_provenance_mut(range.start);
-        // SAFETY: the range is a private mapping of a file that nothing writes to: the next access reads the same bytes.
+        // SAFETY: The range is a private mapping of a file that nothing writes to: the next access reads the same bytes.
         unsafe { libc::madvise(pages, range.len(), libc::MADV_DONTNEED) };
     }
 }
