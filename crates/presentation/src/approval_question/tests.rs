@@ -36,7 +36,8 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// A call with these arguments that needs a yes to each access, for any time. None is a command that only reads.
+    /// Returns a call with these arguments, each access of which needs approval and can be approved for any scope. None
+    /// is a command that only reads.
     pub(crate) fn about(arguments: Value, accesses: Vec<Access>) -> Self {
         let call = samples::call(1, samples::tool("write_file"), arguments);
         let decision = PermissionPolicy::default().decide(&call.tool, &call.arguments, &[Access::Send("x".into())]);

@@ -18,7 +18,7 @@ pub struct ClientRoots {
 }
 
 impl ClientRoots {
-    /// Creates a checker that rejects every root that contains one of these folders.
+    /// Creates a checker that rejects every root that contains one of these folders or is within one.
     pub fn new(folders: Folders) -> Self {
         Self { folders }
     }

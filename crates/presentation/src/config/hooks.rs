@@ -41,7 +41,7 @@ const MAX_HOOKS: usize = 200;
 /// Hooks of all layers.
 #[derive(Debug, Clone, Default)]
 pub struct Hooks {
-    /// Hooks that run, in order of precedence of their decisions.
+    /// Hooks that run. Their decisions are applied in this order.
     pub definitions: Vec<HookDefinition>,
     /// Origin of each entry in `definitions`.
     places: Vec<Origin>,

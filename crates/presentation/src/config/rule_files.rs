@@ -279,7 +279,7 @@ mod tests {
             assert!(told.contains(&expected), "{told:?}");
         }
 
-        // Somebody else's hand in the file: nothing of it counts, and nothing is added to it.
+        // The file was changed by someone else: it takes no effect, and no rule is added to it.
         fs::write(&local, "[permissions]\nallow = ['Bash']\n").unwrap();
         assert!(rules(&load(&home, &project)).iter().all(|rule| !rule.contains("local.toml")));
         let refused = store.keep("Write(//w/d)", ApprovalScope::Project).await.unwrap_err();

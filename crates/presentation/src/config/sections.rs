@@ -35,7 +35,7 @@ pub struct Limits {
     pub processes: u32,
     /// Maximum size in bytes of a file that a command may write.
     pub file_bytes: u64,
-    /// Maximum number of concurrent calls.
+    /// Maximum number of open calls, over all clients.
     pub calls_in_flight: usize,
     /// Maximum number of concurrent sessions of the server.
     pub sessions: usize,

@@ -51,7 +51,7 @@ mod tests {
         check("ue", &[0]);
         check("umume", &[0]);
         check("ueueue", &[0, 2, 4]);
-        // One that a crash cut off goes on.
+        // A turn that was interrupted by a crash continues.
         check("ueumu", &[0, 2]);
     }
 

@@ -180,7 +180,7 @@ fn shaped(
 mod tests {
     use super::*;
 
-    /// A record of the tool with this structured content, the arguments of its call, and what is told of it.
+    /// Returns the converted record of the tool with this structured content and these arguments of its call.
     fn check(tool: &str, ours: Value, given: Value, kind: &str, told: Value) {
         let record = |kind: &str, metadata: Value| {
             json!({

@@ -45,7 +45,7 @@ fn finished(text: &str) -> AgentEvent {
     over(AgentOutcome::Finished, text)
 }
 
-/// What stands on standard output, and what on standard error, a line each.
+/// Lines on standard output and on standard error.
 fn written(streams: bool, events: &[AgentEvent]) -> (String, Vec<String>) {
     written_by(Narration::new(streams, false), events)
 }
@@ -145,7 +145,7 @@ fn where_nobody_reads_along_the_last_answer_alone_is_the_answer() {
     let events = [&[text("So far.")], &one_call[..], &[budget]].concat();
     let used_up = "stopped: the budget of calls of tools is used up; `--max-calls` or `[agent] max_calls` sets it";
     check(false, &events, "So far.\n", &["  | So far.", called, used_up]);
-    // An answer that was cut off and goes on is one.
+    // An answer that was interrupted and continues is a single answer.
     check(false, &[text("It goes "), text("on.\n"), finished("on.")], "It goes on.\n", &[]);
     check(false, &[finished("")], "", &[]);
 }

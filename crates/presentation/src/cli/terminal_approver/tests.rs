@@ -1,4 +1,4 @@
-//! On a real terminal: the other end of a pty is the person.
+//! Tests on a real terminal: the other end of a pty is the user.
 
 mod denial;
 mod long_change;
@@ -25,7 +25,7 @@ use toolstead_domain::{
     ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
 };
 
-/// Nothing that a test waits for takes so long.
+/// Time limit of everything that a test waits for.
 const SOON: Duration = Duration::from_secs(20);
 
 struct Person {
@@ -79,7 +79,7 @@ impl Person {
         (&self.hands).write_all(keys).unwrap();
     }
 
-    /// Whether the terminal is as shells want it.
+    /// Returns `true` if the terminal has the modes that shells expect.
     fn is_as_before(&self) -> bool {
         tcgetattr(&self.terminal)
             .unwrap()
@@ -244,7 +244,7 @@ async fn what_is_no_terminal_cannot_be_asked() {
     assert_eq!(approver.ask(asked().request()).await, Approval::Unattended);
 }
 
-/// Somebody who goes away once they are told to.
+/// A caller that disconnects on request.
 struct Leaving(tokio::sync::Notify);
 
 #[async_trait]

@@ -397,7 +397,7 @@ mod tests {
         let several = || json!({"type": "array", "items": {"enum": ["a", "b"]}});
         check_other(several(), "1,2", json!({"c": ["a", "b"]}));
         check_other(several(), "1,x", json!({"c_other": "1,x"}));
-        // One that is needed, and one of another name, stand for themselves.
+        // A required field and one with a different name are separate fields.
         for (properties, required) in [
             (json!({"c": one(), "c_other": {"type": "string"}}), json!(["c"])),
             (json!({"c": one(), "d_other": {"type": "string"}}), json!([])),

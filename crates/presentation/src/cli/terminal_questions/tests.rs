@@ -1,4 +1,4 @@
-//! On a real terminal: the other end of a pty is the person.
+//! Tests on a real terminal: the other end of a pty is the user.
 
 use super::*;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -9,7 +9,7 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::OpenOptionsExt, fs::PermissionsExt},
 };
 
-/// Nothing that a test waits for takes so long.
+/// Time limit of everything that a test waits for.
 const SOON: Duration = Duration::from_secs(20);
 
 /// A question to a person, and what they type at each prompt. Returns the answer, and what the terminal showed.
@@ -144,7 +144,7 @@ async fn a_page_of_a_tool_of_ours_is_opened_after_a_yes_and_that_of_a_server_nev
         (&own, &[b"d"], &json!({"action": "decline"}), false),
         (&own, &[b"c"], &json!({"action": "cancel"}), false),
         (&of_server, &[b"y"], &accept, false),
-        // It cannot be opened, and the person is asked whether they did.
+        // The page cannot be opened, and the user is asked whether they opened it.
         (&unfit, &[b"y", b"y"], &accept, false),
     ] {
         let folder = tempfile::tempdir().unwrap();

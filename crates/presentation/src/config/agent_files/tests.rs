@@ -47,7 +47,7 @@ impl Machine {
         AgentFiles::of(&folders, &self.roots, false)
     }
 
-    /// Everything as it is, once somebody said yes to all of it.
+    /// Returns the listing after the user trusted all files.
     fn trusted(&self) -> Arc<Listing> {
         let files = self.files();
         files.trust(&files.listing().waiting).unwrap();
@@ -59,7 +59,7 @@ fn names<T>(all: &[Listed<T>], name: impl Fn(&T) -> &Arc<str>) -> Vec<&str> {
     all.iter().map(|listed| &**name(&listed.item)).collect()
 }
 
-/// The only agent of a file of the person, with what is told of it.
+/// Returns the only agent of a user's file, with the notes about it.
 fn agent(text: &str) -> (Option<AgentDefinition>, Listing) {
     let listing = Listing::clone(&Machine::new().with("config/agents/file.md", text).files().listing());
     (listing.agents.first().map(|listed| AgentDefinition::clone(&listed.item)), listing)
@@ -105,7 +105,7 @@ fn nothing_in_a_file_gives_a_right() {
         ("disallowedTools: Bash(rm, Write", "all without bash, write_file"),
         ("disallowedTools: Bash(rm *) Write", "all without bash, write_file"),
         ("tools: Bash (git *), Read", "read_file"),
-        // The first line is no YAML.
+        // The first line is not valid YAML.
         ("argument-hint: a: b\ndisallowedTools: Bash, Write # no shell", "all without bash, write_file"),
         ("argument-hint: a: b\ndisallowedTools:\n  # no shell\n  - Bash # at all", "all without bash"),
         ("argument-hint: a: b\npermissionMode: plan # only\ntools: Read, Write", "read_file"),

@@ -1,4 +1,4 @@
-//! What is told of, and that nothing is told of which covers something.
+//! Rules that are reported, and rules that cover something and are not reported.
 
 use super::*;
 use toolstead_domain::permission::{
@@ -10,7 +10,7 @@ fn rule(text: &str) -> PermissionRule {
     PermissionRule::parse(Effect::Allow, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap()
 }
 
-/// What is told of the rule on commands with this pattern.
+/// Returns the remark about the rule on commands with this pattern.
 fn told(pattern: &str) -> Option<String> {
     let rule = rule(&format!("Bash({pattern})"));
     Some(Idle::of(&rule.outline()?)?.told(&rule))

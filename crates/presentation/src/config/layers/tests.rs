@@ -1,4 +1,4 @@
-//! What holds for any layers at all.
+//! Properties that apply to any layers.
 
 use super::*;
 use proptest::prelude::*;
