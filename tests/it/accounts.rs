@@ -65,7 +65,7 @@ impl Place {
         command
     }
 
-    /// What it printed, after it ended so.
+    /// Returns the output of a command that exits with this code.
     #[track_caller]
     fn printed(&self, arguments: &[&str], code: i32) -> String {
         told(&mut self.command(arguments), code)
@@ -77,7 +77,7 @@ impl Place {
         listed.iter().map(|one| one["grant"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Begins a sign-in that somebody pastes the answer of.
+    /// Starts a sign-in whose answer is pasted.
     fn pasting(&self) -> Pasting {
         self.pasting_for(&["--grant", "gmail"])
     }
@@ -291,7 +291,7 @@ async fn the_browser_that_the_environment_names_opens_the_page_and_leads_back() 
     let signed_in: Value = serde_json::from_str(&login(&["--json"], 0)).unwrap();
     assert_eq!(signed_in["signed_in"].as_array().unwrap().len(), 2, "{signed_in}");
     assert_eq!(place.grants(), ["calendar", "gmail"]);
-    // Of another principal nobody is signed in.
+    // No other principal is signed in.
     let others: Value =
         serde_json::from_str(&place.printed(&["auth", "status", "--json", "--principal", "token:ada"], 0)).unwrap();
     assert_eq!(others, json!({"accounts": []}));
@@ -399,11 +399,11 @@ async fn tokens_of_another_program_are_taken_after_a_yes() {
     let file = folder.join("token.json");
     std::fs::write(&file, token.to_string()).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-    // Nobody is there who could say yes.
+    // No terminal is available for a confirmation.
     place.printed(&["auth", "import"], 2);
     assert_eq!(place.grants(), [""; 0]);
     place.printed(&["auth", "import", "--yes"], 0);
-    // Also where the path is no text.
+    // Also if the path is not UTF-8.
     let odd = place.home.work().join(OsStr::from_bytes(b"odd-\xff"));
     std::fs::create_dir(&odd).unwrap();
     std::fs::copy(&file, odd.join("token.json")).unwrap();

@@ -58,7 +58,7 @@ impl Place {
         command
     }
 
-    /// Runs it to its end where nobody can be asked.
+    /// Runs the agent to its end without a terminal, so that no approver is available.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let mut command =
             self.home.command("/usr/bin/setsid", &["--wait", env!("CARGO_BIN_EXE_toolstead"), "--config"]);
@@ -124,7 +124,7 @@ fn terminal() -> (File, File) {
 pub(crate) struct Person {
     hands: File,
     seen: String,
-    /// Held open: a terminal that nobody has open cannot be read from its other end.
+    /// Held open: a terminal that no process has open cannot be read from its other end.
     _held: File,
 }
 
@@ -276,7 +276,7 @@ async fn ctrl_c_takes_a_run_back_and_its_conversation_goes_on() {
     assert!(last.text.contains("Say one.") && last.text.contains("Are you there?"), "{}", last.text);
 }
 
-/// What `--json` printed, a line each.
+/// Returns the events that `--json` printed, one per line.
 pub(crate) fn events(output: &Output) -> Vec<Value> {
     stdout(output)
         .lines()
@@ -516,7 +516,7 @@ async fn program(folder: &Path, model: &Arc<ScriptedModel>) -> Composition {
     App::builder(Config::load(&request).unwrap()).model(model.clone()).build().await.unwrap()
 }
 
-/// A server with one tool that says nothing of what it touches, so that somebody would be asked.
+/// A server with one tool that does not declare its accesses, so that its calls require approval.
 fn desk() -> InProcessServer {
     let greet = tool_fn("greet", "Greets.", |_: Map<String, Value>, _| Box::pin(async { Ok("Good morning.") }));
     in_process_server("desk", "1.0.0", [greet]).unwrap()

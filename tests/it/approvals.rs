@@ -1,4 +1,4 @@
-//! Calls that somebody is asked about: by MCP clients of both generations, over pipes and over HTTP, and at a terminal.
+//! Calls that require approval: by MCP clients of both generations, over stdio and over HTTP, and at a terminal.
 
 use crate::{
     binaries::{
@@ -58,7 +58,8 @@ use toolstead_presentation::{
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(300);
 
-/// A house whose tool `write` is asked about, `opaque` without any rule that could allow it, and `send` each time.
+/// An application with three tools: `write` requires approval, `opaque` requires approval and no rule can allow it, and
+/// `send` requires approval for every call.
 struct House {
     app: TestApp,
     store: Arc<InMemoryRuleStore>,
@@ -191,7 +192,7 @@ async fn an_old_client_on_pipes_is_asked_in_the_middle_of_its_call() {
         params["requestedSchema"]["properties"]["part_1"]["enum"],
         json!(["deny", "once", "session", "project", "always"])
     );
-    // The connection goes on meanwhile.
+    // The connection remains usable in the meantime.
     assert_eq!(client.ask(legacy(2, "ping", json!({}))).await["id"], 2);
     assert_eq!(text_of(&client.ask(legacy(3, "tools/call", call("echo", json!({"message": "hi"})))).await), "hi");
     assert_eq!(house.ran(), 1, "the question is open");
@@ -337,7 +338,7 @@ async fn an_old_client_over_http_is_asked_on_the_stream_of_its_call() {
     let (session, stranger) = (open_session(&front).await, open_session(&front).await);
     let mut stream = events(&front, &session, &write(1)).await;
     let question = stream.next().await;
-    // Who calls over the network has nothing kept for everybody.
+    // A client over the network cannot store rules that apply to others.
     let choices = &question["params"]["requestedSchema"]["properties"]["part_1"]["enum"];
     assert_eq!(*choices, json!(["deny", "once", "session"]));
     let yes = answer(&question, accept("session"));
@@ -480,7 +481,7 @@ async fn a_modern_client_on_pipes_answers_in_the_same_way() {
     assert_eq!(client.ask(call(3, "send", "hi")).await["result"]["resultType"], "input_required");
 }
 
-/// What a client says when it is asked for a name.
+/// Returns the answer of a client that is asked for a name.
 fn named(field: &str, name: &str) -> Value {
     json!({"action": "accept", "content": {field: name}})
 }
@@ -498,7 +499,7 @@ async fn a_tool_asks_a_modern_client_in_several_rounds_and_runs_once() {
         let request = || modern_call(1, "nosy", json!({"n": 1}));
         let first = ask(request()).await;
         assert_eq!(first["result"]["resultType"], "input_required", "{first}");
-        // An answer is whatever the client says. A state that somebody made up changes nothing.
+        // Any answer of the client is accepted. A forged state has no effect.
         let second = ask(retried(2, request(), &first, json!(null))).await;
         let mut forged = retried(3, request(), &first, named("first", "eve"));
         forged["params"]["requestState"] = "bm90IG91cnM".into();
@@ -656,7 +657,7 @@ pub(crate) fn typed_at_terminal(home: &Home, script: &str, keys: &[u8]) -> (Opti
     let name = ptsname(&hands, Vec::new()).unwrap().into_string().unwrap();
     let terminal = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(name).unwrap();
     let mut command = home.command("/usr/bin/setsid", &["--ctty", "sh", "-c", script]);
-    // Held open here: a terminal that nobody has open cannot be read from its other end.
+    // Held open here: a terminal that no process has open cannot be read from its other end.
     let held = terminal.try_clone().unwrap();
     command.arg(env!("CARGO_BIN_EXE_toolstead")).stdin(terminal).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
@@ -715,7 +716,8 @@ fn the_command_line_asks_on_its_terminal_and_never_on_standard_input() {
     );
 }
 
-/// One call of `edit_file` in a folder that holds `a` with `one`: what the person was asked, and what came of it.
+/// Makes one call of `edit_file` in a folder that contains `a` with `one`. Returns the question to the user and the
+/// result.
 fn edited(arguments: &Value) -> (Option<String>, Value) {
     let home = Home::new();
     std::fs::write(home.work().join("a"), "one\ntwo\n").unwrap();

@@ -1,4 +1,4 @@
-//! The layers and the licences, as tests: a rule that nobody checks does not hold.
+//! Tests of the layers and the licences.
 
 use serde_json::Value;
 use std::{
@@ -12,7 +12,7 @@ use toolstead_infrastructure::{
     shell_analysis::catalogue::LOOKED_THROUGH,
 };
 
-/// Which of our crates each of our crates may use.
+/// Workspace crates that each workspace crate may use.
 const LAYERS: &[(&str, &[&str])] = &[
     ("toolstead-application", &["toolstead-domain"]),
     ("toolstead-domain", &[]),
@@ -20,7 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("toolstead-presentation", &["toolstead-application", "toolstead-domain", "toolstead-infrastructure"]),
 ];
 
-/// What the inner crates may use of others' work. The outer two may use any library.
+/// Libraries that the inner crates may use. The outer two may use any library.
 const LIBRARIES: &[(&str, &[&str])] = &[
     ("toolstead-domain", &["async-trait", "globset", "jsonschema", "serde", "serde_json", "thiserror", "uuid"]),
     (
@@ -150,14 +150,14 @@ fn a_licence_expression_needs_one_allowed_part_of_each() {
 
 /// The heads of rules are names of tools elsewhere.
 const RULE_HEADS: [&str; 5] = ["Read", "Write", "Edit", "Bash", "WebFetch"];
-/// A spelling that is a word of JSON and of MCP before it is one of a tool.
+/// An alias that is first of all a word of JSON and of MCP.
 const COMMON_WORD: &str = "type";
-/// Names that mean something else where they stand: kinds of events, and a password in an address.
+/// Names with another meaning in these files: kinds of events, and a password in an address.
 const OTHER_MEANINGS: &[(&str, &str)] =
     &[("event.rs", "task_output"), ("event.rs", "thinking"), ("redaction.rs", "pwd")];
 /// Programs that the inner crates have known before, beside those that are looked through.
 const PROGRAMS: [&str; 6] = ["mkdir", "touch", "rm", "rmdir", "mv", "cp"];
-/// What these names say is said of other things as well.
+/// Names of programs that also have other meanings.
 const NO_PROGRAMS: [&str; 2] = ["timeout", "time"];
 
 #[test]
@@ -185,7 +185,8 @@ fn the_inner_crates_name_no_tool_alias_program_or_other_tool_system() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// What leads to other machines, and the files that may use it: one connector dials, and each that is made has a policy.
+/// Functions that reach other machines, and the files that may use them: one connector dials, and each connector has a
+/// policy.
 const WAYS_OUT: &[(&str, &[&str])] = &[
     // The self-test of the sandbox shows that what is confined cannot.
     ("TcpStream::connect", &["egress/connector.rs", "self_test/tries.rs"]),
@@ -274,7 +275,7 @@ fn production_files(folders: &[&str]) -> Vec<(PathBuf, String)> {
 struct Parts {
     /// The texts in quotes, as they are written.
     texts: Vec<String>,
-    /// What is neither text nor comment.
+    /// Code that is neither a text nor a comment.
     rest: String,
 }
 
@@ -303,12 +304,12 @@ fn parts(code: &str) -> Parts {
     Parts { texts, rest }
 }
 
-/// Whether a letter in quotes begins here, and no lifetime.
+/// Returns `true` if a character literal begins here, and not a lifetime.
 fn is_letter(after: &str) -> bool {
     after.starts_with('\\') || after.chars().nth(1) == Some('\'')
 }
 
-/// Where the quote stands that no `\` takes as it is.
+/// Returns the position of the closing quote, which is not escaped by `\`.
 fn end_of(text: &str, quote: char) -> usize {
     let mut escaped = false;
     let end = text.char_indices().find(|(_, letter)| {

@@ -31,7 +31,7 @@ impl Place {
         Self { home, config, server }
     }
 
-    /// `toolstead ARGUMENTS… call TOOL` where nobody can be asked.
+    /// Runs `toolstead ARGUMENTS… call TOOL` without a terminal, so that no approver is available.
     fn call(&self, flags: &[&str], tool: &str, arguments: Value) -> (Option<i32>, String) {
         let mut command =
             self.home.command("/usr/bin/setsid", &["--wait", env!("CARGO_BIN_EXE_toolstead"), "--config"]);

@@ -1,4 +1,5 @@
-//! An agent asks the person: through the real SDK's client of both generations, at a terminal, and where nobody is there.
+//! An agent asks the user: through the real SDK's client of both generations, at a terminal, and if no one is
+//! available.
 
 use crate::{
     binaries::{Home, node_path, peer, python_program, stderr, stdout},
@@ -43,7 +44,7 @@ impl Place {
         Self { home, config }
     }
 
-    /// `toolstead ARGUMENTS…` where nobody can be asked.
+    /// Runs `toolstead ARGUMENTS…` without a terminal, so that no one can be asked.
     fn run(&self, arguments: &[&str]) -> Output {
         let mut command =
             self.home.command("/usr/bin/setsid", &["--wait", env!("CARGO_BIN_EXE_toolstead"), "--config"]);

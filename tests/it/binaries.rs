@@ -30,7 +30,7 @@ impl Home {
         self.folder.path().join("work")
     }
 
-    /// Where the database and the token live.
+    /// Returns the folder of the database and the token.
     pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
@@ -62,12 +62,12 @@ impl Home {
     }
 }
 
-/// What a program wrote to stdout.
+/// Returns the standard output of a program.
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// What a program wrote to stderr.
+/// Returns the standard error of a program.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

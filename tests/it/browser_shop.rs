@@ -1,5 +1,5 @@
-//! A small shop on this machine, and those who go there with a browser: clients of the official Python SDK, which call what a
-//! test tells them. Its pages stand in `tests/fixtures/shop`.
+//! A small shop on this machine, and its visitors with a browser: clients of the official Python SDK, which make the
+//! calls of a test. Its pages are in `tests/fixtures/shop`.
 
 use crate::{
     binaries::{Home, Pipe, TOKEN, peer, python_program, stderr, stdout},
@@ -57,7 +57,7 @@ impl Shop {
         format!("http://localhost:{}/partner", self.site.address().port())
     }
 
-    /// What the client of the SDK is started with to go there through `toolstead mcp`.
+    /// Returns the command of the SDK's client, which connects through `toolstead mcp`.
     pub(crate) fn command(&self) -> Command {
         let mut command = self.home.command(python_program("python"), &[]);
         command.arg(peer("calls.py")).arg(env!("CARGO_BIN_EXE_toolstead")).arg("mcp").arg("--config").arg(&self.config);
@@ -69,7 +69,8 @@ impl Shop {
         Visitor::of(self.command())
     }
 
-    /// `toolstead ARGUMENTS…`, where nobody can be asked: its exit code and what it prints.
+    /// Runs `toolstead ARGUMENTS…` without a terminal, so that no approver is available. Returns the exit code and the
+    /// output.
     pub(crate) fn toolstead(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let mut command =
             self.home.command("/usr/bin/setsid", &["--wait", env!("CARGO_BIN_EXE_toolstead"), "--config"]);
@@ -94,7 +95,7 @@ impl Shop {
     }
 }
 
-/// What the shop says.
+/// Returns the reply of the shop.
 fn answer(seen: &Seen) -> Reply {
     let cookie = seen.header("cookie");
     let visitor = cookie.split("; ").find_map(|pair| pair.strip_prefix("visitor="));
@@ -129,7 +130,7 @@ fn page(name: &str, words: &[(&str, &str)]) -> Reply {
     Reply::html(words.iter().fold(text, |text, (word, meant)| text.replace(word, meant)))
 }
 
-/// A client within one session, and what it was told.
+/// A client within one session, and the last page that it received.
 pub(crate) struct Visitor {
     pub(crate) pipe: Pipe,
     told: String,
@@ -180,7 +181,7 @@ impl Visitor {
         self.does("browser_navigate", json!({"url": url}))
     }
 
-    /// The same with the element whose line holds this, and with more arguments.
+    /// Calls the tool with the element whose line contains `part`, and with more arguments.
     #[track_caller]
     pub(crate) fn does_to(&mut self, tool: &str, part: &str, more: Value) -> String {
         let arguments = self.to(part, more);
@@ -211,7 +212,7 @@ impl Visitor {
             arguments["value"] = value.into();
         }
         let waited = self.does("browser_wait_for", arguments);
-        // A wait tells what changed, and never a page that is new.
+        // A wait reports changes, and never a new page.
         match waited.contains("Much of the page is new") {
             true => waited + &self.does("browser_get_page", json!({})),
             false => waited,
@@ -223,7 +224,7 @@ impl Visitor {
         self.does_to("browser_type", part, json!({"text": text}))
     }
 
-    /// These arguments with the reference that was told last beside this.
+    /// Adds the last reported reference of the element whose line contains `part` to the arguments.
     #[track_caller]
     pub(crate) fn to(&self, part: &str, mut more: Value) -> Value {
         let reference = reference(&self.told, part).unwrap_or_else(|| panic!("no {part} in\n{}", self.told));
@@ -231,7 +232,7 @@ impl Visitor {
         more
     }
 
-    /// Goes in as somebody.
+    /// Signs in as a user.
     #[track_caller]
     pub(crate) fn signs_in(&mut self, shop: &Shop, name: &str) -> String {
         self.opens(&shop.url("/sign-in"));
@@ -253,7 +254,7 @@ fn reference(told: &str, part: &str) -> Option<String> {
     Some(format!("e{}", line.split("[e").nth(1)?.split(']').next()?))
 }
 
-/// The processes of browsers, held so that their numbers mean nobody else.
+/// Processes of browsers. Their descriptors are held open, so that their numbers are not reused.
 pub(crate) struct Browsers {
     processes: HashMap<u32, OwnedFd>,
 }
@@ -326,6 +327,6 @@ fn has_ended(held: &OwnedFd, wait: Duration) -> bool {
 
 fn parent(process: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program stands in brackets and may hold anything.
+    // The name of the program is in brackets and may contain any character.
     status.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }

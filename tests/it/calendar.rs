@@ -1,5 +1,5 @@
-//! The tools of Google Calendar through the binary, against a fake of its API; tokens lie in the vault as if somebody had
-//! signed in.
+//! The tools of Google Calendar through the binary, against a fake of its API. The vault contains tokens as after a
+//! sign-in.
 
 use crate::{
     binaries::{Home, Pipe, stderr, stdout},
@@ -18,7 +18,7 @@ const EVENTS: &str = "/calendar/v3/calendars/primary/events";
 /// In the year 2100.
 const FAR: Timestamp = Timestamp(4_102_444_800_000_000);
 
-/// A home of somebody who signed in at a Google of its own.
+/// Home folder of a user who signed in at a fake Google.
 struct Desk {
     home: Home,
     google: GoogleServer,
@@ -120,7 +120,7 @@ impl Client {
         }
     }
 
-    /// What a call that somebody says yes to answers.
+    /// Returns the structured content of the result of an approved call.
     #[track_caller]
     fn told(&mut self, name: &str, arguments: &Value) -> Value {
         let result = self.call(name, arguments, "once");
@@ -280,7 +280,7 @@ async fn somebody_is_asked_each_time_before_anybody_is_invited_whatever_rule_all
     assert!(client.asked[0].contains(shown), "{}", client.asked[0]);
     let refused = client.call("calendar_create_event", &event, "deny");
     assert_eq!(refused["_meta"]["toolstead/errorKind"], "permission_denied", "{refused}");
-    // Where nobody is there, the answer is no.
+    // Without an approver, the call is denied.
     let words = ["call", "calendar_create_event", &event.to_string()];
     let unattended = desk.command(&words, "Asia/Kolkata").output().unwrap();
     assert!(!unattended.status.success() && said(&unattended).contains("ann@example.com"), "{}", said(&unattended));
@@ -392,7 +392,7 @@ async fn literal_calls_of_micro_x_are_answered_in_its_words() {
         let (is_good, told) = desk.micro_x(name, &arguments);
         assert!(!is_good && told.contains(expected), "{told}");
     }
-    // As it writes attendees; it has nobody to ask here.
+    // In the form in which the tool writes attendees; no approver is available here.
     let invited = json!({"summary": "a", "start": "2026-01-05", "end": "2026-01-06",
         "attendees": "ann@example.com, carl@example.org"});
     let (is_good, told) = desk.micro_x("calendar_create_event", &invited);

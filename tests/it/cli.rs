@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::{io::Write, process::Stdio, time::Instant};
 
-/// The exit code, and that the texts stand in what was printed, on either stream.
+/// Checks the exit code, and that the output on both streams contains the texts.
 #[track_caller]
 fn check(home: &Home, arguments: &[&str], code: i32, texts: &[&str]) {
     let output = home.run(arguments);
@@ -150,7 +150,7 @@ fn the_names_of_a_server_are_its_own_as_soon_as_a_file_names_it() {
     let home = Home::new();
     let file = home.work().join("toolstead.toml");
     check(&home, &["call", "system-info__disk_info", "{}"], 0, &[]);
-    // In a file that nobody trusts, and in one that counts but switches it off.
+    // In an untrusted file, and in a file that takes effect but disables the server.
     let server = "[mcp_servers.system-info]\ncommand = \"/bin/false\"\n";
     std::fs::write(&file, server).unwrap();
     check(&home, &["call", "system-info__disk_info", "{}"], 4, &["Unknown tool: system-info__disk_info"]);
@@ -515,7 +515,7 @@ fn started(mut command: std::process::Command) -> (std::process::Child, String) 
     (child, address)
 }
 
-/// Ends a server in good order and returns what it told.
+/// Shuts a server down and returns its output.
 fn told_until_the_end(child: std::process::Child) -> String {
     kill(child.id(), Signal::TERM);
     let output = child.wait_with_output().unwrap();

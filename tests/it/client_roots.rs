@@ -11,7 +11,7 @@ use std::{
 /// A client that was started in a home folder, or another one, and what it was asked so far.
 struct Client {
     pipe: Pipe,
-    /// What came while something else was waited for.
+    /// Messages that arrived while another one was awaited.
     early: VecDeque<Value>,
     calls: i64,
 }
@@ -35,7 +35,7 @@ impl Client {
         Self::start(home, &home_folder(home), &[], json!({"roots": {"listChanged": true}, "elicitation": {}}))
     }
 
-    /// The next message that fits; others are kept for later.
+    /// Returns the next message that fits; others are stored for later.
     fn next(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.early.iter().position(&fits) {
             return self.early.remove(at).unwrap();
@@ -93,7 +93,7 @@ impl Client {
         self.text(call)
     }
 
-    /// Whether the person was asked something that nobody answered.
+    /// Returns `true` if an unanswered question to the user has arrived.
     fn was_asked(&self) -> bool {
         self.early.iter().any(|message| message["method"] == "elicitation/create")
     }

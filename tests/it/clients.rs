@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// How a client reaches us.
+/// Transport between a client and Toolstead.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Stdio,
@@ -74,7 +74,7 @@ fn the_python_sdk_lists_and_calls() {
         for (mode, protocol) in [("auto", "2026-07-28"), ("legacy", "2025-11-25"), ("2026-07-28", "2026-07-28")] {
             let answer = place.client(python_program("python"), Some(peer("client.py")), mode, way);
             check(&answer, protocol);
-            // The report on health tells nobody that it changed.
+            // The health report sends no notifications about its changes.
             let agreed = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
             assert!(protocol != "2026-07-28" || answer["agreed"] == agreed, "{answer}");
         }

@@ -79,7 +79,7 @@ impl Machine {
         self.load().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// What a person reads, with the machine's root as `~`.
+    /// Returns the text for comparison, with the machine's root as `~`.
     fn plain(&self, text: impl ToString) -> String {
         text.to_string().replace(&self.path(""), "~/")
     }
@@ -99,7 +99,7 @@ impl Machine {
         self.plain(format!("{value} from {}", origins.join(", ")))
     }
 
-    /// What waits for trust.
+    /// Returns the settings that wait for trust.
     fn waiting(&self) -> Vec<String> {
         let all = self.config().resolved.all();
         let waiting =

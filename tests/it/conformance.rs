@@ -50,7 +50,8 @@ impl Drop for Listening {
     }
 }
 
-/// The tools of the fixture that each required scenario calls, by which the audit trail shows that no scenario passed without us.
+/// Tools of the fixture that each required scenario calls. The audit log must contain these calls, which shows that
+/// each scenario reached the fixture through Toolstead.
 const CALLED: &[(&str, &str)] = &[
     ("tools-call-simple-text", "test_simple_text"),
     ("tools-call-image", "test_image_content"),
@@ -89,7 +90,7 @@ fn judge(arguments: &[&str], environment: &[(&str, &str)]) -> Result<String, Str
     if output.status.success() { Ok(report) } else { Err(format!("{arguments:?}:\n{report}\n{}", stderr(&output))) }
 }
 
-/// Shows what failed in all runs of a test, so that one test run tells everything.
+/// Reports the failures of all runs of a test together.
 #[track_caller]
 fn all_passed(reports: impl IntoIterator<Item = Result<String, String>>) {
     let failed: Vec<String> = reports.into_iter().filter_map(Result::err).collect();
@@ -176,7 +177,7 @@ impl Fixture {
     }
 }
 
-/// How the fixture is reached.
+/// Transport of the fixture.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Http,
@@ -213,7 +214,7 @@ fn nothing_is_lost(fixture: Fixture, way: Way) {
     all_passed(reports);
 }
 
-/// The audit trail holds calls of all tools of the fixture that the scenarios which passed need.
+/// Checks that the audit log contains calls of all tools of the fixture that the passed scenarios need.
 #[track_caller]
 fn check_rows(home: &Home, report: &str) {
     let rows = home.run(&["executions", "list", "--json", "--limit", "1000"]);

@@ -54,7 +54,7 @@ async fn a_provider_goes_with_all_that_it_offers() {
     let app = TestApp::with([echo()]).await;
     let of_the_same = ScriptedContext::new("scripted").with_resource("team://a");
     app.app.context.register(Arc::new(of_the_same)).await.unwrap();
-    // Without a session, so that no news come between.
+    // Without a session, so that no notifications come between.
     let mut client = Way::Http { front: Box::new(HttpFront::start(&app).await), session: None };
     for left in [1, 0] {
         let tools = client.ask(true, "tools/list", json!({})).await["result"]["tools"].clone();

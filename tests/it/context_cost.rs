@@ -1,4 +1,4 @@
-//! What the list of tools costs a model in every conversation.
+//! Context that the list of tools costs a model in every conversation.
 
 use crate::binaries::{Home, Pipe};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const CORE: [&str; 10] = [
     "undo",
 ];
 
-/// The tools as they stand on the wire.
+/// Returns the tools as they are sent to a client.
 fn listed(config: &str) -> Vec<Value> {
     let home = Home::new();
     let config = home.config(config);

@@ -1,4 +1,4 @@
-//! Conversations at the command line: what is shown of them, and how they are taken back with their files.
+//! Conversations on the command line: how they are shown, and how they are undone with their file changes.
 
 use crate::binaries::{Home, stderr, stdout};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ impl Talk {
         self.add(vec![ConversationEventKind::UserSaid { blocks: vec![Block::text(text)] }]).await
     }
 
-    /// The model calls a tool; what it answers stands in the conversation. Returns the number of that event.
+    /// Lets the model call a tool, and adds the result to the conversation. Returns the number of that event.
     async fn call(&self, tool: &str, arguments: Value) -> u64 {
         let Value::Object(object) = arguments.clone() else { panic!("{arguments}") };
         let use_id = format!("use-{}", Uuid::now_v7());
@@ -215,7 +215,7 @@ async fn undo_brings_the_folder_back_as_it_was_at_any_event_with_nested_calls() 
     let undos: Vec<_> = rows.iter().filter(|row| row.tool == "undo").collect();
     assert_eq!(undos.len(), 5);
     assert!(undos.iter().all(|row| row.session == talk.id.to_string()));
-    // And what was taken back once is not taken back again.
+    // Changes that were undone once are not undone again.
     assert_eq!(talk.undo(0, false).await.unwrap().undone, []);
     talk.close().await;
 }
@@ -239,7 +239,7 @@ async fn a_file_that_somebody_changed_since_is_named_and_then_nothing_is_changed
     assert_eq!((left.len(), stuck), (1, vec![]), "{told}");
     assert!(left[0].call.files[0].ends_with("b") && told.contains("files were changed after it"), "{told}");
     assert!(told.ends_with("All files are as they were."), "{told}");
-    // `c` had been taken back by then, and was done again.
+    // `c` had been undone by then, and was redone.
     assert_eq!((talk.files(), talk.events().await), (files, events));
 
     let undone = talk.undo(start, true).await.unwrap();
@@ -375,7 +375,7 @@ async fn the_command_line_shows_copies_exports_and_takes_back() {
     let resumed = run(&["resume", &id]);
     assert!(stderr(&resumed).contains("`chat` is for a person at a terminal"), "{}", stderr(&resumed));
 
-    // Nobody is there who could be asked.
+    // No approver is available.
     let to = start.to_string();
     let refused = run(&["undo", &id, "--to", &to]);
     assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));

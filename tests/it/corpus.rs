@@ -1,14 +1,14 @@
-//! The corpus: calls that must be refused, calls that the kernel must hold, and ordinary ones that must pass, each made
-//! against the real binary with its effects looked for on the disk; as the superuser, and as somebody else.
+//! The corpus: calls that must be refused, calls that the sandbox must contain, and ordinary ones that must pass, each
+//! made against the real binary with its effects checked on the disk; as the superuser, and as another user.
 //!
 //! `tests/fixtures/corpus.toml` has a list of calls for each expectation, under the rules of their group:
 //! - `refused`, `refused_calls`: answered with an error, and nothing has happened;
-//! - `contained`: whatever its exit status, nothing outside of the workspace has changed, no secret is told, nobody on
-//!   the host was reached, and the protected entries of the workspace are as they were;
+//! - `contained`: whatever its exit status, nothing outside of the workspace has changed, no secret is revealed, no
+//!   host was reached, and the protected entries of the workspace are unchanged;
 //! - `passes`, `passes_calls`: answered without an error.
 //!
-//! The first of each pair holds command lines for `bash`, the second `tool {arguments}`. `{WORK}`, `{OUT}`, `{HOME}` and
-//! `{DATA}` stand for folders, `{PORT}` for a port of the host where somebody listens.
+//! The first of each pair holds command lines for `bash`, the second `tool {arguments}`. `{WORK}`, `{OUT}`, `{HOME}`
+//! and `{DATA}` stand for folders, `{PORT}` for a port of the host on which a server listens.
 
 use crate::binaries::Pipe;
 use serde_json::json;
@@ -24,9 +24,9 @@ use std::{
     process::Command,
 };
 
-/// What no answer may hold.
+/// Text that no answer may contain.
 const CANARY: &str = "CANARY-4711";
-/// Somebody without rights.
+/// A user without rights.
 const NOBODY: u32 = 65534;
 
 #[test]
@@ -71,7 +71,7 @@ fn strings(table: &toml_edit::Table, key: &str) -> Vec<String> {
     list.as_array().unwrap().iter().map(|item| item.as_str().unwrap().to_owned()).collect()
 }
 
-/// A workspace, a world around it, and the program that is tested.
+/// A workspace, its surroundings, and the program that is tested.
 struct Stage {
     name: String,
     folder: tempfile::TempDir,
@@ -80,7 +80,7 @@ struct Stage {
     socket: UnixListener,
     program: Pipe,
     calls: i64,
-    /// What is around the workspace, as it was made.
+    /// Initial state of the surroundings of the workspace.
     around: BTreeMap<PathBuf, String>,
 }
 
@@ -261,7 +261,7 @@ fn fill(work: &Path, folder: &Path) {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         git.current_dir(work).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", work);
-        // The folder may be somebody else's already.
+        // The folder may already belong to another user.
         let who = ["-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "safe.directory=*"];
         let output = git.args(who).args(arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -279,7 +279,8 @@ fn copy(from: &Path, to: &Path) {
     assert!(program.args(["-a", "-T"]).arg(from).arg(to).status().unwrap().success());
 }
 
-/// What a call must not change in a workspace: its hooks, and what makes git run a program.
+/// Returns the entries of a workspace that a call must not change: its hooks, and the settings with which git runs
+/// programs.
 fn protected(work: &Path) -> BTreeMap<PathBuf, String> {
     let mut entries = BTreeMap::new();
     walk(&work.join(".git/hooks"), &mut |path, facts| {

@@ -38,7 +38,7 @@ async fn rows(file: &Path, condition: &'static str) -> Vec<(String, String)> {
     rows
 }
 
-/// Calls `echo` and `write_file` over and over; every answer that arrives is kept.
+/// Calls `echo` and `write_file` repeatedly, and stores every answer that arrives.
 async fn load(client: reqwest::Client, url: String, session: String, worker: usize, answered: Arc<Mutex<Vec<String>>>) {
     for number in 0.. {
         let mark = format!("{session}-{worker}-{number}");
@@ -110,7 +110,7 @@ async fn nothing_that_was_answered_is_lost_and_what_ran_is_marked() {
         }
         drop(server);
         let answered = std::mem::take(&mut *answered.lock().unwrap());
-        // Whoever opens the database next writes what the dead one had on record.
+        // The next process that opens the database writes the backlog of the killed one.
         assert!(home.run(&["executions", "list"]).status.success());
         let recorded = rows(&file, "all").await;
         for mark in &answered {

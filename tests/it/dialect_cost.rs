@@ -1,5 +1,5 @@
-//! The cost of a fixed set of tasks in each dialect: the definitions of the tools that do it, and their answers.
-//! The table stands in `docs/dialects.md`.
+//! The cost of a fixed set of tasks in each dialect: the definitions of the tools that do it, and their answers. The
+//! table is in `docs/dialects.md`.
 
 use crate::binaries::{Home, Pipe};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! The five tool systems whose work continues here, each as its own documents have it: the tools that a dialect lists, and
-//! their literal calls with the answers that are written there. The tables stand in `dialects/`, one file a system.
+//! The five tool systems that Toolstead unites, as their own documents describe them: the tools that a dialect lists,
+//! and their literal calls with the documented answers. The tables are in `dialects/`, one file per system.
 
 mod kodelet;
 mod kodelet_browser;
@@ -24,7 +24,7 @@ struct Advertised {
     optional: &'static [(&'static str, &'static str)],
 }
 
-/// A call as it is written there, and its answer. The section of the document stands beside it.
+/// A documented call and its answer, with the section of the document.
 struct Call {
     section: &'static str,
     name: &'static str,

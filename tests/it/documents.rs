@@ -53,7 +53,7 @@ fn children_of(ancestor: u32) -> Vec<PathBuf> {
     let is_child = |folder: &PathBuf| {
         let up = std::iter::successors(parent(folder), |process| parent(&Path::new("/proc").join(process.to_string())));
         let name = fs::read_to_string(folder.join("cmdline")).unwrap_or_default();
-        // What has ended has no words any more, whoever is still to be told of it.
+        // A zombie has no command line until it is reaped.
         up.take(4).any(|process| process == ancestor) && !name.is_empty() && !name.starts_with("toolstead-zygote")
     };
     fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path()).filter(is_child).collect()
@@ -75,7 +75,7 @@ fn pid(process: &Path) -> u32 {
     process.file_name().unwrap().to_str().unwrap().parse().unwrap()
 }
 
-/// Whether it has set the last of its limits.
+/// Returns `true` if the process has set the last of its limits.
 fn is_confined(process: &Path) -> bool {
     let limits = fs::read_to_string(process.join("limits")).unwrap_or_default();
     limits.lines().any(|line| line.starts_with("Max file size") && line.split_whitespace().nth(3) == Some("0"))
@@ -92,7 +92,7 @@ fn reader_of(parent: u32) -> PathBuf {
     panic!("no child reads")
 }
 
-/// A docx of so many empty paragraphs, which takes its time.
+/// Returns a docx with this number of empty paragraphs, which takes long to parse.
 fn long_docx(paragraphs: usize) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
@@ -331,7 +331,7 @@ fn a_reader_ends_with_its_runtime_and_with_its_call() {
     until_gone(&reader);
 }
 
-/// Returns when the process has ended; what nobody has waited for yet counts.
+/// Waits until the process has ended. A zombie counts as ended.
 fn until_gone(process: &Path) {
     let end = Instant::now() + PATIENCE;
     let lives = || {

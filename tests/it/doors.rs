@@ -20,7 +20,7 @@ use toolstead_presentation::{
     prelude::*,
 };
 
-/// The tools of the examples, as they stand in the page.
+/// Tools of the examples, as they appear in the page.
 #[path = "../../examples/doors/src/lib.rs"]
 #[expect(unreachable_pub, reason = "they are another program's")]
 mod examples;
@@ -175,7 +175,7 @@ async fn tools_and_servers_come_and_go_and_a_name_that_is_taken_changes_nothing(
     tools.remove("sum").await.unwrap();
     tools.serve(in_process_server("other", "2", [closures::sum()]).unwrap()).await.unwrap();
     assert_eq!(names(&composition), ["mcp__other__sum"]);
-    // What others began in the same world goes on.
+    // Work that others started in the same environment continues.
     assert!(call(&composition, "echo", json!({"message": "still there"})).await.is_ok());
     composition.close().await;
 }

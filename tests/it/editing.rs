@@ -1,7 +1,7 @@
-//! Changes of files, as several processes and hard ends treat them.
+//! Changes of files under concurrent processes and abrupt ends.
 //!
-//! A test that needs a second process starts this test binary again, for that one test alone; the environment tells the
-//! copy that it is the other process.
+//! A test that needs a second process starts this test binary again, for that one test alone. An environment variable
+//! informs the copy that it is the other process.
 
 use crate::{binaries::kill, editor::Editor};
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
@@ -14,9 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Tells a copy of this binary which folder to work in, and which of several it is.
+/// Variable with the index of a copy of this binary and the folder in which it works.
 const OTHER_PROCESS: &str = "TOOLSTEAD_TEST_EDITING";
-/// As many edits each process makes at once.
+/// Number of concurrent edits of each process.
 const EDITS: usize = 25;
 /// The size of the file that is written over and over: large enough for a kill to hit the middle of a write.
 const FILE_BYTES: usize = 2 << 20;
@@ -42,7 +42,7 @@ impl Drop for OtherProcess {
     }
 }
 
-/// Which of the other processes this is, and where it works; `None` for the test itself.
+/// Returns the index of this copy and its folder; `None` for the test itself.
 fn other_process() -> Option<(usize, PathBuf)> {
     let told = std::env::var(OTHER_PROCESS).ok()?;
     let (which, folder) = told.split_once(':').unwrap();
@@ -117,7 +117,7 @@ async fn a_kill_in_the_middle_of_a_write_leaves_the_old_or_the_new() {
     assert_eq!(fs::read(&file).unwrap(), b"new");
 }
 
-/// As many descriptors a process has here.
+/// Maximum number of file descriptors of a process.
 const DESCRIPTORS: u64 = 640;
 /// Sets of files that are changed at once, and files of each.
 const SETS: usize = 8;

@@ -34,7 +34,7 @@ use toolstead_infrastructure::{
 };
 use uuid::Uuid;
 
-/// The built-in tools in one folder, with a journal in memory. Edits need nobody's leave.
+/// The built-in tools in one folder, with a journal in memory. Edits need no approval.
 pub(crate) struct Editor {
     tools: BuiltInTools,
     policy: Arc<PermissionPolicy>,

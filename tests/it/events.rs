@@ -1,4 +1,4 @@
-//! What happens, as those who watch hear it: files, the server, and the order of it all.
+//! Events as subscribers receive them: files, the server, and their order.
 
 use crate::{
     binaries::{Home, Pipe, stderr, stdout},
@@ -79,7 +79,7 @@ fn every_change_of_a_file_is_an_event_whatever_tool_makes_it() {
     let mut undone = changes(&undone);
     undone.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(undone, [change("a", "created", 4, 0), change("b", "deleted", 0, 1)]);
-    // What changes nothing is no event.
+    // A call without changes publishes no event.
     let again = events_of(&home, "write_file", json!({"path": "a", "content": "1\ntwo\nand\n3\n"}));
     assert_eq!(changes(&again), []);
     let dry = events_of(&home, "write_file", json!({"path": "c", "content": "x", "dry_run": true}));
@@ -152,7 +152,7 @@ fn a_task_is_told_from_its_start_to_its_end_with_few_events_for_its_output() {
             assert!(event[member].is_string() && event[member] == call[member], "{event} {call}");
         }
     }
-    // The end of all is that of its tasks, too, and is told.
+    // The end of the application is also the end of its tasks, and is reported.
     let [started, stopped] = second.as_slice() else { panic!("{events:?}") };
     assert_eq!((&started["type"], &started["title"]), (&json!("task_started"), &json!("sleep 300")));
     assert!(stopped["outcome"].as_str().unwrap().starts_with("was stopped"), "{stopped}");
@@ -217,7 +217,7 @@ async fn the_server_tells_the_holder_of_a_token_what_is_its_own() {
         let event = next_of_a_call(&mut mine).await.unwrap();
         assert_eq!((&event["type"], &event["principal"]), (&json!(expected), &json!("token:test")));
     }
-    // The other token hears nothing of it: what it hears first is the end.
+    // The other token receives none of these events: the first event that it receives is the end.
     app.app.close(std::time::Duration::ZERO).await;
     let server = front.server.unwrap();
     soon(server.stop(std::time::Duration::ZERO)).await;

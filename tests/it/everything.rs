@@ -57,7 +57,7 @@ impl Gateway {
     }
 }
 
-/// What the scripts `everything*` print.
+/// Checks the output of the scripts `everything*`.
 #[track_caller]
 fn check(said: &Value, protocol: &str) {
     let has = |list: &str, entry: &str| said[list].as_array().unwrap().iter().any(|one| one == entry);

@@ -9,7 +9,7 @@ use crate::binaries::{Home, Pipe, stderr, stdout};
 use serde_json::{Value, json};
 use std::{fs, path::Path};
 
-/// A call as models of the system make it, and what it answers. `WORK` stands for the start folder.
+/// A call as models of the system make it, and its answer. `WORK` stands for the start folder.
 struct Call {
     name: &'static str,
     arguments: Value,
@@ -31,7 +31,7 @@ enum Says {
     Error(&'static str),
     /// An error whose text begins so.
     ErrorBegins(&'static str),
-    /// A tool that nobody knows, in these words.
+    /// The error for an unknown tool, in these words.
     Unknown(&'static str),
 }
 
@@ -41,7 +41,7 @@ fn call(name: &'static str, arguments: Value, says: Says) -> Call {
     Call { name, arguments, says, structured: None, needs_session: false }
 }
 
-/// The same with this structured content.
+/// Adds this structured content to the expectation.
 fn with(structured: Value, call: Call) -> Call {
     Call { structured: Some(structured), ..call }
 }
@@ -161,8 +161,8 @@ fn listed(dialect: &str) -> Vec<Value> {
     serde_json::from_value(pipe.answer(1)["result"]["tools"].take()).unwrap()
 }
 
-/// Compares what the list tells of each of these tools with lines like `Glob(pattern: string, path?: string)`. Tools of a
-/// program that is not installed are not listed.
+/// Compares the listed definition of each of these tools with lines like `Glob(pattern: string, path?: string)`. Tools
+/// of a program that is not installed are not listed.
 #[track_caller]
 fn check_list(dialect: &str, expected: &[&str], of_programs: &[&str]) {
     let listed = listed(dialect);

@@ -1,5 +1,5 @@
-//! What a server says reaches the client as it was said, and the other way round: members, order and digits, between old and
-//! new clients and servers, over lines and HTTP.
+//! Messages of a server reach the client unchanged, and vice versa: members, order and digits, between old and new
+//! clients and servers, over stdio and HTTP.
 
 mod upstream;
 mod wild;
@@ -217,7 +217,8 @@ fn saying(wild: &mut Wild) -> Saying {
     Saying { before, answer: if wild.one_in(3) { Err(error(wild)) } else { Ok(result(wild)) } }
 }
 
-/// What the server said, as the client should hear it. The members of the hop are taken out on both sides.
+/// Checks that the client receives what the server sent. Members that concern only one connection are removed on both
+/// sides.
 async fn check_call(cell: &mut Cell, wild: &mut Wild) {
     let saying = saying(wild);
     let tool = format!("t{:02}", wild.below(TOOLS));
@@ -289,7 +290,8 @@ async fn check_exchange(cell: &mut Cell, method: &str, mut params: Map<String, V
     check_same(without_hop(heard), without_hop(&params));
 }
 
-/// The parameters of the method, `_meta` without what belongs to the hop, then what nobody here knows, in its order.
+/// Returns the parameters of the method, `_meta` without the members that concern only one connection, and then the
+/// unknown members in their order.
 fn without_hop(params: &Map<String, Value>) -> Map<String, Value> {
     let mut rest = params.clone();
     let mut of_call = Map::new();
@@ -356,7 +358,7 @@ async fn a_new_client_hears_a_new_server_as_it_speaks() {
     }
 }
 
-/// Calls a tool that answers so much; returns the result.
+/// Calls a tool of a server with this `output` setting, and returns the result.
 async fn answered_with(output: ToolOutput, said: Map<String, Value>) -> Value {
     let definitions = vec![json!({"name": "t00", "inputSchema": {"type": "object"}})];
     let mut cell = Cell::open(Way::Lines, Generation::Legacy, ProtocolVersion::V20251125, definitions, output).await;

@@ -55,7 +55,7 @@ impl Mail {
         command
     }
 
-    /// A call on the command line, where nobody is there to be asked.
+    /// Makes a call on the command line without a terminal, so that no approver is available.
     fn call(&self, dialect: &[&str], tool: &str, arguments: &Value) -> Output {
         let arguments = arguments.to_string();
         let words = [&["call"], dialect, &[tool, &arguments]].concat();

@@ -41,7 +41,7 @@ pub(crate) struct Seen {
     pub(crate) path: String,
     pub(crate) query: Vec<(String, String)>,
     pub(crate) headers: HeaderMap,
-    /// The body; null where it is no JSON.
+    /// The body; null if it is not JSON.
     pub(crate) body: Value,
     /// The fields of a form.
     pub(crate) form: BTreeMap<String, String>,
@@ -55,7 +55,7 @@ pub(crate) struct Reply {
     pub(crate) body: Value,
 }
 
-/// What somebody granted, and what was issued for it.
+/// Scopes that a user granted, and the tokens issued for them.
 #[derive(Debug, Clone)]
 struct Grant {
     user: String,
@@ -166,7 +166,8 @@ impl GoogleServer {
         self.state.lock().unwrap().code(user, scopes, redirect_uri, challenge)
     }
 
-    /// This user opens the page (`/auth`) and grants all that is asked there; nobody grants nothing.
+    /// Sets the user who opens the page (`/auth`) and grants everything that it asks for; without a user, nothing is
+    /// granted.
     pub(crate) fn at_browser(&self, user: Option<&str>) {
         self.state.lock().unwrap().at_browser = user.map(str::to_owned);
     }

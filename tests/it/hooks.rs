@@ -46,7 +46,7 @@ impl Bench {
         self.home.run(&[&["--config", self.config.to_str().unwrap()], arguments].concat())
     }
 
-    /// The exit code, and that the texts stand in what was printed.
+    /// Checks the exit code, and that the output contains the texts.
     #[track_caller]
     fn check(&self, arguments: &[&str], code: i32, texts: &[&str]) -> String {
         let output = self.run(arguments);
@@ -131,7 +131,7 @@ fn a_settings_file_of_claude_code_works_unchanged_once_it_is_trusted() {
     assert_eq!(seen["tool_input"], json!({"content": "new\n", "file_path": path}));
     assert!(seen["tool_response"]["content"][0]["text"].is_string(), "{seen}");
 
-    // Whoever could change the hook could change everything.
+    // A call that could change the hook could change everything.
     for name in [".claude/hooks/check.sh", ".claude/settings.json"] {
         let arguments = json!({"path": name, "content": "#!/bin/sh\n"}).to_string();
         bench.check(&["--allow", "Write", "call", "write_file", &arguments], 3, &["the deny rule `Write("]);
@@ -199,7 +199,7 @@ fn each_answer_of_a_hook_has_its_effect() {
         ("echo '{nonsense'", 0, "broke: its answer is no JSON"),
         (&says(json!({"additionalContext": "mind the gap"})), 0, "[the hook `h` says: mind the gap]"),
         (r#"echo '{"systemMessage": "for you"}'"#, 0, "h: for you"),
-        // It need not read its input, may write without end, and may leave somebody behind who holds its pipes.
+        // A hook need not read its input, may write without end, and may leave a process behind that holds its pipes.
         ("exec 0<&-", 0, "a.txt"),
         ("yes | head -c 5000000", 0, "a.txt"),
         ("printf '{'; yes | head -c 3000000", 0, "longer than 1 MiB"),
@@ -288,7 +288,7 @@ fn an_import_that_held_a_gate_is_missed_when_it_is_gone() {
     bench.check(&echo, 0, &["hi", "to take hooks from"]);
 }
 
-/// What keeps a hook with these lines from ever being chosen.
+/// Lines with which a hook could never be chosen, and the error for each.
 const NEVER_CHOSEN: &[(&str, &str)] = &[
     (
         "matcher = \"Wirte\"",
@@ -400,7 +400,8 @@ fn hooks_of_claude_code_may_name_its_own_tools_but_no_gate_a_tool_that_nobody_ha
         2,
         &["settings.json:2: the `if` of a hook: "],
     );
-    // Its tools come and go; what no tool here is near to is no slip, and stops nothing but a gate.
+    // Tools of Claude Code change over time. A name that resembles no tool here is not reported as a mistake, and only
+    // makes a gate fail.
     let (foreign, told) = (", \"if\": \"PlanTheDay(x)\"", "the `if` of a hook: `PlanTheDay(x)`: no tool is called");
     settings("Task", foreign).check(&["config", "check"], 0, &["note: ", told]);
     settings("Task", &format!("{foreign}, \"gate\": true")).check(&["config", "check"], 2, &[told]);
@@ -615,7 +616,7 @@ fn a_gate_of_a_trusted_project_stays_shut_when_its_file_changes() {
     assert_eq!(home.run(&["config", "trust", "--remove"]).status.code(), Some(0));
     assert_eq!(home.run(&echo).status.code(), Some(0));
 
-    // The gate may stand in a file that it takes hooks from.
+    // The gate may be in a file from which hooks are imported.
     let (settings, gate) = (home.data().join("settings.json"), r#"{"type":"command","command":"exit 2","gate":true}"#);
     std::fs::write(&settings, format!(r#"{{"hooks":{{"PreToolUse":[{{"hooks":[{gate}]}}]}}}}"#)).unwrap();
     std::fs::write(&file, format!("[hooks]\nimport = [{settings:?}]\n")).unwrap();
@@ -648,7 +649,7 @@ fn a_gate_of_a_trusted_project_stays_shut_when_its_file_is_gone() {
     trust_gate();
     std::fs::remove_file(&file).unwrap();
     check_stopped();
-    // Neither another ending nor a link stands for what was trusted.
+    // Neither a different file name extension nor a link replaces the trusted file.
     let other = file.with_extension("yaml");
     std::fs::write(&other, "").unwrap();
     check_stopped();

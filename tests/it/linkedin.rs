@@ -45,7 +45,7 @@ const JOB: &str = r##"<section class="top-card-layout">
 <div class="description__text description__text--rich"><section class="show-more-less-html"><div class="show-more-less-html__markup"><p>We build Rust.</p></div></section></div>
 <ul class="description__job-criteria-list"><li class="description__job-criteria-item"><h3 class="description__job-criteria-subheader">Seniority level</h3><span class="description__job-criteria-text description__job-criteria-text--criteria">Mid-Senior level</span></li></ul>"##;
 
-/// LinkedIn with so many jobs, in pages of ten.
+/// Starts a fake LinkedIn with this number of jobs, in pages of ten.
 async fn linkedin(jobs: usize) -> TestServer {
     TestServer::plain(move |seen: &Seen| match seen.path() {
         SEARCH => {

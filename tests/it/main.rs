@@ -1,5 +1,5 @@
-//! Tests of the whole, through its outer borders: the binaries, the wire, the database file. One binary, so that it is
-//! linked once. A file bears the name of what it tests.
+//! Tests of the whole product through its external interfaces: the binaries, the wire, the database file. One binary,
+//! so that it is linked once. The name of a file is its subject.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stdout, reason = "what a long test measured is worth reading")]
@@ -9,13 +9,13 @@
 mod accounts;
 /// Agents on the command line and in programs, with a model over real HTTP.
 mod agent;
-/// Somebody is asked, and what they said is remembered as far as they said.
+/// Calls require approval, and the answer is stored as far as the user chose.
 mod approvals;
-/// Which crate may use which, and under which licences.
+/// Dependencies between crates, and licences.
 mod architecture;
 /// Tools ask the configured models.
 mod asked_models;
-/// An agent asks the person: by forms, at a terminal, and later.
+/// An agent asks the user: by forms, at a terminal, and deferred.
 mod asked_person;
 /// A real browser in a small shop, through the binaries.
 mod browser;
@@ -29,7 +29,7 @@ mod calendar;
 mod configuration;
 /// Resources and prompts: both transports, both generations, the command line.
 mod context;
-/// Conversations with agents are shown, copied and taken back with their files.
+/// Conversations with agents are shown, copied and undone with their file changes.
 mod conversations;
 /// The console blocks of the documentation, run as they are written.
 mod doc_examples;
@@ -43,13 +43,13 @@ mod editor;
 mod embedding;
 /// Literal calls of other tool systems are answered as these systems answer.
 mod faces;
-/// What servers say reaches clients as they said it.
+/// Messages of servers reach clients unchanged.
 mod fidelity;
 /// Limits on wording that the style rules forbid.
 mod language;
 /// Jobs at LinkedIn, with fake guest pages over HTTP.
 mod linkedin;
-/// One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
+/// One MCP server as a tool provider, against third-party and hostile servers.
 mod mcp_client;
 /// The MCP server over HTTP.
 mod mcp_http;
@@ -63,7 +63,7 @@ mod models;
 mod models_command;
 /// MCP mounted in a server of a team's own.
 mod mounted;
-/// Large results: cut within their budget, kept under handles, passed on by reference.
+/// Large results: truncated to their budget, stored under handles, passed on by reference.
 mod output_handles;
 mod outputs;
 mod permissions;
@@ -85,11 +85,11 @@ mod shell_oracle;
 mod shutdown;
 /// The stores on SQLite keep the ports' contracts, also across kills, several processes and bad files.
 mod sqlite;
-/// What the tests of the MCP server need.
+/// Support for the tests of the MCP server.
 mod support;
 /// No race with renames leads a file tool out of the workspace.
 mod swap_race;
-/// Calls that go on as tasks of an MCP server.
+/// Calls that continue as tasks of an MCP server.
 mod tasks;
 /// The pages of the built-in tools are those of their definitions.
 mod tool_docs;
@@ -106,9 +106,9 @@ mod client_roots;
 mod clients;
 /// The official conformance suite, against us and through us.
 mod conformance;
-/// What the list of tools costs a model.
+/// Cost of the list of tools for a model.
 mod context_cost;
-/// What must be refused is, what must be held is, and ordinary work passes.
+/// Dangerous calls are refused or contained, and ordinary work passes.
 mod corpus;
 /// `kill -9` under load loses nothing that was answered.
 mod crash;
@@ -117,7 +117,7 @@ mod dialect_cost;
 /// Documents are read in a child process that takes nothing down but itself.
 mod dialects;
 mod documents;
-/// What happens, for those who watch.
+/// Events for subscribers.
 mod events;
 /// Real clients use all that a real server offers, through us.
 mod everything;
@@ -128,24 +128,24 @@ mod google_server;
 /// Hooks of the user.
 mod hooks;
 mod hostile_schemas;
-/// What providers of models are told of tools.
+/// Tool definitions as sent to model providers.
 mod model_definitions;
 /// Turns over the protocols of OpenAI and Gemini.
 mod model_providers;
 /// Calls out of calls.
 mod nested_calls;
-/// News outside of requests.
+/// Notifications outside of requests.
 mod news;
-/// Ordinary work goes on in the sandbox.
+/// Ordinary work succeeds in the sandbox.
 mod ordinary_life;
-/// Real servers stand behind us, and one may die.
+/// Real upstream servers, of which one may be killed.
 mod questions;
 mod real_servers;
 /// Code that calls tools.
 mod run_code;
-/// Where no namespaces can be had.
+/// Machines on which namespaces are unavailable.
 mod sandbox_tiers;
-/// What servers run is what somebody said yes to.
+/// Servers run only programs that the user trusted.
 mod server_programs;
 /// Many real servers at once, all killed under load.
 mod seven_servers;
@@ -155,9 +155,9 @@ mod shell;
 mod spellings;
 /// Agents that hand work to others.
 mod subagents;
-/// A yes holds for a content at a place.
+/// Trust applies to a content at a path.
 mod trust;
-/// Over which connection a real server hears a call.
+/// Connection on which a real server receives a call.
 mod upstream_connections;
 /// Pages are fetched, through the binaries.
 mod web_fetch;
@@ -165,5 +165,5 @@ mod web_fetch;
 mod web_search;
 /// Web servers for tests through the binaries.
 mod web_server;
-/// What belongs to a workspace.
+/// Data that belongs to a workspace.
 mod workspaces;

@@ -1,4 +1,4 @@
-//! One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
+//! One MCP server as a tool provider, against third-party and hostile servers.
 
 mod alone;
 pub(crate) mod calling;

@@ -52,7 +52,7 @@ fn noisy() -> ScriptedTool {
         .answers(ToolResult::text("done"))
 }
 
-/// A call of the noisy tool that wants to hear of its progress.
+/// Requests progress for a call of the noisy tool.
 fn with_token(mut request: Value) -> Value {
     request["params"]["_meta"]["progressToken"] = 7.into();
     request
@@ -73,7 +73,7 @@ async fn status(request: reqwest::RequestBuilder) -> u16 {
     soon(request.send()).await.unwrap().status().as_u16()
 }
 
-/// Returns once the audit trail holds so many finished calls.
+/// Waits until the audit log contains this number of finished calls.
 async fn recorded(app: &TestApp, calls: usize) -> Vec<Outcome> {
     soon(async {
         loop {
@@ -358,7 +358,7 @@ async fn an_answer_is_plain_unless_something_was_said_before_it() {
     assert_eq!(said[0]["params"], json!({"progressToken": 7, "progress": 1}));
     assert_eq!((said.len(), text_of(&said[3])), (4, "done"));
 
-    // A new client that asked for nothing hears nothing, so its answer is plain.
+    // A new client that requested no notifications receives none, so its response is plain JSON.
     let response = soon(front.post_modern(&modern(2, "tools/call", call("noisy", json!({})))).send()).await.unwrap();
     assert_eq!(response.headers()["content-type"], "application/json");
     assert_eq!(text_of(&only(messages(response).await)), "done");
@@ -367,7 +367,7 @@ async fn an_answer_is_plain_unless_something_was_said_before_it() {
     let response = soon(front.post_modern(&request).send()).await.unwrap();
     assert_eq!(messages(response).await.len(), 4);
 
-    // Whoever takes one kind alone gets that kind.
+    // A client that accepts only one content type receives that type.
     let taking = |accept: &str| {
         let mut sent =
             front.in_session(&session, &with_token(legacy(4, "tools/call", call("noisy", json!({}))))).build().unwrap();
@@ -665,7 +665,7 @@ async fn sessions_that_clients_left_make_room_for_new_ones() {
         left = new;
     }
     assert_eq!(front.ask_in_session(&listening, &ping).await.0, 200);
-    // Where all are in use there is no room.
+    // If all connections are in use, a further one is rejected.
     let get = front.request(Method::GET).header("accept", "text/event-stream").header("mcp-session-id", &left);
     let other = soon(get.send()).await.unwrap();
     let response = soon(front.post(&initialize("2025-11-25")).send()).await.unwrap();

@@ -102,7 +102,7 @@ async fn the_first_list_waits_for_a_server_that_is_slow_to_start() {
     let app = TestApp::of(provider.clone()).await;
     let mut client = StdioClient::legacy(&app).await;
     client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
-    // On the clock of the test, which stands still while anybody has something to do.
+    // On the paused clock of the test, which advances only while all tasks are idle.
     tokio::time::sleep(Duration::from_secs(9)).await;
     provider.mend_list();
     provider.set_state(ProviderState::Ready);
@@ -321,7 +321,7 @@ async fn requests_run_side_by_side_and_a_cancelled_one_is_stopped_and_not_answer
     client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
     soon(app.provider.ended(2)).await;
     assert_eq!(app.provider.ends()[1].1, CallEnd::Dropped);
-    // Taken back twice, and after its end.
+    // Cancelled twice, and after its end.
     client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
     client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}})).await;
     // The id is free again; no answer of the cancelled call came in between.
@@ -417,7 +417,7 @@ async fn a_client_that_does_not_read_does_not_make_the_server_work_without_end()
     let (written, output) = timeout(6 * PATIENCE, writing).await.unwrap().unwrap();
     let begun = app.provider.calls().len();
     assert!(written < 5000 && begun < 1000, "{written} requests were read and {begun} of them begun");
-    // Whoever reads again gets an answer to each: a result, or that there was no room.
+    // A client that reads again receives an answer to each request: a result, or that the limit was reached.
     let mut answers = 0;
     while answers < written {
         let line = soon(input.next()).await.unwrap();
@@ -464,7 +464,7 @@ async fn progress_comes_in_order_before_the_answer_and_only_where_it_was_asked_f
     }
     assert_eq!(text_of(&client.next().await), "done");
 
-    // A new client says it with each request, and hears nothing otherwise.
+    // A new client declares the level with each request, and receives no logs otherwise.
     let mut client = StdioClient::start(&app, StdioSettings::default());
     assert_eq!(text_of(&client.ask(modern(1, "tools/call", call("noisy", json!({})))).await), "done");
     let mut request = modern(2, "tools/call", call("noisy", json!({})));
@@ -494,7 +494,7 @@ async fn failures_of_every_kind_are_told() {
     }
     let plain = client.ask(legacy(1, "tools/call", call("plain", json!({})))).await;
     assert_eq!(plain["result"], json!({"content": [{"type": "text", "text": "no"}], "isError": true}));
-    // A call that cannot be recorded does not run. That is told, and why it cannot be recorded.
+    // A call that cannot be recorded does not run. The error says so, with the reason.
     app.log.fail_next_record();
     let answer = client.ask(legacy(1, "tools/call", call("echo", json!({"message": "secret"})))).await;
     check_error(&answer, -32603, "internal");

@@ -1,4 +1,4 @@
-//! The definitions of tools as providers of models are told of them.
+//! Definitions of tools as they are sent to model providers.
 
 use crate::binaries::{Home, stderr, stdout};
 use serde_json::{Map, Value};

@@ -77,8 +77,8 @@ fn blocks(pieces: &[Result<ModelEvent, ModelError>]) -> Vec<Block> {
     pieces.iter().filter_map(block).collect()
 }
 
-/// A turn with a call, and the answer to its result: what the second request says of the first answer stands at `said`, of
-/// the result at `result`.
+/// A turn with a call, and the answer to its result. The second request contains the first answer at `said`, and the
+/// result at `result`.
 async fn check(
     kind: ProviderKind,
     path: &str,

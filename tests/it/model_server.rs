@@ -38,7 +38,7 @@ pub(crate) struct Seen {
     pub(crate) headers: HeaderMap,
     /// The body's text, byte for byte.
     pub(crate) text: String,
-    /// The body; null where it is no JSON.
+    /// The body; null if it is not JSON.
     pub(crate) body: Value,
 }
 
@@ -48,10 +48,10 @@ impl Seen {
     }
 }
 
-/// What is answered to one request.
+/// Reply to one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    /// What a model says, streamed in the shape of the protocol that it was asked in.
+    /// An answer of the model, streamed in the protocol of the request.
     Says(Says),
     /// This very response.
     Raw { status: u16, headers: Vec<(&'static str, String)>, body: Vec<u8> },
@@ -75,7 +75,7 @@ impl From<Says> for Reply {
     }
 }
 
-/// What a model says in one answer.
+/// Content of one answer of a model.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Says {
     pieces: Vec<Piece>,
@@ -169,7 +169,7 @@ impl Says {
         Self { stop: Stop::Refused, ..self }
     }
 
-    /// What it took.
+    /// Sets the number of tokens that the answer used.
     #[must_use]
     pub(crate) fn for_tokens(self, input: u64, cache_read: u64, output: u64) -> Self {
         Self { tokens: Tokens { input, cache_read, output }, ..self }
@@ -201,7 +201,7 @@ impl std::fmt::Debug for State {
 }
 
 impl ModelServer {
-    /// A provider with these replies, one after the other. Whoever asks it more often is told so.
+    /// Starts a provider with these replies, in order. Any further request is answered with an error.
     pub(crate) async fn with(replies: impl IntoIterator<Item = impl Into<Reply>>) -> Self {
         let mut replies: VecDeque<Reply> = replies.into_iter().map(Into::into).collect();
         Self::answering(move |_| {
@@ -249,18 +249,18 @@ impl ModelServer {
         seen
     }
 
-    /// Returns once it has got so many requests.
+    /// Waits until it has received this number of requests.
     pub(crate) async fn has_seen(&self, count: usize) {
         self.state.seen.subscribe().wait_for(|seen| seen.len() >= count).await.unwrap();
     }
 
-    /// Returns once so many hanging answers have lost their client.
+    /// Waits until this number of hanging answers have lost their client.
     pub(crate) async fn was_given_up(&self, count: usize) {
         self.state.given_up.subscribe().wait_for(|given_up| *given_up >= count).await.unwrap();
     }
 }
 
-/// Tells when a hanging answer is dropped.
+/// Reports when a hanging answer is dropped.
 struct GivenUp(Arc<State>);
 
 impl Drop for GivenUp {

@@ -58,7 +58,7 @@ impl TeamServer {
         // Another test may have done it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let app = TestApp::with([echo(), endless()]).await;
-        // Tokens beside an authenticator let nobody in.
+        // If there is an authenticator, tokens grant no access.
         let token = BearerToken { name: "test".into(), secret: TOKEN.into() };
         let settings = HttpSettings { tokens: vec![token], max_body_bytes: 4096, ..HttpSettings::default() };
         let service = app.app.mcp_service(settings.authenticated_by(Arc::new(Team)));

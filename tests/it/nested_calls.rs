@@ -25,7 +25,7 @@ fn batch(invocations: &Value) -> String {
     .to_string()
 }
 
-/// The rows of the audit trail, newest first.
+/// Returns the records of the audit log, newest first.
 fn rows(home: &Home) -> Vec<Value> {
     let listed: Value = serde_json::from_str(&stdout(&home.run(&["executions", "list", "--json"]))).unwrap();
     listed["executions"].as_array().unwrap().clone()

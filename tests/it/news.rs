@@ -1,4 +1,4 @@
-//! News outside of requests, guidance and traces: over both transports, for both generations.
+//! Notifications outside of requests, guidance and traces: over both transports, for both generations.
 
 use crate::support::{
     Events, HttpFront, StdioClient, TOKEN, TestApp, call, echo, endless, initialize, legacy, modern, soon,
@@ -118,7 +118,7 @@ impl Listener {
         }
     }
 
-    /// Whether nothing more comes for as long as news may wait.
+    /// Returns `true` if nothing arrives within the maximum delay of notifications.
     async fn is_silent(&mut self) -> bool {
         timeout(Duration::from_millis(600), self.next()).await.is_err()
     }
@@ -286,7 +286,7 @@ async fn a_subscription_watches_what_may_be_watched_until_it_ends() {
         client.next().await;
         assert!(client.is_silent().await, "a storm is told in few words");
         drop(client);
-        // A connection that was closed is noticed when something is to be told on it.
+        // A closed connection is detected when a notification is sent on it.
         soon(async {
             while !provider.watched().is_empty() {
                 provider.say(updated("team://a"));
@@ -390,7 +390,7 @@ async fn what_providers_say_by_themselves_reaches_whom_it_may_concern_once_it_is
     clients.truncate(1);
     let [local] = &mut clients[..] else { unreachable!() };
     soon(async {
-        // Closed streams are noticed when something is to be told on them.
+        // Closed streams are detected when a notification is sent on them.
         while provider.logs_are_wanted(Some(LogLevel::Warning)).now_or_never().is_none() {
             provider.say(said(LogLevel::Emergency, "gone?", None));
             assert_eq!(log_of(local).await["data"], "gone?");

@@ -1,5 +1,5 @@
-//! Ordinary work goes on in the sandbox: each piece of it ends there as it ends outside, for the superuser and for an
-//! ordinary user.
+//! Ordinary work succeeds in the sandbox: each command ends as it does outside, for the superuser and for an ordinary
+//! user.
 
 use crate::binaries::Pipe;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Somebody without rights.
+/// A user without rights.
 const NOBODY: u32 = 65534;
 
 /// Command lines, run one after the other in the same workspace; outside in a copy of it.
@@ -124,7 +124,7 @@ fn check(user: Option<u32>) {
     check_server(&mut program);
 }
 
-/// A server that is started in the background is reached by the next command, and by nobody else.
+/// Checks that a server that is started in the background can be reached by the next command, and from nowhere else.
 fn check_server(program: &mut Pipe) {
     let server = "cd www && exec /usr/bin/python3 -u -m http.server 8123 --bind 127.0.0.1";
     let arguments = json!({"command": server, "background": true, "ready_when": "Serving HTTP", "timeout_ms": 60_000});
@@ -206,7 +206,7 @@ impl Life {
         command
     }
 
-    /// How the command ends where nothing holds it: its code, or the signal.
+    /// Returns how the command ends without a sandbox: its exit code, or the signal.
     fn outside(&self, command: &str) -> Result<i32, i32> {
         let mut bash = self.command(Path::new("/bin/bash"), "plain");
         let status = bash.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

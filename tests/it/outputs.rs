@@ -1,4 +1,5 @@
-//! Large values, over the wire: nothing that is cut is lost, and what was kept travels without passing through a model.
+//! Large values over the wire: truncated results are not lost, and stored values are passed on without passing through
+//! a model.
 
 use crate::support::{HttpFront, StdioClient, TestApp, call, legacy, modern, text_of};
 use serde_json::{Value, json};
@@ -43,7 +44,7 @@ pub(crate) struct House {
     pub(crate) app: TestApp,
 }
 
-/// Lines that tell their number, 100 bytes each.
+/// Returns lines that contain their number, 100 bytes each.
 fn lines(count: usize) -> &'static str {
     static LINES: LazyLock<String> =
         LazyLock::new(|| (1..=500_000).map(|number| format!("{number:09} {}\n", "x".repeat(89))).collect());
@@ -99,7 +100,7 @@ impl House {
         self.folder.path().join("work").join(name)
     }
 
-    /// What outputs belong to.
+    /// Returns the workspace that outputs belong to.
     fn workspace(&self) -> PathBuf {
         self.folder.path().join("work").canonicalize().unwrap()
     }

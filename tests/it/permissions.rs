@@ -26,7 +26,7 @@ fn beside(home: &Home, name: &str, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// The exit code, and that the texts stand in what was printed, on either stream.
+/// Checks the exit code, and that the output on both streams contains the texts.
 #[track_caller]
 fn check(home: &Home, arguments: &[&str], code: i32, texts: &[&str]) {
     let output = home.run(arguments);

@@ -34,7 +34,7 @@ fn place_of(server: &str, upstream: &str, may_ask: &str) -> Place {
 }
 
 impl Place {
-    /// What `toolstead ARGUMENTS…` printed.
+    /// Returns the output of `toolstead ARGUMENTS…`.
     fn printed(&self, arguments: &[&str]) -> String {
         let mut command = self.home.toolstead(&["--config", self.config.to_str().unwrap()]);
         stdout(&command.args(arguments).output().unwrap())
@@ -50,7 +50,7 @@ impl Place {
 
 const ALL: &str = r#"may_ask = ["elicitation", "sampling", "roots"]"#;
 
-/// What the fixture's tools said to the Python SDK's client, which they asked, and what that was asked.
+/// Returns the results of the fixture's tools for the Python SDK's client, and the questions that the client received.
 #[track_caller]
 fn told(place: &Place, mode: &str, tools: &[&str], environment: &[(&str, &str)]) -> (Vec<String>, Value) {
     let names: Vec<String> = tools.iter().map(|tool| format!("mcp__fixture__{tool}")).collect();

@@ -1,4 +1,5 @@
-//! Real MCP servers, aggregated at once: all are listed and called, one is killed in the middle, and the others go on.
+//! Real MCP servers, aggregated at once: all are listed and called, one is killed in the middle, and the others
+//! continue.
 
 use crate::binaries::{Home, Pipe, kill, node_path, node_program, python_program, stderr, stdout};
 use rustix::process::Signal;
@@ -190,7 +191,7 @@ fn the_gateway_example_of_the_readme_works_as_it_is_written() {
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
     let (_, example) = readme.split_once("[mcp_servers.git]").unwrap();
     let (example, _) = example.split_once("\n\n").unwrap();
-    // The example allows what reads; the rest is asked about.
+    // The example allows reading; everything else requires approval.
     let config = home.config(&format!("[permissions]\nallow = [\"mcp__git__*\"]\n[mcp_servers.git]{example}\n"));
     let path = format!("{}:{}", python_program("").display(), std::env::var("PATH").unwrap_or_default());
     let call = |tool: &str, arguments: Value| {
@@ -206,8 +207,8 @@ fn the_gateway_example_of_the_readme_works_as_it_is_written() {
     assert_eq!(log, "first\n");
 }
 
-/// A server that offers the tools that its arguments name, with a description that stands in a file, and that writes
-/// where it is told to.
+/// A server that offers the tools named by its arguments, with a description read from a file, and that writes to a
+/// given path.
 const SERVER: &str = r#"
 import json, sys
 for line in sys.stdin:

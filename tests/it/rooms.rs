@@ -33,7 +33,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("web", &["egress", "http"]),
 ];
 
-/// The floors of `builtin`: each may use those below it, which stand before it.
+/// The layers of `builtin`. Each may use those before it in the list.
 const FLOORS: [&str; 4] = ["text", "files", "commands", "tools"];
 
 /// A crate of ours, its features, and how many crates it may bring along, itself among them.
@@ -87,7 +87,7 @@ impl Imports {
         reached
     }
 
-    /// The files of each circle.
+    /// Returns the files of each import cycle.
     fn circles(&self) -> BTreeSet<Vec<String>> {
         let reached: BTreeMap<&Module, BTreeSet<&Module>> =
             self.0.keys().map(|module| (module, self.reached_from(module))).collect();
@@ -141,7 +141,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Notes the file that a path leads to, unless it is this one, or one whose folder this one stands in.
+    /// Records the file that a path leads to, unless it is this file or belongs to a folder that contains this file.
     fn note(&mut self, path: &[String]) {
         let up = path.iter().take_while(|part| *part == "super").count();
         let (base, rest) = match path.first().map(String::as_str) {

@@ -63,7 +63,7 @@ impl Place {
         text
     }
 
-    /// The rows of the audit trail, newest first.
+    /// Returns the records of the audit log, newest first.
     fn rows(&self) -> Vec<Value> {
         let listed = self.home.run(&["executions", "list", "--limit", "500", "--json"]);
         serde_json::from_str::<Value>(&stdout(&listed)).unwrap()["executions"].as_array().unwrap().clone()

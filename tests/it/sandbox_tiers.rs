@@ -46,7 +46,7 @@ fn refuse_namespaces() -> io::Result<()> {
     if done { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives all of it to nobody, if this is root.
+/// Gives everything to the user `nobody`, if this process runs as root.
 fn give(path: &Path) {
     if path.is_dir() {
         fs::read_dir(path).unwrap().for_each(|entry| give(&entry.unwrap().path()));

@@ -1,15 +1,16 @@
 //! `grep` and `glob` find what ripgrep and fd find, in a tree of 20,000 files.
 //!
-//! Both sides are told to mean the same. What stays different on purpose, and is kept out of the comparisons or has its
-//! own test beside the tools:
+//! Both sides are invoked with equivalent options. Intentional differences are excluded from the comparisons or have
+//! their own test beside the tools:
 //! - version-control folders are never searched (ripgrep and fd: when hidden files are), here by `-g !.git`, `-E .git`;
-//! - `.gitignore` counts outside of repositories as well (`--no-require-git`), and a nested repository ends the
+//! - `.gitignore` applies outside of repositories as well (`--no-require-git`), and a nested repository ends the
 //!   patterns of those around it, as in git and in ripgrep 13, not in later ones;
-//! - ignore files above the workspace's root and the user's own are not read, and none is followed that is a link;
-//! - a wanted `glob` does not take ignored or hidden files back in, and a file type no hidden ones;
-//! - `$` fits before a carriage return (`--crlf`), where `.` does not fit that;
-//! - a binary file that is named is passed over as well, where ripgrep says that it matches;
-//! - `glob` takes a link for what it leads to inside the workspace, and reads `.rgignore` like `grep`, which fd does not.
+//! - ignore files above the workspace's root and the user's own are not read, and symbolic links to ignore files are
+//!   not followed;
+//! - a requested `glob` does not include ignored or hidden files again, and a file type does not include hidden ones;
+//! - `$` matches before a carriage return (`--crlf`), where `.` does not match that;
+//! - a binary file that is named is skipped as well, where ripgrep reports that it matches;
+//! - `glob` treats a link like its target inside the workspace, and reads `.rgignore` like `grep`, which fd does not.
 
 mod tree;
 
@@ -59,7 +60,7 @@ impl Searched {
         told
     }
 
-    /// What a program writes that was told to search the tree.
+    /// Returns the output of a program that searches the tree.
     fn output(&self, program: &str, arguments: &[String]) -> String {
         let mut command = Command::new(program);
         command.args(arguments).env_clear().env("HOME", self.home.data()).current_dir(self.home.work());
@@ -84,7 +85,7 @@ impl Searched {
     }
 }
 
-/// Words with blanks between them; `%` stands for a blank in one.
+/// Splits the text at blanks; `%` stands for a blank in a word.
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(|word| word.replace('%', " ")).collect()
 }
@@ -112,7 +113,7 @@ fn same<T: Ord + std::fmt::Debug>(what: &str, ours: &BTreeSet<T>, theirs: &BTree
     );
 }
 
-/// As many of the searches below are also compared by the number of lines that they find.
+/// Number of the searches below that are also compared by the number of lines that they find.
 const COUNTED: usize = 13;
 
 /// Arguments of ours, ripgrep's, and the fewest files that have to be found.
@@ -307,12 +308,12 @@ fn glob_finds_what_fd_finds() {
     }
 }
 
-/// Whether a path is of the type; a link is what it leads to inside the root.
+/// Returns `true` if a path is of the type. Inside the root, a link has the type of its target.
 fn is_wanted(root: &Path, path: &str, wanted: Option<&str>) -> bool {
     if wanted == Some("any") {
         return true;
     }
-    // A name that is no text is never a link here.
+    // A name that is not UTF-8 is never a link here.
     let Ok(real) = root.join(path).canonicalize() else { return path.contains('\u{fffd}') };
     real.starts_with(root) && real.is_dir() == (wanted == Some("directory"))
 }

@@ -1,4 +1,4 @@
-//! What servers run is what somebody said yes to: through the real binary, with real small servers.
+//! Servers run only programs that the user trusted: through the real binary, with real small servers.
 
 use crate::binaries::{Home, Pipe, stderr, stdout};
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ const KEYS: [(&str, &str); 4] = [
     ("BRAVE_API_KEY", "hunter2-brave"),
 ];
 
-/// What the program prints with these variables.
+/// Returns the output of the program with these variables.
 fn printed(home: &Home, config: &str, variables: &[(&str, &str)], arguments: &[&str]) -> String {
     let config = home.config(config);
     let mut command = home.toolstead(&["--config", config.to_str().unwrap()]);

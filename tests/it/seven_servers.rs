@@ -1,4 +1,4 @@
-//! Seven real servers, three of them twice, stand behind one; all are killed under load, and each call ends once.
+//! Seven real servers, three of them twice, are aggregated by one; all are killed under load, and each call ends once.
 
 use crate::{
     binaries::{Home, Pipe, kill, node_path, node_program, python_program, stdout},
@@ -49,7 +49,8 @@ impl Peer {
         format!("mcp__{}__{}", self.name, self.tool)
     }
 
-    /// A server that does not start before there is a file `gate`, so that nobody can have asked it before.
+    /// Returns a server that does not start before the file `gate` exists, so that it cannot have received a call
+    /// before.
     fn entry(&self, work: &Path) -> String {
         let (program, arguments): (PathBuf, Vec<String>) = match self.program {
             "mcp-server-everything" => (node_program(self.program), vec!["stdio".into()]),
@@ -84,7 +85,7 @@ fn has_all(peers: &[Peer], tools: &[String]) -> bool {
     peers.iter().all(|peer| tools.contains(&peer.tool()))
 }
 
-/// The kind of a failure: of a JSON-RPC error, or of a result that tells one.
+/// Returns the kind of a failure: of a JSON-RPC error, or of a result that contains one.
 fn kind(answer: &Value) -> Option<&str> {
     let kind = [&answer["error"]["data"]["kind"], &answer["result"]["_meta"]["toolstead/errorKind"]];
     kind.into_iter().find_map(Value::as_str)

@@ -64,7 +64,7 @@ fn text(result: &Value) -> String {
     blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// What is there at last.
+/// Repeats `look` until it returns a value.
 #[track_caller]
 fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
@@ -83,13 +83,13 @@ fn mark(number: u32) -> String {
     format!("300.{:07}{number}", std::process::id())
 }
 
-/// Whether a process runs whose command line holds the mark. What has ended and was not waited for has none.
+/// Returns `true` if a process runs whose command line contains the mark. A zombie has no command line.
 fn lives(mark: &str) -> bool {
     command_lines().any(|line| line.contains(mark))
 }
 
-/// Whether a process has become `sleep` with the mark. The shell that is about to has the mark, too, but no command line at
-/// all at the moment when it becomes another program.
+/// Returns `true` if a process has become `sleep` with the mark. The shell that starts it has the mark, too, but no
+/// command line at the moment at which it executes the other program.
 fn sleeps(mark: &str) -> bool {
     command_lines().any(|line| line == format!("sleep\0{mark}\0"))
 }

@@ -138,7 +138,7 @@ fn number(name: &str, default: usize) -> usize {
 /// A program that ran, and its arguments.
 type Run = Vec<String>;
 
-/// What a script did.
+/// Effects of a script.
 struct Effects {
     runs: Vec<Run>,
     /// The files that it made.
@@ -148,10 +148,10 @@ struct Effects {
 /// Scripts that run one after the other in one sandbox.
 const BATCH: usize = 100;
 
-/// What the analysis is told the folder is called.
+/// Name of the folder in the analysis.
 const WORK: &str = "/work";
 
-/// Where scripts run: the workspace of a server, whose `bash` tool starts them all in its sandbox.
+/// Folders for scripts: the workspace of a server, whose `bash` tool starts them all in its sandbox.
 struct Bench {
     home: Home,
     server: Pipe,
@@ -172,7 +172,7 @@ impl Bench {
         Self { home, server, calls: 0, places: Vec::new() }
     }
 
-    /// What bash does with each of these scripts; `None` of those that had to be stopped.
+    /// Runs these scripts with bash and returns their effects; `None` for scripts that had to be stopped.
     fn run(&mut self, scripts: &[String]) -> Vec<Option<Effects>> {
         while self.places.len() < scripts.len() {
             self.add_place();
@@ -221,7 +221,7 @@ fn furnish(place: &Path, script: &str) {
     }
 }
 
-/// What the script in that place did. Nothing of it is left there.
+/// Returns the effects of the script in this folder, and empties the folder.
 fn effects(place: &Path) -> Option<Effects> {
     let finished = place.join("ended").exists();
     let log = fs::read(place.join("log")).unwrap_or_default();
@@ -236,7 +236,7 @@ fn effects(place: &Path) -> Option<Effects> {
     finished.then(|| Effects { runs: runs.collect(), files })
 }
 
-/// The files in a folder of the place where a script ran, as the analysis was told that it is called.
+/// Returns the files in a folder in which a script ran, with the folder's name in the analysis.
 fn files_in(work: &Path, folder: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(work.join(folder)).into_iter().flatten().flatten();
     let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
@@ -308,7 +308,8 @@ fn shrunk(bench: &mut Bench, script: &str) -> String {
     best.into_iter().collect()
 }
 
-/// Whether the text reaches for folders outside of its own, where nobody looks what it does; those are not run.
+/// Returns `true` if the text accesses folders outside of its own, whose effects are not examined. Such scripts are not
+/// run.
 fn leaves_its_folder(text: &str) -> bool {
     text.contains("..") || text.contains("> /") || text.contains(">/") || text.contains("-u")
 }

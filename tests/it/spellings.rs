@@ -1,5 +1,4 @@
-//! Every spelling of the file and search tools that an agent may have learnt elsewhere works with its own parameters:
-//! over the wire, on real files.
+//! Every name and alias of the file and search tools works with its own parameters: over the wire, on real files.
 
 use crate::binaries::{Home, Pipe};
 use serde_json::{Value, json};
@@ -9,7 +8,7 @@ use std::fs;
 struct Row {
     name: &'static str,
     arguments: Value,
-    /// Whether the session reads the poem before.
+    /// `true` if the session reads the poem first.
     after_reading: bool,
     expected: Expected,
 }
@@ -223,7 +222,7 @@ fn every_spelling_of_the_file_tools_works_with_its_own_parameters() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// What is wrong with the answer, if anything is. Each call has a session and files of its own.
+/// Returns what is wrong with the answer, if anything. Each call has a session and files of its own.
 fn fault(Row { name, arguments, after_reading, expected }: &Row) -> Option<String> {
     let home = Home::new();
     for (path, content) in FILES {

@@ -1,7 +1,7 @@
-//! The database, as several processes and hard ends treat it.
+//! The database under concurrent processes and abrupt ends.
 //!
-//! A test that needs a second process starts this test binary again, for that one test alone; the environment tells the
-//! copy that it is the other process.
+//! A test that needs a second process starts this test binary again, for that one test alone. An environment variable
+//! informs the copy that it is the other process.
 
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use std::{
@@ -37,7 +37,7 @@ use toolstead_domain::{
 use toolstead_infrastructure::sqlite::{ContentRetention, Database, DatabaseOptions, OpenError, Retention};
 use uuid::Uuid;
 
-/// Tells a copy of this binary which database to work on.
+/// Variable with the database on which a copy of this binary works.
 const OTHER_PROCESS: &str = "TOOLSTEAD_TEST_DATABASE";
 
 #[tokio::test]
@@ -108,7 +108,8 @@ async fn every_store_knows_what_it_knew_when_it_is_opened_again() {
     opened.unwrap().close().await;
 }
 
-/// An edit waits on a thread that may block. All of those may do so at once, and then there is no further one.
+/// An edit waits on a blocking thread. All of these threads may be waiting at the same time, so that no further one is
+/// available.
 #[test]
 fn changes_are_recorded_while_every_thread_that_may_block_waits_for_that() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(1).build().unwrap();
@@ -581,7 +582,7 @@ async fn a_folder_that_cannot_be_made_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    // Below a file nobody can make a folder, the superuser included.
+    // Not even the superuser can create a folder below a file.
     let error = Database::open(DatabaseOptions::at(file.join("data/toolstead.db")), clock()).await.unwrap_err();
     assert!(matches!(error, OpenError::CreateFolder { .. }), "{error:?}");
     assert_eq!(error.to_string(), format!("could not create the folder `{}/data` for the database", file.display()));
@@ -809,7 +810,7 @@ async fn store_for_ever(path: PathBuf) {
     futures::future::join_all(stores).await;
 }
 
-/// The child that is killed while a conversation goes on: where it ended before, if it did.
+/// Child process that is killed while a conversation continues. Resumes where it ended before, if it did.
 async fn converse_for_ever(path: PathBuf) {
     let database = Database::open(DatabaseOptions::at(path), clock()).await.unwrap();
     let (conversations, begun) = (database.conversations(workspace()), conversation_store_contract::conversation(1));
@@ -825,7 +826,7 @@ async fn converse_for_ever(path: PathBuf) {
     }
 }
 
-/// One of several children that open the same new database when they are told to.
+/// One of several child processes that open the same new database on request.
 async fn record_some(path: PathBuf, rows: u32) {
     say(&format!("running {}", Uuid::nil()));
     io::stdin().read_line(&mut String::new()).unwrap();
@@ -887,7 +888,7 @@ impl OtherProcess {
         Self { process, input, output }
     }
 
-    /// What the process says it knows to be committed. Other lines are those of the test harness.
+    /// Returns the calls that the process reported as committed. Other lines belong to the test harness.
     fn acknowledged(&mut self) -> impl Iterator<Item = (CallId, OutcomeKind)> {
         let lines = self.output.by_ref().lines().map_while(Result::ok);
         lines.filter_map(|line| {
@@ -920,7 +921,7 @@ fn options(folder: &Path) -> DatabaseOptions {
     DatabaseOptions::at(path(folder))
 }
 
-/// Where everything belongs to, save where a test says otherwise.
+/// Returns the workspace that everything belongs to, except where a test uses another one.
 fn workspace() -> &'static Path {
     Path::new("/w")
 }
@@ -935,7 +936,7 @@ async fn new_database() -> (TempDir, Database) {
     (folder, database)
 }
 
-/// A folder with a database that holds one row and that nobody has open.
+/// Returns a folder with a database that contains one record and is not open.
 async fn closed_database() -> TempDir {
     let (folder, database) = new_database().await;
     database.execution_log().record(samples::execution(1)).await.unwrap();
@@ -975,7 +976,7 @@ async fn expire_at(folder: &Path, contents: ContentRetention, now: Timestamp) ->
     database
 }
 
-/// How many contents the folder holds.
+/// Returns the number of files in the folder.
 fn files(folder: &Path) -> usize {
     let entries: Vec<PathBuf> = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     entries.iter().map(|path| if path.is_dir() { files(path) } else { 1 }).sum()

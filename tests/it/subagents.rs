@@ -15,7 +15,8 @@ use std::{
 };
 use tokio::task::block_in_place;
 
-/// A provider whose answers depend on who asks: whoever was told `first` in the first message has these replies.
+/// Starts a provider whose answers depend on the conversation: one whose first message contains `first` receives these
+/// replies.
 async fn cast(replies: impl IntoIterator<Item = (&'static str, Vec<Reply>)>) -> ModelServer {
     let mut replies: BTreeMap<&str, VecDeque<Reply>> =
         replies.into_iter().map(|(first, replies)| (first, replies.into())).collect();
@@ -156,7 +157,7 @@ async fn what_was_killed_while_an_agent_worked_goes_on() {
         (&row(&rows, "subagent")["outcome"], &row(&rows, "write_file")["outcome"]),
         (&json!("interrupted"), &json!("succeeded"))
     );
-    // Changes of the agent are taken back with the conversation.
+    // Changes of the agent are undone with the conversation.
     let output = place.run(&["conversations", "list", "--json"]);
     let listed: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let listed = listed.as_array().cloned().or_else(|| listed["conversations"].as_array().cloned()).unwrap();
@@ -219,7 +220,7 @@ async fn an_agent_works_in_the_background_as_a_task() {
             "Look",
             vec![
                 Says::text("I look.").and_call("working_directory", json!({})).into(),
-                // Nobody is at a terminal.
+                // No terminal is available.
                 Says::call("write_file", json!({"path": "b.txt", "content": "b"})).into(),
                 Says::text("Seen.").into(),
             ],

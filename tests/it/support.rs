@@ -120,7 +120,7 @@ impl TestApp {
         Self { app, provider, log }
     }
 
-    /// The outcomes in the audit trail, oldest first.
+    /// Returns the outcomes in the audit log, oldest first.
     pub(crate) fn outcomes(&self) -> Vec<Outcome> {
         let mut rows = self.log.rows();
         rows.sort_by_key(|row| row.id);

@@ -21,7 +21,7 @@ use toolstead_domain::error_kind::ErrorKind;
 const SECONDS: u64 = 5;
 /// Tools that are tried at once.
 const AT_ONCE: usize = 4;
-/// What stands in the files outside, and in their names.
+/// Content of the files outside, and part of their names.
 const SECRET: &str = "treasure";
 
 /// A tool, and the call that is made over and over; the number is that of the call.
@@ -75,7 +75,7 @@ fn picture(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// How a tool fared.
+/// Results of a tool.
 struct Tally {
     swaps: usize,
     done: usize,
@@ -114,7 +114,7 @@ fn race((tool, arguments): Case, time: Duration) -> Tally {
             while Instant::now() < end || (done == 0 && Instant::now() < end + 5 * time) {
                 number += 1;
                 if matches!(tool, "undo" | "redo") {
-                    // Something to take back.
+                    // A change that can be undone.
                     let content = format!("inside {number}\n");
                     let _ = runtime.block_on(editor.call("write_file", json!({"path": "d/f", "content": content})));
                 }

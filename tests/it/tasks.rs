@@ -1,4 +1,4 @@
-//! Calls of an MCP server's tools that go on as tasks: who follows them, and who hears of none.
+//! Calls of an MCP server's tools that continue as tasks: who may follow them, and who must not learn of them.
 
 use crate::{
     mcp_client::calling::{config, deps, http},
@@ -303,7 +303,7 @@ async fn what_is_denied_or_switched_off_by_now_is_so_for_its_tasks() {
     let on = SetToolEnabledCommand { name: "mcp__s__slow".into(), enabled: true };
     house.test.app.set_tool_enabled.handle(&on).await.unwrap();
     assert_eq!(ask(scope()).await.unwrap()["taskId"], task.as_str());
-    // A question of a kind that was not declared to the server reaches nobody.
+    // A question of a kind that was not declared to the server is not delivered.
     house.upstream.lock().unwrap().state = "hostile";
     assert_eq!(ask(scope()).await.unwrap_err(), ErrorKind::UpstreamProtocol);
 }

@@ -20,7 +20,7 @@ fn bash(home: &Home, config: &str, tools: &[&str], command: &str) -> Output {
     home.run(&["call", "bash", &arguments, "--config", config.to_str().unwrap()])
 }
 
-/// The rows of the audit trail, newest first.
+/// Returns the records of the audit log, newest first.
 fn rows(home: &Home) -> Vec<Value> {
     let listed = home.run(&["executions", "list", "--limit", "100", "--json"]);
     let listed: Value = serde_json::from_str(&stdout(&listed)).unwrap();
@@ -71,7 +71,7 @@ fn what_rules_refuse_is_refused_to_a_command_and_before_it_where_it_is_the_offer
         let output = bash(&home, &denied, &[tools], "touch begun");
         assert_eq!(output.status.code(), Some(3), "{tools}: {}", stderr(&output));
     }
-    // Nobody is there who could be asked about it.
+    // No approver is available.
     let unasked = "[permissions]\nallow = [\"Read\", \"Bash\"]\n";
     let output = bash(&home, unasked, &["grep"], "touch begun");
     assert!(output.status.code() == Some(3) && stderr(&output).contains("Tools(grep)"), "{}", stderr(&output));

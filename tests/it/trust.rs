@@ -1,4 +1,4 @@
-//! A yes holds for a content at a place, and for nothing that only looks like it from elsewhere; through the real binary.
+//! Trust applies to a content at a path, and not to anything that only resembles it; through the real binary.
 
 use crate::{
     agent::Person,
@@ -45,7 +45,7 @@ impl Machine {
         command.current_dir(self.path(folder)).stdin(Stdio::null()).output().unwrap()
     }
 
-    /// What was printed by a run that ends with this code, and says these texts.
+    /// Returns the output of a run, after checking that it exits with this code and prints these texts.
     #[track_caller]
     fn check(&self, folder: &str, arguments: &[&str], code: i32, texts: &[&str]) -> String {
         let output = self.run_in(folder, arguments);
@@ -185,7 +185,7 @@ fn hooks_of_a_file_beside_the_project_wait_for_a_yes_to_that_file() {
     machine.check("top", &["config", "trust", "--yes", "../other/settings.json"], 0, &["is trusted as it is now"]);
     machine.check("top", &ECHO, 0, &["hi"]);
     assert!(machine.has("top/ran"));
-    // Whoever changes it afterwards is a stranger again.
+    // A later change ends the trust.
     fs::remove_file(machine.path("top/ran")).unwrap();
     machine.write("other/settings.json", &hook("touch ran; true").to_string());
     machine.check("top", &ECHO, 0, &["hi"]);
@@ -355,7 +355,7 @@ fn notes_are_told_once_for_each_content_of_a_file_and_always_to_who_looks() {
     assert!(!is_told(&ECHO));
     let doctor = machine.run_in("", &["doctor"]);
     assert!(stderr(&doctor).contains(note), "{}", stderr(&doctor));
-    // Who says yes is not told to say it.
+    // The command that trusts the file does not print the note.
     assert!(!is_told(&["config", "trust", "--yes"]));
 }
 

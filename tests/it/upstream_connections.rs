@@ -55,7 +55,7 @@ fn who_can_be_asked_is_asked_by_a_real_server_and_who_cannot_is_not() {
     assert_eq!(servers.len(), 1, "one client has one process: {servers:?}");
     assert!(gateway.pipe.finish().1.success());
 
-    // It hears what this one client can answer, so that what is listed is what its calls find.
+    // The server receives the capabilities of this client, so that the listed tools are those that its calls find.
     let mut gateway = connect(&home, json!({}));
     assert!(!gateway.tools().contains(&ASKING.to_owned()));
     assert!(succeeded(&gateway.call("mcp__everything__get-sum", json!({"a": 1, "b": 1}))));
@@ -96,7 +96,7 @@ fn what_a_call_changes_in_the_process_of_its_server_is_listed() {
             is_told |= message["method"] == "notifications/tools/list_changed";
         }
         let name = "mcp__fixture__test_dynamic_tool".to_owned();
-        // The news may have been of the first list.
+        // The notification may have been about the first list.
         let deadline = Instant::now() + Duration::from_secs(120);
         while gateway.tools().contains(&name) == before.contains(&name) {
             assert!(Instant::now() < deadline, "it is not listed");

@@ -1,5 +1,5 @@
-//! Pages are fetched through the real binaries from a real server: asked about, judged, recorded, and answered in the words
-//! of each system.
+//! Pages are fetched through the real binaries from a real server: approved, checked, recorded, and returned in the
+//! words of each dialect.
 
 use crate::{
     binaries::{Home, Pipe, peer, python_program, stderr, stdout},
@@ -73,7 +73,7 @@ impl Place {
         pipe
     }
 
-    /// `toolstead call`, where nobody can be asked.
+    /// Runs `toolstead call` without a terminal, so that no approver is available.
     fn call(&self, tool: &str, arguments: &Value) -> (Option<i32>, String) {
         let mut command =
             self.home.command("/usr/bin/setsid", &["--wait", env!("CARGO_BIN_EXE_toolstead"), "--config"]);
@@ -88,7 +88,7 @@ impl Place {
     }
 }
 
-/// What a tool answers over MCP.
+/// Returns the answer of a tool over MCP.
 fn asked(pipe: &mut Pipe, tool: &str, arguments: &Value) -> Value {
     let said = json!({"name": tool, "arguments": arguments});
     pipe.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": said}).to_string());
@@ -164,8 +164,7 @@ async fn a_document_is_read_and_a_hostile_page_takes_nothing_down() {
     assert!(text(&after).contains("## Run"), "{after}");
 }
 
-/// Fetches `/page` of a site with this `robots.txt`: the exit code, all that was told, and the paths that were asked
-/// for.
+/// Fetches `/page` of a site with this `robots.txt`. Returns the exit code, the output, and the requested paths.
 async fn fetched_beside(robots: Reply) -> (Option<i32>, String, Vec<String>) {
     let site = TestServer::plain(move |seen| match seen.path() {
         "/robots.txt" => robots.clone(),

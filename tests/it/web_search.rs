@@ -33,7 +33,8 @@ impl Place {
         Self { home, config, server }
     }
 
-    /// `toolstead FLAGS… call TOOL ARGUMENTS` where nobody can be asked: its exit code, and what it printed.
+    /// Runs `toolstead FLAGS… call TOOL ARGUMENTS` without a terminal, so that no approver is available. Returns the
+    /// exit code and the output.
     fn call(&self, flags: &[&str], tool: &str, arguments: &Value) -> (Option<i32>, String) {
         let mut command =
             self.home.command("/usr/bin/setsid", &["--wait", env!("CARGO_BIN_EXE_toolstead"), "--config"]);

@@ -1,4 +1,4 @@
-//! What belongs to a workspace, through the real binary: two projects of one person over one database.
+//! Data that belongs to a workspace, through the real binary: two projects of one user over one database.
 
 use crate::binaries::{Home, stderr, stdout};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn one_project_neither_reads_nor_takes_back_what_another_one_has() {
     assert!(said.contains("this session has changed no files"), "{said}");
     projects.refused("b", "undo", json!({"call": call}), 4);
     assert_eq!(projects.get("a/mine"), "a\n");
-    // The session of a project goes on from call to call, whatever happens elsewhere meanwhile.
+    // The session of a project continues across calls, regardless of calls in other projects.
     projects.done("b", "write_file", json!({"path": "theirs", "content": "b\n"}));
     projects.done("a", "undo", json!({}));
     assert!(!projects.path("a/mine").exists() && projects.path("b/theirs").exists());
@@ -95,7 +95,7 @@ fn a_file_that_an_earlier_call_has_read_is_written_as_in_one_session() {
     assert!(said.contains("this session has not read it") && said.contains("read it first"), "{said}");
     projects.done("a", "Read", json!({"file_path": "f"}));
     projects.done("a", "Write", write("two\n"));
-    // What it wrote it knows; what somebody else wrote since it does not.
+    // The session knows the content that it wrote itself, but not a later change by others.
     projects.done("a", "Write", write("three\n"));
     projects.put("a/f", "by hand\n");
     let said = projects.refused("a", "Write", write("four\n"), 1);

@@ -1,4 +1,4 @@
-//! Who calls, as this team knows it.
+//! Identification of callers by the team's own keys.
 
 use toolstead_presentation::prelude::*;
 

@@ -9,7 +9,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, run::Run};
 
-/// Tells tomorrow's weather out of a table.
+/// Returns tomorrow's weather from a table.
 pub struct Forecast;
 
 /// What the tool takes.

@@ -1,4 +1,4 @@
-//! Embeds Toolstead: a tool of its own, a provider of its own, calls under the policy and the audit trail, and an MCP
+//! Embeds Toolstead: a tool of its own, a provider of its own, calls under the policy and the audit log, and an MCP
 //! server, all in one program.
 
 mod forecast;

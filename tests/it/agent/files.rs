@@ -181,7 +181,7 @@ async fn clients_list_and_get_commands_as_prompts_and_hear_of_new_ones() {
         let folder = project.home.data().with_file_name("config").join("toolstead/commands");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("new.md"), "New.").unwrap();
-        // It is seen when somebody asks, and told then.
+        // The change is detected at the next request, and reported then.
         client.send(list(2));
         loop {
             let message = client.receive();

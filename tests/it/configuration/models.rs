@@ -73,7 +73,7 @@ fn a_model_has_what_is_known_of_it_and_what_is_said_of_it() {
 fn without_a_default_the_only_model_is_asked() {
     let machine = Machine::with(&[(USER, MAIN)]);
     assert_eq!(machine.config().default_model.as_deref(), Some("main"));
-    // A file that nobody trusted takes no default away.
+    // An untrusted file does not remove the default.
     machine.write(PROJECT, "[models.theirs]\nprovider = \"openai\"\nmodel = \"m\"\n");
     assert_eq!(machine.config().default_model.as_deref(), Some("main"));
     machine.write(PROJECT, "");
@@ -293,7 +293,7 @@ fn no_key_of_one_file_goes_to_the_address_of_another() {
         let named = with(name, "api_key_env = \"OTHER\"\nheaders = { X-Key = \"${OTHER}\" }");
         let kept = model(&named, "main");
         assert_eq!((&kept.key, kept.headers["x-key"].as_str()), (&known("sk-mine"), "sk-mine"));
-        // What is no address and no key goes by precedence.
+        // Settings other than the address and the key follow precedence.
         let tuned = with(name, "temperature = 1\nmodel = \"claude-haiku-4-5\"");
         let model_here = model(&tuned, "main");
         assert_eq!((model_here.temperature, &*model_here.model), (Some(1.0), "claude-haiku-4-5"));
@@ -333,7 +333,7 @@ fn what_is_shown_of_a_model_names_places_and_never_a_key() {
     assert!(!all.contains("hunter2") && !all.contains("sk-abcdefghijkl"), "{all}");
     assert!(all.contains("${OTHER}") && all.contains("echo"), "{all}");
     assert_eq!(machine.setting("models.main.provider"), "\"openai\" from ~/home/.config/toolstead/config.toml:2");
-    // Nor is one told that stands where its place belongs.
+    // A key entered in place of its location is not shown, either.
     machine.write(USER, &format!("{MAIN}api_key_file = \"sk-abcdefghijklmnopqrstuv\"\n"));
     let config = machine.config();
     let ModelPlaces { key, .. } = places(&config, config.model(None).unwrap());

@@ -348,7 +348,7 @@ fn no_key_of_one_file_goes_to_the_address_of_another() {
         // Nor does a key that the project names go to the address of the other file.
         let named = with("[search]\napi_key_env = \"OTHER\"\n[anthropic_admin]\napi_key_env = \"OTHER\"\n");
         assert_eq!(named[0], "tavily at https://api.tavily.com/ with sk-ant-admin-mine");
-        // Where nobody names another address, it is the usual one.
+        // Without a configured address, the default one is used.
         assert_eq!(named[4], "https://api.anthropic.com/ with sk-ant-admin-other");
         let client = with("[google]\nclient_id = \"theirs\"\nclient_secret_env = \"OTHER\"\n");
         assert_eq!(client[2], "https://www.googleapis.com/ with sk-ant-admin-other");

@@ -1,5 +1,5 @@
-//! clai. Its document tells how tools are specified and called (sections "Registry" and "Tool call execution model"); which
-//! tools there are, and what they answer, is in the program behind it.
+//! clai. Its document describes how tools are specified and called (sections "Registry" and "Tool call execution
+//! model"). The tools themselves, and their answers, are defined only in its program.
 
 use super::{Begins, Error, ErrorBegins, Members, Text, Unknown, call, check, check_list, in_session, listed};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A server of hand-written bytes that notes what it hears and says what a test tells it to.
+//! A server of hand-written bytes that records what it receives, and sends what a test specifies.
 
 use super::wild::Wild;
 use axum::{
@@ -16,10 +16,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, duplex, split};
 use toolstead_domain::client_profile::{Generation, ProtocolVersion};
 use toolstead_infrastructure::mcp::client::config::{HttpServer, McpTransport, StreamServer};
 
-/// Stands where the token of the caller goes.
+/// Placeholder of the caller's progress token.
 pub(super) const TOKEN: &str = "@token@";
 
-/// What is said about one call.
+/// Messages that are sent for one call.
 #[derive(Debug, Clone)]
 pub(super) struct Saying {
     /// Notifications before the answer: method and parameters.
@@ -33,7 +33,7 @@ pub(super) struct Saying {
 pub(super) struct Recorder {
     version: ProtocolVersion,
     definitions: Vec<Value>,
-    /// What its list says beside the definitions.
+    /// Members of its list beside the definitions.
     list: Map<String, Value>,
     state: Arc<Mutex<State>>,
 }
@@ -123,7 +123,7 @@ impl Recorder {
                 let mut lines = BufReader::new(reader).lines();
                 while let Ok(Some(line)) = lines.next_line().await {
                     for said in recorder.answers(line.as_bytes()) {
-                        // A client that is gone hears nothing.
+                        // A client that has disconnected receives nothing.
                         let _ = writer.write_all(format!("{said}\n").as_bytes()).await;
                     }
                 }

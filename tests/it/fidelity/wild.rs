@@ -1,4 +1,4 @@
-//! Messages as nobody would write them by hand: unknown members, odd names, many digits, escapes and blanks.
+//! Unusual messages: unknown members, odd names, many digits, escapes and blanks.
 
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ const ODD_TEXTS: &[&str] = &["\u{0}\u{1b}[31m\u{7f}", "\u{2028}\u{2029}", "\u{20
 #[derive(Debug)]
 pub(super) struct Wild {
     state: u64,
-    /// Whether texts are such as definitions may hold.
+    /// `true` if texts are restricted to what definitions may contain.
     pub(super) is_tame: bool,
 }
 

@@ -50,7 +50,7 @@ impl Sent {
         lines.filter_map(|line| Some(line.split_once(':')?.0.to_owned())).collect()
     }
 
-    /// All that stands behind the headers.
+    /// Returns the text after the headers.
     pub(crate) fn body(&self) -> &str {
         self.raw.split_once("\r\n\r\n").map_or("", |(_, body)| body)
     }
@@ -82,7 +82,7 @@ impl Mailbox {
         self.attachments.insert((message.into(), id.into()), content.to_vec());
     }
 
-    /// What was sent, in its order.
+    /// Returns the sent messages, in their order.
     pub(crate) fn sent(&self) -> Vec<Sent> {
         self.sent.clone()
     }

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use toolstead_domain::ports::tool_provider::{ProviderState, ToolProvider};
 use toolstead_infrastructure::mcp::client::{McpServer, config::McpTransport};
 
-/// A server that tells its environment, its descriptors and its process id.
+/// A server that returns its environment, its descriptors and its process id.
 const TELLS: &str = r#"
 import json, os, sys
 for line in sys.stdin:

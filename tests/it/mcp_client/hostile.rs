@@ -72,10 +72,10 @@ async fn facts(server: &McpServer) -> Value {
     serde_json::from_str(text(&call(server, "facts", json!({})).await.unwrap())).unwrap()
 }
 
-/// What is expected of `work` in a mode.
+/// Expected result of `work` in a mode.
 #[derive(Debug, Clone, Copy)]
 enum Expected {
-    /// It works, and the operator is told nothing, or something with these words.
+    /// It works, and the operator sees no warning, or one with these words.
     Works(&'static str),
     /// It fails like this, and the next call of another tool works.
     Fails(ErrorKind, &'static str),

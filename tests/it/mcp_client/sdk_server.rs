@@ -173,7 +173,7 @@ async fn a_list_of_the_sdks_server_that_grows_is_taken_anew() {
         config.protocol = Some(ProtocolVersion::V20260728);
         let server = McpServer::start(config, deps());
         until_ready(&server).await;
-        // The subscription may come after the first list: news are told until they were heard.
+        // The subscription may follow the first list, so notifications are repeated until one is received.
         let telling = async {
             for tools in 6.. {
                 grow.send_replace(tools);

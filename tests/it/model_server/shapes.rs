@@ -41,7 +41,7 @@ fn halves(text: &str) -> impl Iterator<Item = &str> {
     [first, second].into_iter().filter(|half| !half.is_empty())
 }
 
-/// Events that bear their type twice.
+/// Formats events that contain their type twice.
 fn typed(events: &[Value]) -> String {
     events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())).collect()
 }

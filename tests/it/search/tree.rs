@@ -101,7 +101,7 @@ const PATTERNS: &[&str] = &[
     "",
 ];
 
-/// Lays out so many files below the folder, which is there and empty.
+/// Creates this number of files below the folder, which exists and is empty.
 pub(crate) fn grow(root: &Path, files: usize) {
     let mut numbers = Numbers(20_000);
     let folders = folders(root, files / 14, &mut numbers);
@@ -186,7 +186,7 @@ fn content(numbers: &mut Numbers) -> Vec<u8> {
     }
 }
 
-/// A link in the folder: to a file, a folder, outside, around in a circle, or to nothing.
+/// Creates a link in the folder: to a file, a folder, outside, to one of its own parents, or to nothing.
 fn link(root: &Path, folder: &Path, file: &Path, number: usize, numbers: &mut Numbers) {
     let target = match numbers.below(6) {
         0 | 1 => file.to_path_buf(),

@@ -78,7 +78,7 @@ fn slip(random: &mut Random, text: &mut String) {
 
 struct Writer<'r> {
     random: &'r mut Random,
-    /// How many of a hundred choices are of the kind that is hard to understand.
+    /// Percentage of choices of the kind that is hard to analyse.
     wild: usize,
 }
 
@@ -203,7 +203,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What cannot be understood without more than a tree.
+    /// Writes a script that cannot be analysed from the syntax tree alone.
     fn wild(&mut self, depth: usize) -> String {
         let inner = self.inline(depth.saturating_sub(1)).replace('\'', "");
         let stub = self.random.pick(STUBS);
