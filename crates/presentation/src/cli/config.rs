@@ -108,7 +108,7 @@ fn check(global: &Global, output: &mut Output) -> Outcome {
     }
 }
 
-/// The command that trusts a file.
+/// Returns the command that trusts a file.
 pub(super) fn trusting(file: &Path) -> String {
     format!("`toolstead config trust {}`", in_shell(&file.to_string_lossy()))
 }

@@ -138,7 +138,7 @@ fn ends_within(process: &OwnedFd, time: &Timespec) -> io::Result<bool> {
     }
 }
 
-/// The built-in pager.
+/// Shows the rows in the built-in pager.
 fn read_pages(terminal: &File, rows: &[String], height: usize, given_up: &AtomicBool) -> io::Result<Reading> {
     let last_page = rows.len().saturating_sub(height);
     let mut first = 0;

@@ -163,7 +163,7 @@ impl Terminal {
     }
 }
 
-/// Sets a terminal to deliver typed bytes without signals. Dropping it restores the modes and cancels the question.
+/// A terminal that delivers typed bytes without signals. Dropping it restores the modes and cancels the question.
 struct Asked {
     terminal: Arc<File>,
     before: Termios,

@@ -11,8 +11,8 @@ use toolstead_infrastructure::builtin::{
     world::World,
 };
 
-/// Adds and removes tools at run time. Subscribers are notified that the list changed, and running calls continue. If a
-/// name is in use, the change fails and has no effect.
+/// Tools of the embedding application, which can be added and removed at run time. Subscribers are notified that the
+/// list changed, and running calls continue. If a name is in use, the change fails and has no effect.
 #[derive(Debug)]
 pub struct ProgramTools {
     registry: Arc<ToolRegistry>,
@@ -44,7 +44,7 @@ pub enum ChangeToolsError {
 }
 
 impl From<ChangeToolsError> for StartupError {
-    /// Only the first two variants occur at startup.
+    /// Converts the error. Only the first two variants occur at startup.
     fn from(error: ChangeToolsError) -> Self {
         match error {
             ChangeToolsError::Tools(error) => Self::Tools(error),

@@ -11,7 +11,7 @@ use toolstead_domain::unseen::{is_invisible, moves};
 /// File systems of the kernel and folders for run-time state. The sandbox rejects them as roots, too.
 const OF_THE_SYSTEM: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 
-/// Checks the folders of one client.
+/// Checker of the folders of one client.
 #[derive(Debug, Clone)]
 pub struct ClientRoots {
     folders: Folders,

@@ -92,8 +92,10 @@ enum Owner {
 }
 
 /// Adds all rules to a file, or none, under a lock that other processes respect. The permissions of the file are
-/// preserved, and a trusted file stays trusted. A symbolic link of the user is preserved; one in a project may lead to
-/// another project and is not written through.
+/// preserved.
+///
+/// A trusted file of a project stays trusted; an untrusted one is not changed. A symbolic link of the user is
+/// preserved; one in a project may lead to another project and is not written through.
 fn add(folders: &Folders, path: &Path, rules: &[&str], owner: Owner) -> Result<Vec<Written>, Problem> {
     let path = match owner {
         Owner::Person => real(path),
