@@ -265,7 +265,7 @@ impl Agent {
         }
     }
 
-    /// Resumes the conversation with its stored profile, unless the flags select another one.
+    /// Switches to the stored profile of a conversation that is resumed, unless the flags select another one.
     pub(super) fn take_up(
         &mut self,
         conversation: &Conversation,

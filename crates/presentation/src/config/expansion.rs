@@ -4,7 +4,7 @@
 /// `$${` is a literal `${`. Values are not expanded again.
 ///
 /// # Errors
-/// The reason: a variable is not set, or an expression is not closed.
+/// The reason: a variable is not set, an expression is not closed, or only an editor can resolve it.
 pub(super) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;

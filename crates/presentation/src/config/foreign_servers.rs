@@ -91,7 +91,8 @@ fn servers(root: Node) -> Vec<Member> {
 /// Returns a server with Toolstead's own keys. Keys without an equivalent are omitted, with a note.
 ///
 /// # Errors
-/// A [`Problem`] if the transport of the server is unknown.
+/// A [`Problem`] if the transport is unknown, if a key may restrict the server and has no equivalent, or if two keys
+/// have the same meaning.
 pub(super) fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<Problem>) -> Result<Node, Problem> {
     let Member { name, origin, node } = server;
     let content = match node.content {

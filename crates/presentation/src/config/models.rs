@@ -370,7 +370,8 @@ fn usual_variables(kind: ProviderKind) -> &'static [&'static str] {
     }
 }
 
-/// Returns the address without a trailing slash. Rejects an address with a password, because addresses are displayed.
+/// Returns the address without a trailing slash. Rejects an address with a user, a query or a fragment, because
+/// addresses are displayed.
 fn checked(text: &str) -> Result<String, String> {
     let url = Url::parse(text).map_err(|error| format!("its `base_url` cannot be used: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {

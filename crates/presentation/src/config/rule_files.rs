@@ -175,8 +175,8 @@ pub(super) struct RuleFiles {
 }
 
 impl RuleFiles {
-    /// Returns the files that belong to the files that were read. With `--config` there are none, since no other file
-    /// is read.
+    /// Returns the rule files for the configuration files that were read. With `--config` there are none, since no
+    /// other file is read.
     pub(super) fn of(folders: &Folders, files: &[ConfigFile]) -> Self {
         let of_kind = |kind| files.iter().find(|file| file.kind == kind).map(|file| file.path.to_path_buf());
         let none = Self { folders: folders.clone(), project: None, user: None };

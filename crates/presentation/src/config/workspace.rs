@@ -19,8 +19,8 @@ use std::{
 use toolstead_domain::workspace_roots::WorkspaceRoots;
 use toolstead_infrastructure::sandbox::workspace::lock_folder::lock_folders;
 
-/// Returns the effective roots. Roots of an untrusted file take effect if they lie within the roots of the other
-/// layers. The computed settings are stored in `resolved`.
+/// Returns the effective roots. Roots of an untrusted file narrow the roots of the other layers, as far as they lie
+/// within them. The computed settings are stored in `resolved`.
 pub(super) fn roots(folders: &Folders, resolved: &mut Resolved, problems: &mut Vec<Problem>) -> WorkspaceRoots {
     let mut roots = WorkspaceRoots::default();
     if let Some(mut setting) = resolved.setting("workspace.roots") {

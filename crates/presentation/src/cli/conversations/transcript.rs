@@ -14,8 +14,8 @@ use toolstead_domain::{
 /// Maximum number of lines shown of the text of a failure.
 const FAILURE_LINES: usize = 30;
 
-/// Returns the lines: messages with the numbers of their events, calls summarised, and failures in full. Undone events
-/// are omitted.
+/// Returns the lines: messages with the numbers of their events, calls summarised, and failures with their text. Undone
+/// events are omitted.
 pub(super) fn lines(conversation: &Conversation, events: &[ConversationEvent]) -> Vec<String> {
     let mut shown = Shown::default();
     shown.line(&format!("{}  {}", conversation.id, conversation.title));

@@ -80,7 +80,7 @@ impl EditableRule {
     }
 }
 
-/// Reads a line that starts with this text, key by key. Returns `None` for Ctrl-C.
+/// Reads a line that starts with this text, key by key. Returns `None` for Ctrl-C and Ctrl-D.
 fn edited(terminal: &File, mut text: String, given_up: &AtomicBool) -> io::Result<Option<String>> {
     loop {
         match key(terminal, given_up)? {

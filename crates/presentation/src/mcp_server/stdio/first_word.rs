@@ -13,7 +13,7 @@ const LOOKED_AT: usize = 1 << 20;
 const CHUNK: usize = 8 << 10;
 
 /// Returns the capabilities of the client (MCP's `ClientCapabilities`), and the input including the first message. If
-/// the first message does not declare capabilities, there are none. Also returns at the end of the input, and when
+/// the first message does not declare capabilities, all are assumed. Also returns at the end of the input, and when
 /// `stop` is cancelled.
 pub async fn hear<R: AsyncRead + Unpin>(
     mut input: R,
