@@ -1,6 +1,6 @@
-//! The path of one call. Every call takes it, from an MCP client, the CLI, an agent or an embedding application.
+//! Execution of one tool call. Calls from MCP clients, the CLI, agents and embedding applications all run here.
 //!
-//! `CallInProgress::run` is the order of the steps; each step is in a file of its own.
+//! `CallInProgress::run` lists the steps in their order. Each step is in a file of its own.
 
 mod activity_tracker;
 mod answered;
@@ -83,7 +83,7 @@ pub struct ExecuteToolHandler {
     tasks: Tasks,
     told: ToldDecisions,
     settings: CallSettings,
-    /// Names of resources, where there are any.
+    /// Published names of resources; empty without a context registry.
     context: OnceLock<Arc<ContextRegistry>>,
 }
 
@@ -94,7 +94,7 @@ impl std::fmt::Debug for ExecuteToolHandler {
 }
 
 impl ExecuteToolHandler {
-    /// Creates a handler of calls of the registry's tools, under the policies of the book.
+    /// Creates a handler for calls of the tools in `registry`, under the policies of `permissions`.
     pub fn new(
         registry: Arc<ToolRegistry>,
         permissions: Arc<PermissionBook>,
@@ -112,17 +112,18 @@ impl ExecuteToolHandler {
         self.ports.suggestions.as_ref()
     }
 
-    /// Names resources in results as this registry's lists do, from now on. Later calls change nothing.
+    /// Replaces resource names in results by those that `context` lists, from now on. Only the first call has an
+    /// effect.
     pub fn name_resources_by(&self, context: &Arc<ContextRegistry>) {
         self.context.get_or_init(|| context.clone());
     }
 
     /// Runs the call and records it. Returns the answer once its record is stored.
     ///
-    /// A call whose caller answers by retry ([`Caller::answers_by_retry`]) may return questions, and waits. A command with
-    /// the state that came along resumes that call.
+    /// If the caller answers by retry ([`Caller::answers_by_retry`]), the call may return questions and stay parked. A
+    /// command with the returned request state resumes that call.
     ///
-    /// Dropping the future cancels the call (reason: client); its record is stored all the same.
+    /// Dropping the future cancels the call (reason: client). Its record is stored in any case.
     ///
     /// # Errors
     /// [`ExecuteToolError`].
@@ -144,7 +145,7 @@ impl ExecuteToolHandler {
         }
     }
 
-    /// Returns the dialect in which the caller of this command gets the answer.
+    /// Returns the dialect in which the caller of this command receives the answer.
     pub(crate) fn applied_dialect(&self, command: &ExecuteToolCommand) -> Option<AppliedDialect> {
         AppliedDialect::of(&self.registry, command, &self.settings)
     }
@@ -163,7 +164,7 @@ impl ExecuteToolHandler {
         async move { handler.first_or_later_round(id, command).await }
     }
 
-    /// Begins the call, or resumes the one that the command is a retry of.
+    /// Starts the call, or resumes the parked call that the command retries.
     async fn first_or_later_round(
         self: &Arc<Self>,
         id: CallId,
@@ -180,7 +181,7 @@ impl ExecuteToolHandler {
             command.caller = call.clone();
         }
         let handler = self.clone();
-        // Created in its box, and pinned there: a future that is passed on by value is copied.
+        // Stored in its box before it is polled, so that callers' futures stay small and the future is not copied.
         let path = Box::into_pin(Box::write(Box::new_uninit(), async move {
             let recorded = pin!(run_and_record(&handler, id, command, refusal));
             let recorded = AssertUnwindSafe(recorded).catch_unwind().await;
@@ -197,12 +198,12 @@ impl ExecuteToolHandler {
         self.ports.outputs.as_ref()
     }
 
-    /// Returns the names of resources, where there are any.
+    /// Returns the published names of resources, if the application has a context registry.
     pub(crate) fn context(&self) -> Option<&Arc<ContextRegistry>> {
         self.context.get()
     }
 
-    /// Returns the arguments of a call as its record and its events contain them.
+    /// Returns the arguments as they appear in the audit record and in the events of the call.
     pub(crate) fn kept_arguments(&self, id: CallId, command: &ExecuteToolCommand) -> Value {
         Record::begin(id, command, self.settings.arguments, self.ports.clock.as_ref()).execution().arguments.to_value()
     }
@@ -217,8 +218,8 @@ impl ExecuteToolHandler {
         &self.tasks
     }
 
-    /// Ends a session: forgets what was approved for it, cancels its calls that wait for their client, and has providers
-    /// release what they keep for it.
+    /// Ends a session: discards its approvals, cancels its parked calls, and has providers release the state that they
+    /// store for it.
     pub async fn session_ended(&self, principal: &Principal, session: &Arc<str>) {
         self.permissions.forget(principal, session);
         self.held.session_ended(principal, session);
@@ -234,7 +235,7 @@ impl ExecuteToolHandler {
     }
 }
 
-/// Runs the call on the path, and stores its record.
+/// Runs the call and stores its record.
 async fn run_and_record(
     handler: &Arc<ExecuteToolHandler>,
     id: CallId,
@@ -243,12 +244,12 @@ async fn run_and_record(
 ) -> Result<CallOutcome, ExecuteToolError> {
     let mut call = CallInProgress::new(handler, id, command, refusal);
     let outcome = call.outcome().await;
-    // The place among the open calls is held until the record is stored: a drain of all calls waits for their records.
+    // The guard of the open call is dropped after the record is stored: a drain of all calls waits for their records.
     let CallInProgress { command, mut record, hooks, place: _place, .. } = call;
     record.conclude(&outcome, handler.ports.clock.as_ref());
     let (changed, outcome) = match hooks {
         None => (None, outcome),
-        // Boxed: large, and most have no hooks.
+        // Boxed: the future is large, and most calls have no hooks.
         Some(hooks) => {
             let execution = record.execution().to_execution();
             let after = Box::pin(ending::run_after_hooks(handler, &command, *hooks, execution, outcome));

@@ -1,11 +1,11 @@
-//! Activity of the calls of a tree. A tree whose client is away takes no place among the open calls while all of its calls
-//! wait for answers, and takes one as long as any of them is active.
+//! Activity of the calls of a call tree. A tree whose client is disconnected does not count as an open call while all
+//! of its calls wait for answers. It counts while any of them is active.
 
 use crate::open_calls::OpenCalls;
 use std::sync::{Arc, Mutex, PoisonError};
 use toolstead_domain::tool_call::CallId;
 
-/// Tracks whether a call of a tree is active, or blocked on an answer or a nested call.
+/// Activity of one call of a tree: active, or blocked on an answer or on a nested call.
 #[derive(Debug)]
 pub(super) struct ActivityTracker {
     root: CallId,
@@ -19,7 +19,7 @@ impl ActivityTracker {
         Arc::new(Self { root, open_calls: open_calls.clone(), blocks: Mutex::new(0) })
     }
 
-    /// Returns the call from outside.
+    /// Returns the id of the root call of the tree.
     pub(super) fn root(&self) -> CallId {
         self.root
     }
@@ -36,13 +36,13 @@ impl ActivityTracker {
 
     /// Marks the call as blocked on an active nested call until the guard is dropped.
     pub(super) fn makes_one(self: &Arc<Self>) -> Made {
-        // In this order, so that the tree does not seem to rest in between.
+        // Counted before the parent is blocked, so that the tree never appears idle in between.
         self.open_calls.works(self.root);
         Made { _blocked: self.block(), _working: Working(self.clone()) }
     }
 }
 
-/// Marks a call as blocked until it is dropped.
+/// Guard during which a call counts as blocked.
 #[derive(Debug)]
 pub(super) struct BlockedGuard(Arc<ActivityTracker>);
 
@@ -56,7 +56,7 @@ impl Drop for BlockedGuard {
     }
 }
 
-/// A call that another one makes. The fields go in this order, as they came.
+/// Guard of a nested call. The fields are dropped in this order, so that the parent is active before the child ends.
 #[derive(Debug)]
 pub(super) struct Made {
     _blocked: BlockedGuard,

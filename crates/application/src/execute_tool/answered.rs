@@ -1,10 +1,11 @@
-//! The bound of what answers a request that is no call of a tool. A cut resource is another one, so nothing is cut out of it.
+//! Size limit of the answers to requests other than tool calls. A truncated resource would be a different one, so an
+//! answer over the limit is an error.
 
 use super::{ExecuteToolError, record::each_piece};
 use serde_json::json;
 use toolstead_domain::{error_kind::ErrorKind, ports::tool_provider::CallOutcome, tool_failure::ToolFailure};
 
-/// The outcome, unless it is over so many bytes of JSON.
+/// Returns the outcome, or an error if it has more than `at_most` bytes of JSON.
 pub(super) fn bound(
     outcome: Result<CallOutcome, ExecuteToolError>,
     at_most: usize,

@@ -1,5 +1,5 @@
-//! The dialect in which a caller gets the answer of a call. It is applied last, after the record is stored: rules, hooks,
-//! the record and the budget apply to the tool's own answer.
+//! The dialect in which a caller receives the answer of a call. It is applied last, after the record is stored: rules,
+//! hooks, the record and the budget apply to the tool's own answer.
 
 use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, hook_words};
 use crate::tool_registry::ToolRegistry;
@@ -13,7 +13,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// The appearance of a tool in another system, and the arguments of the call.
+/// Dialect adapter of a tool, with the arguments of one call.
 #[derive(Debug)]
 pub(crate) struct AppliedDialect {
     face: &'static Face,
@@ -22,8 +22,8 @@ pub(crate) struct AppliedDialect {
     characters: usize,
 }
 
-/// The face that the tool wears for this call. Calls out of a call see the tool itself, and so do requests for something
-/// else.
+/// Returns the dialect adapter of the tool for this call. Nested calls and requests other than tool calls have none:
+/// they receive the tool's own answer.
 pub(super) fn of(tool: &Tool, command: &ExecuteToolCommand) -> Option<&'static Face> {
     let is_from_outside = command.parent.is_none() && command.answered_by.is_none();
     is_from_outside.then(|| tool.face_for(command.scope.dialect, &command.tool)).flatten()
@@ -38,7 +38,7 @@ impl AppliedDialect {
         Some(Self { face, arguments, in_tags, characters })
     }
 
-    /// The outcome as that system says it.
+    /// Returns the outcome in the format of the dialect.
     pub(crate) fn apply_to(
         &self,
         outcome: Result<CallOutcome, ExecuteToolError>,
@@ -54,7 +54,7 @@ impl AppliedDialect {
     fn said(&self, outcome: Result<&ToolResult, &ToolFailure>) -> Option<Said> {
         let Self { arguments, in_tags, characters, .. } = self;
         let answered = Answered { arguments, in_tags: *in_tags, characters: *characters, outcome };
-        // The call is over and on record: its caller gets the answer, in our words at worst.
+        // The call has ended and is recorded. If the adapter panics, the caller receives the unadapted answer.
         catch_unwind(AssertUnwindSafe(|| (self.face.answer)(&answered))).unwrap_or_else(|_| {
             tracing::error!("a face panicked: the answer is told as ours");
             None
@@ -62,7 +62,7 @@ impl AppliedDialect {
     }
 
     fn apply_to_result(&self, mut result: ToolResult) -> ToolResult {
-        // An output that a hook put in its place is no answer of the tool.
+        // An output that a hook substituted is not an answer of the tool, and is not adapted.
         let said = if result.is_said_by_tool() { self.said(Ok(&result)) } else { None };
         match said {
             Some(Said { text, beside, is_error, structured }) => {
@@ -70,7 +70,8 @@ impl AppliedDialect {
                 result.said_as(texts, is_error, structured)
             }
             None => {
-                // The list tells of none: clients show a model that in place of the text.
+                // The tool list of the dialect announces no structured content, and clients may show it to a model in
+                // place of the text.
                 result.take_structured_content();
                 result
             }
@@ -86,7 +87,7 @@ impl AppliedDialect {
         if let Some(beside) = beside {
             failure.partial = Some(Box::new(ToolResult::text(beside)));
         }
-        // The words of hooks about the call stay.
+        // Only the part of `next` that hooks added is retained.
         let by_hooks = failure.next.take().and_then(|next| hook_words::said_in(&next).map(str::to_owned));
         failure.next = by_hooks.filter(|words| !text.contains(words));
         failure.message = text;

@@ -1,4 +1,4 @@
-//! From a decision to a yes, or a refusal that teaches.
+//! Approval of a call: from the decision of the policy to permission, or to a refusal that explains itself.
 
 use super::{
     ExecuteToolCommand, ExecuteToolError, Nesting,
@@ -32,10 +32,10 @@ use toolstead_domain::{
     unseen::moves,
 };
 
-/// Maximum number of characters of a denial's message that the model reads.
+/// Maximum number of characters of a denial's message that the model receives.
 const MESSAGE_CHARACTERS: usize = 1_000;
 
-/// What is there to ask with.
+/// Context of an approval request.
 #[derive(Clone, Copy)]
 pub(super) struct Approvals<'a> {
     pub(super) approver: &'a dyn Approver,
@@ -47,21 +47,21 @@ pub(super) struct Approvals<'a> {
     pub(super) timeout: Duration,
 }
 
-/// A yes to a call.
+/// Approval of a call.
 #[derive(Debug)]
 pub(super) struct Approved {
-    /// Those of the accesses that a person was asked about and said yes to. What was allowed anyway is not among them: a
-    /// yes to one part of a call is none to what a rule asks about below another.
+    /// Accesses that a user was asked to approve, and approved. Accesses that the policy allows are not included:
+    /// approval of one access does not cover another that requires approval under a different rule.
     pub(super) by_person: Vec<Access>,
-    /// Tells whether somebody was asked about this very call, who may have taken their time.
+    /// `true` if an approver was asked about this call, so that time has passed since the decision.
     pub(super) was_asked: bool,
     /// The change that the approver was shown.
     pub(super) preview: Option<String>,
 }
 
 impl Approved {
-    /// Returns `true` if the approver was shown the call as it is now: with these accesses and this change, and with no
-    /// part that is denied or requires approval for the first time.
+    /// Returns `true` if the approver was shown the call in its current form: with these accesses and this preview, and
+    /// without a part that is denied or newly requires approval.
     pub(super) fn covers(&self, shown: &[Access], now: &[Access], preview: Option<&str>, decision: &Decision) -> bool {
         decision.verdict != Verdict::Deny
             && shown == now
@@ -71,7 +71,7 @@ impl Approved {
 }
 
 impl Approvals<'_> {
-    /// Goes on where the decision allows it, asks where it says so, and refuses otherwise.
+    /// Returns at once if the decision allows the call, requests approval if it requires that, and refuses otherwise.
     pub(super) async fn obtain(
         self,
         command: &ExecuteToolCommand,
@@ -84,7 +84,7 @@ impl Approvals<'_> {
         match decision.verdict {
             Verdict::Deny => Err(refused(&call.tool, decision)),
             Verdict::Allow => Ok(Approved { by_person: Vec::new(), was_asked: false, preview: None }),
-            // Boxed: rare, and larger than most of the path.
+            // Boxed: approval is rare, and the future is larger than most of the path.
             Verdict::Ask => Box::pin(self.asked(command, call, references, accesses, decision, record)).await,
         }
     }
@@ -101,7 +101,8 @@ impl Approvals<'_> {
         let by_person: Vec<Access> = decision.asked().cloned().collect();
         let identity = identity(call);
         let mut parts = self.parts(&command.scope, call, decision);
-        // It answers what is asked by default, and never what a rule or a hook asks.
+        // An earlier approval covers the parts that ask by default, never those for which a rule or a hook requires
+        // approval.
         parts.retain(|part| {
             !matches!(part.cause, Cause::Default(_))
                 || !self.book.is_approved(&command.scope, &call.tool, &identity, part.access.as_ref())
@@ -118,7 +119,7 @@ impl Approvals<'_> {
         }
         let preview = self.previews.of(command, call, accesses).await?;
         let said = {
-            // Also where somebody beside the client is asked, that is no time of the calls that this one comes out of.
+            // The wait does not count towards the timeouts of the parent calls, even if the approver is not the client.
             let _wait = command.parent.as_ref().map(|nesting| nesting.waiting().begin());
             let caller = Asking::new(command, call, record, self.previews.ports, self.open_calls);
             let request = ApprovalRequest {
@@ -180,7 +181,7 @@ impl Approvals<'_> {
         }
     }
 
-    /// Remembers what was approved for longer than once. Returns the approver's name with the longest scope.
+    /// Stores approvals with a scope longer than `Once`. Returns the approver's name with the longest stored scope.
     async fn remembered(
         self,
         command: &ExecuteToolCommand,
@@ -201,7 +202,7 @@ impl Approvals<'_> {
         }
     }
 
-    /// What must be said yes to: each finding that asks, those on the call as a whole first.
+    /// Returns the parts that require approval: the findings about the whole call first, then one per access.
     fn parts(self, scope: &Scope, call: &ToolCall, decision: &Decision) -> Vec<ApprovalPart> {
         let asks = |finding: &&Finding| finding.verdict == Verdict::Ask;
         let (on_whole, on_accesses): (Vec<&Finding>, Vec<&Finding>) =
@@ -216,7 +217,7 @@ impl Approvals<'_> {
     }
 
     fn part(self, scope: &Scope, call: &ToolCall, access: Option<&Access>, cause: Cause) -> ApprovalPart {
-        // What a rule asks about is asked about every time: no allow rule gets past it.
+        // A rule that requires approval applies to every call: an allow rule cannot override it.
         let access_by_default = access.filter(|_| matches!(cause, Cause::Default(_)));
         let Some(asked) = access_by_default else {
             return ApprovalPart { access: access.cloned(), cause, rule: None, scopes: vec![ApprovalScope::Once] };
@@ -227,14 +228,14 @@ impl Approvals<'_> {
     }
 }
 
-/// Returns the message of a denial in one line of at most [`MESSAGE_CHARACTERS`]; `None` where it is empty.
+/// Returns the message of a denial as one line of at most [`MESSAGE_CHARACTERS`]; `None` if it is empty.
 fn denial_message(message: &str) -> Option<String> {
     let line: String = message.chars().map(|c| if c.is_control() || moves(c) { ' ' } else { c }).collect();
     let line = line.trim();
     (!line.is_empty()).then(|| line.chars().take(MESSAGE_CHARACTERS).collect())
 }
 
-/// Puts a rule that the user wrote in place of the offered one. One that cannot be stored approves the part once.
+/// Replaces the offered rule by the one that the user wrote. If that rule is not valid, the part is approved once.
 fn write_rule(tool: &Tool, part: &mut ApprovalPart, scope: &mut ApprovalScope, written: &str) {
     let access = part.access.as_ref().filter(|_| part.rule.is_some());
     match access.map(|access| check_written_rule(written, tool, access)) {

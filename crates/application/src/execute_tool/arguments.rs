@@ -1,4 +1,4 @@
-//! From what the caller sent to what the tool's schema knows.
+//! Preparation of arguments: from the caller's JSON to values that are valid under the tool's schema.
 
 use super::{
     ExecuteToolCommand, ExecuteToolError, applied_dialect,
@@ -14,25 +14,24 @@ use toolstead_domain::{
     tool_call::ToolCall, tool_failure::ToolFailure, tool_input_schema::InvalidArguments,
 };
 
-/// The argument by which a caller wants less of a result than the budget allows: so many characters. The rest is kept
-/// as always. A tool that has a parameter of this name gets it instead.
+/// Argument that limits the characters of the result below the budget. The rest is stored as usual. If a tool has a
+/// parameter of this name, the argument is passed to the tool.
 const MAX_OUTPUT: &str = "$max_output";
 
-/// Arguments that are ready for the tool.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) arguments: Map<String, Value>,
-    /// Which of them are stored outputs, in words.
+    /// Descriptions of the stored outputs that the arguments contain.
     pub(super) references: Vec<String>,
-    /// How many characters of the result the caller wants at most.
+    /// Maximum number of characters of the result that the caller requests.
     pub(super) max_output: Option<usize>,
 }
 
-/// Puts stored outputs in the place of references, renames the parameters of another spelling, repairs harmless slips,
+/// Substitutes references to stored outputs, renames parameters of aliases, coerces values to the types of the schema,
 /// and validates.
 ///
-/// References come first, so that every later step, the spellings' rules among them, sees values and nothing else. Reading
-/// what they name ends with the signal, and in the time of the validation.
+/// References are substituted first, so that every later step, including the rules of aliases, receives values only.
+/// Reading the stored outputs ends when the call is cancelled, or after the validation timeout.
 pub(super) async fn prepare(
     registered: &Registered,
     command: &ExecuteToolCommand,
@@ -52,7 +51,7 @@ pub(super) async fn prepare(
     };
     let max_output = take_max_output(registered, &mut arguments)?;
     if !registered.tool.passes_references_on && references::are_in(&arguments) {
-        // Boxed: large and rare.
+        // Boxed: the future is large and rare.
         let substituted = substitute(registered, command, arguments, outputs, record, validation);
         let (arguments, references) = Box::pin(substituted).await?;
         return Ok(Prepared { arguments, references, max_output });
@@ -62,7 +61,7 @@ pub(super) async fn prepare(
     Ok(Prepared { arguments, references: Vec::new(), max_output })
 }
 
-/// Prepares arguments that contain references. Returns them with a description of the references.
+/// Prepares arguments that contain references. Returns them with descriptions of the references.
 async fn substitute(
     registered: &Registered,
     command: &ExecuteToolCommand,
@@ -83,7 +82,7 @@ async fn substitute(
         Ok(arguments) => return Ok((arguments, references)),
         Err(unfit) => *unfit,
     };
-    // The tool may expect a value as the text that it was stored as.
+    // The tool may expect the stored text itself where it parses as another JSON value.
     if texts.is_empty() || rewrite(registered, command, &mut given).is_err() {
         return Err(error);
     }
@@ -93,14 +92,14 @@ async fn substitute(
     Ok((as_texts, references))
 }
 
-/// Turns the arguments into the tool's own spelling.
+/// Renames parameters of aliases to the tool's own, and fills in the defaults of the dialect.
 fn rewrite(
     registered: &Registered,
     command: &ExecuteToolCommand,
     arguments: &mut Map<String, Value>,
 ) -> Result<(), ExecuteToolError> {
-    // A spelling's own renames apply under its name; those of the canonical name apply always. Where several dialects
-    // share a name, the caller's comes first: what it has renamed the others do not find.
+    // The renames of an alias apply to calls under that alias; those of the canonical name always apply. If several
+    // dialects share a name, the caller's dialect comes first, because later renames no longer match.
     let (called_as, dialect) = (&*command.tool, command.scope.dialect);
     let name = registered.tool.name().as_str();
     let aliases = || registered.tool.aliases.iter().filter(|alias| alias.name == called_as || alias.name == name);
@@ -130,13 +129,13 @@ fn take_max_output(
     }
 }
 
-/// Makes of the call what its provider sees: one with the defaults of a schema that is ours. Hooks hear what was given.
-/// Returns whether anything is another now.
+/// Fills in the schema's defaults if the provider owns its schemas. Returns `true` if that changed the arguments. Hooks
+/// receive the arguments without them.
 pub(super) fn with_defaults(registered: &Registered, call: &mut ToolCall) -> bool {
     registered.provider.owns_schemas() && fill_defaults(registered.tool.input_schema(), &mut call.arguments)
 }
 
-/// The same, of arguments that are valid: they are so with the defaults as well.
+/// Fills in the schema's defaults, and validates again if that changed the arguments.
 pub(super) async fn complete(
     registered: &Registered,
     call: &mut ToolCall,
@@ -148,7 +147,7 @@ pub(super) async fn complete(
     Ok(())
 }
 
-/// The arguments, valid; repaired only where they are not valid as they are.
+/// Returns valid arguments. Coerces them only if they are not valid as given.
 pub(super) async fn validated(
     registered: &Registered,
     arguments: Map<String, Value>,
@@ -172,12 +171,12 @@ fn already_valid(
     if is_valid { Ok(object(arguments)) } else { Err(object(arguments)) }
 }
 
-/// Arguments that do not fit.
+/// Arguments that are not valid under the schema.
 struct Unfit {
     error: ExecuteToolError,
-    /// Where: JSON Pointers.
+    /// JSON Pointers to the violations.
     paths: Vec<String>,
-    /// As they were, if they were to be kept.
+    /// Arguments as given if `checked` was called with `keeps`, else empty.
     arguments: Map<String, Value>,
 }
 
@@ -187,7 +186,8 @@ impl From<ExecuteToolError> for Box<Unfit> {
     }
 }
 
-/// With `keeps`, arguments that do not fit come back as they were: a copy of all of them.
+/// Validates the arguments, and coerces them if necessary. With `keeps`, the error contains a copy of the arguments as
+/// given.
 async fn checked(
     registered: &Registered,
     arguments: Map<String, Value>,
@@ -222,7 +222,7 @@ async fn checked(
 
 fn invalid(tool: &str, error: &InvalidArguments) -> ToolFailure {
     let message = format!("The arguments do not fit the tool `{tool}`:\n{error}\n");
-    // What was expected where, without the values: they may be secrets, and this goes on record.
+    // Only the expected types, without the values: they may be secrets, and this failure is stored in the audit log.
     let expected: Vec<String> =
         error.violations.iter().map(|one| format!("{}: expected {}", one.path, one.expected)).collect();
     ToolFailure::new(ErrorKind::InvalidInput, message)

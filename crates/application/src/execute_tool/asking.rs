@@ -1,4 +1,5 @@
-//! The way to the client: that a call waits for its answers is told in its row and to those who watch, and not counted.
+//! Questions to the client. While a call waits for answers, its audit record and its events show that, and its timeout
+//! is paused.
 
 mod questions;
 
@@ -28,34 +29,34 @@ use toolstead_domain::{
     tool_execution::{Outcome, ToolExecution},
 };
 
-/// The way to the client, for whoever asks something about a call. What cannot be recorded is not asked.
+/// Channel to the client for questions about a call. A question that cannot be recorded is not asked.
 pub(super) struct Asking<'a> {
     caller: &'a dyn Caller,
     call: &'a ToolCall,
     ports: &'a ExecuteToolPorts,
     open_calls: &'a Arc<OpenCalls>,
     parent: Option<&'a Nesting>,
-    /// Time that the call waits for answers. Created with the first wait, as is the tracker: most calls have none.
+    /// Time that the call waits for answers. Created with the first wait, as is `activity`: most calls have none.
     time: OnceLock<WaitingTime>,
     activity: OnceLock<Arc<ActivityTracker>>,
-    /// The record of the call, as it is before anything is asked.
+    /// Record of the call before its first question.
     record: &'a Record,
-    /// Made with the first question, which most calls never ask.
+    /// Created with the first question. Most calls ask none.
     telling: OnceLock<Arc<Telling>>,
-    /// Those of the call's own tool; `None` before it runs.
+    /// Questions of the call's own tool; `None` for questions of the runtime, such as approval.
     questions: Option<Questions<'a>>,
 }
 
-/// Tells the row of the call what it does.
+/// Writer of the waiting state of a call to its audit record.
 struct Telling {
     log: Arc<dyn ExecutionLog>,
     row: ToolExecution,
     own: WaitingTime,
-    /// The row changes under this, so that it says what is.
+    /// Held while the record is written, so that its outcome matches the number of pending answers.
     lock: tokio::sync::Mutex<()>,
 }
 
-/// An answer that is waited for. Dropping it unanswered takes the question back, and the call goes on.
+/// Pending answer. Dropping it before the answer arrives withdraws the question, and the call resumes.
 struct Waited {
     wait: Option<(Wait, BlockedGuard)>,
     telling: Arc<Telling>,
@@ -63,7 +64,7 @@ struct Waited {
 }
 
 impl<'a> Asking<'a> {
-    /// For the call with this row, as it is before it asks.
+    /// Creates a channel for questions about the call with this record.
     pub(super) fn new(
         command: &'a ExecuteToolCommand,
         call: &'a ToolCall,
@@ -85,12 +86,12 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// The same for what the call's own tool asks.
+    /// Returns the channel for questions of the call's own tool.
     pub(super) fn for_tool(self, questions: Questions<'a>) -> Self {
         Self { questions: Some(questions), ..self }
     }
 
-    /// Returns once every question of the call, which has ended, is on record.
+    /// Waits until the records of all questions are stored. Requires that the call has ended.
     pub(super) async fn end(&self) {
         if let Some(rows) = self.questions.as_ref().and_then(Questions::open_rows) {
             // Boxed: most calls ask nothing.
@@ -98,7 +99,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Returns the time that the call has waited for answers, those about nested calls included.
+    /// Returns the time that the call has waited for answers, including those about nested calls.
     pub(super) fn time(&self) -> &WaitingTime {
         self.time.get_or_init(|| WaitingTime::below(self.parent.map(Nesting::waiting)))
     }
@@ -119,7 +120,7 @@ impl<'a> Asking<'a> {
         })
     }
 
-    /// Waits for the answer, once it is on record that the call does.
+    /// Records that the call waits, then waits for the answer.
     async fn waiting(
         &self,
         answer: impl Future<Output = Result<InputResponse, NotAnswered>> + Send,
@@ -161,12 +162,12 @@ impl<'a> Asking<'a> {
 }
 
 impl Telling {
-    /// One answer is waited for no longer.
+    /// Ends one wait. Records the call as running if no other answer is pending.
     async fn goes_on(&self, wait: Option<(Wait, BlockedGuard)>) {
         let _lock = self.lock.lock().await;
         drop(wait);
         if self.own.open() == 0 {
-            // The final row tells what is, should this one not get there.
+            // If this write fails, the final record still contains the outcome.
             let _ = self.tell(Outcome::Running).await;
         }
     }
@@ -184,7 +185,7 @@ impl Drop for Waited {
     fn drop(&mut self) {
         let (Some(wait), Ok(runtime)) = (self.wait.take(), Handle::try_current()) else { return };
         let (telling, rows) = (self.telling.clone(), self.rows.take());
-        // A call that is over by then has its final row, which this does not change.
+        // If the call has ended by then, its final record remains unchanged.
         runtime.spawn(async move {
             if let Some(rows) = rows {
                 rows.settle().await;

@@ -1,5 +1,5 @@
-//! Calls of work that a call began and that goes on after it. Each is a call of its own, with a place and a time of its own;
-//! its row has the call as its parent.
+//! Calls of detached work that outlives the call which started it. Each has its own open-call place and timeout. Its
+//! audit record has the starting call as its parent.
 
 use super::{
     ExecuteToolCommand, ExecuteToolHandler,
@@ -25,7 +25,7 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// The calls of such work.
+/// Port for the calls of detached work.
 #[derive(Clone)]
 pub(super) struct Begun {
     pub(super) handler: Arc<ExecuteToolHandler>,
@@ -99,7 +99,7 @@ impl Calls for Begun {
 }
 
 impl ExecuteToolHandler {
-    /// The scope of an agent that works in this one, with these tools.
+    /// Returns the scope of an agent with these tools, narrowed from `scope`.
     pub(super) fn scope_of_agent(
         &self,
         scope: &Scope,
@@ -111,7 +111,7 @@ impl ExecuteToolHandler {
         scope.clone().narrowed_to(View::of_run(agent.clone(), Arc::new(policy))).for_agent(agent, session)
     }
 
-    /// The tools that may be called in the scope, as lists show them, sorted by name.
+    /// Returns the tools that may be called in the scope and match `which`, sorted by name.
     pub(super) fn tools_in(&self, scope: &Scope, which: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
         let policy = self.permissions.advertising(scope);
         let snapshot = self.registry.snapshot();

@@ -1,4 +1,4 @@
-//! One call on the path, and its steps in their order.
+//! The steps of a call, in their order.
 
 use super::{
     ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded, answered,
@@ -29,21 +29,20 @@ use toolstead_domain::{
     tool_call::{CallId, ToolCall},
 };
 
-/// A call on the path: the command, and what its steps have found out so far.
+/// Call in progress: the command, and the results of the steps so far.
 pub(super) struct CallInProgress<'a> {
     handler: &'a Arc<ExecuteToolHandler>,
     pub(super) command: Box<ExecuteToolCommand>,
     pub(super) record: Record,
-    /// `None` where there are no hooks.
+    /// `None` if no hooks are configured.
     pub(super) hooks: Option<Box<HookOutcome>>,
     arguments: Value,
-    /// Refusal that was known before the path began.
+    /// Refusal that was determined before the first step.
     refusal: Option<Box<ExecuteToolError>>,
-    /// Place among the open calls. A nested call has the place of its parent.
+    /// Place among the open calls. A nested call shares that of its parent.
     pub(super) place: Option<OpenCallGuard>,
 }
 
-/// Permission to run a call.
 struct Permit {
     policy: Arc<PermissionPolicy>,
     accesses: Vec<Access>,
@@ -64,11 +63,11 @@ impl<'a> CallInProgress<'a> {
         Self { handler, command, record, hooks, arguments, refusal, place: None }
     }
 
-    /// Takes the path. A panic becomes a failure, and the message of a failure is bounded.
+    /// Runs all steps. A panic becomes a failure, and the message of a failure is bounded.
     pub(super) async fn outcome(&mut self) -> Result<CallOutcome, ExecuteToolError> {
         let budget = self.handler.settings.output_characters;
         let path = {
-            // Pinned here: a future that is passed on by value is copied.
+            // Pinned here: a future that is passed by value is copied.
             let path = pin!(self.run());
             AssertUnwindSafe(path).catch_unwind().await
         };
@@ -79,7 +78,7 @@ impl<'a> CallInProgress<'a> {
         }
     }
 
-    /// Runs the steps of every call in their order.
+    /// Runs the steps of a call in their order.
     async fn run(&mut self) -> Result<CallOutcome, ExecuteToolError> {
         let registered = resolution::find(&self.handler.registry, &self.command).await?;
         self.record.resolved(&registered.tool);
@@ -97,7 +96,7 @@ impl<'a> CallInProgress<'a> {
         self.bound(&registered, &call, max_output, outcome).await
     }
 
-    /// Takes a place among the open calls, or the one of the parent call.
+    /// Takes a place among the open calls, or checks the limits of the parent's call tree.
     fn admit(&mut self) -> Result<(), ExecuteToolError> {
         if let Some(refusal) = self.refusal.take() {
             return Err(*refusal);
@@ -111,7 +110,7 @@ impl<'a> CallInProgress<'a> {
         }
     }
 
-    /// Refuses a tool of which every call is denied, before its schema or its arguments are looked at.
+    /// Refuses a tool of which every call is denied, before its schema or its arguments are used.
     fn refuse_closed_tool(&mut self, tool: &Tool) -> Result<(), ExecuteToolError> {
         let Some(decision) = self.policy().refusal_of_every_call(tool) else { return Ok(()) };
         self.record.decided(&[], &decision, &self.handler.told);
@@ -141,14 +140,14 @@ impl<'a> CallInProgress<'a> {
             meta: command.meta.clone(),
         };
         if let Some(hooks) = hooks {
-            // Boxed: large, and most have no hooks.
+            // Boxed: the future is large, and most calls have no hooks.
             Box::pin(hooks.before(&ports.hooks, registered, &mut call, record, command, validation)).await?;
         }
         arguments::complete(registered, &mut call, validation).await?;
         Ok((call, references, max_output))
     }
 
-    /// Decides on what the call touches, and obtains approval where the decision requires it.
+    /// Decides on the accesses of the call, and obtains approval if the decision requires it.
     async fn permit(
         &mut self,
         registered: &Registered,
@@ -168,8 +167,8 @@ impl<'a> CallInProgress<'a> {
         }
     }
 
-    /// Asks until the approver was shown the call as it is. Time passes during an approval: the call may touch something
-    /// else by then, and the rules may have changed.
+    /// Requests approval until the approver has been shown the call in its current form. An approval takes time:
+    /// meanwhile the accesses of the call and the rules may change.
     async fn obtain_approval(
         &mut self,
         registered: &Registered,
@@ -204,7 +203,7 @@ impl<'a> CallInProgress<'a> {
         }
     }
 
-    /// Decides on the call, and notes the decision in its record.
+    /// Decides on the call, and adds the decision to its record.
     fn decide(&mut self, policy: &PermissionPolicy, call: &ToolCall, accesses: &[Access]) -> Decision {
         if let Some(hooks) = &mut self.hooks {
             hooks.set_accesses(accesses);
@@ -221,9 +220,9 @@ impl<'a> CallInProgress<'a> {
         }
     }
 
-    /// Stores the record of a call that can change something before it runs. Returns `true` if it did.
+    /// Stores the record before the call runs, if the call can change something. Returns `true` if it did.
     async fn record_start(&mut self, call: &ToolCall, accesses: &[Access]) -> Result<bool, ExecuteToolError> {
-        // A call that was cancelled while it waited must not run.
+        // A call that was cancelled during the approval must not run.
         if let Some(reason) = self.command.cancel.reason() {
             return Err(ExecuteToolError::Cancelled(reason));
         }
@@ -237,14 +236,14 @@ impl<'a> CallInProgress<'a> {
         Ok(can_change)
     }
 
-    /// Replaces the names of resources in the result by those of this application's lists.
+    /// Replaces resource names in the result by the published ones.
     fn publish_resources(&self, provider: &dyn ToolProvider, outcome: &mut Result<CallOutcome, ExecuteToolError>) {
         if let (Some(context), Ok(CallOutcome::Done(result))) = (self.handler.context(), outcome) {
             context.snapshot().publish_blocks(provider.name(), result);
         }
     }
 
-    /// Bounds the result. What exceeds the budget is stored under a handle.
+    /// Bounds the result. The part over the budget is stored under a handle.
     async fn bound(
         &self,
         registered: &Registered,
@@ -266,7 +265,7 @@ impl<'a> CallInProgress<'a> {
         if output::fits(registered, &outcome, budget) {
             return outcome;
         }
-        // Boxed: large, and most results fit.
+        // Boxed: the future is large, and most results fit.
         Box::pin(async move {
             let ports = &handler.ports;
             let (tools, max_bytes) = (handler.registry.snapshot(), settings.stored_output_bytes);
@@ -277,7 +276,7 @@ impl<'a> CallInProgress<'a> {
         .await
     }
 
-    /// Returns what the call touches.
+    /// Returns the accesses of the call.
     async fn accesses(&self, registered: &Registered, call: &ToolCall) -> Result<Vec<Access>, ExecuteToolError> {
         let time = self.time(&registered.tool);
         running::accesses(registered.provider.as_ref(), call, &self.command.cancel, time).await
@@ -306,8 +305,8 @@ impl ExecuteToolHandler {
     }
 }
 
-/// Returns `true` if the call can leave something changed, so that it must be on record before it runs. Decided by its
-/// accesses and not by hints of the tool. An embedded tool without accesses may still write where a rule allows it.
+/// Returns `true` if the call can change something, so that its record must be stored before it runs. Decided by its
+/// accesses, not by hints of the tool. A tool of the embedding application without accesses is assumed to write.
 fn can_change(tool: &Tool, accesses: &[Access]) -> bool {
     let is_silent = accesses.is_empty() && matches!(tool.source(), ToolSource::Embedded(_));
     is_silent || accesses.iter().any(|access| access.kind() != AccessKind::Read)

@@ -9,10 +9,10 @@ use toolstead_domain::{
 };
 use tracing::Level;
 
-/// Target of the lines.
+/// Log target of the lines.
 pub const CALLS: &str = "toolstead::calls";
 
-/// Line about one call. The id is that of the audit record.
+/// Log line of one call. The id is that of the audit record.
 pub(super) struct CallLine {
     call: CallId,
     parent: Option<CallId>,
@@ -28,8 +28,8 @@ pub(super) struct CallLine {
 }
 
 impl CallLine {
-    /// Returns the line for this final record; `None` if calls are not logged. Boxed, because it is kept while the record
-    /// is stored, and most calls have none.
+    /// Returns the line of a final record; `None` if calls are not logged. Boxed, because it is in memory while the
+    /// record is stored, and most calls have none.
     pub(super) fn of(record: &ExecutionRef<'_>) -> Option<Box<Self>> {
         if !tracing::enabled!(target: CALLS, Level::INFO) {
             return None;
@@ -50,7 +50,6 @@ impl CallLine {
         }))
     }
 
-    /// Logs the line.
     pub(super) fn log(&self) {
         tracing::info!(
             target: CALLS,

@@ -12,35 +12,35 @@ use toolstead_domain::{
     tool_call::CallId,
 };
 
-/// Calls a tool.
+/// Command that calls a tool.
 pub struct ExecuteToolCommand {
     /// Name or alias of the tool.
     pub tool: String,
-    /// Arguments. Anything but an object is malformed; `Null` is an empty object.
+    /// Arguments of the call. A value other than an object is malformed; `Null` is an empty object.
     pub arguments: Value,
-    /// `_meta` of the request, without the members that concern one hop.
+    /// `_meta` of the request, without the members that concern only one connection.
     pub meta: Map<String, Value>,
-    /// Unknown members of the request's parameters in their order, for the server behind the tool.
+    /// Unknown members of the request's parameters in their order, for the upstream server of the tool.
     pub params: Vec<(String, Value)>,
     /// Principal, session and view of the call.
     pub scope: Scope,
     /// Labels of the audit record.
     pub labels: Labels,
-    /// Abilities of the client.
+    /// Capabilities of the client.
     pub client: Arc<ClientProfile>,
-    /// The way back to the client.
+    /// Channel to the client.
     pub caller: Arc<dyn Caller>,
-    /// Answers to questions: with a state those of its call, without one some for the tool's provider.
+    /// Answers to questions: those of the call that `request_state` names, or else answers for the tool's provider.
     pub answers: Option<InputResponses>,
     /// State of the call that this retry resumes (MCP 2026-07-28, `requestState`).
     pub request_state: Option<String>,
-    /// Timeout; `None`: the default. At most the configured maximum.
+    /// Timeout, at most the configured maximum; `None`: the default.
     pub timeout: Option<Duration>,
-    /// Cancels the call.
+    /// Signal that cancels the call.
     pub cancel: CancelSignal,
-    /// Place below the call that makes this one; `None`: it comes from outside.
+    /// Position below the calling call; `None`: the call is not nested.
     pub parent: Option<Nesting>,
-    /// The call that started the detached work which makes this one.
+    /// Id of the call that started the detached work to which this call belongs.
     pub began_by: Option<CallId>,
     /// Provider of the answer to a request that is not a call of a tool
     /// ([`forward_request`](crate::forward_request)); `None`: the tool of that name.
@@ -48,7 +48,7 @@ pub struct ExecuteToolCommand {
 }
 
 impl ExecuteToolCommand {
-    /// Returns a call by the user of this machine, in the session `program`, without an approver. Set the fields that
+    /// Creates a call by the user of this machine, in the session `program`, without an approver. Set the fields that
     /// differ.
     pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
         Self {

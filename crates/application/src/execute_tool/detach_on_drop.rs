@@ -1,4 +1,4 @@
-//! Work that ends in good order when its caller drops it.
+//! Work that runs to its end when its caller drops it.
 
 use crate::cancel_signal::CancelSignal;
 use futures::future::{BoxFuture, FutureExt};
@@ -9,8 +9,8 @@ use std::{
 use tokio::runtime::Handle;
 use toolstead_domain::tool_execution::CancelReason;
 
-/// Runs where it is awaited, so that the usual call needs no task and stays on its thread. Dropping it cancels the work
-/// (reason: client), and lets it end in a task of its own.
+/// Future that runs in its caller's task, so that a usual call needs no task of its own and stays on its thread.
+/// Dropping it cancels the work (reason: client), and a new task runs it to its end.
 pub(super) struct DetachOnDrop<T: Send + 'static> {
     work: Option<BoxFuture<'static, T>>,
     cancel: CancelSignal,
@@ -18,7 +18,7 @@ pub(super) struct DetachOnDrop<T: Send + 'static> {
 }
 
 impl<T: Send + 'static> DetachOnDrop<T> {
-    /// Wraps work that ends in good order once the signal is given. Requires a tokio runtime.
+    /// Wraps work that ends in an orderly way once `cancel` is signalled. Requires a tokio runtime.
     pub(super) fn new(work: BoxFuture<'static, T>, cancel: CancelSignal) -> Self {
         Self { work: Some(work), cancel, runtime: Handle::current() }
     }

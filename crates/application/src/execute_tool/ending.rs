@@ -1,4 +1,4 @@
-//! The end of a call: hooks after it, its final record, and what is reported once that is stored.
+//! The end of a call: the hooks after it, its final record, and its events and log line once that is stored.
 
 use super::{
     ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded,
@@ -16,13 +16,13 @@ use toolstead_domain::{
 
 type Outcome = Result<CallOutcome, ExecuteToolError>;
 
-/// Events and log line about a call, for after its record is stored.
+/// Events and log line of a call, published after its record is stored.
 pub(super) struct EndReport {
     events: Option<Box<EndEvents>>,
     line: Option<Box<CallLine>>,
 }
 
-/// Runs the hooks after a call, which may change its output and its record.
+/// Runs the hooks after a call. They may change its output and its record.
 pub(super) async fn run_after_hooks(
     handler: &ExecuteToolHandler,
     command: &ExecuteToolCommand,
@@ -35,7 +35,8 @@ pub(super) async fn run_after_hooks(
     (Box::new(execution), outcome)
 }
 
-/// Stores the final record, or the one that hooks changed. Returns the work, and what to report once it is done.
+/// Stores the final record, or the one that hooks changed. Returns the future, and the report to publish once it is
+/// done.
 pub(super) fn store<'a>(
     handler: &'a ExecuteToolHandler,
     command: &ExecuteToolCommand,
@@ -50,7 +51,7 @@ pub(super) fn store<'a>(
     (handler.ports.log.record_ref(execution), EndReport { events, line })
 }
 
-/// Returns the error of a call with this outcome whose final record is not stored. An earlier such error comes first.
+/// Returns the error of a call whose final record cannot be stored. An earlier error of this kind takes precedence.
 #[cold]
 pub(super) fn not_recorded(outcome: Outcome, source: StoreError) -> ExecuteToolError {
     match outcome {
@@ -60,7 +61,6 @@ pub(super) fn not_recorded(outcome: Outcome, source: StoreError) -> ExecuteToolE
 }
 
 impl EndReport {
-    /// Publishes the events, and logs the line.
     pub(super) fn publish(self, bus: &EventBus) {
         if let Some(events) = self.events {
             events.publish(bus);

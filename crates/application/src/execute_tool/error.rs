@@ -7,26 +7,26 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// A call without a result. Each is in the audit log, except for [`NotRecorded`](Self::NotRecorded).
+/// Error of a call. Each is in the audit log, except for [`NotRecorded`](Self::NotRecorded).
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteToolError {
     /// The tool is unknown, disabled or unavailable, or the arguments are not an object. MCP answers with a protocol
     /// error.
     #[error(transparent)]
     NotCallable(ToolFailure),
-    /// It did not run: the arguments are invalid, or it is not permitted.
+    /// The call did not run: the arguments are invalid, or it is not permitted.
     #[error(transparent)]
     Refused(ToolFailure),
-    /// It ran and failed, or timed out.
+    /// The call ran and failed, or timed out.
     #[error(transparent)]
     Failed(ToolFailure),
-    /// It was cancelled.
+    /// The call was cancelled.
     #[error("the call was cancelled ({})", .0.as_str())]
     Cancelled(CancelReason),
-    /// The application is closed, and the call did not run.
+    /// The application is closed. The call did not run.
     #[error("the call did not run: the application is closed")]
     Closed,
-    /// It could not be recorded, so it did not run, or its result is withheld.
+    /// The call could not be recorded: it did not run, or its result is withheld.
     #[error("{what}")]
     NotRecorded {
         /// Outcome of the call.
@@ -39,17 +39,17 @@ pub enum ExecuteToolError {
 /// Outcome of a call that could not be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unrecorded {
-    /// It was about to run, and did not.
+    /// The call was about to run, and did not.
     Start,
-    /// It was refused, and did not run.
+    /// The call was refused, and did not run.
     Refusal,
-    /// It did not run, because the application is closed.
+    /// The call did not run, because the application is closed.
     Closed,
-    /// It ran and succeeded.
+    /// The call ran and succeeded.
     Success,
-    /// It ran and failed.
+    /// The call ran and failed.
     Failure,
-    /// It was cancelled, perhaps after its start.
+    /// The call was cancelled, perhaps after its start.
     Cancellation,
 }
 

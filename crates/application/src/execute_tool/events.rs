@@ -1,4 +1,4 @@
-//! Events about a call, published on its way.
+//! Events about a call, published during its steps.
 
 use super::{ExecuteToolCommand, ExecuteToolError, record::Record};
 use crate::{event_bus::EventBus, redaction::Redaction};
@@ -28,7 +28,7 @@ pub(super) fn permission_requested(bus: &EventBus, call: &ToolCall, decision: &D
     }
 }
 
-/// Publishes how the request for approval ended.
+/// Publishes the end of an approval request.
 pub(super) fn permission_resolved<T>(
     bus: &EventBus,
     call: &ToolCall,
@@ -40,14 +40,14 @@ pub(super) fn permission_resolved<T>(
     }
 }
 
-/// The call waits for answers of its client.
+/// Publishes that the call waits for answers of its client.
 pub(super) fn suspended(bus: &EventBus, call: &ToolCall) {
     if bus.is_watched() {
         bus.send(of(call), EventKind::ToolCallSuspended { tool: tool(call) });
     }
 }
 
-/// The tool of the call asks the client.
+/// Publishes that the call's tool asked the client a question.
 pub(super) fn question_asked(bus: &EventBus, call: &ToolCall, method: &str) {
     if bus.is_watched() {
         let source = call.tool.source().label();
@@ -55,7 +55,7 @@ pub(super) fn question_asked(bus: &EventBus, call: &ToolCall, method: &str) {
     }
 }
 
-/// Such a question is over.
+/// Publishes that a question of the call's tool ended.
 pub(super) fn question_closed(bus: &EventBus, call: &ToolCall, method: &str, outcome: &'static str) {
     if bus.is_watched() {
         bus.send(of(call), EventKind::QuestionClosed { tool: tool(call), method: method.to_owned(), outcome });
@@ -97,7 +97,6 @@ pub(super) fn end(
 }
 
 impl EndEvents {
-    /// Publishes them, once the record is stored.
     pub(super) fn publish(self, bus: &EventBus) {
         for kind in self.end.into_iter().chain(self.details) {
             bus.send(self.origin.clone(), kind);
@@ -105,7 +104,7 @@ impl EndEvents {
     }
 }
 
-/// Returns arguments and answer of the call, after its hooks; `None` for one that waits for its client.
+/// Returns the arguments and the answer of the call, after its hooks; `None` for a call that waits for its client.
 fn details_of(
     record: &Record,
     row: &ExecutionRef<'_>,
@@ -149,12 +148,12 @@ fn end_of(row: &ExecutionRef<'_>) -> Option<EventKind> {
     })
 }
 
-/// The way back to the client, with progress told to those who watch as well.
+/// Channel to the client that also publishes progress to event subscribers.
 pub(super) struct Watched<'a> {
     pub(super) caller: &'a dyn Caller,
     pub(super) bus: &'a EventBus,
     pub(super) call: &'a ToolCall,
-    /// Takes secrets of the call out of texts; `None` where no text of it may be told.
+    /// Removes secrets of the call from texts; `None` if events must not contain any of its texts.
     pub(super) redaction: Option<&'a Redaction>,
 }
 

@@ -1,4 +1,4 @@
-//! What would be decided of a call, without running it.
+//! The decision on a call, determined without running it.
 
 use super::{
     ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, arguments, record::Record, resolution, running,
@@ -18,49 +18,49 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// So long a provider may take to say what a call would touch.
+/// Maximum time for a provider to determine the accesses of a call.
 const TIME: Duration = Duration::from_secs(30);
 
-/// Asks what would be decided of a call.
+/// Query for the decision on a call.
 #[derive(Debug, Clone)]
 pub struct ExplainCallQuery {
-    /// The tool, in any spelling.
+    /// Name or alias of the tool.
     pub tool: String,
-    /// The arguments; `Null` is an empty object.
+    /// Arguments of the call; `Null` is an empty object.
     pub arguments: Value,
-    /// On whose behalf it would be made.
+    /// Principal, session and view of the call.
     pub scope: Scope,
 }
 
-/// What would be decided of a call.
+/// Decision on a call that was not run.
 #[derive(Debug, Clone)]
 pub struct ExplainedCall {
-    /// The tool.
+    /// Resolved tool.
     pub tool: Arc<Tool>,
-    /// The arguments in the tool's own spelling.
+    /// Arguments under the tool's own parameter names.
     pub arguments: Map<String, Value>,
-    /// The decision, with what was found on each part.
+    /// Decision, with the findings on each access.
     pub decision: Decision,
 }
 
-/// A call as far as it is known before anything of it is done.
+/// Prepared call with its accesses.
 struct Foreseen {
     call: ToolCall,
     accesses: Result<Vec<Access>, ExecuteToolError>,
 }
 
 impl ExecuteToolHandler {
-    /// Goes the way of a call as far as the decision: the tool is found, its arguments are put right and validated, its
-    /// provider says what they would touch, and the policy judges that. Nothing runs, nobody is asked, and nothing is
-    /// recorded. Hooks are not heard, since they may do things themselves.
+    /// Runs the steps of a call up to the decision: it resolves the tool, prepares and validates the arguments, has the
+    /// provider determine the accesses, and applies the policy. Nothing runs, no approval is requested, and nothing is
+    /// recorded. Hooks are skipped, because they may have effects.
     ///
     /// # Errors
-    /// [`ExecuteToolError`] where a call would not even get as far as a decision.
+    /// [`ExecuteToolError`] if the call would fail before a decision.
     pub async fn explain(&self, query: ExplainCallQuery) -> Result<ExplainedCall, ExecuteToolError> {
         self.explain_command(ExecuteToolCommand::new(query.tool, query.arguments).within(query.scope)).await
     }
 
-    /// Explains a call that is resolved already.
+    /// Explains a call whose tool is resolved already.
     pub(crate) async fn explain_command(&self, command: ExecuteToolCommand) -> Result<ExplainedCall, ExecuteToolError> {
         let client = Arc::new(ClientProfile::without_protocol("explain"));
         let command = ExecuteToolCommand { client, ..command };
@@ -70,8 +70,8 @@ impl ExecuteToolHandler {
         Ok(ExplainedCall { tool: call.tool, arguments: call.arguments, decision })
     }
 
-    /// Goes the way of a call as far as what it would touch. A call that is refused whatever it says is looked at
-    /// no further: that is told when it is made.
+    /// Runs the steps of a call up to its accesses. For a tool of which every call is denied, the accesses are not
+    /// determined: the refusal follows when the call is made.
     pub(crate) async fn foresee_call(
         &self,
         command: ExecuteToolCommand,
@@ -86,14 +86,14 @@ impl ExecuteToolHandler {
         match accesses {
             Ok(accesses) => Ok(ForeseenCall::new(call.tool, Some(accesses))),
             Err(error) if error.kind() == ErrorKind::InvalidInput => Err(error),
-            // What it needs may be there once another call has run.
+            // The accesses may depend on the effects of an earlier call.
             Err(_) => Ok(ForeseenCall::new(call.tool, None)),
         }
     }
 
     async fn foresee(&self, mut command: ExecuteToolCommand, time: Duration) -> Result<Foreseen, ExecuteToolError> {
         let registered = resolution::find(&self.registry, &command).await?;
-        // The steps of a call fill in a row; this one is never written.
+        // The steps of a call require a record; this one is not stored.
         let mut record =
             Record::begin(CallId(Uuid::now_v7()), &command, self.settings.arguments, self.ports.clock.as_ref());
         let outputs = self.ports.outputs.as_ref();

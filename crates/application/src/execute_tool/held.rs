@@ -1,6 +1,6 @@
-//! Calls that wait for answers of a client which answers with a retry (MCP 2026-07-28, basic/patterns/mrtr). The call goes
-//! on waiting, its client gets the questions and a sealed state, and the retry comes back to the same call: nothing is run
-//! a second time, and one row stays open over all rounds.
+//! Parked calls: calls that wait for answers of a client which answers with a retry (MCP 2026-07-28,
+//! basic/patterns/mrtr). The call continues to wait, and its client receives the questions and a sealed state. The
+//! retry attaches to the same call: nothing runs a second time, and one audit record stays open over all rounds.
 
 pub(super) mod held_call;
 pub(super) mod rounds;
@@ -21,10 +21,10 @@ use toolstead_domain::{
 };
 use waiting_room::WaitingRoom;
 
-/// What a client must have declared one of, so that there is anything that it could be asked.
+/// Client capabilities for questions. A client with none of them cannot be asked.
 const CAPABILITIES: &[&str] = &["elicitation", "sampling", "roots"];
 
-/// The calls that their clients may come back to.
+/// Parked calls that their clients may resume.
 pub(super) struct HeldCalls {
     room: Arc<WaitingRoom<HeldCall>>,
     seal: Arc<Seal>,
@@ -33,12 +33,12 @@ pub(super) struct HeldCalls {
 }
 
 impl HeldCalls {
-    /// Each waits so long for its client.
+    /// Creates the store of parked calls. Each waits for its client for at most `patience`.
     pub(super) fn new(open_calls: Arc<OpenCalls>, patience: Duration) -> Self {
         Self { room: Arc::new(WaitingRoom::new()), seal: Arc::new(Seal::new()), open_calls, patience }
     }
 
-    /// The call behind the command's caller, if it is one that can be asked and answers with retries.
+    /// Returns a call that can be parked; `None` if the client cannot be asked or does not answer with retries.
     pub(super) fn hold(&self, id: CallId, command: &ExecuteToolCommand) -> Option<Arc<HeldCall>> {
         let declared = &command.client.capabilities;
         if !command.caller.answers_by_retry() || !CAPABILITIES.iter().any(|name| declared.contains_key(*name)) {
@@ -60,10 +60,10 @@ impl HeldCalls {
         Some(HeldCall::new(terms, command.caller.clone()))
     }
 
-    /// The call that the retry comes back to, and goes on with from here; `None` for a command that is no retry.
+    /// Attaches the retry to its parked call, which resumes; `None` if the command is not a retry.
     ///
     /// # Errors
-    /// The refusal of a retry that comes back to nothing. It leaves every call alone.
+    /// A refusal if the state does not match a parked call of this client. No call is changed then.
     pub(super) fn attach(&self, command: &ExecuteToolCommand) -> Option<Result<Arc<HeldCall>, ExecuteToolError>> {
         let state = self.seal.open(command.request_state.as_deref()?);
         let unfit = |why: &str| {
@@ -102,7 +102,7 @@ impl HeldCalls {
         })
     }
 
-    /// A session is over: nobody comes back to the calls of it that wait.
+    /// Cancels the parked calls of a session that ended.
     pub(super) fn session_ended(&self, principal: &Principal, session: &str) {
         for call in self.room.of(principal) {
             if *call.terms.session == *session && call.is_waiting() {
@@ -118,10 +118,10 @@ fn owner(scope: &Scope) -> Digest {
     hasher.finalize().into()
 }
 
-/// Stands for tool and arguments as they were sent. The order of members is the client's business.
+/// Returns the digest of tool and arguments as sent. The order of members does not matter.
 fn request(command: &ExecuteToolCommand) -> Digest {
     let mut hasher = Sha256::new();
-    // What is no call of a tool stands under the name of one.
+    // A request of another kind may have the name of a tool.
     let kind = command.answered_by.as_ref().map(|answerer| answerer.kind).unwrap_or_default();
     each_piece(&(kind.as_str(), &command.tool), |piece| hasher.update(piece));
     match &command.arguments {

@@ -1,17 +1,17 @@
-//! The words of hooks in what a caller reads: where they stand, and how much of them.
+//! Messages of hooks in the text that a caller receives.
 
-/// Begins what a hook says.
+/// Start of a hook's message.
 const SAID: &str = "[the hook `";
-/// As many characters of what hooks have to say reach the model with one call.
+/// Maximum number of characters of hook messages per call.
 const CONTEXT_CHARACTERS: usize = 10_000;
 
-/// The part of a text in which hooks say something: it stands at the end.
+/// Returns the messages of hooks at the end of a text.
 pub(super) fn said_in(text: &str) -> Option<&str> {
     let begin = if text.starts_with(SAID) { 0 } else { text.find(&format!("\n{SAID}"))? + 1 };
     Some(&text[begin..])
 }
 
-/// All that they say, as one text; `None` where they say nothing.
+/// Joins the messages into one text; `None` if there are none.
 pub(super) fn joined(context: &[(String, String)]) -> Option<String> {
     let texts: Vec<String> = context.iter().map(|(hook, text)| format!("{SAID}{hook}` says: {text}]")).collect();
     let mut text = texts.join("\n");

@@ -1,4 +1,4 @@
-//! The hooks around a call.
+//! Hooks before and after a call.
 
 use super::{
     ExecuteToolCommand, ExecuteToolError,
@@ -29,14 +29,14 @@ use toolstead_domain::{
     tool_result::{ToolResult, text_block},
 };
 
-/// How long a hook may take to hear of the end of a call that was taken back: somebody waits for that end.
+/// Timeout of a hook after a cancelled call, whose caller waits for it.
 const TIME_AFTER_CANCEL: Duration = Duration::from_secs(2);
 
-/// State of the hooks for one call on the path.
+/// State of the hooks for one call.
 #[derive(Default)]
 pub(super) struct HookOutcome {
     call: Option<ToolCall>,
-    /// Accesses of the call that the decision is about.
+    /// Accesses on which the decision is based.
     accesses: Option<Vec<Access>>,
     context: Vec<(String, String)>,
     /// The first hook that requires approval, with its reason.
@@ -44,7 +44,8 @@ pub(super) struct HookOutcome {
 }
 
 impl HookOutcome {
-    /// Runs each hook before the call. Rewritten arguments are validated; the rules decide on them afterwards.
+    /// Runs each hook before the call. Rewritten arguments are validated again, and the policy decides on them
+    /// afterwards.
     pub(super) async fn before(
         &mut self,
         hooks: &[Arc<dyn ToolHook>],
@@ -65,7 +66,7 @@ impl HookOutcome {
                 said = asked => said,
                 reason = command.cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),
             };
-            // A gate that does not answer stays shut.
+            // A hook that fails or times out denies the call.
             let said = match said {
                 Ok(Ok(said)) => said,
                 Ok(Err(_)) => BeforeCall::deny(format!("it did not answer within {} s", patience.as_secs())),
@@ -98,15 +99,15 @@ impl HookOutcome {
         Ok(())
     }
 
-    /// Stores the accesses of the call, for the hooks after it.
+    /// Stores the accesses of the call for the hooks after it.
     pub(super) fn set_accesses(&mut self, accesses: &[Access]) {
         if self.call.is_some() {
             self.accesses = Some(accesses.to_vec());
         }
     }
 
-    /// Returns the decision with the approval that hooks require. Hooks never weaken a decision. Where rules require
-    /// approval as well, there is one more question.
+    /// Adds the approval that hooks require to the decision. Hooks never weaken a decision. If rules require approval
+    /// as well, the user is asked once more.
     pub(super) fn apply_to(&self, decision: Decision, asks_nobody: bool) -> Decision {
         let Some(cause) = self.ask.clone().filter(|_| decision.verdict != Verdict::Deny) else { return decision };
         let verdict = if asks_nobody { Verdict::Deny } else { Verdict::Ask };
@@ -120,8 +121,8 @@ impl HookOutcome {
         Decision { verdict, decisive, trace }
     }
 
-    /// Runs each hook after the call, and adds what they say to the answer for the model, or to the client's log where the
-    /// answer is not the result of a tool. The record names a hook that changed the output.
+    /// Runs each hook after the call. Its messages are added to the answer for the model, or logged to the client if
+    /// the answer is not the result of a tool. The record names a hook that changed the output.
     pub(super) async fn after(
         self,
         hooks: &[Arc<dyn ToolHook>],
@@ -141,7 +142,7 @@ impl HookOutcome {
                 Some(_) => hook.patience().after.min(TIME_AFTER_CANCEL),
                 None => hook.patience().after,
             };
-            // The row waits for nobody who hangs or panics.
+            // A hook that hangs or panics does not block the record.
             let told = AssertUnwindSafe(timeout(patience, hook.after(ended))).catch_unwind();
             let said = match cancellable(told, command).await {
                 Some(Ok(Ok(said))) => said,
@@ -155,7 +156,7 @@ impl HookOutcome {
             if let (Some(output), Ok(CallOutcome::Done(result))) = (said.output, &mut outcome) {
                 let name = said.by.as_deref().unwrap_or(hook.name());
                 *result = withheld_if_too_long(output, name, budget);
-                // The hook may have wanted to hide what was there.
+                // The metadata may contain what the hook removed from the output.
                 execution.metadata = serde_json::Value::Null;
                 if let Some(decision) = &mut execution.decision {
                     decision.reason.push_str(&format!("; the hook `{name}` changed the output"));
@@ -166,16 +167,17 @@ impl HookOutcome {
     }
 }
 
-/// What hooks are told of the accesses of a call.
+/// Accesses of a call, as hooks receive them.
 enum Touched {
-    /// Its arguments are new.
+    /// Not determined for the current arguments.
     Unknown,
-    /// These; `None` where the arguments do not say it.
+    /// Determined accesses; `None` if they cannot be determined from the arguments.
     Told(Option<Vec<Access>>),
 }
 
 impl Touched {
-    /// What is wrong with the arguments is told when they are judged: a hook may still put them right.
+    /// Determines the accesses. Errors are ignored except for cancelling: a hook may still correct the arguments, and
+    /// they are validated later.
     async fn by(
         registered: &Registered,
         call: &ToolCall,
@@ -199,8 +201,8 @@ impl Touched {
     }
 }
 
-/// What the work answers; `None` when the call is taken back meanwhile. A call that was taken back before is told to its
-/// end: hooks hear of that, too.
+/// Runs the work; `None` if the call is cancelled meanwhile. If it was cancelled before, the work runs to its end, so
+/// that hooks are notified of cancelled calls as well.
 async fn cancellable<T>(work: impl Future<Output = T>, command: &ExecuteToolCommand) -> Option<T> {
     if command.cancel.reason().is_some() {
         return Some(work.await);
@@ -211,8 +213,8 @@ async fn cancellable<T>(work: impl Future<Output = T>, command: &ExecuteToolComm
     }
 }
 
-/// An output that a hook made stands in place of one that it may have wanted to hide, so it is not cut, and the first one
-/// does not come back.
+/// Returns the output that a hook substituted, or a notice if it exceeds the budget. It is not cut, and the original is
+/// not restored, because the hook may have hidden parts of it.
 fn withheld_if_too_long(output: ToolResult, hook: &str, budget: Budget) -> ToolResult {
     match output::is_within(&output, budget) {
         true => output,
@@ -236,7 +238,7 @@ fn with_context(
         failure
     };
     match outcome {
-        // A task, a resource or a prompt has no blocks: one more would stand in the place of all that it says.
+        // A task, a resource or a prompt has no content blocks, so the text is logged instead.
         Ok(CallOutcome::Done(result)) if result.is_task() || is_of_no_tool(&result) => {
             command.caller.log(LogMessage::new(LogLevel::Info, text).by("hooks"));
             Ok(CallOutcome::Done(result))
@@ -248,7 +250,7 @@ fn with_context(
     }
 }
 
-/// What hooks say, each with its name.
+/// Returns the messages with the names of their hooks.
 fn named(hook: &dyn ToolHook, context: Vec<HookContext>) -> impl Iterator<Item = (String, String)> {
     let name = hook.name().to_owned();
     context.into_iter().map(move |one| (one.by.unwrap_or_else(|| name.clone()), one.text))

@@ -1,11 +1,11 @@
-//! The answer to a call, as the call that made it gets it.
+//! Conversion of a call's outcome for the call that made it.
 
 use super::ExecuteToolError;
 use toolstead_domain::{
     error_kind::ErrorKind, ports::tool_provider::CallOutcome, tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
-/// The result of a call, as the one that made it learns of it.
+/// Returns the result of a nested call.
 pub(super) fn answer(outcome: Result<CallOutcome, ExecuteToolError>) -> Result<ToolResult, ToolFailure> {
     match outcome.map_err(failure)? {
         CallOutcome::Done(result) => Ok(result),
@@ -15,7 +15,7 @@ pub(super) fn answer(outcome: Result<CallOutcome, ExecuteToolError>) -> Result<T
     }
 }
 
-/// A call without a result, as the call that made it learns of it.
+/// Converts an error of a nested call.
 pub(super) fn failure(error: ExecuteToolError) -> ToolFailure {
     let kind = error.kind();
     match error {

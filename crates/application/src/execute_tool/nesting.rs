@@ -1,5 +1,5 @@
-//! Calls out of a call that runs. Each takes the whole path; here stands what they share with the call that makes them:
-//! its scope, its place among the open calls, its deadline and its end.
+//! Nested calls: calls that a running call makes. Each runs all steps. This module holds what they share with their
+//! parent: its scope, its place among the open calls, its deadline and its cancellation.
 
 use super::{
     ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded,
@@ -38,49 +38,49 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// So deep calls go out of calls.
+/// Maximum nesting depth.
 const MAX_DEPTH: u32 = 8;
-/// So many calls one call from outside may lead to, those that these make among them.
+/// Maximum number of nested calls below one call from outside, at all levels together.
 const MAX_CALLS: usize = 10_000;
 
-/// The place of a nested call below the call that makes it.
+/// Position of a nested call below its parent.
 #[derive(Debug)]
 pub struct Nesting {
     branch: Arc<Branch>,
-    /// The number of calls that the tree had with this one.
+    /// Number of calls in the tree, including this one, when it was made.
     number: usize,
-    /// As many characters of its result are wanted at most.
+    /// Maximum number of characters of its result that the parent requests.
     pub(super) output_characters: Option<usize>,
     _made: Made,
 }
 
-/// Shared by the calls that one call makes.
+/// State shared by the nested calls of one parent.
 #[derive(Debug)]
 struct Branch {
     parent: CallId,
     tool: Arc<Tool>,
     depth: u32,
     deadline: Instant,
-    /// The deadline is later by this.
+    /// Time by which the deadline is extended.
     waiting: WaitingTime,
-    /// Knows whether the call that makes them does something.
+    /// Activity of the parent.
     activity: Arc<ActivityTracker>,
-    /// Ends them all.
+    /// Signal that cancels all of them.
     cancel: CancelSignal,
-    /// The number of them that are not on record yet.
+    /// Number of them that are not recorded yet.
     open: watch::Sender<usize>,
-    /// The number of calls in the whole tree, the one from outside not among them.
+    /// Number of calls in the whole tree, without its root.
     made: Arc<AtomicUsize>,
 }
 
 impl Branch {
-    /// A place for one more call.
+    /// Returns a position for one more call.
     ///
     /// # Errors
-    /// [`ErrorKind::BudgetExhausted`] where so many came that they are not even recorded as refused any more.
+    /// [`ErrorKind::BudgetExhausted`] if the limit is exceeded so far that refused calls are not recorded either.
     fn place(self: &Arc<Self>, output_characters: Option<usize>) -> Result<Nesting, ToolFailure> {
         let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
-        // The first one too many is on record. More rows would tell nothing more.
+        // The first call over the limit is recorded as refused. Further records would add no information.
         if number > MAX_CALLS + 1 {
             return Err(too_many());
         }
@@ -96,25 +96,25 @@ impl Drop for Nesting {
 }
 
 impl Nesting {
-    /// The call that makes it.
+    /// Returns the id of the parent call.
     pub(super) fn parent(&self) -> CallId {
         self.branch.parent
     }
 
-    /// The call from outside that leads to it.
+    /// Returns the id of the root call of the tree.
     pub(super) fn root(&self) -> CallId {
         self.branch.activity.root()
     }
 
-    /// The tool of the call that makes it.
+    /// Returns the tool of the parent call.
     pub(super) fn tool(&self) -> &Tool {
         &self.branch.tool
     }
 
-    /// Lets the call in, under the place of the one that makes it.
+    /// Admits the call under the parent's place.
     ///
     /// # Errors
-    /// A refusal where it is too deep, or one too many.
+    /// A refusal if the call is nested too deeply, or exceeds the maximum number of calls.
     pub(super) fn admit(&self) -> Result<(), ExecuteToolError> {
         if self.branch.depth > MAX_DEPTH {
             let message = format!(
@@ -127,18 +127,19 @@ impl Nesting {
         if self.number > MAX_CALLS { Err(ExecuteToolError::Refused(too_many())) } else { Ok(()) }
     }
 
-    /// The time that the call which makes it has waited for answers. It does so while somebody is asked about this one.
+    /// Returns the time that the parent has waited for answers, including those about this call.
     pub(super) fn waiting(&self) -> &WaitingTime {
         &self.branch.waiting
     }
 
-    /// As much of the time as is left of the time of the call that makes it.
+    /// Returns the given time, limited to the rest of the parent's time.
     pub(super) fn time(&self, time: Duration) -> Duration {
         let deadline = self.branch.deadline + self.branch.waiting.so_far();
         time.min(deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// The grace of such a call: less with every level, so that the call that makes it can still tell what became of it.
+    /// Returns the grace period of a nested call. It is halved with each level, so that the parent can still report the
+    /// outcome.
     pub(super) fn grace(&self, grace: Duration) -> Duration {
         grace / 2_u32.pow(self.branch.depth.min(MAX_DEPTH))
     }
@@ -152,24 +153,24 @@ fn too_many() -> ToolFailure {
     .next("Do the rest in another call.")
 }
 
-/// The calls that a running call may make.
+/// Port for the nested calls of a running call.
 pub(super) struct Nested<'a> {
     handler: &'a Arc<ExecuteToolHandler>,
     command: &'a ExecuteToolCommand,
     call: &'a ToolCall,
     deadline: Instant,
-    /// The deadline is later by the time that this has waited.
+    /// Channel whose waiting time extends the deadline.
     asking: &'a Asking<'a>,
     record: &'a Record,
-    /// Set once the row of the running call is on record.
+    /// Set once the record of the running call is stored.
     on_record: OnceCell<()>,
-    /// Made with the first call.
+    /// Created with the first nested call.
     branch: OnceLock<Arc<Branch>>,
 }
 
 impl<'a> Nested<'a> {
-    /// The calls that this call may make until its deadline. A call whose row is not on record yet is recorded before the
-    /// first of them.
+    /// Creates the port for nested calls until the deadline. The record of the running call is stored before the first
+    /// of them.
     pub(super) fn new(
         handler: &'a Arc<ExecuteToolHandler>,
         command: &'a ExecuteToolCommand,
@@ -183,17 +184,17 @@ impl<'a> Nested<'a> {
         Self { handler, command, call, deadline, asking, record, on_record, branch: OnceLock::new() }
     }
 
-    /// The calls within the scope of the call itself.
+    /// Returns the port in the scope of the running call.
     pub(super) fn calls(&self) -> Within<'_> {
         Within { nested: self, narrower: None }
     }
 
-    /// Cancels the calls that are still running. Returns once all are on record.
+    /// Cancels the nested calls that are still running, and waits until all are recorded.
     pub(super) async fn end(&self) {
         let Some(branch) = self.branch.get() else { return };
         branch.cancel.cancel(CancelReason::Client);
         let mut open = branch.open.subscribe();
-        // Boxed: most calls make none. The sender lives as long as the branch, so this ends with the condition.
+        // Boxed: most calls make no nested calls. The sender lives as long as the branch, so the wait always ends.
         let _ = Box::pin(open.wait_for(|open| *open == 0)).await;
     }
 
@@ -236,7 +237,7 @@ impl<'a> Nested<'a> {
         self.handler.tools_in(scope, which)
     }
 
-    /// Calls that go on after the running one, in this scope.
+    /// Returns the port for detached calls, which may outlive the running call, in this scope.
     async fn begun(&self, scope: Scope, caller: Arc<dyn Caller>) -> Result<Box<dyn Calls>, ToolFailure> {
         self.recorded().await?;
         Ok(Box::new(Begun {
@@ -249,7 +250,7 @@ impl<'a> Nested<'a> {
         }))
     }
 
-    /// Puts the row of the running call on record, so that no call has a parent of which nothing is known.
+    /// Stores the record of the running call, so that every recorded call has a recorded parent.
     async fn recorded(&self) -> Result<(), ToolFailure> {
         let record = || self.handler.ports.log.record_ref(self.record.execution());
         self.on_record
@@ -260,10 +261,10 @@ impl<'a> Nested<'a> {
     }
 }
 
-/// The calls of a running call within a scope: its own, or a narrower one.
+/// Nested calls in the scope of the running call, or in a narrower one.
 pub(super) struct Within<'a> {
     nested: &'a Nested<'a>,
-    /// `None`: the scope of the running call.
+    /// Narrower scope; `None`: that of the running call.
     narrower: Option<Scope>,
 }
 
@@ -337,7 +338,7 @@ impl Nested<'_> {
         let outcome = tokio::select! {
             biased;
             outcome = &mut made => outcome,
-            // Whatever it is at, save waiting for a person.
+            // Ends the call at its deadline, extended by the time that it waited for answers.
             () = over(last.into(), || self.asking.time().so_far()) => {
                 cancel.cancel(CancelReason::Deadline);
                 made.await
@@ -347,7 +348,7 @@ impl Nested<'_> {
     }
 }
 
-/// The way back to the client for a nested call. The progress that the client hears of is that of its own call.
+/// Channel to the client for a nested call. Drops progress: the client receives the progress of its own call only.
 struct Below(Arc<dyn Caller>);
 
 #[async_trait]

@@ -1,8 +1,8 @@
-//! The part of a result that its caller gets: at most a budget, and never in silence less than there was.
+//! The size limits of results. The caller receives at most a budget, and every cut is marked.
 //!
-//! A client shows a model the content blocks or the structured content, so each of the two views has the whole budget of
-//! characters. So has what stands beside them, for programs. Binary content has a budget of bytes, and the number of
-//! blocks is bounded.
+//! A client shows a model either the content blocks or the structured content, so each of the two views has the whole
+//! budget of characters. The other members, which are for programs, have the same budget. Binary content has a budget
+//! of bytes, and the number of blocks is limited.
 
 mod beside;
 mod blocks;
@@ -25,28 +25,28 @@ use toolstead_domain::{
     tool_result::{ToolResult, text_block},
 };
 
-/// The key in a result's `_meta` that lists what was stored: `[{"of": "text", "handle": "o17", …}]`.
+/// Key in a result's `_meta` that lists the stored outputs: `[{"of": "text", "handle": "o17", …}]`.
 const OUTPUTS: &str = "toolstead/outputs";
 
-/// The bounds of what goes on of a result.
+/// Size limits of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Budget {
-    /// Characters of each view.
+    /// Maximum number of characters of each view.
     pub(super) characters: usize,
-    /// Bytes of binary content as it is sent: base64.
+    /// Maximum number of bytes of binary content in its wire form, base64.
     pub(super) media_bytes: usize,
 }
 
 impl Budget {
-    /// Everything.
+    /// Budget without limits.
     pub(super) const WHOLE: Self = Self { characters: usize::MAX, media_bytes: usize::MAX };
 
-    /// The budget of what a call out of a call wants: less, or everything.
+    /// Returns the budget that the parent of a nested call requests: a smaller one, or no limits.
     pub(super) fn as_wanted(self, wanted: Option<usize>) -> Self {
         if wanted == Some(WHOLE_OUTPUT) { Self::WHOLE } else { self.up_to(wanted) }
     }
 
-    /// The budget of a caller who wants no more than that of anything.
+    /// Returns the budget limited to `wanted` in each respect.
     pub(super) fn up_to(self, wanted: Option<usize>) -> Self {
         let wanted = wanted.unwrap_or(usize::MAX);
         Self { characters: self.characters.min(wanted), media_bytes: self.media_bytes.min(wanted) }
@@ -73,7 +73,7 @@ pub(super) fn fits(registered: &Registered, outcome: &Result<CallOutcome, Execut
 
 /// Returns `true` if the result has only plain texts and structured content, each within this number of characters.
 fn has_short_texts_alone(result: &ToolResult, characters: usize) -> bool {
-    // Bytes are never fewer than characters.
+    // A text has at least as many bytes as characters.
     if let Some(text) = result.only_text() {
         return text.len() <= characters;
     }
@@ -91,7 +91,7 @@ fn has_short_texts_alone(result: &ToolResult, characters: usize) -> bool {
         })
 }
 
-/// Bounds what comes of a call. What is over the budget is kept under a handle, and the cut says so.
+/// Bounds the outcome of a call. Content over the budget is stored under a handle, which the notice at the cut names.
 pub(super) async fn bound(
     outcome: Result<CallOutcome, ExecuteToolError>,
     registered: &Registered,
@@ -120,14 +120,15 @@ pub(super) async fn bound(
     }
 }
 
-/// The schema that a tool promises of its structured content, and what validates where that could cost too much here.
+/// Output schema of a tool, and the validator for content that is too costly to validate in this process.
 #[derive(Clone, Copy)]
 struct Promised<'a> {
     schema: &'a ToolInputSchema,
     schemas: &'a dyn SchemaValidator,
 }
 
-/// Cuts the message of a failure that is over the budget. It is our own or an upstream's, and never an output.
+/// Bounds the message of a failure. It is a text of Toolstead or of an upstream server, not an output, and is not
+/// stored.
 pub(super) fn bound_message(error: ExecuteToolError, budget: usize) -> ExecuteToolError {
     let cut = |mut failure: ToolFailure| {
         cut_message(&mut failure.message, budget);
@@ -155,7 +156,8 @@ fn cut_message(message: &mut String, budget: usize) {
     }
 }
 
-/// The same of an error as its server said it. Data are whole or not there: a part of them would be others.
+/// Bounds the error of an upstream server. Its data are retained whole or omitted, because a part would have another
+/// meaning.
 fn bound_upstream(error: &mut UpstreamError, budget: usize) {
     cut_message(&mut error.message, budget);
     if error.data.as_ref().is_some_and(|data| is_longer(data, budget)) {
@@ -188,7 +190,7 @@ async fn bounded(
     result
 }
 
-/// Bounds the two views that a model may see.
+/// Bounds the two views that a model may receive.
 async fn within_views(
     mut result: ToolResult,
     promised: Option<Promised<'_>>,
@@ -196,7 +198,7 @@ async fn within_views(
     keeper: &mut Keeper<'_>,
 ) -> ToolResult {
     let has_large_structure = result.structured_content().is_some_and(|content| is_longer(content, budget));
-    // Bytes are never fewer than characters, so the usual result needs no counting.
+    // A text has at least as many bytes as characters, so a usual result needs no counting.
     let bytes: usize = result.content().iter().filter_map(block_text).map(|text| text.len() + 1).sum();
     if !has_large_structure && bytes <= budget + 1 {
         return result;
@@ -210,7 +212,7 @@ async fn within_views(
         cut(&mut result, &whole, budget, kept_text, readers);
         return result;
     };
-    // The same data as text and as structure is kept once.
+    // Data that are present both as text and as structured content are stored once.
     let kept = match &kept_text {
         Some(kept) if says(whole.text(), &content) => kept.clone(),
         _ => keeper.keep_json("structuredContent", &content).await,
@@ -230,19 +232,19 @@ async fn within_views(
     }
     cut(&mut result, &whole, left, kept_text, readers);
     match short {
-        // A client that validates would throw the whole result away, unless it is an error.
+        // Unless the result is an error, a validating client would reject it without valid structured content.
         Some(None) => result.followed_by(ToolResult::error(ErrorKind::TooLarge, notice)),
         Some(Some(short)) => result.with_structured_content(short).with_block(text_block(notice)),
         None => result.with_block(text_block(notice)),
     }
 }
 
-/// Tells whether the text is the JSON of that value.
+/// Returns `true` if the text is JSON of this value.
 fn says(text: &str, value: &Value) -> bool {
     !has_too_many_values(text.as_bytes()) && serde_json::from_str(text).is_ok_and(|said: Value| said == *value)
 }
 
-/// Whether a result needs no cut.
+/// Returns `true` if the result is within the budget.
 pub(super) fn is_within(result: &ToolResult, budget: Budget) -> bool {
     let shown = result.content().iter().map(|block| match (block_text(block), media::data(block)) {
         (Some(text), _) => text.chars().count(),
@@ -257,7 +259,7 @@ pub(super) fn is_within(result: &ToolResult, budget: Budget) -> bool {
         && result.structured_content().is_none_or(|content| !is_longer(content, budget.characters))
 }
 
-/// Cuts the text of the blocks, if it was kept because it is over the budget.
+/// Cuts the text of the blocks if it was stored because it is over the budget.
 fn cut(result: &mut ToolResult, whole: &Whole, budget: usize, kept: Option<Kept>, readers: &OutputReaders) {
     if let (Some(kept), Some(blocks)) = (kept, result.content_mut()) {
         whole.cut(blocks, budget, &kept, readers);
@@ -265,7 +267,7 @@ fn cut(result: &mut ToolResult, whole: &Whole, budget: usize, kept: Option<Kept>
     }
 }
 
-/// The text of a block, also that of an embedded resource.
+/// Returns the text of a block or of its embedded resource.
 fn block_text(block: &Value) -> Option<&str> {
     block.get("text").or_else(|| block.get("resource")?.get("text"))?.as_str()
 }
@@ -278,12 +280,12 @@ fn block_text_mut(block: &mut Value) -> Option<&mut String> {
     }
 }
 
-/// Whether the value, written as compact JSON, has more characters than that.
+/// Returns `true` if the value has more than this number of characters as compact JSON.
 fn is_longer(value: &Value, characters: usize) -> bool {
     struct Left(usize);
     impl std::io::Write for Left {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            // Every byte of UTF-8 that begins a character.
+            // Counts the bytes of UTF-8 that begin a character.
             let characters = bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
             self.0 = self.0.checked_sub(characters).ok_or(std::io::ErrorKind::FileTooLarge)?;
             Ok(bytes.len())
@@ -295,7 +297,7 @@ fn is_longer(value: &Value, characters: usize) -> bool {
     serde_json::to_writer(Left(characters), value).is_err()
 }
 
-/// How many characters the value has as compact JSON.
+/// Returns the number of characters of the value as compact JSON.
 fn length(value: &Value) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
@@ -308,14 +310,14 @@ fn length(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // JSON values always serialize, and the count takes everything.
+    // Serializing JSON values never fails, and the writer accepts every byte.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }
 
-/// The result, if its structured content is what the tool's output schema says. Where the tool is this program's own, one
-/// that is not is a fault of the program, and nobody gets it. One of an MCP server is reported to the operator and goes on
-/// as it came (MCP 2025-11-25, server/tools, "Output Schema": clients should validate).
+/// Checks structured content against the tool's output schema. If the provider owns its schemas, a mismatch is a fault
+/// of the tool, and the result is withheld. A mismatch of an MCP server is logged for the operator, and the result is
+/// returned as received (MCP 2025-11-25, server/tools, "Output Schema": clients should validate).
 fn with_promised_content(registered: &Registered, result: ToolResult) -> Result<ToolResult, ExecuteToolError> {
     let Some(fault) = broken_promise(registered, &result) else { return Ok(result) };
     let name = registered.tool.name();
@@ -336,7 +338,7 @@ fn broken_promise(registered: &Registered, result: &ToolResult) -> Option<String
     let schema = registered.output_schema()?;
     match result.structured_content() {
         Some(content) => match schema.validate(content) {
-            // What it costs to find out is not spent for a remark.
+            // A log line does not justify a costly validation.
             Ok(()) | Err(NotValid::Unbounded(_)) => None,
             Err(NotValid::Invalid(invalid)) => Some(invalid.to_string()),
         },

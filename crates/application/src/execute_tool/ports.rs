@@ -1,4 +1,4 @@
-//! Ports of the path.
+//! Ports of the execution of calls.
 
 use crate::event_bus::EventBus;
 use std::sync::Arc;
@@ -10,24 +10,23 @@ use toolstead_domain::{
     suggestion::SuggestionFormatter,
 };
 
-/// Ports of the path.
+/// Ports of the execution of calls.
 #[derive(Clone)]
 pub struct ExecuteToolPorts {
-    /// Answers approval requests.
+    /// Approver of calls that require approval.
     pub approver: Arc<dyn Approver>,
-    /// The audit log.
+    /// Audit log.
     pub log: Arc<dyn ExecutionLog>,
-    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Store of large outputs.
     pub outputs: Arc<dyn OutputStore>,
-    /// Validates arguments that could cost this process too much.
+    /// Validator for schemas that are too costly to evaluate in this process.
     pub schemas: Arc<dyn SchemaValidator>,
-    /// Run before and after each call, in this order.
+    /// Hooks that run before and after each call, in this order.
     pub hooks: Vec<Arc<dyn ToolHook>>,
-    /// Publishes events to subscribers.
+    /// Bus that publishes events to subscribers.
     pub events: Arc<EventBus>,
-    /// Formats suggestions for the users of the application's interface.
+    /// Formatter of suggestions for the users of the application's interface.
     pub suggestions: Arc<dyn SuggestionFormatter>,
 }
 

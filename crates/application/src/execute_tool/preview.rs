@@ -1,4 +1,4 @@
-//! The change that a person is asked about, seen before anything is changed.
+//! Preview of the changes of a call for its approver, determined without changing anything.
 
 use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolPorts, running};
 use std::{sync::Arc, time::Duration};
@@ -11,10 +11,10 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// The most time that a look takes: a person waits for the question.
+/// Maximum time for a preview: the approver waits for it.
 const AT_MOST: Duration = Duration::from_secs(5);
 
-/// Looks at what a call would do.
+/// Context of previews.
 #[derive(Clone, Copy)]
 pub(super) struct Previews<'a> {
     pub(super) provider: &'a dyn ToolProvider,
@@ -24,11 +24,10 @@ pub(super) struct Previews<'a> {
 }
 
 impl Previews<'_> {
-    /// Tells what the call would change; `None` where that cannot be told, or somebody would have to be asked about the
-    /// look.
+    /// Returns a preview of the call's changes; `None` if it cannot be determined, or would itself require approval.
     ///
     /// # Errors
-    /// The failure that the call would end in: nobody is asked about what cannot work.
+    /// The failure that the call would end in. No approval is requested for a call that cannot succeed.
     pub(super) async fn of(
         self,
         command: &ExecuteToolCommand,
@@ -47,8 +46,8 @@ impl Previews<'_> {
         }
     }
 
-    /// Says whether the call touches files alone, and each may be read without asking: then a look tells its caller
-    /// nothing that reading would not.
+    /// Returns `true` if the call accesses only files, and each may be read without approval. A preview then reveals
+    /// nothing that the caller could not read.
     fn may_look(self, call: &ToolCall, accesses: &[Access]) -> bool {
         let may_read = |access: &Access| match access {
             Access::ReadPath(_) => self.policy.judge(&call.tool, access).verdict == Verdict::Allow,
@@ -69,7 +68,7 @@ impl Previews<'_> {
     }
 }
 
-/// Tells a failure of the call itself from one of the look alone.
+/// Returns `true` if the call itself would fail, and not only its preview.
 fn is_final(failure: &ToolFailure) -> bool {
     !matches!(
         failure.kind,

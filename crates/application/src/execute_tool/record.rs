@@ -1,4 +1,4 @@
-//! The audit row of one call, filled in on its way.
+//! The audit record of one call, filled in by its steps.
 
 use super::{
     ExecuteToolCommand, ExecuteToolError, Nesting, RecordedArguments,
@@ -34,33 +34,33 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Texts of arguments are kept to this length.
+/// Maximum number of characters of a recorded text.
 const KEPT_TEXT: usize = 2_000;
-/// So many findings of a decision are kept.
+/// Maximum number of recorded findings of a decision, and of recorded members of structured content.
 const KEPT_FINDINGS: usize = 64;
-/// All kept arguments of a call together, as JSON.
+/// Maximum number of bytes of a call's recorded arguments, as JSON.
 const KEPT_BYTES: usize = 16 << 10;
-/// So many bytes of a text count as a value: what is kept of it is longer than that of a small one.
+/// Number of bytes of a text that count as one value: a long text takes more of the record than a short one.
 const LOOKED_AT_A_VALUE: usize = 128;
-/// A result of more values than so many bytes could hold is told by its size.
+/// Size in bytes of a result in events. A result with more values than fit into it is replaced by its size.
 const TOLD_BYTES: usize = 256 << 10;
-/// A longer member of structured content that is no text is not kept, in bytes of JSON.
+/// Maximum number of bytes of JSON of a recorded member of structured content other than a text.
 const KEPT_MEMBER: u64 = 4 << 10;
 
-/// Arguments and results whose texts are longer in all than this are not looked through for being plain, in bytes.
+/// Maximum number of bytes of all texts of arguments or results that are checked for being plain.
 const PLAIN_BYTES: usize = KEPT_BYTES / 2;
 
-/// Bytes of JSON that are gathered before they are hashed. Most pieces are a few bytes, and hashing one by itself costs
-/// more than hashing these.
+/// Number of bytes of JSON that are collected before they are hashed. Most pieces have a few bytes, and hashing each
+/// one costs more.
 const HASHED_AT_ONCE: usize = 512;
 
-/// What stands in place of a text that may tell of arguments, where those are not kept.
+/// Placeholder for a text that may contain arguments, if those are not recorded.
 const NOT_KEPT: &str = "[not kept]";
 
-/// The redaction of calls without secrets, shared by all of them.
+/// Redaction of calls without secrets, shared by all of them.
 static NO_SECRETS: LazyLock<Arc<Redaction>> = LazyLock::new(Arc::default);
 
-/// The audit record of a running call. It has of the call what `[audit] arguments` allows.
+/// Audit record of a running call. It contains the parts of the call that `[audit] arguments` allows.
 #[derive(Debug)]
 pub(super) struct Record {
     id: CallId,
@@ -88,7 +88,7 @@ pub(super) struct Record {
     redaction: Arc<Redaction>,
 }
 
-/// JSON of a record. Values without secrets are recorded as the text of which the digest is made.
+/// JSON of a record. Values without secrets are recorded as the text from which the digest is computed.
 #[derive(Debug)]
 enum RecordedJson {
     Value(Value),
@@ -156,7 +156,7 @@ impl Record {
         self.id
     }
 
-    /// The record as it is now.
+    /// Returns the current state of the record.
     pub(super) fn execution(&self) -> ExecutionRef<'_> {
         let told = self.decided.as_deref();
         ExecutionRef {
@@ -192,7 +192,7 @@ impl Record {
         &self.labels
     }
 
-    /// What takes the secrets of this call out of its texts; `None` where no text of the call may be told.
+    /// Returns the redaction of this call's secrets; `None` if no text of the call may be published.
     pub(super) fn redaction(&self) -> Option<Arc<Redaction>> {
         (self.keep != RecordedArguments::None).then(|| self.redaction.clone())
     }
@@ -205,14 +205,15 @@ impl Record {
         };
     }
 
-    /// References among the arguments were replaced by what they name. The row keeps the references, and its digest
-    /// stands for what the call gets.
+    /// Updates the digest after references were replaced by stored outputs. The record retains the references, and its
+    /// digest is that of the actual arguments.
     pub(super) fn substituted(&mut self, arguments: &Map<String, Value>) {
         self.arguments_digest = digest(arguments).0;
         self.learn(&Value::Object(arguments.clone()));
     }
 
-    /// A hook gave the call other arguments. It saw values, so the row keeps values from now on, and no references.
+    /// Replaces the recorded arguments by those of a hook. The hook received values, so the record has no references
+    /// any more.
     pub(super) fn rewritten(&mut self, arguments: &Map<String, Value>) {
         let arguments = Value::Object(arguments.clone());
         self.arguments_digest = digest(&arguments).0;
@@ -221,7 +222,8 @@ impl Record {
     }
 
     pub(super) fn decided(&mut self, accesses: &[Access], decision: &Decision, known: &ToldDecisions) {
-        // Where the arguments hold secrets, a rule may have one of them in its words.
+        // The text of a rule may contain a secret of the arguments. Cached texts are used for calls without secrets
+        // only.
         let told = match self.keep == RecordedArguments::Redacted && self.redaction.is_empty() {
             true => known.of(accesses, decision, || self.told(accesses, decision)),
             false => self.told(accesses, decision).into(),
@@ -250,19 +252,19 @@ impl Record {
         }
     }
 
-    /// Has no effect before a decision.
+    /// Sets the approver. Has no effect before a decision.
     pub(super) fn approved_by(&mut self, by: String) {
         self.approved_by = self.decided.is_some().then_some(by);
     }
 
-    /// More labels. Those that are there stay as they are, and what has no room is left out. Returns how many were.
+    /// Adds labels without replacing existing ones. Returns the number of labels that exceed the limit and are omitted.
     pub(super) fn labelled(&mut self, labels: &Labels) -> usize {
         let left_out = self.labels.add(labels);
         self.labels = self.clean(&self.labels);
         left_out
     }
 
-    /// Labels as texts of the row are.
+    /// Returns the labels redacted and shortened as the record's texts are.
     fn clean(&self, labels: &Labels) -> Labels {
         labels.map(|name, value| match self.keep == RecordedArguments::Redacted && is_secret_name(name) {
             true => REDACTED.into(),
@@ -270,7 +272,6 @@ impl Record {
         })
     }
 
-    /// Completes the record.
     pub(super) fn conclude(&mut self, outcome: &Result<CallOutcome, ExecuteToolError>, clock: &dyn Clock) {
         self.outcome = self.concluded(outcome);
         self.ended = Some(clock.now());
@@ -299,7 +300,7 @@ impl Record {
                 }
             }
             Ok(CallOutcome::InputRequired(_)) => Outcome::InputRequired,
-            // The name of a tool is no argument.
+            // The name of a tool is not an argument, so the message is recorded.
             Err(ExecuteToolError::NotCallable(failure)) if failure.kind != ErrorKind::InvalidInput => {
                 Outcome::Refused(failure.kind, shortened(&redacted(&failure.message), KEPT_TEXT))
             }
@@ -322,13 +323,13 @@ impl Record {
         }
     }
 
-    /// What is kept of a text that may hold secrets: so many characters.
+    /// Returns a text as recorded: redacted if required, and at most `at_most` characters.
     fn text(&self, text: &str, at_most: usize) -> String {
         match self.keep {
             RecordedArguments::Full | RecordedArguments::None => shortened(text, at_most),
             RecordedArguments::Redacted => {
                 let clean = self.redaction.text(text);
-                // So few bytes are no more characters.
+                // A text of at most this number of bytes has no more characters.
                 if clean.len() <= at_most && text.len() <= LOOKED_AT {
                     return clean.into_owned();
                 }
@@ -341,7 +342,7 @@ impl Record {
         }
     }
 
-    /// What is kept of what a failed call said.
+    /// Returns the recorded part of a failed call's message.
     fn detail(&self, text: &str) -> String {
         match self.keep {
             RecordedArguments::None => NOT_KEPT.into(),
@@ -349,7 +350,7 @@ impl Record {
         }
     }
 
-    /// The same of a text that may be empty.
+    /// Returns the recorded part of a message that may be empty.
     pub(super) fn detail_of(&self, text: &str) -> String {
         if text.is_empty() { String::new() } else { self.detail(text) }
     }
@@ -361,13 +362,13 @@ impl Record {
         }
     }
 
-    /// What is kept of arguments, or of another value.
+    /// Returns the recorded part of arguments or of another value. `what` names it in placeholders.
     pub(super) fn kept(&self, value: &Value, what: &str) -> Value {
         let too_many = |bytes: u64| format!("[{bytes} bytes of {what}, too many to keep]").into();
         match self.keep {
             RecordedArguments::None => Value::Null,
             RecordedArguments::Full => value.clone(),
-            // So many values are longer than what is kept, whatever they are.
+            // Each value takes at least two bytes of JSON, so more values exceed the limit.
             RecordedArguments::Redacted if !has_at_most(value, &mut (KEPT_BYTES / 2)) => {
                 too_many(each_piece(value, |_| ()))
             }
@@ -379,8 +380,8 @@ impl Record {
         }
     }
 
-    /// The part of a result that may be told: texts without secrets and cut, binary content by its size; none where no
-    /// text of the call may be.
+    /// Returns the part of a result that events contain: redacted and shortened texts, and the sizes of binary content;
+    /// `Null` if no text of the call may be published.
     pub(super) fn response(&self, result: &ToolResult) -> Value {
         if self.keep == RecordedArguments::None {
             return Value::Null;
@@ -398,7 +399,7 @@ impl Record {
         if !has_at_most(&result, &mut (TOLD_BYTES / 2)) {
             return format!("[{} bytes, too many to tell]", each_piece(&result, |_| ())).into();
         }
-        // What is kept in full of arguments says nothing of what a tool answers.
+        // `[audit] arguments = "full"` applies to arguments only, so results are redacted in any case.
         let told = |text: &str| match self.redaction.text(text) {
             clean if text.len() <= LOOKED_AT => clean.into_owned(),
             clean => cut(&clean, text),
@@ -406,7 +407,7 @@ impl Record {
         self.redaction.value(&result, &told)
     }
 
-    /// What is kept of structured content: each member that is not too long.
+    /// Returns the recorded part of structured content: each member that is not too long.
     fn metadata(&self, content: &Value) -> RecordedJson {
         let Some(members) = content.as_object().filter(|_| self.keep != RecordedArguments::None) else {
             return RecordedJson::Value(Value::Null);
@@ -438,7 +439,7 @@ impl Record {
         RecordedJson::Value(kept.into())
     }
 
-    /// Why a call was refused; without the values of arguments where those are not kept in full.
+    /// Returns the reason of a refusal, without values of arguments unless those are recorded in full.
     fn refusal(&self, failure: &ToolFailure) -> String {
         let reason = || self.decided.as_ref().map(|told| told.decision.reason.clone());
         match (self.keep, failure.kind) {
@@ -457,8 +458,7 @@ impl Record {
         }
     }
 
-    /// What is kept of the findings on each part, as they are to be told: as many as matter to a person, the strictest
-    /// first where it is more.
+    /// Returns the recorded findings, at most [`KEPT_FINDINGS`]. If there are more, the strictest come first.
     fn trace(&self, decision: &Decision, told: &Decision) -> Value {
         let mut findings: Vec<(&Finding, &Finding)> = decision.trace.iter().zip(&told.trace).collect();
         let more = findings.len().saturating_sub(KEPT_FINDINGS);
@@ -486,7 +486,7 @@ impl Record {
     }
 }
 
-/// The kind of an access, without what it touches: that is an argument. The tool of a server is none.
+/// Returns the kind of an access without its target, which is an argument. The tool of a server is not an argument.
 fn kind_of(access: &Access) -> String {
     let kind = match access.kind() {
         AccessKind::Read => "read",
@@ -503,8 +503,8 @@ fn kind_of(access: &Access) -> String {
     kind.into()
 }
 
-/// The decision without what the call would touch, and without what was made of that: a rule that a person approved in
-/// the session, and what a hook says.
+/// Returns the decision without its accesses and what was derived from them: rules that were approved in the session,
+/// and reasons of hooks.
 fn without_arguments(decision: &Decision) -> Decision {
     let bare = |finding: &Finding| {
         let cause = match &finding.cause {
@@ -523,7 +523,7 @@ fn without_arguments(decision: &Decision) -> Decision {
     }
 }
 
-/// A SHA-256 digest in lower-case hexadecimal.
+/// SHA-256 digest in lower-case hexadecimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HexDigest([u8; 64]);
 
@@ -538,7 +538,7 @@ impl HexDigest {
     }
 
     pub(super) fn as_str(&self) -> &str {
-        // Digits are ASCII.
+        // Hexadecimal digits are ASCII.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
@@ -570,13 +570,13 @@ pub(super) fn digest(value: &impl serde::Serialize) -> (HexDigest, u64) {
     (HexDigest::new(&hasher.finalize()), bytes)
 }
 
-/// Returns the compact JSON of a value that is recorded unchanged; `None` where that is not certain.
+/// Returns the compact JSON of a value that is recorded unchanged; `None` if that is not certain.
 fn plain_json(value: &Value) -> Option<String> {
     let is_plain = is_plain_value(value, KEPT_TEXT, &mut { PLAIN_BYTES });
     is_plain.then(|| serde_json::to_string(value).ok()).flatten()
 }
 
-/// Hands out the value as compact JSON, piece by piece, and returns how many bytes that were.
+/// Passes the value as compact JSON to `take`, piece by piece. Returns the number of bytes.
 pub(super) fn each_piece(value: &impl serde::Serialize, take: impl FnMut(&[u8])) -> u64 {
     struct Sink<F>(F, u64);
     impl<F: FnMut(&[u8])> io::Write for Sink<F> {
@@ -590,12 +590,13 @@ pub(super) fn each_piece(value: &impl serde::Serialize, take: impl FnMut(&[u8]))
         }
     }
     let mut sink = Sink(take, 0);
-    // JSON values always serialize, and the sink takes everything.
+    // Serializing JSON values never fails, and the writer accepts every byte.
     let _ = serde_json::to_writer(&mut sink, value);
     sink.1
 }
 
-/// Whether the value is made of no more values than those. A text counts as many by what would be looked at of it.
+/// Returns `true` if the value consists of at most `left` values. A long text counts as several, by the bytes that
+/// redaction reads of it.
 fn has_at_most(value: &Value, left: &mut usize) -> bool {
     let take = |left: &mut usize, count: usize| left.checked_sub(count).map(|rest| *left = rest).is_some();
     let weight = |text: &str| text.len().min(LOOKED_AT) / LOOKED_AT_A_VALUE;
@@ -617,16 +618,16 @@ fn shortened(text: &str, at_most: usize) -> String {
     }
 }
 
-/// Returns at most that many characters of a text.
+/// Returns at most this number of characters of a text.
 fn first_chars(text: &str, at_most: usize) -> &str {
-    // That many bytes have no more characters.
+    // A text of at most this number of bytes has no more characters.
     if text.len() <= at_most {
         return text;
     }
     text.char_indices().nth(at_most).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The beginning of a text, and how long that was.
+/// Returns the beginning with a note of the text's length.
 fn cut(beginning: &str, whole: &str) -> String {
     format!("{beginning}… ({} bytes in all)", whole.len())
 }

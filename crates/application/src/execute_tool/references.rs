@@ -1,8 +1,8 @@
-//! `{"$ref": "o17"}` among arguments: a stored output stands there, and never passed through the model.
+//! References among arguments: `{"$ref": "o17"}` is replaced by a stored output, which does not pass through the model.
 //!
-//! A reference is an object with the member `$ref`, a handle, perhaps the member `select`, a JSON Pointer, and no other.
-//! Anything else is data, a JSON Schema's `{"$ref": "#/…"}` among it. What is put in is not looked at again: a stored
-//! output that holds a reference means nothing by it.
+//! A reference is an object with the member `$ref`, a handle, optionally the member `select`, a JSON Pointer, and no
+//! other. Anything else is data, including `{"$ref": "#/…"}` of a JSON Schema. Substituted values are not searched
+//! again: a reference inside a stored output is data.
 
 mod selection;
 
@@ -22,42 +22,43 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// References of one call.
+/// Maximum number of references per call.
 const MAX_REFERENCES: usize = 64;
-/// All arguments of a call with what was put in, as JSON: as much as one message may have.
+/// Maximum number of bytes of a call's arguments after the substitution, as JSON. It equals the maximum size of a
+/// message.
 const MAX_BYTES: usize = 16 << 20;
-/// Bytes of stored outputs that are read through for the `select` of one call, those of an output for each reference to
-/// it.
+/// Maximum number of bytes of stored outputs that are read for the `select` of one call. An output counts once per
+/// reference.
 const MAX_READ_THROUGH: u64 = 64 << 20;
-/// Outputs that are read at once, by all calls: each takes a thread and the memory of its content and values.
+/// Maximum number of outputs that are read concurrently by all calls: each takes a thread and the memory of its content
+/// and values.
 static READERS: Semaphore = Semaphore::const_new(2);
-/// So many handles are named where one is unknown.
+/// Maximum number of handles that an error about an unknown handle names.
 const TOLD_HANDLES: usize = 5;
 
 const TAKE_A_PART: &str = "Take a part of it with `select`, or of a file.";
 
-/// Arguments without references.
+/// Arguments after the substitution.
 #[derive(Debug)]
 pub(super) struct Substituted {
     pub(super) arguments: Map<String, Value>,
-    /// The values that were put in and are no texts, as the texts that they were kept as.
+    /// Stored texts of the substituted values other than texts.
     pub(super) texts: Texts,
-    /// What was put in where, in words.
+    /// Descriptions of the substitutions.
     pub(super) references: Vec<String>,
 }
 
-/// Texts by what a reference says: the handle and the selection.
+/// Stored texts by handle and selection.
 pub(super) type Texts = BTreeMap<(OutputHandle, Option<String>), String>;
 
-/// One reference.
 #[derive(Debug)]
 struct Reference {
-    /// Its place: a JSON Pointer into the arguments.
+    /// JSON Pointer into the arguments.
     place: String,
     select: Option<String>,
 }
 
-/// Whether anything among the arguments is a reference.
+/// Returns `true` if the arguments contain a reference.
 pub(super) fn are_in(arguments: &Map<String, Value>) -> bool {
     let mut open: Vec<&Value> = arguments.values().filter(|value| value.is_object() || value.is_array()).collect();
     while let Some(value) = open.pop() {
@@ -74,7 +75,7 @@ pub(super) fn are_in(arguments: &Map<String, Value>) -> bool {
     false
 }
 
-/// Puts the principal's outputs in the place of references to them.
+/// Replaces references by the principal's stored outputs.
 pub(super) async fn substitute(
     arguments: Map<String, Value>,
     principal: &Principal,
@@ -90,7 +91,7 @@ pub(super) async fn substitute(
             format!("the arguments hold {count} references to stored outputs, at most {MAX_REFERENCES} are followed");
         return Err(ToolFailure::new(ErrorKind::TooLarge, message));
     }
-    // Each output is read once and let go before the next one.
+    // Each output is read once, and released before the next one is read.
     let mut left = if count > 0 { MAX_BYTES.saturating_sub(length(&arguments)) } else { 0 };
     let mut to_read_through = MAX_READ_THROUGH;
     for (handle, references) in found {
@@ -106,7 +107,7 @@ pub(super) async fn substitute(
         let Some(content) = outputs.open(principal, handle).await.map_err(unreadable)? else {
             return Err(unknown(handle, principal, outputs).await);
         };
-        // The thread keeps its permit also when the call is gone before it ends.
+        // The thread retains its permit even if the call ends earlier.
         let permit = READERS.acquire().await.map_err(|closed| unreadable_content(closed.into()))?;
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
@@ -129,11 +130,11 @@ pub(super) async fn substitute(
     Ok(substituted)
 }
 
-/// Puts the texts in the place of those values to which one of the paths leads or leads into; if it is none of them, of
-/// all values. `given` are the same arguments, with the references.
+/// Replaces substituted values by their stored texts: those at or above one of the paths, or all of them if no path is
+/// inside one. `given` are the arguments with the references.
 ///
 /// # Errors
-/// `too_large` where the arguments become that.
+/// `too_large` if the arguments exceed the limit then.
 pub(super) fn put_texts(
     arguments: Map<String, Value>,
     given: Map<String, Value>,
@@ -170,7 +171,7 @@ pub(super) fn put_texts(
     }
 }
 
-/// Finds the references, at any depth. The arguments themselves are none.
+/// Collects the references at any depth. The arguments object itself is not a reference.
 fn collect(value: &Value, place: &mut String, found: &mut BTreeMap<OutputHandle, Vec<Reference>>) {
     if !place.is_empty()
         && let Some((handle, select)) = reference(value)
@@ -194,7 +195,7 @@ fn collect(value: &Value, place: &mut String, found: &mut BTreeMap<OutputHandle,
     }
 }
 
-/// The handle and the selection of a value that is a reference.
+/// Returns handle and selection if the value is a reference.
 fn reference(value: &Value) -> Option<(OutputHandle, Option<String>)> {
     let members = value.as_object()?;
     let handle = members.get("$ref")?.as_str()?.parse().ok()?;
@@ -205,28 +206,28 @@ fn reference(value: &Value) -> Option<(OutputHandle, Option<String>)> {
     }
 }
 
-/// What a reference means.
+/// Value of a reference.
 struct Resolved {
     reference: Reference,
     value: Value,
-    /// The text of a value that is no text itself.
+    /// Stored text if the value is not a text itself.
     text: Option<String>,
-    /// Of the value, as compact JSON.
+    /// Length of the value as compact JSON.
     bytes: usize,
-    /// What it is, in words.
+    /// Description of the substitution.
     told: String,
 }
 
-/// Reads the output and makes of it what each reference means, of `left` bytes at most in all.
+/// Reads the output and resolves each reference to it, at most `left` bytes in all.
 fn values(
     content: impl Read,
     stored: &StoredOutput,
     references: Vec<Reference>,
     mut left: usize,
 ) -> Result<Vec<Resolved>, ToolFailure> {
-    // Whoever calls has checked the size against the bounds.
+    // The caller has checked the size against the limits.
     let mut bytes = Vec::with_capacity(stored.bytes as usize);
-    // A content has the size that is told; a store that errs must not fill the memory.
+    // Limited to the declared size, so that a faulty store cannot exhaust the memory.
     content.take(stored.bytes).read_to_end(&mut bytes).map_err(|error| unreadable_content(error.into()))?;
     let text = String::from_utf8(bytes);
     let value = |reference: &Reference, left: usize| match (&text, &reference.select) {
@@ -234,7 +235,7 @@ fn values(
             let message = format!("`{pointer}` cannot be selected in `{}`: {why}", stored.handle);
             ToolFailure::new(ErrorKind::InvalidInput, message)
         }),
-        // What would be many times larger as values stays a text, as does what is nested too deep.
+        // JSON that would take many times its size as values, or is nested too deeply, remains a text.
         (Ok(text), None) if has_too_many_values(text.as_bytes()) => Ok((text.as_str().into(), None)),
         (Ok(text), None) if stored.media_type == "application/json" => Ok(match serde_json::from_str(text) {
             Ok(Value::String(text)) => (text.into(), None),
@@ -242,7 +243,7 @@ fn values(
             Err(_) => (text.as_str().into(), None),
         }),
         (Ok(text), None) => Ok((text.as_str().into(), None)),
-        // As MCP carries what is binary.
+        // Base64, as MCP represents binary content.
         (Err(bytes), None) => Ok((STANDARD.encode(bytes.as_bytes()).into(), None)),
         (Err(_), Some(_)) => {
             let message =
@@ -261,7 +262,7 @@ fn values(
     Ok(all)
 }
 
-/// Bytes of the value as compact JSON.
+/// Returns the length of the value as compact JSON in bytes.
 fn length(value: &Value) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
@@ -274,7 +275,7 @@ fn length(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // JSON values always serialize, and the count takes everything.
+    // Serializing JSON values never fails, and the writer accepts every byte.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }

@@ -1,4 +1,4 @@
-//! Which tool is meant, and whether there is room for the call.
+//! Resolution of the called tool, and admission of the call.
 
 use super::{ExecuteToolCommand, ExecuteToolError};
 use crate::{
@@ -10,11 +10,10 @@ use toolstead_domain::{
     error_kind::ErrorKind, suggestion::Suggestion, tool::Availability, tool_call::CallId, tool_failure::ToolFailure,
 };
 
-/// A call may come before its server has listed its tools for the first time; so long it waits for that.
+/// Maximum time to wait for a server that has not listed its tools yet.
 const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
 
-/// The tool that the name leads to. While a provider is on its way of which nothing is known yet, a name that leads
-/// nowhere may be one of its tools.
+/// Resolves the called name. If it is unknown and a provider has not listed its tools yet, waits for that list.
 pub(super) async fn find(
     registry: &ToolRegistry,
     command: &ExecuteToolCommand,
@@ -30,7 +29,7 @@ pub(super) async fn find(
     Box::pin(find_later(registry, command)).await
 }
 
-/// Looks the name up again once providers have listed their tools.
+/// Resolves the name again once providers have listed their tools.
 async fn find_later(registry: &ToolRegistry, command: &ExecuteToolCommand) -> Result<Registered, ExecuteToolError> {
     tokio::select! {
         () = registry.settled_for(&command.tool, FIRST_LIST_WAITS) => match registry.resolve_in(command.scope.dialect, &command.tool) {
@@ -41,7 +40,7 @@ async fn find_later(registry: &ToolRegistry, command: &ExecuteToolCommand) -> Re
     }
 }
 
-/// The tool, if it can be called at all.
+/// Returns the tool if it is enabled and available.
 fn callable(registered: Registered) -> Result<Registered, ExecuteToolError> {
     let tool = &registered.tool;
     match &tool.availability {
@@ -49,7 +48,7 @@ fn callable(registered: Registered) -> Result<Registered, ExecuteToolError> {
             ToolFailure::new(ErrorKind::Disabled, format!("the tool `{}` is switched off", tool.name()))
                 .next("Use another tool; an operator can switch it on again."),
         )),
-        // The reason may name settings and commands, which are for people.
+        // The reason may name settings and commands, which are for users and not for models.
         Availability::Unavailable(reason) => Err(ExecuteToolError::NotCallable(
             ToolFailure::new(ErrorKind::Unavailable, format!("the tool `{}` is unavailable here", tool.name()))
                 .suggest(Suggestion::SetUpTool(reason.clone())),
@@ -64,7 +63,7 @@ fn unknown(name: &str, unresolved: Unresolved) -> ToolFailure {
         Unresolved::Unknown(nearest) => (format!("Unknown tool: {shown}"), nearest),
         Unresolved::Ambiguous(several) => (format!("`{shown}` could be several tools"), several),
         Unresolved::Absent(AbsentServer { server, why, .. }) => {
-            // The reason may hold commands for people and text of the server.
+            // The reason may contain commands for users and text of the server, so it is not part of the message.
             let message = format!("`{shown}` cannot be called now: the MCP server `{server}` is not available");
             return ToolFailure::new(ErrorKind::Unavailable, message)
                 .suggest(Suggestion::InspectServer { server, reason: why });
@@ -80,7 +79,7 @@ fn unknown(name: &str, unresolved: Unresolved) -> ToolFailure {
     }
 }
 
-/// Lets the call in, within the budget of calls at once.
+/// Admits the call within the limit of open calls.
 pub(super) fn admit(
     calls: &Arc<OpenCalls>,
     id: CallId,

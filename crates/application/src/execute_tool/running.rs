@@ -1,4 +1,4 @@
-//! The one place where providers are called: bounded in time, cancellable, and safe from panics.
+//! The only module that calls providers: with timeouts, cancellable, and safe from panics.
 
 use super::{
     CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts, applied_dialect,
@@ -42,15 +42,15 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// So often a provider may ask about one call.
+/// Maximum number of rounds of questions of a provider per call.
 const MAX_ROUNDS: usize = 16;
-/// The pause before a provider is called again that wants to be and asks nothing; twice as long each time.
+/// Pause before a provider that has no question is called again; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// The characters that a tool puts on one page for a program, which takes the whole.
+/// Number of characters per page for a program, which requests the whole output.
 const WHOLE_PAGE: usize = 64 << 20;
 
-/// Returns what the call touches.
+/// Returns the accesses of the call.
 pub(super) async fn accesses(
     provider: &dyn ToolProvider,
     call: &ToolCall,
@@ -61,27 +61,26 @@ pub(super) async fn accesses(
     bounded(&call.tool, work, cancel, at_most).await?.map_err(ExecuteToolError::Refused)
 }
 
-/// A permitted call, and what it needs to run.
+/// Permitted call, and the state that it needs to run.
 pub(super) struct Running<'a> {
     pub(super) handler: &'a Arc<ExecuteToolHandler>,
     pub(super) provider: &'a dyn ToolProvider,
     pub(super) command: &'a ExecuteToolCommand,
     pub(super) call: &'a ToolCall,
     pub(super) grant: &'a Grant,
-    /// Its audit record so far.
     pub(super) record: &'a Record,
     /// `true` if that record is stored already.
     pub(super) is_on_record: bool,
 }
 
-/// Runs the call until it ends, is cancelled, or exceeds its deadline and grace period. In each case the provider's future
-/// is dropped when this returns, and every call that it made is on record.
+/// Runs the call until it ends, is cancelled, or exceeds its deadline and grace period. In each case the provider's
+/// future is dropped when this returns, and all nested calls are recorded.
 pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToolError> {
     let Running { handler, provider, command, call, grant, record, is_on_record } = *running;
     let (ports, settings) = (&handler.ports, &handler.settings);
     let (parent, wanted) = (command.parent.as_ref(), command.timeout.or_else(|| provider.time_wanted(call)));
     let time = settings.time_for(&call.tool, wanted, parent);
-    // Removes its secrets from texts; `None` where texts of it are not kept.
+    // Removes the call's secrets from texts; `None` if its texts are not recorded.
     let redaction = record.redaction();
     let in_own_words = provider.asks_in_own_words(&call.tool);
     let questions = Questions::new(call, grant, record, ports, in_own_words);
@@ -103,7 +102,7 @@ pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToo
         answers: given.as_ref(),
         ..context(command, call, grant, &caller, ports, settings, deadline)
     };
-    // The provider's future is dropped before the end of its nested calls is awaited.
+    // The provider's future is dropped before its nested calls are awaited.
     let ended = {
         let work = pin!(answered_to_the_end(provider, call, &context));
         let at_most = time + settings.grace_for(parent);
@@ -115,7 +114,7 @@ pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToo
         Ok(result) => {
             let is_own =
                 *call.tool.source() == ToolSource::BuiltIn && applied_dialect::of(&call.tool, command).is_none();
-            // Some clients show the first block alone, and the end of an error says what failed.
+            // Some clients show only the first block, and the end of an error contains its cause.
             let result = if is_own && result.is_error() { result.with_joined_texts() } else { result };
             Ok(CallOutcome::Done(result.said_by_tool()))
         }
@@ -152,7 +151,7 @@ async fn later_rounds(
     let mut pause = FIRST_PAUSE;
     for round in 1..=MAX_ROUNDS {
         if required.requests.is_empty() {
-            // The provider has no question and requests another call: it does something else first.
+            // The provider has no question, and requests to be called again later.
             tokio::time::sleep(pause).await;
             pause = (2 * pause).min(LONGEST_PAUSE);
         }
@@ -169,7 +168,7 @@ async fn later_rounds(
     Err(ToolFailure::new(ErrorKind::Unavailable, message).next("Use another tool."))
 }
 
-/// The client's answers to what a provider asks, with the provider's own state.
+/// Obtains the client's answers to a provider's questions. Returns them with the provider's state.
 async fn answered(required: InputRequired, context: &CallContext<'_>) -> Result<Answers, ToolFailure> {
     let unavailable = |message: &str| {
         ToolFailure::new(ErrorKind::Unavailable, message).next("Answer it another way, or use another tool.")
@@ -183,7 +182,7 @@ async fn answered(required: InputRequired, context: &CallContext<'_>) -> Result<
         }
     }
     match context.client.protocol.map(ProtocolVersion::generation) {
-        // The client can mend it by declaring more.
+        // A modern client can correct this by declaring more capabilities.
         Some(Generation::Modern) if !missing.is_empty() => {
             let failure = ToolFailure::new(ErrorKind::MissingCapability, "Missing required client capability");
             return Err(failure.with_data(json!({"requiredCapabilities": missing})));
@@ -211,7 +210,7 @@ async fn answered(required: InputRequired, context: &CallContext<'_>) -> Result<
     }
 }
 
-/// Finds out what the call would change. Its caller hears nothing meanwhile.
+/// Determines the changes of a call. The client receives no progress or log messages meanwhile.
 pub(super) async fn preview(
     provider: &dyn ToolProvider,
     call: &ToolCall,
@@ -252,13 +251,13 @@ fn context<'a>(
     }
 }
 
-/// The error with all its causes, as a log may have it.
+/// Returns the error with all its causes for the log, redacted.
 fn told(error: &(dyn std::error::Error + 'static), redaction: Option<&Redaction>) -> String {
     let Some(redaction) = redaction else { return "[not kept]".into() };
     redaction.text(&with_causes(error)).into_owned()
 }
 
-/// Does the work of a call of the tool until it ends, is cancelled, or times out.
+/// Runs work for a call of the tool until it ends, is cancelled, or times out.
 pub(super) async fn bounded<T>(
     tool: &Tool,
     work: impl Future<Output = Result<T, ToolFailure>>,
@@ -268,7 +267,7 @@ pub(super) async fn bounded<T>(
     bounded_for(&SilentCaller, tool, work, cancel, at_most).await
 }
 
-/// Does the same, and excludes the time that this caller has waited for answers.
+/// Runs work as [`bounded`] does, but excludes the time that `caller` has waited for answers.
 async fn bounded_for<T>(
     caller: &dyn Caller,
     tool: &Tool,
@@ -277,7 +276,7 @@ async fn bounded_for<T>(
     at_most: Duration,
 ) -> Result<Result<T, ToolFailure>, ExecuteToolError> {
     let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
-    // Made once the work does not end at once: most of it does.
+    // Created only if the work does not end at the first poll, which is rare.
     let mut stop: Option<BoxFuture<'_, CancelReason>> = None;
     let ended = poll_fn(|context| match work.as_mut().poll(context) {
         Poll::Ready(done) => Poll::Ready(Ok(done)),
@@ -294,7 +293,7 @@ async fn bounded_for<T>(
     }
 }
 
-/// Returns once the signal is given or the time is over, later by what the caller has waited for answers.
+/// Waits until the call is cancelled or times out. The time that the caller has waited for answers is excluded.
 async fn cancelled_or_late(caller: &dyn Caller, cancel: &CancelSignal, at_most: Duration) -> CancelReason {
     let end = tokio::time::Instant::now() + at_most;
     tokio::select! {
@@ -304,7 +303,7 @@ async fn cancelled_or_late(caller: &dyn Caller, cancel: &CancelSignal, at_most: 
     }
 }
 
-/// Returns the failure that a panic becomes. Its message is logged for the operator.
+/// Returns the failure for a panic. The panic's message is logged for the operator.
 #[cold]
 pub(super) fn panicked(what: &str, panic: &(dyn Any + Send)) -> ExecuteToolError {
     report_panic(what, panic);

@@ -9,26 +9,26 @@ use toolstead_domain::{ports::tool_provider::ToolProvider, tool::Tool};
 pub struct CallSettings {
     /// Timeout of calls that request none.
     pub default_timeout: Duration,
-    /// Other default timeouts, of tools and servers.
+    /// Default timeouts of single tools and servers.
     pub timeouts: ToolTimeouts,
     /// Maximum timeout that a call may request.
     pub max_timeout: Duration,
     /// Maximum time for an answer to a question.
     pub approval_timeout: Duration,
-    /// Time after its deadline in which a provider may still return what it has: longer than the grace period of a
+    /// Time after the deadline in which a provider may still return partial output: longer than the grace period of a
     /// process.
     pub grace: Duration,
-    /// Maximum number of characters of one result that a model reads.
+    /// Maximum number of characters of one result that a model receives.
     pub output_characters: usize,
     /// Maximum number of bytes of binary content in one result, as base64.
     pub media_bytes: usize,
     /// Maximum number of stored bytes of one output that exceeds those limits.
     pub stored_output_bytes: usize,
-    /// Part of the arguments that the audit log keeps.
+    /// Part of the arguments that the audit log records.
     pub arguments: RecordedArguments,
     /// Whether to publish events with the arguments and the answer of each call.
     pub tells_details: bool,
-    /// Whether results in the dialect of another system are enclosed in tags, where that system knows them.
+    /// Whether to enclose results in tags in dialects that have such tags.
     pub faces_in_tags: bool,
 }
 
@@ -60,7 +60,7 @@ impl CallSettings {
         if provider.bounds_output() { self.bounded_output() } else { Budget::WHOLE }
     }
 
-    /// Returns the timeout of a call of the tool that requests `wanted`, within that of the call that makes it.
+    /// Returns the timeout of a call of the tool that requests `wanted`, limited to the rest of its parent's time.
     pub(super) fn time_for(&self, tool: &Tool, wanted: Option<Duration>, parent: Option<&Nesting>) -> Duration {
         let time = wanted.or_else(|| self.timeouts.of(tool)).unwrap_or(self.default_timeout).min(self.max_timeout);
         parent.map_or(time, |nesting| nesting.time(time))
@@ -70,19 +70,20 @@ impl CallSettings {
         parent.map_or(self.grace, |nesting| nesting.grace(self.grace))
     }
 
-    /// Returns the maximum size of an answer that is not the result of a tool: as much as text or media of one result.
+    /// Returns the maximum size in bytes of an answer to a request other than a tool call: the larger of the limits for
+    /// text and media of one result.
     pub(super) fn answer_bytes(&self) -> usize {
         self.media_bytes.max(self.output_characters.saturating_mul(4))
     }
 }
 
-/// Part of the arguments that the audit log keeps.
+/// Part of the arguments that the audit log records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedArguments {
-    /// Everything except what looks like a secret; long texts are shortened.
+    /// Everything except apparent secrets. Long texts are shortened.
     Redacted,
     /// Everything.
     Full,
-    /// The digest alone.
+    /// Only the digest.
     None,
 }

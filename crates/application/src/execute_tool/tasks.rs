@@ -1,4 +1,4 @@
-//! The calls that go on as tasks of their providers, each known by a name of ours that is its owner's alone.
+//! Calls that continue as tasks of their providers. Each has an id of Toolstead, valid for its owner only.
 
 use super::{ExecuteToolCommand, ExecuteToolError};
 use std::{
@@ -10,29 +10,28 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// So many tasks of one principal are known; of more, the oldest is forgotten.
+/// Maximum number of known tasks per principal. A further one replaces the oldest.
 const TASKS_OF_ONE: usize = 1_000;
-/// So many in all, likewise.
+/// Maximum number of known tasks of all principals. A further one replaces the oldest.
 const TASKS: usize = 10_000;
 
-/// The tasks, oldest first.
+/// Known tasks, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks(Mutex<VecDeque<KnownTask>>);
 
-/// A call that goes on as a task.
+/// Call that continues as a task of its provider.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct KnownTask {
-    /// Our name of it, which cannot be guessed.
+    /// Task id for clients, which cannot be guessed.
     name: String,
     owner: Principal,
-    /// The tool that was called.
     pub(crate) tool: ToolName,
-    /// Its name over there.
+    /// Task id of the provider.
     pub(crate) id: String,
 }
 
 impl Tasks {
-    /// The outcome, with our name in a task that it is.
+    /// Returns the outcome. If it is a task, the task is stored and its id is replaced.
     pub(super) fn kept(
         &self,
         outcome: Result<CallOutcome, ExecuteToolError>,
@@ -65,7 +64,7 @@ impl Tasks {
         ToolResult::task(members)
     }
 
-    /// The principal's task of this name.
+    /// Returns the principal's task with this id.
     pub(crate) fn find(&self, name: &str, owner: &Principal) -> Option<KnownTask> {
         self.lock().iter().find(|task| task.name == name && task.owner == *owner).cloned()
     }

@@ -1,7 +1,7 @@
-//! The texts of decisions, as rows have them.
+//! Cache of the recorded texts of decisions.
 //!
-//! A tool of a server touches the same with every call, so that the same rule decides it in the same words. Looking
-//! through these words for secrets, which rules and places of files are long enough for, costs more than the rest of a row.
+//! A tool of a server has the same accesses in every call, so the same rule decides with the same texts. Searching
+//! these texts for secrets costs more than the rest of the record.
 
 use std::{
     collections::VecDeque,
@@ -13,31 +13,30 @@ use toolstead_domain::{
     tool_execution::RecordedDecision,
 };
 
-/// So many are kept. The oldest one gives way.
+/// Maximum number of cached decisions. A further one replaces the oldest.
 const KEPT: usize = 64;
 
-/// Those that were told last.
+/// Cache of recently recorded decisions.
 #[derive(Debug, Default)]
 pub(super) struct ToldDecisions(Mutex<VecDeque<(Question, Arc<Told>)>>);
 
-/// What the texts depend on.
+/// Cache key: the texts depend on nothing else.
 #[derive(Debug, PartialEq)]
 struct Question {
     accesses: Vec<Access>,
     decision: Decision,
 }
 
-/// The texts.
+/// Recorded texts of a decision.
 #[derive(Debug)]
 pub(super) struct Told {
-    /// What the call would touch.
+    /// Accesses of the call.
     pub(super) accesses: Vec<String>,
-    /// What was decided.
     pub(super) decision: RecordedDecision,
 }
 
 impl ToldDecisions {
-    /// The texts, made by `tell` where they are not known. It must tell the same whatever the arguments of the call are.
+    /// Returns the texts, from the cache or from `tell`. The result of `tell` must not depend on the call's arguments.
     pub(super) fn of(&self, accesses: &[Access], decision: &Decision, tell: impl FnOnce() -> Told) -> Arc<Told> {
         if !is_alike_for_all(accesses, decision) {
             return tell().into();
@@ -62,7 +61,7 @@ impl ToldDecisions {
     }
 }
 
-/// Whether neither arguments nor anything else of one call stand in the texts.
+/// Returns `true` if the texts do not depend on the arguments or on anything else of one call.
 fn is_alike_for_all(accesses: &[Access], decision: &Decision) -> bool {
     let is_of_tool = |access: &Access| matches!(access, Access::CallUpstream { .. } | Access::Undeclared(_));
     accesses.iter().all(is_of_tool)

@@ -1,19 +1,19 @@
-//! Tools and servers whose calls have another default time than all others.
+//! Default timeouts of single tools and servers.
 
 use std::{collections::BTreeMap, time::Duration};
 use toolstead_domain::{server_name::ServerName, tool::Tool};
 
-/// Default times of single tools (`[tools.NAME] timeout`) and of all tools of a server.
+/// Default timeouts of single tools (`[tools.NAME] timeout`) and of all tools of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolTimeouts {
-    /// By a tool's name, in any spelling.
+    /// Timeouts by name or alias of the tool.
     pub by_tool: BTreeMap<String, Duration>,
-    /// By server.
+    /// Timeouts by server.
     pub by_server: BTreeMap<ServerName, Duration>,
 }
 
 impl ToolTimeouts {
-    /// Returns the tool's own default, or else its server's.
+    /// Returns the timeout of the tool, or else that of its server.
     pub(super) fn of(&self, tool: &Tool) -> Option<Duration> {
         if self.by_tool.is_empty() && self.by_server.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Values against schemas, here or beside this process.
+//! Validation of values against schemas, in this process or in a separate one.
 
 use super::{ExecuteToolError, running};
 use crate::cancel_signal::CancelSignal;
@@ -12,20 +12,20 @@ use toolstead_domain::{
     tool_input_schema::{InvalidArguments, NotValid, ToolInputSchema},
 };
 
-/// What validates, and for how long.
+/// Context of a validation.
 #[derive(Clone, Copy)]
 pub(super) struct Validation<'a> {
-    /// For schemas that could cost this process too much.
+    /// Validator for schemas that are too costly to evaluate in this process.
     pub(super) beside: &'a dyn SchemaValidator,
     pub(super) cancel: &'a CancelSignal,
     pub(super) time: Duration,
 }
 
-/// Why a value cannot be taken.
+/// Reason why a value is rejected.
 pub(super) enum Unfitting {
-    /// It does not fit.
+    /// The value does not fit the schema.
     Invalid(InvalidArguments),
-    /// Nobody could tell.
+    /// The validation itself failed.
     Unknown(ExecuteToolError),
 }
 
@@ -40,7 +40,7 @@ impl Validation<'_> {
         }
     }
 
-    /// Validates beside this process.
+    /// Validates in a separate process.
     async fn beside_process(self, tool: &Tool, schema: &ToolInputSchema, value: &Value) -> Result<(), Unfitting> {
         let work = async { Ok(validated(self.beside, schema, value).await) };
         let told = match running::bounded(tool, work, self.cancel, self.time).await {
@@ -55,7 +55,7 @@ impl Validation<'_> {
     }
 }
 
-/// Checks a value, beside this process if it may cost too much here.
+/// Validates a value, in a separate process if it may be too costly in this one.
 pub(super) async fn validated(
     beside: &dyn SchemaValidator,
     schema: &ToolInputSchema,
@@ -80,7 +80,7 @@ fn unknown(tool: &Tool, schema: &ToolInputSchema, why: NotValidated) -> ExecuteT
         NotValidated::OutOfMemory => (ErrorKind::TooLarge, "Call it with fewer or simpler arguments."),
         _ => (ErrorKind::Unavailable, "Use another tool; the operator finds the reason in the log."),
     };
-    // The reason why they are not validated here, if it is the schema's and not that of these arguments.
+    // Names the reason for the separate process if it is in the schema and not in these arguments.
     let because = schema.validate(&Value::Null).err().map_or_else(String::new, |error| match error {
         NotValid::Unbounded(unbounded) => format!(" (of its schema: {unbounded})"),
         NotValid::Invalid(_) => String::new(),

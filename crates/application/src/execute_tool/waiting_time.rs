@@ -1,4 +1,4 @@
-//! The time in which a call waits for answers, which is none of the call.
+//! The time that a call waits for answers. It does not count towards the call's timeout.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -6,14 +6,14 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// So often it is looked whether a question that was asked at the end of a call's time is still open.
+/// Polling interval for questions that are open when the call's time has elapsed.
 const AT_THE_END: Duration = Duration::from_millis(10);
 
-/// The time that a call has waited for answers: to what it asked, and to what was asked about the calls that it makes.
+/// Time that a call has waited for answers to its own questions and to those about its nested calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WaitingTime {
     waits: Arc<Mutex<Waits>>,
-    /// That of the call that makes it, which waits with it.
+    /// Waiting time of the parent call, which waits as well.
     above: Option<Arc<WaitingTime>>,
 }
 
@@ -25,12 +25,12 @@ struct Waits {
 }
 
 impl WaitingTime {
-    /// None so far. What is waited here is waited above as well.
+    /// Creates a waiting time of zero. Waits count for `above` as well.
     pub(super) fn below(above: Option<&Self>) -> Self {
         Self { waits: Arc::default(), above: above.cloned().map(Arc::new) }
     }
 
-    /// An answer is waited for from now on, until this is dropped.
+    /// Starts a wait that ends when the guard is dropped.
     pub(super) fn begin(&self) -> Wait {
         for one in self.with_those_above() {
             let mut waits = one.lock();
@@ -40,13 +40,13 @@ impl WaitingTime {
         Wait(self.clone())
     }
 
-    /// The time so far, with that for the answer that is waited for now.
+    /// Returns the waiting time so far, including the current wait.
     pub(super) fn so_far(&self) -> Duration {
         let waits = self.lock();
         waits.before + waits.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// The number of answers that are waited for.
+    /// Returns the number of pending answers.
     pub(super) fn open(&self) -> usize {
         self.lock().open
     }
@@ -60,7 +60,7 @@ impl WaitingTime {
     }
 }
 
-/// One answer that is waited for.
+/// Guard of one pending answer.
 #[derive(Debug)]
 pub(super) struct Wait(WaitingTime);
 
@@ -78,7 +78,7 @@ impl Drop for Wait {
     }
 }
 
-/// Returns when the time is over, later by what was waited for answers.
+/// Waits until `end`, extended by the time that was waited for answers.
 pub(super) async fn over(end: Instant, waited_by_now: impl Fn() -> Duration) {
     let mut waited = waited_by_now();
     loop {
@@ -88,7 +88,7 @@ pub(super) async fn over(end: Instant, waited_by_now: impl Fn() -> Duration) {
             return;
         }
         waited = by_now;
-        // What is asked at the very end would otherwise keep this busy until it is answered.
+        // Without this pause, a question at the very end would cause a busy loop until its answer.
         tokio::time::sleep(AT_THE_END).await;
     }
 }

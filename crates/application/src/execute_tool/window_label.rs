@@ -1,19 +1,20 @@
-//! The label by which rows tell of the windows that their calls went through.
+//! The label of audit records that names the restricted view of a call.
 
 use toolstead_domain::{
     labels::{LONGEST_VALUE, Labels},
     scope::Scope,
 };
 
-/// The label that names the window through which a call is made.
+/// Label with the name of the restricted view through which a call is made.
 const WINDOW: &str = "toolstead/window";
 
-/// The labels of a call in this scope, which its maker has likewise: they name its own windows.
+/// Returns the labels of a call in this scope: those of the calling call, and the name of the scope's own restricted
+/// view.
 pub(super) fn labels_in(scope: &Scope, of_maker: &Labels) -> Labels {
     let mut labels = of_maker.clone();
     if let Some(view) = &scope.view {
         let name = view.to_string();
-        // The row goes without it where there is no room left.
+        // If the label limit is reached, the record has no such label.
         let _ = labels.set(WINDOW, &name[..name.floor_char_boundary(LONGEST_VALUE)]);
     }
     labels

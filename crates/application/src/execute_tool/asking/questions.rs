@@ -1,4 +1,4 @@
-//! What a tool asks the client that called it: bounded, naming its server to the person, and on record.
+//! Questions of a tool to the client: limited in number and size, attributed to their server, and recorded.
 
 mod fitting;
 mod rows;
@@ -17,9 +17,9 @@ use toolstead_domain::{
     tool_call::ToolCall,
 };
 
-/// Questions that one call may ask. A tool that asks more wears a person out.
+/// Maximum number of questions per call. More would exhaust the user's patience.
 const MAX_QUESTIONS: usize = 32;
-/// Bytes of all questions of one call together: they wait in memory for their answers.
+/// Maximum number of bytes of all questions of one call: they are in memory until they are answered.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The questions of one running call.
@@ -28,14 +28,14 @@ pub(in crate::execute_tool) struct Questions<'a> {
     grant: &'a Grant,
     record: &'a Record,
     ports: &'a ExecuteToolPorts,
-    /// Whether they go out without the name of their server before them.
+    /// `true` if the server's name is not prepended to the messages.
     in_own_words: bool,
     left: Mutex<Left>,
-    /// Made with the first question.
+    /// Created with the first question.
     rows: OnceLock<Arc<Rows>>,
 }
 
-/// What the call may still ask.
+/// Remaining budget of the call for questions.
 #[derive(Debug)]
 struct Left {
     questions: usize,
@@ -43,7 +43,7 @@ struct Left {
 }
 
 impl<'a> Questions<'a> {
-    /// For a call that runs, with its row.
+    /// Creates the question budget of a running call.
     pub(in crate::execute_tool) fn new(
         call: &'a ToolCall,
         grant: &'a Grant,
@@ -55,20 +55,20 @@ impl<'a> Questions<'a> {
         Self { call, grant, record, ports, in_own_words, left, rows: OnceLock::new() }
     }
 
-    /// The rows of the questions.
+    /// Returns the audit records of the questions.
     pub(super) fn rows(&self) -> &Arc<Rows> {
         self.rows.get_or_init(|| Arc::new(Rows::new(self.ports)))
     }
 
-    /// Returns the rows of the questions; `None` before the first question.
+    /// Returns the audit records of the questions; `None` before the first question.
     pub(super) fn open_rows(&self) -> Option<&Arc<Rows>> {
         self.rows.get()
     }
 
-    /// Takes the room of one question.
+    /// Reserves the budget of one question.
     ///
     /// # Errors
-    /// [`NotAnswered::Exhausted`]. No row tells of such a question: a tool could make as many as it likes.
+    /// [`NotAnswered::Exhausted`]. Such a question is not recorded, because a tool could produce any number of them.
     pub(super) fn admit(&self, request: &InputRequest) -> Result<(), NotAnswered> {
         let bytes = each_piece(&request.params, |_| ());
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +78,7 @@ impl<'a> Questions<'a> {
         Ok(())
     }
 
-    /// Puts a question that was admitted by `ask`, and keeps a row of it.
+    /// Sends an admitted question with `ask`, and records it.
     ///
     /// # Errors
     /// [`NotAnswered`].

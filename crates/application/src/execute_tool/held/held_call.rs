@@ -1,4 +1,4 @@
-//! One call that may wait for its client: the questions that are open, and the round that the client is in.
+//! One call that may be parked: its open questions, and the current round of its client.
 
 use super::{
     sealed_state::{Digest, Seal, SealedState},
@@ -32,27 +32,27 @@ use toolstead_domain::{
     tool_execution::CancelReason,
 };
 
-/// Questions that one call may ask, all rounds together. A tool that asks more wears a person out.
+/// Maximum number of questions per call, over all rounds. More would exhaust the user's patience.
 const MAX_QUESTIONS: usize = 64;
 
-/// How a call ends, and how one of its rounds does.
+/// Outcome of a call or of one of its rounds.
 pub(in crate::execute_tool) type Outcome = Result<CallOutcome, ExecuteToolError>;
 
-/// A call of a client that answers with retries. To its path it is the caller: what it asks goes out when the path can do
-/// nothing more, and what it tells goes to the round in which its client is.
+/// Call of a client that answers with retries. The call's path uses it as its caller. Its questions are sent when the
+/// path can make no progress without answers; its progress and log messages go to the attached round.
 pub(in crate::execute_tool) struct HeldCall {
     pub(super) terms: Terms,
-    /// Wakes the path: a question may come from another task of its tool.
+    /// Wakes the path: another task of its tool may ask a question.
     pub(super) waker: AtomicWaker,
-    /// Something happened that the round that is attached waits for.
+    /// Notified when the attached round may end.
     changed: Notify,
-    /// Until when the call waits for a round; `None` while its client is in one.
+    /// Time until which the call waits for a round; `None` while a round is attached.
     until: watch::Sender<Option<Instant>>,
     state: Mutex<State>,
     me: Weak<HeldCall>,
 }
 
-/// What stands about a call from its beginning.
+/// Properties of a call that do not change.
 pub(super) struct Terms {
     pub(super) id: CallId,
     pub(super) principal: Principal,
@@ -61,7 +61,7 @@ pub(super) struct Terms {
     pub(super) request: Digest,
     pub(super) client: Arc<ClientProfile>,
     pub(super) cancel: CancelSignal,
-    /// How long it waits for a round.
+    /// Maximum time to wait for a round.
     pub(super) patience: Duration,
     pub(super) seal: Arc<Seal>,
     pub(super) room: Arc<WaitingRoom<HeldCall>>,
@@ -71,15 +71,15 @@ pub(super) struct Terms {
 struct State {
     round: u32,
     is_waiting: bool,
-    /// Nobody comes any more, or may.
+    /// `true` once no further round is admitted.
     is_over: bool,
-    /// The caller of the round that is attached.
+    /// Caller of the attached round.
     caller: Option<Arc<dyn Caller>>,
     questions: BTreeMap<String, Question>,
     asked: usize,
-    /// Questions came since they were last looked at.
+    /// `true` if questions arrived since the last check.
     has_news: bool,
-    /// The questions are to go out.
+    /// `true` if the questions are to be sent.
     is_due: bool,
     outcome: Option<Outcome>,
 }
@@ -87,26 +87,26 @@ struct State {
 struct Question {
     number: usize,
     request: InputRequest,
-    /// Whether the client has heard it.
+    /// `true` once the question was sent to the client.
     is_out: bool,
     answer: oneshot::Sender<Result<InputResponse, NotAnswered>>,
 }
 
-/// Why nobody comes back to a call.
+/// Reason why a parked call is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Abandoned {
-    /// The client did not come in time.
+    /// The client did not retry in time.
     Late,
     /// The runtime shuts down.
     Shutdown,
 }
 
-/// Why a retry does not get to its call.
+/// Reason why a retry is not attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotAttached {
-    /// It is not what the call waits for.
+    /// The call does not wait for this round.
     Used,
-    /// There is no room for it to go on, or no time.
+    /// The limit of open calls is reached, or the runtime shuts down.
     NotAdmitted(NotAdmitted),
 }
 
@@ -133,7 +133,7 @@ impl HeldCall {
         })
     }
 
-    /// Lets the client in whose turn it is, with its answers.
+    /// Attaches a retry of the current round, with its answers.
     pub(super) fn attach(
         &self,
         round: u32,
@@ -149,20 +149,21 @@ impl HeldCall {
         state.caller = Some(caller);
         self.until.send_replace(None);
         for (key, answer) in answers.into_iter().flatten() {
-            // What came while the client was away has a key that may be that of another question then.
+            // A question that arrived while the client was disconnected was not sent. An answer under its key is meant
+            // for another.
             if state.questions.get(key).is_some_and(|question| question.is_out)
                 && let Some(question) = state.questions.remove(key)
             {
-                // Whoever asked may have gone in this moment.
+                // The asking task may have ended meanwhile.
                 let _ = question.answer.send(Ok(answer.clone()));
             }
         }
-        // What is not answered is asked again at once.
+        // Unanswered questions are sent again at once.
         state.is_due = !state.questions.is_empty();
         Ok(())
     }
 
-    /// What the round that is attached ends with, as soon as it can.
+    /// Waits for the outcome of the attached round.
     pub(super) async fn round(&self) -> Outcome {
         loop {
             let changed = self.changed.notified();
@@ -185,7 +186,7 @@ impl HeldCall {
         }
     }
 
-    /// The questions that are due, with which the round ends.
+    /// Returns the questions with which the round ends; `None` if none are to be sent.
     pub(super) fn due(&self) -> Option<InputRequired> {
         self.asked(&mut self.lock())
     }
@@ -211,18 +212,18 @@ impl HeldCall {
         Some(InputRequired { requests, state: Some(terms.seal.seal(&sealed)) })
     }
 
-    /// Tells whether questions came since this was last asked.
+    /// Returns `true` if questions arrived since the last call of this method.
     pub(super) fn has_news(&self) -> bool {
         std::mem::take(&mut self.lock().has_news)
     }
 
-    /// The path can do nothing more: what it asked is to go out.
+    /// Sends the pending questions. The path can make no progress without answers.
     pub(super) fn send_questions(&self) {
         self.lock().is_due = true;
         self.changed.notify_one();
     }
 
-    /// The path is at its end. Returns whether somebody is there, or may come, to hear of it.
+    /// Stores the outcome of the path. Returns `true` if a round is attached or may still be.
     pub(super) fn finish(&self, outcome: Outcome) -> bool {
         let mut state = self.lock();
         state.outcome = Some(outcome);
@@ -230,7 +231,7 @@ impl HeldCall {
         !state.is_over
     }
 
-    /// Returns when nobody comes back to the call any more: it waits no longer from then on.
+    /// Waits until the call is given up: its client did not retry in time, or the runtime shuts down.
     pub(super) async fn abandoned(&self) -> Abandoned {
         let mut until = self.until.subscribe();
         loop {
@@ -256,7 +257,7 @@ impl HeldCall {
         }
     }
 
-    /// Returns once the outcome was taken.
+    /// Waits until a round has received the outcome.
     pub(super) async fn outcome_taken(&self) {
         let mut until = self.until.subscribe();
         while self.lock().outcome.is_some() {
@@ -264,13 +265,13 @@ impl HeldCall {
         }
     }
 
-    /// Ends the call from outside: its client took it back, or somebody else needs its place.
+    /// Cancels the call: its client cancelled it or its session ended, or another call needs its place.
     pub(super) fn take_back(&self) {
         self.end(&mut self.lock(), &NotAnswered::Gone);
         self.terms.cancel.cancel(CancelReason::Client);
     }
 
-    /// Tells whether the call waits for its client to come.
+    /// Returns `true` if the call waits for a retry.
     pub(super) fn is_waiting(&self) -> bool {
         self.lock().is_waiting
     }
@@ -281,7 +282,7 @@ impl HeldCall {
         state.is_due = false;
         state.caller = None;
         state.outcome = None;
-        // Who keeps the outcome, or watches the time, need not any longer.
+        // Wakes the tasks that retain the outcome or watch the time limit.
         self.until.send_replace(None);
         for (_, question) in std::mem::take(&mut state.questions) {
             let _ = question.answer.send(Err(why.clone()));
@@ -325,7 +326,7 @@ impl HeldCall {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held.
+        // No code panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -334,7 +335,7 @@ impl HeldCall {
     }
 }
 
-/// A question that somebody waits for; dropping it takes it back.
+/// Question with a waiting asker. Dropping it withdraws the question.
 struct Open<'a> {
     call: &'a HeldCall,
     key: String,

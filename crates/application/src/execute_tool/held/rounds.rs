@@ -1,5 +1,5 @@
-//! The rounds of a call: its path runs where the first one is waited for, and in a task of its own from the first question
-//! on.
+//! Rounds of a call. Its path runs in the task of the first round until it asks a question, and in a task of its own
+//! from then on.
 
 use super::held_call::{Abandoned, HeldCall, Outcome};
 use crate::cancel_signal::CancelSignal;
@@ -14,7 +14,7 @@ use std::{
 use tokio::{runtime::Handle, time::timeout};
 use toolstead_domain::{ports::tool_provider::CallOutcome, tool_execution::CancelReason};
 
-/// The path of a call, which says when all that it asks is asked.
+/// Path of a call. Reports when it can make no progress without answers.
 struct Path {
     work: BoxFuture<'static, Outcome>,
     call: Arc<HeldCall>,
@@ -28,7 +28,7 @@ impl Future for Path {
         self.call.waker.register(context.waker());
         let outcome = self.work.as_mut().poll(context);
         if outcome.is_pending() {
-            // Once more first: what stands beside a question may ask, too.
+            // Polled once more before the questions are sent: a concurrent part of the path may ask as well.
             let has_news = self.call.has_news();
             if has_news {
                 context.waker().wake_by_ref();
@@ -41,8 +41,8 @@ impl Future for Path {
     }
 }
 
-/// The first round of a call. The usual call asks nothing: then it runs here, and changes no thread. Whoever drops it
-/// takes the call back.
+/// First round of a call. A call without questions runs to its end here and stays on its thread. Dropping the round
+/// cancels the call.
 pub(in crate::execute_tool) struct FirstRound {
     path: Option<Path>,
     call: Arc<HeldCall>,
@@ -51,7 +51,7 @@ pub(in crate::execute_tool) struct FirstRound {
 }
 
 impl FirstRound {
-    /// To be called within a tokio runtime.
+    /// Creates the first round. Requires a tokio runtime.
     pub(in crate::execute_tool) fn new(
         work: BoxFuture<'static, Outcome>,
         call: Arc<HeldCall>,
@@ -96,7 +96,7 @@ impl Drop for FirstRound {
     }
 }
 
-/// A later round, which is attached to its call. Whoever drops it or gives its signal takes the call back.
+/// Runs a later round, which is attached to its call. Dropping it or signalling `cancel` cancels the call.
 pub(in crate::execute_tool) async fn later_round(call: Arc<HeldCall>, cancel: CancelSignal) -> Outcome {
     let mut attached = Attached(Some(&call));
     let outcome = tokio::select! {
@@ -121,7 +121,7 @@ impl Drop for Attached<'_> {
     }
 }
 
-/// Runs the path to its end, whoever is attached, and keeps its outcome until the client comes for it.
+/// Runs the path to its end, with or without an attached round, and retains its outcome until the client retrieves it.
 async fn keep(mut path: Path, call: Arc<HeldCall>, grace: Duration) {
     let _place = Place(call.clone());
     let abandoned = tokio::select! {
@@ -132,7 +132,7 @@ async fn keep(mut path: Path, call: Arc<HeldCall>, grace: Duration) {
         abandoned = call.abandoned() => abandoned,
     };
     let reason = match abandoned {
-        // Whoever asked hears that nobody answered, and may end the call in its own words.
+        // Unanswered questions fail, and the tool has the grace period to end the call itself.
         Abandoned::Late if timeout(grace, &mut path).await.is_ok() => return,
         Abandoned::Late => CancelReason::Client,
         Abandoned::Shutdown => CancelReason::Shutdown,

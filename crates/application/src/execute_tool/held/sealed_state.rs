@@ -1,4 +1,4 @@
-//! The text with which a client comes back to a call that waits for it (MCP 2026-07-28, `requestState`).
+//! The `requestState` with which a client resumes a parked call (MCP 2026-07-28).
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
@@ -7,31 +7,32 @@ use tokio::time::Instant;
 use toolstead_domain::tool_call::CallId;
 use uuid::Uuid;
 
-/// SHA-256 of something.
+/// SHA-256 digest.
 pub(super) type Digest = [u8; 32];
 
-/// Bytes of a state before its seal, and of the seal.
+/// Length in bytes of a state without its seal, and of the seal.
 const STATE: usize = 16 + 4 + 8 + 32 + 32;
 const SEAL: usize = 32;
 
-/// One round of one call. It says nothing that its client does not know, so it is authenticated and not encrypted.
+/// Reference to one round of one call. It contains nothing that is secret from its client, so it is authenticated and
+/// not encrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SealedState {
     pub(super) call: CallId,
     pub(super) round: u32,
-    /// Until when the call waits.
+    /// Time until which the call waits.
     pub(super) until: Instant,
-    /// Principal and session.
+    /// Digest of principal and session.
     pub(super) owner: Digest,
-    /// Tool and arguments, as they were sent.
+    /// Digest of tool and arguments as sent.
     pub(super) request: Digest,
 }
 
-/// Seals states, and tells its own from all others. The key is made at start, so those of an earlier start are none.
+/// Key that authenticates states. It is generated at start, so states of an earlier process are rejected.
 pub(super) struct Seal {
     /// One block of HMAC-SHA256.
     key: [u8; 64],
-    /// Times are told from here.
+    /// Reference point of the times in states.
     start: Instant,
 }
 
@@ -57,11 +58,11 @@ impl Seal {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The state, if this seal is on it.
+    /// Returns the state; `None` if its seal does not match.
     pub(super) fn open(&self, text: &str) -> Option<SealedState> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (state, seal) = bytes.split_at_checked(STATE)?;
-        // Signed once more, the two tell nothing by the place where they differ.
+        // Comparing digests of the two seals reveals nothing about the seal by its timing.
         if sign(&self.key, seal) != sign(&self.key, &sign(&self.key, state)) {
             return None;
         }

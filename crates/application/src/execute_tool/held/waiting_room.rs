@@ -1,4 +1,4 @@
-//! The calls that wait for their clients, within bounds.
+//! Parked calls, limited in number.
 
 use std::{
     collections::HashMap,
@@ -6,17 +6,17 @@ use std::{
 };
 use toolstead_domain::{principal::Principal, tool_call::CallId};
 
-/// Calls of one principal that may wait. The one that waits longest makes room, and is ended.
+/// Maximum number of parked calls per principal. A further one cancels the oldest.
 const MAX_OF_ONE: usize = 64;
-/// Calls of all that may wait: each keeps its arguments.
+/// Maximum number of parked calls: each has its arguments in memory.
 const MAX: usize = 1024;
 
-/// Finds the call that a client comes back to. Such calls have a limit of their own beside that of calls in flight: a
-/// call that waits for a person does no work, and a client that asks and never answers would close the door for all.
+/// Parked calls by id. They have a limit apart from that of running calls: a parked call does no work, and a client
+/// that asks and never answers must not block the calls of others.
 #[derive(Debug)]
 pub(super) struct WaitingRoom<C>(Mutex<HashMap<CallId, (Principal, Arc<C>)>>);
 
-/// No place is left, and no call of the same principal could make one.
+/// Error: no place is free, and the principal has no waiting call that could be cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full;
 
@@ -25,7 +25,7 @@ impl<C> WaitingRoom<C> {
         Self(Mutex::default())
     }
 
-    /// Gives the call a place, if it has none. Returns the call that had to make room.
+    /// Adds the call unless it is in the room already. Returns the call that was removed for it, if any.
     pub(super) fn enter(
         &self,
         id: CallId,
@@ -40,7 +40,7 @@ impl<C> WaitingRoom<C> {
         let of_one = || calls.iter().filter(|(_, (other, _))| other == owner);
         let mut made_room = None;
         if of_one().count() >= MAX_OF_ONE {
-            // Ids are in the order of time.
+            // Ids are ordered by time.
             let oldest = of_one().filter(|(_, (_, call))| is_waiting(call)).map(|(id, _)| *id).min().ok_or(Full)?;
             made_room = calls.remove(&oldest).map(|(_, call)| call);
         } else if calls.len() >= MAX {
@@ -58,7 +58,7 @@ impl<C> WaitingRoom<C> {
         self.lock().remove(&id);
     }
 
-    /// All calls of the principal.
+    /// Returns all calls of the principal.
     pub(super) fn of(&self, owner: &Principal) -> Vec<Arc<C>> {
         self.lock().values().filter(|(other, _)| other == owner).map(|(_, call)| call.clone()).collect()
     }

@@ -1,21 +1,21 @@
-//! What a result says beside its content: `_meta`, members that nobody here knows, and such members of its blocks.
+//! Members of a result beside its content: `_meta`, unknown members, and such members of its blocks.
 
 use super::{block_text, keeper::Keeper, length, media};
 use serde_json::{Map, Value, json};
 use toolstead_domain::tool_result::ToolResult;
 
-/// Names of types and media types up to this length are part of the content.
+/// Maximum length in bytes at which types and media types count as content.
 const SHORT: usize = 128;
-/// Stands in place of the address of a resource that is too long.
+/// Placeholder for the address of a resource that is too long.
 const LEFT_OUT: &str = "toolstead:left-out";
 
-/// How many characters that are.
+/// Returns the number of characters of these members.
 pub(super) fn characters(result: &ToolResult) -> usize {
     let rest = result.rest().map(|(name, value)| name.len() + length(value)).sum::<usize>();
     rest + result.content().iter().filter(|block| is_known(block)).map(beside).sum::<usize>()
 }
 
-/// Keeps all of it under one handle and takes it off, if it is over the budget. Returns what is to be said of it.
+/// Stores these members under one handle and removes them if they exceed the budget. Returns the notice about it.
 pub(super) async fn bound(result: &mut ToolResult, budget: usize, keeper: &mut Keeper<'_>) -> Option<String> {
     let characters = characters(result);
     if characters <= budget {
@@ -40,12 +40,12 @@ pub(super) async fn bound(result: &mut ToolResult, budget: usize, keeper: &mut K
     ))
 }
 
-/// Whether a block has a content that is bounded by itself. Others are texts where they are long.
+/// Returns `true` if the block has content with limits of its own. Other blocks count as text.
 fn is_known(block: &Value) -> bool {
     block_text(block).is_some() || media::data(block).is_some()
 }
 
-/// Characters of a block beside its content and what says which content it is.
+/// Returns the number of characters of a block without its content and its type.
 fn beside(block: &Value) -> usize {
     let content = Content::of(block);
     let of = |object: &Value, content: Option<&str>| {
@@ -62,7 +62,7 @@ fn beside(block: &Value) -> usize {
     }
 }
 
-/// Which one member of a block is its content, and is bounded as such: that of the block, or that of its resource.
+/// Member of a block, or of its embedded resource, that has limits of its own.
 #[derive(Clone, Copy)]
 struct Content {
     member: &'static str,
@@ -70,7 +70,7 @@ struct Content {
 }
 
 impl Content {
-    /// As [`block_text`] and [`media::data`] find it.
+    /// Finds the member in the same way as [`block_text`] and [`media::data`].
     fn of(block: &Value) -> Self {
         let (top, inner) = if block_text(block).is_some() { ("text", "text") } else { ("data", "blob") };
         match block.get(top) {
@@ -95,7 +95,7 @@ fn belongs(name: &str, value: &Value, content: Option<&str>) -> bool {
     }
 }
 
-/// Takes off what stands beside the content, and returns it. Addresses stay as long as there is room for them.
+/// Removes and returns the members beside the content. Addresses remain while `addresses` allows it.
 fn strip(block: &mut Value, addresses: &mut usize) -> Map<String, Value> {
     let content = Content::of(block);
     let mut resource = block.get_mut("resource").filter(|resource| resource.is_object()).map(Value::take);
@@ -116,7 +116,7 @@ fn strip_object(object: &mut Value, content: Option<&str>, addresses: &mut usize
     let Some(members) = object.as_object_mut() else { return off };
     for (name, value) in std::mem::take(members) {
         match (name.as_str(), &value) {
-            // Clients refuse a resource without an address.
+            // Clients reject a resource without an address.
             ("uri", Value::String(address)) => match addresses.checked_sub(address.len()) {
                 Some(left) => {
                     *addresses = left;

@@ -1,20 +1,20 @@
-//! How many blocks a result has.
+//! Limit of the number of blocks of a result.
 
 use super::keeper::Keeper;
 use serde_json::Value;
 use toolstead_domain::tool_result::text_block;
 
-/// A result has no more blocks than these.
+/// Maximum number of blocks of a result.
 pub(super) const MAX_BLOCKS: usize = 256;
 
-/// Makes one text of plain texts that follow one another, where there are too many blocks. What is still over the bound
-/// is kept under a handle.
+/// Joins adjacent plain texts if there are too many blocks. The blocks that still exceed the limit are stored under a
+/// handle.
 pub(super) async fn bound(blocks: &mut Vec<Value>, keeper: &mut Keeper<'_>) {
     if blocks.len() <= MAX_BLOCKS {
         return;
     }
     let mut fewer: Vec<Value> = Vec::new();
-    // The text that grows at the end, if the last block is one.
+    // Text of the adjacent plain texts so far.
     let mut joined: Option<String> = None;
     for block in std::mem::take(blocks) {
         match (plain_text(&block), &mut joined) {
@@ -39,7 +39,7 @@ pub(super) async fn bound(blocks: &mut Vec<Value>, keeper: &mut Keeper<'_>) {
     *blocks = fewer;
 }
 
-/// The text of a block that is nothing else.
+/// Returns the text of a block without other members.
 pub(super) fn plain_text(block: &Value) -> Option<&str> {
     let members = block.as_object()?;
     let is_plain = members.keys().all(|name| matches!(name.as_str(), "type" | "text"));

@@ -1,4 +1,4 @@
-//! The cut in the middle of a text.
+//! Cutting the middle out of a text.
 
 use super::{block_text, block_text_mut, keeper::Kept};
 use crate::tool_registry::output_readers::OutputReaders;
@@ -6,15 +6,15 @@ use serde_json::Value;
 use std::ops::Range;
 use toolstead_domain::tool_result::text_block;
 
-/// A cut moves by so many characters at most to fall between two lines.
+/// Maximum number of characters by which a cut moves to fall between two lines.
 const LINE_REACH: usize = 200;
-/// Below this budget the notice is short.
+/// Budget in characters below which the notice is short.
 const SMALL: usize = 1_000;
 
-/// The text of all blocks as one: joined by line breaks, as it is kept.
+/// Text of all blocks, joined by line breaks, as it is stored.
 pub(super) struct Whole {
     text: String,
-    /// Where the text of which block stands in it.
+    /// Index of each block with text, and its range in `text`.
     places: Vec<(usize, Range<usize>)>,
 }
 
@@ -41,12 +41,12 @@ impl Whole {
         self.text.chars().count()
     }
 
-    /// Leaves the middle out, so that the rest and the notice that stands there fit the budget: of what is left over,
-    /// three fifths from the beginning and two from the end.
+    /// Removes the middle, so that the rest and the notice in its place fit the budget. Three fifths of the rest are
+    /// from the beginning and two fifths from the end.
     pub(super) fn cut(&self, blocks: &mut Vec<Value>, budget: usize, kept: &Kept, readers: &OutputReaders) {
         let text = self.text.as_str();
         let total = self.characters();
-        // No notice is longer than that of the longest gap.
+        // The notice about the longest gap is the longest one.
         let longest =
             notice(&Gap { characters: total, total, lines: (lines(text), lines(text)) }, budget, kept, readers);
         let room = budget.saturating_sub(longest.chars().count() + 4);
@@ -72,7 +72,7 @@ impl Whole {
         self.leave_out(blocks, head..tail, &notice(&gap, budget, kept, readers));
     }
 
-    /// Takes a range of the text out of the blocks. Blocks of which nothing is left go.
+    /// Removes a range of the text from the blocks. Blocks that become empty are removed.
     fn leave_out(&self, blocks: &mut Vec<Value>, gap: Range<usize>, notice: &str) {
         let mut emptied = vec![false; blocks.len()];
         let mut told = false;
@@ -101,15 +101,15 @@ impl Whole {
     }
 }
 
-/// What is missing.
+/// Removed part of a text.
 struct Gap {
     characters: usize,
     total: usize,
-    /// The numbers of the first and the last line of which something is missing.
+    /// Numbers of the first and the last line that are cut.
     lines: (usize, usize),
 }
 
-/// What is missing, where it is, and how to get it.
+/// Returns the notice: the size and position of the removed part, and the calls that return it.
 fn notice(gap: &Gap, budget: usize, kept: &Kept, readers: &OutputReaders) -> String {
     let Gap { characters, total, lines: (first, last) } = gap;
     let missing = format!("{characters} of {total} characters");
@@ -127,7 +127,7 @@ fn notice(gap: &Gap, budget: usize, kept: &Kept, readers: &OutputReaders) -> Str
     format!("[… {missing} ({lines}) are left out here; {told}: {read}any tool takes it as the argument {reference} …]")
 }
 
-/// The number of the line in which the text ends.
+/// Returns the number of the line in which the text ends.
 fn lines(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count() + 1
 }

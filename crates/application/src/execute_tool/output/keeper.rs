@@ -1,4 +1,4 @@
-//! Where what is cut goes, and what is said of it.
+//! Storage of the removed parts of a result, and the notices about it.
 
 use crate::tool_registry::output_readers::OutputReaders;
 use serde_json::{Value, json};
@@ -9,29 +9,29 @@ use toolstead_domain::{
     tool_call::CallId,
 };
 
-/// JSON on several lines has at most so many times the bytes of the same on one.
+/// Maximum ratio of the size of pretty-printed JSON to that of compact JSON.
 const MAX_GROWTH: usize = 8;
 
-/// Keeps what is cut of one call's result.
+/// Writer of the removed parts of one call's result to the output store.
 pub(in crate::execute_tool) struct Keeper<'a> {
     outputs: &'a dyn OutputStore,
     principal: &'a Principal,
     call: CallId,
-    /// Bytes that are kept of one output.
+    /// Maximum number of stored bytes per output.
     max_bytes: usize,
-    /// The tools that are named beside a handle.
+    /// Tools that read stored outputs, for notices.
     readers: &'a OutputReaders,
     kept: Vec<Value>,
 }
 
-/// What became of a content.
+/// State of a removed part in the output store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// All of it is there.
+    /// Stored completely.
     Whole(OutputHandle),
-    /// So many bytes of its beginning are.
+    /// Stored up to this number of bytes.
     Beginning(OutputHandle, usize),
-    /// Nothing is.
+    /// Not stored, because the store failed.
     Nothing,
 }
 
@@ -46,21 +46,21 @@ impl<'a> Keeper<'a> {
         Self { outputs, principal, call, max_bytes, readers, kept: Vec::new() }
     }
 
-    /// The tools that read what is kept.
+    /// Returns the tools that read stored outputs.
     pub(super) fn readers(&self) -> &'a OutputReaders {
         self.readers
     }
 
-    /// Keeps a content, up to the limit. `of` says which part of the result it is.
+    /// Stores content up to the limit. `of` names the part of the result.
     pub(super) async fn keep(&mut self, of: &str, media_type: &str, content: &[u8]) -> Kept {
         self.keep_beginning(of, media_type, content, content.len()).await
     }
 
-    /// Keeps a content of which `content` is all, or a beginning that is longer than the limit.
+    /// Stores content. `content` is the whole of it, or a beginning that is longer than the limit.
     async fn keep_beginning(&mut self, of: &str, media_type: &str, content: &[u8], bytes_in_all: usize) -> Kept {
         let is_whole = content.len() <= self.max_bytes;
         let beginning = if is_whole { content } else { up_to(content, self.max_bytes) };
-        // What is cut is no JSON any more.
+        // JSON that is cut is no longer valid.
         let media_type = if !is_whole && media_type == "application/json" { "text/plain" } else { media_type };
         let stored = match self.outputs.store(self.principal, self.call, media_type, beginning).await {
             Ok(stored) => stored,
@@ -81,16 +81,16 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Keeps the text of a result.
+    /// Stores the text of a result.
     pub(super) async fn keep_text(&mut self, text: &str) -> Kept {
         self.keep("text", "text/plain", text.as_bytes()).await
     }
 
-    /// Keeps a value, on several lines, so that a range of them can be read; on one line where most of the text would be
-    /// blanks, or where only that one is within the limit.
+    /// Stores a value as pretty-printed JSON, so that a range of lines can be read. Uses compact JSON if pretty-printed
+    /// JSON would consist mostly of blanks or exceed the limit.
     pub(super) async fn keep_json(&mut self, of: &str, value: &Value) -> Kept {
         let mut line = Beginning::of(self.max_bytes.saturating_add(1));
-        // JSON values always serialize, and the beginning takes everything.
+        // Serializing JSON values never fails, and the writer accepts every byte.
         let _ = serde_json::to_writer(&mut line, value);
         let mut lines = Beginning::of(self.max_bytes.min(line.in_all.saturating_mul(MAX_GROWTH)));
         let is_written = serde_json::to_writer_pretty(Whole(&mut lines), value).is_ok();
@@ -98,14 +98,14 @@ impl<'a> Keeper<'a> {
         self.keep_beginning(of, "application/json", &text.bytes, text.in_all).await
     }
 
-    /// What was kept, for the result's `_meta`.
+    /// Returns the list of stored outputs for the result's `_meta`.
     pub(super) fn take_list(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.kept)
     }
 }
 
 impl Kept {
-    /// The handle, if anything is kept.
+    /// Returns the handle; `None` if nothing is stored.
     pub(super) fn handle(&self) -> Option<OutputHandle> {
         match self {
             Self::Whole(handle) | Self::Beginning(handle, _) => Some(*handle),
@@ -113,7 +113,7 @@ impl Kept {
         }
     }
 
-    /// "all of it is `o17`".
+    /// Returns the description for notices, such as "all of it is `o17`".
     pub(super) fn told(&self) -> String {
         match self {
             Self::Whole(handle) => format!("all of it is `{handle}`"),
@@ -123,7 +123,7 @@ impl Kept {
     }
 }
 
-/// Takes so many bytes of what is written, and counts all of them.
+/// Writer that retains the first bytes and counts all.
 struct Beginning {
     bytes: Vec<u8>,
     most: usize,
@@ -149,7 +149,7 @@ impl io::Write for Beginning {
     }
 }
 
-/// Fails as soon as not all fits.
+/// Writer that fails if the content exceeds the limit.
 struct Whole<'a>(&'a mut Beginning);
 
 impl io::Write for Whole<'_> {
@@ -165,7 +165,7 @@ impl io::Write for Whole<'_> {
     }
 }
 
-/// The beginning of a content; of a text, whole characters.
+/// Returns at most this number of bytes of the content, ending at a character boundary if it is text.
 fn up_to(content: &[u8], bytes: usize) -> &[u8] {
     match std::str::from_utf8(content) {
         Ok(text) => &content[..text.floor_char_boundary(bytes)],

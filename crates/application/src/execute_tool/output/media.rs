@@ -1,19 +1,19 @@
-//! The blocks of a result that are not text: images, sounds, binary resources, links, and what nobody here knows.
+//! Limits for the blocks of a result without text: images, audio, binary resources, links and unknown blocks.
 
 use super::{Budget, block_text, is_longer, keeper::Keeper, length};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 use toolstead_domain::tool_result::text_block;
 
-/// More blocks than these are kept as one.
+/// Maximum number of blocks that are stored one by one. More are stored together.
 const MAX_KEPT_BLOCKS: usize = 16;
 
-/// Keeps those blocks under handles that are over the budget, and puts a text that names the handle in their place.
-/// Blocks without text and data become texts where they are long, and are cut as such.
+/// Stores binary blocks over the budget under handles, and replaces each by a text that names the handle. Other blocks
+/// without text become texts if they are long, and are cut as such.
 pub(super) async fn bound(blocks: &mut Vec<Value>, budget: Budget, keeper: &mut Keeper<'_>) {
     let mut left = budget.media_bytes;
     let mut large = Vec::new();
-    // A model sees them beside the texts.
+    // A model receives the links in addition to the texts.
     let texts: usize = blocks.iter().filter_map(block_text).map(|text| text.chars().count()).sum();
     let mut links = budget.characters.saturating_sub(texts);
     for (at, block) in blocks.iter_mut().enumerate() {
@@ -46,7 +46,7 @@ pub(super) async fn bound(blocks: &mut Vec<Value>, budget: Budget, keeper: &mut 
         let Some(data) = data(&blocks[at]) else { continue };
         let (media_type, content) = match STANDARD.decode(data) {
             Ok(content) => (media_type, content),
-            // It is not what it says, so it is kept as it came.
+            // The data is not valid base64, so it is stored as received.
             Err(_) => ("text/plain".to_owned(), data.as_bytes().to_vec()),
         };
         let kept = keeper.keep(&kind, &media_type, &content).await;
@@ -55,12 +55,12 @@ pub(super) async fn bound(blocks: &mut Vec<Value>, budget: Budget, keeper: &mut 
     }
 }
 
-/// The base64 of an image, a sound or a binary resource.
+/// Returns the base64 data of an image, audio or binary resource.
 pub(super) fn data(block: &Value) -> Option<&str> {
     block.get("data").or_else(|| block.get("resource")?.get("blob"))?.as_str()
 }
 
-/// What a block is, and its media type, as it says itself and no longer than needed.
+/// Returns the type and the media type of a block as declared, shortened and limited to printable ASCII.
 fn kind(block: &Value) -> (String, String) {
     let short = |value: Option<&Value>, default: &str| {
         let text: String = value.and_then(Value::as_str).unwrap_or(default).chars().take(100).collect();

@@ -1,8 +1,8 @@
-//! Structured content that is over the budget.
+//! Structured content over the budget.
 //!
-//! Clients throw a result away whose structured content is missing or does not fit the tool's output schema. So where
-//! there is a schema a shorter content is sent that fits it: long texts say in their middle what is left out, long lists
-//! end early.
+//! Clients reject a result whose structured content is missing or does not fit the tool's output schema. If the tool
+//! has a schema, the result therefore has shortened content that fits it: long texts are cut in the middle, and long
+//! lists at the end.
 
 use super::{Promised, is_longer, keeper::Kept};
 use crate::{execute_tool::validation::validated, tool_registry::output_readers::OutputReaders};
@@ -11,14 +11,14 @@ use std::time::Duration;
 use tokio::time::timeout;
 use toolstead_domain::ports::schema_validator::NotValidated;
 
-/// Texts of so many characters and lists of so many items, from mild to harsh.
+/// Maximum lengths of texts in characters and of lists in items, tried in this order.
 const STEPS: &[(usize, usize)] = &[(8_000, 1_000), (2_000, 200), (1_000, 50), (400, 20), (200, 5), (100, 1), (60, 0)];
 
-/// Maximum time of all validations of one result, of which an upstream server chose the schema.
+/// Maximum time of all validations of one result. The schema may be from an upstream server.
 const TIME_TO_SHORTEN: Duration = Duration::from_secs(30);
 
-/// Returns the content, shortened until it fits the budget. `None` if it does not fit the schema then, or if that cannot
-/// be validated in time.
+/// Returns the content, shortened until it fits the budget; `None` if it does not fit the schema then, or cannot be
+/// validated in time.
 pub(super) async fn shortened(content: &Value, promised: Promised<'_>, budget: usize) -> Option<Value> {
     timeout(TIME_TO_SHORTEN, fitting(content, promised, budget)).await.ok().flatten()
 }
@@ -53,7 +53,7 @@ fn short(value: &Value, characters: usize, items: usize) -> Value {
 }
 
 fn short_text(text: &str, characters: usize) -> String {
-    // Bytes are never fewer than characters.
+    // A text has at least as many bytes as characters.
     if text.len() <= characters {
         return text.to_owned();
     }
@@ -66,12 +66,12 @@ fn short_text(text: &str, characters: usize) -> String {
     format!("{head}[… {} of {total} characters are left out here …]{}", total - characters / 2 * 2, &text[tail..])
 }
 
-/// Said in the text where the structured content is gone.
+/// Returns the notice about removed structured content.
 pub(super) fn left_out(kept: &Kept, readers: &OutputReaders) -> String {
     format!("[the structured content is too large and left out; {}{}]", kept.told(), how(kept, readers))
 }
 
-/// Said in the text where the structured content is shortened.
+/// Returns the notice about shortened structured content.
 pub(super) fn shortened_notice(kept: &Kept, readers: &OutputReaders) -> String {
     format!(
         "[the structured content is too large: its long texts are cut and its long lists end early; {}{}]",
@@ -80,7 +80,7 @@ pub(super) fn shortened_notice(kept: &Kept, readers: &OutputReaders) -> String {
     )
 }
 
-/// Said where the structured content could not even be shortened.
+/// Returns the error text for structured content that cannot be shortened under the schema.
 pub(super) fn unfit(kept: &Kept, readers: &OutputReaders) -> String {
     format!(
         "The call was done, do not repeat it. Its structured content is too large to pass on, and shortened it does \

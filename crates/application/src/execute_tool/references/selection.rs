@@ -1,5 +1,5 @@
-//! A part of a JSON text, by JSON Pointer (RFC 6901). The text is read once, and only the part is kept of it, so that a
-//! small part of a large output costs little memory.
+//! Selection of a part of a JSON text by JSON Pointer (RFC 6901). The text is read once, and only the part is retained,
+//! so that a small part of a large output takes little memory.
 
 use serde::{
     Deserialize,
@@ -9,17 +9,17 @@ use serde_json::{Value, value::RawValue};
 use std::{collections::BTreeSet, fmt};
 use toolstead_domain::json_memory::has_too_many_values;
 
-/// Steps of a pointer; a JSON text that is nested as deep as this is no value for serde_json either.
+/// Maximum number of steps of a pointer. serde_json does not parse deeper texts either.
 const MAX_STEPS: usize = 100;
-/// So many keys of an object are named where a pointer leads nowhere.
+/// Maximum number of keys that an error about a missing member names.
 const TOLD_KEYS: usize = 20;
-/// A key is named up to this length, in characters.
+/// Maximum number of characters of each such key.
 const TOLD_KEY: usize = 60;
 
-/// The part to which the pointer leads, and its text where it is no text itself.
+/// Returns the part at the pointer, with its JSON text if it is not a string.
 ///
 /// # Errors
-/// Why there is none, as the end of a sentence that names the nearest place on the way.
+/// The reason why there is no such part, as the end of a sentence that names the nearest existing part.
 pub(super) fn select(text: &str, pointer: &str, most: usize) -> Result<(Value, Option<String>), String> {
     let steps: Vec<String> = match pointer.strip_prefix('/') {
         Some(steps) => {
@@ -53,17 +53,17 @@ pub(super) fn select(text: &str, pointer: &str, most: usize) -> Result<(Value, O
     }
 }
 
-/// The steps that are left.
+/// Remaining steps of a pointer.
 #[derive(Clone, Copy)]
 struct Way<'s> {
     steps: &'s [String],
 }
 
-/// Where a way ends too early.
+/// Error: the pointer leads nowhere.
 struct End {
-    /// The steps that could not be made.
+    /// Number of steps that could not be followed.
     left: usize,
-    /// What there is, in words.
+    /// Description of the value at the last step.
     instead: String,
 }
 
@@ -84,7 +84,7 @@ impl Way<'_> {
     }
 }
 
-/// One step. Everything beside the way is passed over and not kept.
+/// One step. Values outside of the pointer's path are skipped.
 impl<'de> Visitor<'de> for Way<'_> {
     type Value = Result<&'de RawValue, End>;
 
@@ -96,7 +96,7 @@ impl<'de> Visitor<'de> for Way<'_> {
         let (mut found, mut count, mut keys) = (None, 0_usize, BTreeSet::new());
         while let Some(key) = members.next_key::<String>()? {
             count += 1;
-            // Of several members of one name the last one counts, as everywhere in serde_json.
+            // Of several members with the same name the last one applies, as elsewhere in serde_json.
             if key == self.steps[0] {
                 found = Some(members.next_value_seed(Way { steps: &self.steps[1..] })?);
                 continue;

@@ -1,4 +1,4 @@
-//! Questions of MCP servers as they go to a client, and answers as they go back.
+//! Adaptation of an MCP server's questions for the client, and of the client's answers for the server.
 
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -9,14 +9,16 @@ use toolstead_domain::{
     workspace_roots::{WorkspaceRoots, lexical},
 };
 
-/// Names the server that asks, for programs.
+/// Member of `_meta` that names the server for programs.
 const SERVER: &str = "toolstead/server";
 
-/// The question as its client hears it. A person reads which server asks, so that none can pass for another or for us, and
-/// where a page is that it sends them to. The text of a server that stands for itself (`names = "plain"`) stays as it is.
+/// Returns the question as the client receives it. The message names the server, so that a server cannot pose as
+/// another one or as Toolstead, and names the host of a page that the user is asked to open. The message of a server
+/// with `names = "plain"` stays as it is.
 ///
 /// # Errors
-/// [`NotAnswered::Unfit`] for a page that nobody is sent to.
+/// [`NotAnswered::Unfit`] for parameters other than an object, and for a page without a plain `http` or `https`
+/// address.
 pub(crate) fn fitted(mut request: InputRequest, tool: &Tool, in_own_words: bool) -> Result<InputRequest, NotAnswered> {
     if !matches!(request.method.as_str(), "elicitation/create" | "sampling/createMessage") {
         return Ok(request);
@@ -36,7 +38,7 @@ pub(crate) fn fitted(mut request: InputRequest, tool: &Tool, in_own_words: bool)
             _ => String::new(),
         };
         if !in_own_words {
-            // One that says nothing is named as well.
+            // An empty message is attributed as well.
             let said = params.get("message").and_then(Value::as_str).unwrap_or_default();
             let message = attributed(&format!("The MCP server `{server}` asks{page}:"), said);
             params.insert("message".into(), message.into());
@@ -49,7 +51,8 @@ pub(crate) fn fitted(mut request: InputRequest, tool: &Tool, in_own_words: bool)
     Ok(request)
 }
 
-/// A server's text behind our words. Of several lines each stands behind a mark, so that none can pass for ours.
+/// Returns the server's message below `heading`. Each line of a message with several lines has a mark, so that it
+/// cannot pose as text of Toolstead.
 fn attributed(heading: &str, message: &str) -> String {
     let clean = |line: &str| -> String { line.chars().map(|c| if moves(c) { '\u{fffd}' } else { c }).collect() };
     let lines: Vec<&str> = message.lines().collect();
@@ -60,7 +63,7 @@ fn attributed(heading: &str, message: &str) -> String {
     }
 }
 
-/// The host of a web page, as a person would read it; `None` where browsers and people could read two of them.
+/// Returns the host of a web page; `None` if browsers and users could read different hosts from the URL.
 pub(super) fn host_of(url: &str) -> Option<&str> {
     let (scheme, rest) = url.split_once("://")?;
     let is_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
@@ -72,12 +75,12 @@ pub(super) fn host_of(url: &str) -> Option<&str> {
         Some(literal) => literal.split_once(']')?.0,
         None => authority.split(':').next().unwrap_or_default(),
     };
-    // A user in front of it looks like a host.
+    // User information before the host could be mistaken for the host.
     let is_plain = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':'));
     (is_plain && !host.is_empty() && !authority.contains('@')).then_some(host)
 }
 
-/// Of the folders that a client names, those that tools may work in.
+/// Returns the answer with only those roots in which tools may work.
 pub(super) fn within(ours: &WorkspaceRoots, answer: InputResponse) -> InputResponse {
     let mut answer = match answer.0 {
         Value::Object(answer) => answer,
@@ -95,7 +98,7 @@ pub(super) fn within(ours: &WorkspaceRoots, answer: InputResponse) -> InputRespo
     InputResponse(answer.into())
 }
 
-/// The folder that a `file:` URI of this machine names.
+/// Returns the folder that a `file:` URI of this machine names.
 fn folder(uri: &str) -> Option<PathBuf> {
     let (scheme, rest) = uri.split_once("://")?;
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
@@ -106,7 +109,7 @@ fn folder(uri: &str) -> Option<PathBuf> {
     Some(lexical("/".as_ref(), path.as_ref()))
 }
 
-/// The text without percent-encoding.
+/// Decodes percent-encoding.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,4 +1,4 @@
-//! The rows of questions: one each, which ends in exactly one outcome.
+//! Audit records of questions. Each question has one, which ends in exactly one outcome.
 
 use super::fitting::host_of;
 use crate::execute_tool::{
@@ -20,11 +20,11 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// Where rows go, also those of questions that nobody waits for any more.
+/// Writer of the audit records of questions, including withdrawn ones.
 pub(in crate::execute_tool::asking) struct Rows {
     log: Arc<dyn ExecutionLog>,
     clock: Arc<dyn Clock>,
-    /// Final rows that are not on record yet.
+    /// Final records that are not stored yet.
     left: Mutex<Vec<ToolExecution>>,
     writing: tokio::sync::Mutex<()>,
 }
@@ -39,7 +39,7 @@ impl Rows {
         }
     }
 
-    /// Records what is left. Returns once it is on record.
+    /// Stores the remaining final records. Failures are logged.
     pub(in crate::execute_tool::asking) async fn settle(&self) {
         let _writing = self.writing.lock().await;
         let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
@@ -56,8 +56,8 @@ impl Rows {
     }
 }
 
-/// The row of a question that is put. What the person reads stands in it as `[audit] arguments` lets it; of the address
-/// of a page only its host.
+/// Returns the audit record of a question that is being asked. It contains the text for the user as far as `[audit]
+/// arguments` allows, and only the host of a page's URL.
 pub(super) fn begun(call: &ToolCall, record: &Record, request: &InputRequest, clock: &dyn Clock) -> ToolExecution {
     let mut params = request.params.clone();
     if let Some(url) = params.get_mut("url") {
@@ -88,10 +88,10 @@ pub(super) fn begun(call: &ToolCall, record: &Record, request: &InputRequest, cl
     }
 }
 
-/// How a question ended. The answer itself is not in it.
+/// End of a question, without the answer itself.
 pub(super) struct Closed {
     pub(super) word: &'static str,
-    /// What the client or we say about it.
+    /// Reason of the client or of the runtime.
     pub(super) detail: String,
     end: End,
 }
@@ -134,17 +134,17 @@ impl Closed {
     }
 }
 
-/// The row of a question that is open; dropping it says that the question was taken back.
+/// Audit record of an open question. Dropping it records that the question was withdrawn.
 pub(super) struct OpenRow {
     rows: Arc<Rows>,
     row: Option<ToolExecution>,
 }
 
 impl OpenRow {
-    /// Puts the row on record.
+    /// Stores the record.
     ///
     /// # Errors
-    /// [`NotAnswered::NotRecorded`]: such a question is not asked.
+    /// [`NotAnswered::NotRecorded`]. Such a question is not asked.
     pub(super) async fn open(rows: Arc<Rows>, row: ToolExecution) -> Result<Self, NotAnswered> {
         let open = Self { rows: rows.clone(), row: Some(row.clone()) };
         rows.log.record(row).await.map_err(|error| {
@@ -154,7 +154,7 @@ impl OpenRow {
         Ok(open)
     }
 
-    /// Puts its end on record.
+    /// Stores the end of the question.
     pub(super) async fn close(mut self, closed: Closed, detail: String) {
         let word = closed.word;
         self.ended(closed.outcome(detail), word);
