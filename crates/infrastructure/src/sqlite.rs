@@ -1,8 +1,8 @@
-//! The stores on SQLite: one file that several processes share.
+//! Stores on SQLite, in one database file that several processes share.
 //!
-//! [`Database`] opens it and hands out the adapters. All writing goes through one thread that owns the connections that
-//! write (`writer`); reading has connections of its own, opened when somebody reads.
-//! `examples/sqlite.rs` uses it alone.
+//! [`Database`] opens the file and returns the adapters of the ports. One thread owns the connections that write and
+//! does all writing (`writer`). Reads use a pool of connections, opened on first use. `examples/sqlite.rs` uses the
+//! database without the rest of Toolstead.
 
 #[expect(clippy::disallowed_methods, reason = "the database is a file of our own, which no tool reaches")]
 mod database;

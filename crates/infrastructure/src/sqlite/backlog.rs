@@ -1,11 +1,11 @@
-//! Rows of the audit trail that are on record, though not in the database yet.
+//! Audit records that are acknowledged but not in the database yet.
 //!
-//! Waiting for a commit costs a call more than everything else that is done for it. So a row counts as recorded once it
-//! stands in a file beside the database, `instances/{id}.{number}.{database}.rows`: a kill of this process does not take
-//! it away. The writer commits many of them at once, and a file goes when all of its rows are in the database.
+//! Waiting for a commit costs a call more than everything else that is done for it. A record is therefore acknowledged
+//! once it is in a file beside the database, `instances/{id}.{number}.{database}.rows`, which survives a kill of this
+//! process. The writer commits many records at once, and deletes a file when all of its records are in the database.
 //!
-//! Whoever reads the trail reads these files as well. Writing a row a second time has no effect, so the next process that
-//! opens the database writes what it finds of dead ones.
+//! Readers of the audit log read these files as well. Writing a record twice has no effect, so the next process that
+//! opens the database commits the records of dead processes.
 
 use super::{
     execution_record::{self, DecodedRecord},
@@ -29,56 +29,55 @@ use tokio::sync::Notify;
 use toolstead_domain::tool_call::CallId;
 use uuid::Uuid;
 
-/// As many rows gather at most between two commits; further ones wait for the database.
+/// Maximum number of records between two commits. Further ones wait for the database.
 const MAX_ROWS: usize = 4096;
-/// So many rows are committed before their time: what gathers longer holds a processor up longer.
+/// Number of records that are committed without delay: larger commits occupy a processor for longer.
 const ENOUGH_ROWS: usize = 256;
-/// So long a file becomes at most, in bytes; further rows wait for the database.
+/// Maximum length of a file in bytes. Further records wait for the database.
 const MAX_FILE_BYTES: usize = 4 << 20;
-/// A longer row goes to the database at once, in bytes.
+/// Maximum length of a record in bytes. Longer ones are written to the database at once.
 const MAX_ROW_BYTES: usize = 64 << 10;
-/// A file of this length is followed by a new one when its rows are committed, in bytes.
+/// Length in bytes from which a file is replaced by a new one at the next commit.
 const LONG_FILE_BYTES: usize = 256 << 10;
 
-/// Where the files of one database stand: the folder of the lock files, which several databases may share.
+/// Location of the files of one database: the folder of the lock files, which several databases may share.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     folder: PathBuf,
-    /// How the files' names end.
+    /// Suffix of the files' names.
     ending: String,
 }
 
-/// The backlog of this process.
 #[derive(Debug)]
 pub(super) struct Backlog {
     place: Place,
     instance: Uuid,
-    /// False where a row has to be on the disk itself to count.
+    /// `false` if a record counts only once it is on the disk (`power_safe`).
     is_used: bool,
     files: RwLock<Files>,
-    /// Taken with `files` held, so that rows and files stay together; and never longer than for a push.
+    /// Locked while `files` is locked, so that records and files match, and for no longer than a push.
     rows: Mutex<Vec<PendingRecord>>,
     news: Notify,
-    /// Told where there are [`ENOUGH_ROWS`].
+    /// Notified at [`ENOUGH_ROWS`] records.
     enough: Notify,
 }
 
-/// Where rows are written. Calls share it, so that none waits for the write of another.
+/// Open file of this process. Calls append under a shared lock, so that none waits for another's write.
 #[derive(Debug, Default)]
 struct Files {
-    /// After a commit that failed, whoever records has to hear of it.
+    /// `true` after a failed commit: further records wait for the database, so that their callers receive its error.
     is_shut: bool,
     file: Option<File>,
     bytes: AtomicUsize,
-    /// The number of the file, or of the next one if there is none.
+    /// Number of the current file, or of the next one if there is none.
     number: u32,
-    /// Files that get no more rows.
+    /// Files that receive no more records.
     full: Vec<PathBuf>,
-    /// Whether rows were handed out of which nobody has said yet what became of them.
+    /// `true` while taken records are neither committed nor failed.
     are_rows_out: bool,
 }
 
-/// What is to be committed, and the files that may go afterwards.
+/// Records to commit, and the files to delete afterwards.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) rows: Vec<PendingRecord>,
@@ -86,20 +85,20 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Whether there is nothing to commit and nothing to remove.
+    /// Returns `true` if there is nothing to commit and nothing to delete.
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.full.is_empty()
     }
 }
 
 impl Place {
-    /// The files of the database in this folder.
+    /// Returns the location of the database's files in this folder.
     pub(super) fn new(folder: &Path, database: &Path) -> Self {
         let name = database.file_name().map(OsString::from).unwrap_or_default();
         Self { folder: folder.to_owned(), ending: format!(".{}.rows", name.to_string_lossy()) }
     }
 
-    /// The files that are there, with the processes that wrote them, in the order in which each wrote them.
+    /// Returns the existing files with their processes, in the order in which each process wrote them.
     pub(super) fn files(&self) -> io::Result<Vec<(Uuid, PathBuf)>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -116,8 +115,8 @@ impl Place {
         Ok(found.into_iter().map(|(instance, _, path)| (instance, path)).collect())
     }
 
-    /// Returns the records of these calls, whichever process wrote them; some of them are in the database by now. Those
-    /// of one process are in their order, and none of them is older than what the database had before.
+    /// Returns the records of these calls from all processes; some of them may be in the database already. The records
+    /// of one process are in their order, and none is older than the state in the database at the time of the call.
     pub(super) fn records(&self, is_wanted: impl Fn(CallId) -> bool) -> Result<Vec<DecodedRecord>, Fault> {
         let mut records = Vec::new();
         for (path, file) in self.opened().map_err(Fault::Files)? {
@@ -127,9 +126,9 @@ impl Place {
         Ok(records)
     }
 
-    /// Opens every file before the first is read. A file may be deleted at any time, once its rows are in the database.
-    /// If one is missing, the files before it may contain an older state of the same calls, so all files are listed
-    /// again.
+    /// Opens all files before reading the first. A file may be deleted at any time, once its records are in the
+    /// database. If a file is missing, the files before it may contain an older state of the same calls, so the folder
+    /// is listed again.
     fn opened(&self) -> io::Result<Vec<(PathBuf, File)>> {
         let mut gone = BTreeSet::new();
         'listing: loop {
@@ -155,13 +154,13 @@ impl Place {
 }
 
 impl Backlog {
-    /// An empty backlog. One that is not used takes no rows.
+    /// Creates an empty backlog. With `is_used` false, it accepts no records.
     pub(super) fn new(place: Place, instance: Uuid, is_used: bool) -> Self {
         let (files, rows, news, enough) = Default::default();
         Self { place, instance, is_used, files, rows, news, enough }
     }
 
-    /// Appends a record to the file. A record that is returned counts once it is committed.
+    /// Appends a record to the file. If the record is returned, the caller has to commit it.
     pub(super) fn append(&self, record: PendingRecord) -> Result<(), Box<PendingRecord>> {
         if !self.is_used || record.line().len() > MAX_ROW_BYTES {
             return Err(record.into());
@@ -174,7 +173,7 @@ impl Backlog {
         {
             return Err(record.into());
         }
-        // In one piece or not at all: the rest of a line would stand behind the line of another call.
+        // Written in one call: the rest of a partial line would follow the line of another call.
         match { file }.write(line.as_bytes()) {
             Ok(written) if written == line.len() => {}
             Ok(_) => return Err(record.into()),
@@ -196,20 +195,20 @@ impl Backlog {
         Ok(())
     }
 
-    /// Returns once there is something to commit. Cancel-safe.
+    /// Waits until there is something to commit. Cancel-safe.
     pub(super) async fn news(&self) {
         self.news.notified().await;
     }
 
-    /// Returns once [`ENOUGH_ROWS`] wait. Cancel-safe.
+    /// Waits until [`ENOUGH_ROWS`] records are pending. Cancel-safe.
     pub(super) async fn enough(&self) {
-        // What was told may be of rows that are committed by now.
+        // A stored notification may be about records that are committed meanwhile.
         while self.rows().len() < ENOUGH_ROWS {
             self.enough.notified().await;
         }
     }
 
-    /// Hands everything out. It must come back by [`committed`](Self::committed) or [`failed`](Self::failed).
+    /// Takes all records and full files. Pass them to [`committed`](Self::committed) or [`failed`](Self::failed).
     pub(super) fn take(&self) -> Taken {
         let mut files = self.files();
         if files.bytes.load(Ordering::Relaxed) >= LONG_FILE_BYTES {
@@ -220,14 +219,14 @@ impl Backlog {
         taken
     }
 
-    /// The rows are in the database.
+    /// Deletes the files of records that are in the database.
     pub(super) fn committed(&self, taken: Taken) {
         let mut files = self.files();
         files.is_shut = false;
         files.are_rows_out = false;
         let done = self.done(&mut files);
         if !self.rows().is_empty() {
-            // They may be some that failed before, of which nobody is going to tell.
+            // Records of an earlier failed commit have no further notification.
             self.news.notify_one();
         }
         drop(files);
@@ -235,7 +234,7 @@ impl Backlog {
         remove(done);
     }
 
-    /// The rows are not in the database, and are kept to be tried again.
+    /// Retains records that are not in the database, to be committed again.
     pub(super) fn failed(&self, taken: Taken, fault: &Fault) {
         let mut files = self.files();
         let was_shut = mem::replace(&mut files.is_shut, true);
@@ -251,13 +250,13 @@ impl Backlog {
         }
     }
 
-    /// Whether rows are kept that could not be committed.
+    /// Returns `true` if there are records whose commit failed.
     pub(super) fn has_failed(&self) -> bool {
         let files = self.files();
         files.is_shut && !self.rows().is_empty()
     }
 
-    /// Takes no more rows. What is not in the database stays for the next process that opens it.
+    /// Stops accepting records. The next process that opens the database commits the rest.
     pub(super) fn close(&self) {
         let mut files = self.files();
         files.is_shut = true;
@@ -270,12 +269,12 @@ impl Backlog {
         }
     }
 
-    /// Where its files stand.
+    /// Returns the location of the files.
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
 
-    /// The files, with one to write to unless it cannot be made or nothing more is taken.
+    /// Returns the files, with an open one unless it cannot be created or the backlog is closed.
     fn begun(&self) -> RwLockReadGuard<'_, Files> {
         let shared = || self.files.read().unwrap_or_else(PoisonError::into_inner);
         let files = shared();
@@ -299,7 +298,7 @@ impl Backlog {
         shared()
     }
 
-    /// The files that are not needed any more.
+    /// Returns the files that can be deleted.
     fn done(&self, files: &mut Files) -> Vec<PathBuf> {
         if files.are_rows_out || !self.rows().is_empty() {
             return Vec::new();
@@ -308,7 +307,7 @@ impl Backlog {
         mem::take(&mut files.full)
     }
 
-    /// Has the next row begin a new file.
+    /// Closes the current file, so that the next record starts a new one.
     fn turn(&self, files: &mut Files) {
         if files.file.take().is_some() {
             files.full.push(self.place.file(self.instance, files.number));
@@ -317,7 +316,7 @@ impl Backlog {
         }
     }
 
-    // Nothing panics while a lock is held.
+    // No code panics while a lock is held.
 
     fn files(&self) -> RwLockWriteGuard<'_, Files> {
         self.files.write().unwrap_or_else(PoisonError::into_inner)
@@ -328,16 +327,15 @@ impl Backlog {
     }
 }
 
-/// The records of a file.
 #[derive(Debug, Default)]
 pub(super) struct Read {
-    /// Each as the row to write and decoded.
+    /// Records to write, with their decoded form.
     pub(super) records: Vec<(PendingRecord, DecodedRecord)>,
-    /// Whether a whole line was no row: the file is damaged, or of a later version.
+    /// `true` if a complete line is not a valid record: the file is damaged, or of a later version.
     pub(super) is_damaged: bool,
 }
 
-/// Reads a file. A missing file was committed.
+/// Reads a file. A missing file was committed and deleted.
 pub(super) fn records_in(path: &Path) -> io::Result<Read> {
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Read::default()),
@@ -345,7 +343,7 @@ pub(super) fn records_in(path: &Path) -> io::Result<Read> {
     }
 }
 
-/// Reads an open file. A half-written record was never acknowledged.
+/// Reads an open file. A partial record at its end was never acknowledged and is skipped.
 fn read_records(mut file: File, path: &Path, is_wanted: &dyn Fn(CallId) -> bool) -> io::Result<Read> {
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
@@ -370,15 +368,15 @@ fn read_records(mut file: File, path: &Path, is_wanted: &dyn Fn(CallId) -> bool)
     Ok(read)
 }
 
-/// Removes files whose rows are in the database. One that stays is written again by whoever finds it, without effect.
+/// Deletes files whose records are in the database. A remaining file is committed again later, without effect.
 fn remove(files: Vec<PathBuf>) {
     for path in files {
         let _ = fs::remove_file(path);
     }
 }
 
-/// Puts away a file of a process that is dead, whose rows are in the database. One that could not be read to its end is
-/// kept under another name.
+/// Deletes the file of a dead process after its records are in the database. A file with unreadable records is renamed
+/// instead.
 pub(super) fn put_away(path: PathBuf, read: &Read) {
     if read.is_damaged {
         let mut kept = path.clone().into_os_string();
@@ -389,8 +387,7 @@ pub(super) fn put_away(path: PathBuf, read: &Read) {
     }
 }
 
-/// Tells of rows that the database refuses for themselves. It would refuse them again, and only the program's log knows
-/// of them.
+/// Logs records that the database rejects. Trying again would fail in the same way, so only the log mentions them.
 pub(super) fn refused<'a>(
     rows: impl Iterator<Item = &'a PendingRecord>,
     written: impl Iterator<Item = Result<(), Fault>>,

@@ -1,10 +1,11 @@
-//! Contents as files in a folder beside the database, each named by its SHA-256 and so kept once.
+//! Contents as files in a folder beside the database. Each file is named by its SHA-256, so equal contents are stored
+//! once.
 //!
-//! Anybody may write a content at any time, under a temporary name. It gets its true name ([`Blobs::adopt`]) and loses
-//! it ([`Blobs::remove`]) only while the database's write lock is held, by a transaction that also says what the content
-//! is needed for: so no process removes a content in the moment in which another one begins to need it.
+//! Any process may write a content at any time under a temporary name. Only under the database's write lock does the
+//! content receive its final name ([`Blobs::adopt`]) or is removed ([`Blobs::remove`]). The same transaction records
+//! the reference to the content, so no process removes a content while another one starts to need it.
 //!
-//! Everything that touches the disk blocks.
+//! Functions that access the disk block.
 
 use sha2::{Digest, Sha256};
 use std::{
@@ -18,21 +19,21 @@ use tokio::sync::Notify;
 use toolstead_domain::content_digest::ContentDigest;
 use uuid::Uuid;
 
-/// The folder of contents that have no name yet, within the folder of contents.
+/// Name of the folder of temporary files, within the folder of contents.
 const TEMPORARY: &str = "new";
 
-/// The folder of contents.
+/// Folder of contents.
 #[derive(Debug)]
 pub(super) struct Blobs {
     folder: PathBuf,
-    /// Whose temporary files are whose: those of a dead process are nobody's.
+    /// Owner of this process's temporary files. Those of dead processes are deleted.
     instance: Uuid,
-    /// Whether a name survives a power cut.
+    /// `true` if names must survive a power failure.
     power_safe: bool,
     growth: Growth,
 }
 
-/// Tells when many bytes were added.
+/// Notifier about added bytes.
 #[derive(Debug)]
 struct Growth {
     step: u64,
@@ -40,28 +41,28 @@ struct Growth {
     told: Notify,
 }
 
-/// A content on its way. Its temporary file goes with the value.
+/// Content without its final name. Dropping the value deletes the temporary file.
 #[derive(Debug)]
 pub(super) struct Prepared {
     digest: ContentDigest,
     bytes: u64,
-    /// `None`: the content was there already.
+    /// `None` if the content existed already.
     temporary: Option<PathBuf>,
 }
 
 impl Blobs {
-    /// The contents in this folder, which need not exist yet. `step`: see [`grown`](Self::grown).
+    /// Creates the store of contents in this folder, which need not exist yet. For `step`, see [`grown`](Self::grown).
     pub(super) fn new(folder: PathBuf, instance: Uuid, power_safe: bool, step: u64) -> Self {
         let growth = Growth { step, added: AtomicU64::new(0), told: Notify::new() };
         Self { folder, instance, power_safe, growth }
     }
 
-    /// Returns once this process added a further `step` of bytes.
+    /// Waits until this process has added another `step` bytes.
     pub(super) async fn grown(&self) {
         self.growth.told.notified().await;
     }
 
-    /// Writes a content to the disk, under a temporary name unless it is there already.
+    /// Writes a content to the disk under a temporary name, unless it exists already.
     pub(super) fn prepare(&self, content: &[u8]) -> io::Result<Prepared> {
         let digest = ContentDigest(Sha256::digest(content).into());
         let bytes = content.len() as u64;
@@ -72,16 +73,16 @@ impl Blobs {
         make_folder(&temporary)?;
         let temporary = temporary.join(format!("{}.{}", self.instance, Uuid::new_v4()));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        // From here on the file goes with the value.
+        // From here on, dropping `prepared` deletes the file.
         let prepared = Prepared { digest, bytes, temporary: Some(temporary) };
         file.write_all(content)?;
-        // A name that is on the disk before its content would name another content after a power cut.
+        // A name that is on the disk before its content would refer to other data after a power failure.
         file.sync_all()?;
         Ok(prepared)
     }
 
-    /// Gives the content its name. Returns false, and does nothing, if it was there when it was prepared and has been
-    /// removed since. Only under the write lock.
+    /// Gives the content its final name. Returns `false` without an effect if it existed when it was prepared and has
+    /// been removed since. Call only under the write lock.
     pub(super) fn adopt(&self, content: &mut Prepared) -> io::Result<bool> {
         let path = self.path(content.digest);
         if is_whole(&path, content.bytes) {
@@ -99,7 +100,7 @@ impl Blobs {
             told.notify_one();
         }
         if self.power_safe {
-            // A folder that was just made has a name, too, and so may have the one that it is in.
+            // The entry of a new folder must be synced in its parent, which may be new as well.
             let named_in = if is_first { 3 } else { 1 };
             for folder in folder.ancestors().take(named_in) {
                 File::open(folder)?.sync_all()?;
@@ -108,7 +109,7 @@ impl Blobs {
         Ok(true)
     }
 
-    /// Opens a content; `None` if it is not there.
+    /// Opens a content; `None` if it does not exist.
     pub(super) fn open(&self, digest: ContentDigest) -> io::Result<Option<File>> {
         match File::open(self.path(digest)) {
             Ok(file) => Ok(Some(file)),
@@ -117,7 +118,7 @@ impl Blobs {
         }
     }
 
-    /// Removes a content. Whoever has it open reads on. Only under the write lock.
+    /// Removes a content. Open files remain readable. Call only under the write lock.
     pub(super) fn remove(&self, digest: ContentDigest) -> io::Result<()> {
         match std::fs::remove_file(self.path(digest)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -125,19 +126,19 @@ impl Blobs {
         }
     }
 
-    /// The contents that are there and whose digests begin with that byte.
+    /// Returns the existing contents whose digests start with this byte.
     pub(super) fn digests(&self, first: u8) -> Vec<ContentDigest> {
         let start = format!("{first:02x}");
         let files = names(&self.folder.join(&start));
         files.filter_map(|(rest, _)| format!("{start}{rest}").parse().ok()).collect()
     }
 
-    /// Removes what dead processes left unfinished.
+    /// Deletes the temporary files of dead processes.
     pub(super) fn remove_unfinished(&self, lives: impl Fn(Uuid) -> bool) {
         for (name, path) in names(&self.folder.join(TEMPORARY)) {
             let owner = name.split_once('.').and_then(|(owner, _)| owner.parse().ok());
             if owner.is_some_and(|owner| owner != self.instance && !lives(owner)) {
-                // Another process may be at the same work.
+                // Another process may delete the same file.
                 let _ = std::fs::remove_file(path);
             }
         }
@@ -151,12 +152,12 @@ impl Blobs {
 }
 
 impl Prepared {
-    /// Stands for the content.
+    /// Returns the digest of the content.
     pub(super) fn digest(&self) -> ContentDigest {
         self.digest
     }
 
-    /// Its size.
+    /// Returns the size of the content in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -165,13 +166,13 @@ impl Prepared {
 impl Drop for Prepared {
     fn drop(&mut self) {
         if let Some(path) = &self.temporary {
-            // What stays is removed once this process is dead.
+            // A remaining file is deleted once this process is dead.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// A file that a full disk or a power cut left short is written again.
+/// Returns `true` if the file has the full size. A full disk or a power failure may have truncated it.
 fn is_whole(path: &Path, bytes: u64) -> bool {
     std::fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.len() == bytes)
 }
@@ -180,7 +181,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Names and paths of what a folder holds; nothing if it is not there.
+/// Returns names and paths of the folder's entries; nothing if it does not exist.
 fn names(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> + use<> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))

@@ -1,4 +1,4 @@
-//! The journal of file changes: rows here, contents in files.
+//! Journal of file changes: entries in the database, contents in files.
 
 use super::{
     blobs::{Blobs, Prepared},
@@ -29,7 +29,7 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// Writes through the [`Writer`], reads from the pool.
+/// Adapter that writes through the [`Writer`] and reads from the pool.
 #[derive(Debug)]
 pub(super) struct SqliteChangeJournal {
     writer: Writer,
@@ -39,25 +39,25 @@ pub(super) struct SqliteChangeJournal {
 }
 
 impl SqliteChangeJournal {
-    /// The journal of this workspace in this database, with its contents there.
+    /// Creates the journal of this workspace.
     pub(super) fn new(writer: Writer, readers: SqlitePool, blobs: Arc<Blobs>, workspace: PathBuf) -> Self {
         Self { writer, readers, blobs, workspace }
     }
 
     async fn keep(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), Arc<Fault>> {
         loop {
-            // Right here, as the port allows: the thread that waits for this is one that may block, and if all of
-            // those wait, there is no further one that could do it.
+            // Blocks this thread, as the port permits. If all blocking threads wait for this, no further one could do
+            // it.
             let prepared = contents.iter().map(|content| self.blobs.prepare(&content.bytes));
             let prepared: Vec<Prepared> = prepared.collect::<io::Result<_>>().map_err(Fault::Files)?;
-            // Undoing would otherwise bring back something else.
+            // Otherwise undoing would restore different data.
             if prepared.iter().map(Prepared::digest).ne(contents.iter().map(|content| content.digest)) {
                 return Err(Fault::Unreadable("a content does not have the digest that it came with".into()).into());
             }
             let (blobs, workspace, entry) = (self.blobs.clone(), self.workspace.clone(), entry.clone());
             let inserting =
                 self.writer.apply(move |connection| insert(connection, blobs, workspace, entry, prepared).boxed());
-            // Retention may have removed a content between the two steps. Then it is written again.
+            // If retention removed a content between the two steps, it is written again.
             if inserting.await? {
                 return Ok(());
             }
@@ -98,7 +98,7 @@ impl SqliteChangeJournal {
     }
 
     async fn read(&self, digest: ContentDigest) -> Result<Option<Vec<u8>>, Fault> {
-        // A file without its row is one that nobody needs any more.
+        // A file without a row is unreferenced and about to be removed.
         let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM contents WHERE digest = $1)")
             .bind(digest.0.as_slice())
             .fetch_one(&self.readers)
@@ -145,7 +145,7 @@ impl ChangeJournal for SqliteChangeJournal {
     }
 }
 
-/// One transaction; false if the contents have to be prepared again.
+/// Inserts the entry in one transaction. Returns `false` if the contents must be prepared again.
 async fn insert(
     connection: &mut SqliteConnection,
     blobs: Arc<Blobs>,
@@ -189,7 +189,7 @@ async fn insert(
         .execute(&mut *transaction)
         .await?;
     }
-    // Last, so that a row which cannot be written leaves no file behind.
+    // Last, so that a failed insert leaves no file behind.
     if !contents::keep(&mut transaction, &blobs, contents).await? {
         return Ok(false);
     }
@@ -197,12 +197,12 @@ async fn insert(
     Ok(true)
 }
 
-/// A path is any bytes.
+/// Returns the path as stored. It need not be valid UTF-8.
 fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// Entries from one row a change, those of an entry one after the other.
+/// Builds entries from rows with one change each. The rows of an entry are adjacent.
 fn entries(principal: &Principal, rows: &[SqliteRow]) -> Result<Vec<JournalEntry>, Fault> {
     let mut entries: Vec<JournalEntry> = Vec::new();
     let mut last = None;

@@ -1,4 +1,4 @@
-//! How connections to the database are set up.
+//! Setup of connections to the database.
 
 use super::{database_options::DatabaseOptions, fault::Fault};
 use rusqlite::OpenFlags;
@@ -11,19 +11,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// More readers than that would only wait for the same two or four cores.
+/// Maximum number of concurrent readers. More would compete for the same two or four cores.
 const MAX_READERS: u32 = 4;
 /// Minimum timeout for a reader of the pool. Locks have a timeout of their own; this one covers other readers, which
 /// are slow on a busy machine.
 const WAIT_FOR_READER: Duration = Duration::from_secs(30);
-/// After a checkpoint the write-ahead log is cut to this size, in bytes.
+/// Size in bytes to which the write-ahead log is truncated after a checkpoint.
 const KEPT_LOG_BYTES: u32 = 64 << 20;
 
-/// So many pages of the write-ahead log are folded into the database at once. Each time the disk is waited for, and with
-/// SQLite's own 1000 that is every few hundred rows.
+/// Number of pages of the write-ahead log that trigger a checkpoint. Each checkpoint waits for the disk, and with
+/// SQLite's default of 1000 that happens every few hundred rows.
 const CHECKPOINT_PAGES: u32 = 8000;
 
-/// Opens the connection that writes, and turns write-ahead logging on.
+/// Opens the connection that writes, and turns on write-ahead logging.
 pub(super) async fn connect_writer(path: &Path, options: &DatabaseOptions) -> Result<SqliteConnection, Fault> {
     let synchronous = if options.power_safe { SqliteSynchronous::Full } else { SqliteSynchronous::Normal };
     let connect = base(path, options)
@@ -35,14 +35,14 @@ pub(super) async fn connect_writer(path: &Path, options: &DatabaseOptions) -> Re
     let patience = Instant::now() + options.busy_timeout;
     loop {
         match connect.connect().await.map_err(Fault::from) {
-            // SQLite does not wait by itself where two processes turn write-ahead logging on at the same moment.
+            // SQLite does not apply its busy timeout if two processes turn on write-ahead logging at the same moment.
             Err(Fault::Locked(_)) if Instant::now() < patience => tokio::time::sleep(Duration::from_millis(2)).await,
             connected => return connected,
         }
     }
 }
 
-/// Opens the connection that writes the audit trail, to a database that is set up already.
+/// Opens the connection that writes the audit log. Requires a database that is set up already.
 pub(super) fn connect_recorder(path: &Path, options: &DatabaseOptions) -> Result<rusqlite::Connection, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = rusqlite::Connection::open_with_flags(path, flags)?;
@@ -53,20 +53,20 @@ pub(super) fn connect_recorder(path: &Path, options: &DatabaseOptions) -> Result
     Ok(connection)
 }
 
-/// The connections that read. None is opened before somebody reads.
+/// Creates the pool of connections that read. Each is opened on first use.
 pub(super) fn readers(path: &Path, options: &DatabaseOptions) -> SqlitePool {
     SqlitePoolOptions::new()
         .max_connections(MAX_READERS)
         .acquire_timeout(options.busy_timeout.max(WAIT_FOR_READER))
-        // A connection to a file does not go stale, and asking it before each use costs a change of threads.
+        // A connection to a file does not become stale, and a test before each use costs a thread switch.
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
         .connect_lazy_with(base(path, options).read_only(true))
 }
 
-/// Connections that read the database file and nothing beside it, neither lock nor write-ahead log: for a disk on which
-/// nothing can be written, where nobody changes the file meanwhile.
+/// Creates a pool of connections that read only the database file, without locks and write-ahead log: for a disk that
+/// cannot be written, where no process changes the file meanwhile.
 pub(super) fn readers_of_the_file_alone(path: &Path, options: &DatabaseOptions) -> SqlitePool {
     let connect = base(path, options).read_only(true).immutable(true);
     SqlitePoolOptions::new()
@@ -75,7 +75,7 @@ pub(super) fn readers_of_the_file_alone(path: &Path, options: &DatabaseOptions) 
         .connect_lazy_with(connect)
 }
 
-/// Finds out whether the database can be read.
+/// Reads from the database once, to detect errors.
 pub(super) async fn try_to_read(readers: &SqlitePool) -> Result<(), Fault> {
     sqlx::query("SELECT count(*) FROM sqlite_schema").fetch_one(readers).await?;
     Ok(())

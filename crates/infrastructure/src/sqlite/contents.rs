@@ -1,6 +1,6 @@
-//! The contents that are needed: their rows, and their files with them.
+//! Referenced contents: their rows and their files.
 //!
-//! All that takes a connection runs on the thread that writes, and touches the files right there.
+//! Functions with a connection run on the thread that writes, and access the files there.
 
 use super::{
     blobs::{Blobs, Prepared},
@@ -10,7 +10,7 @@ use sqlx::{Connection, SqliteConnection};
 use std::{collections::HashSet, io};
 use toolstead_domain::content_digest::ContentDigest;
 
-/// A condition on a row of `contents`: nothing needs it.
+/// SQL condition for rows of `contents` without a reference.
 macro_rules! unneeded {
     () => {
         "NOT EXISTS (SELECT 1 FROM stored_outputs INDEXED BY stored_outputs_by_digest
@@ -22,9 +22,9 @@ macro_rules! unneeded {
     };
 }
 
-/// Names contents and puts them down as kept. Returns false if one of them was removed since it was prepared: then the
-/// transaction has to be given up and all of it be done again. Only in a transaction that holds the write lock; what
-/// needs the contents is written in the same one.
+/// Gives contents their final names and inserts their rows. Returns `false` if one of them was removed since it was
+/// prepared: roll back the transaction then, and prepare again. Requires a transaction with the write lock that also
+/// inserts the references.
 pub(super) async fn keep(
     transaction: &mut SqliteConnection,
     blobs: &Blobs,
@@ -45,14 +45,14 @@ pub(super) async fn keep(
     Ok(true)
 }
 
-/// The bytes of all contents.
+/// Returns the size of all contents in bytes.
 pub(super) async fn total(connection: &mut SqliteConnection) -> Result<u64, Fault> {
     let bytes: i64 = sqlx::query_scalar("SELECT bytes FROM contents_total").fetch_one(connection).await?;
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// Puts a content down as no longer kept if nothing needs it, and returns its size then. Its file is to be removed in a
-/// later transaction: a file that is gone does not come back when a transaction is given up.
+/// Deletes the row of a content without references, and returns its size in bytes. Delete its file in a later
+/// transaction: a rollback does not restore files.
 pub(super) async fn forget_if_unneeded(connection: &mut SqliteConnection, digest: &[u8]) -> Result<Option<u64>, Fault> {
     let bytes: Option<i64> =
         sqlx::query_scalar(concat!("DELETE FROM contents WHERE digest = $1 AND ", unneeded!(), " RETURNING bytes"))
@@ -62,7 +62,7 @@ pub(super) async fn forget_if_unneeded(connection: &mut SqliteConnection, digest
     Ok(bytes.map(i64::unsigned_abs))
 }
 
-/// Removes those of the files that are put down as kept no longer. One transaction.
+/// Deletes those files whose contents have no row, under the write lock of one transaction.
 pub(super) async fn remove_unknown(
     connection: &mut SqliteConnection,
     blobs: &Blobs,
@@ -82,13 +82,12 @@ pub(super) async fn remove_unknown(
     Ok(())
 }
 
-/// Puts those contents down as no longer kept that nothing needs, of all whose digests begin with that byte, and returns
-/// the others.
+/// Deletes the rows of unreferenced contents whose digests start with this byte. Returns the digests of the others.
 pub(super) async fn forget_unneeded(
     connection: &mut SqliteConnection,
     first: u8,
 ) -> Result<HashSet<ContentDigest>, Fault> {
-    // Longer than any digest, so that it comes after all of them.
+    // Longer than any digest, so it sorts after all of them.
     let (start, end) = ([first], [&[first][..], &[u8::MAX; 32]].concat());
     let unneeded: bool = sqlx::query_scalar(concat!(
         "SELECT EXISTS (SELECT 1 FROM contents WHERE digest >= $1 AND digest < $2 AND ",
@@ -114,7 +113,7 @@ pub(super) async fn forget_unneeded(
     kept.iter().map(|bytes| digest(bytes)).collect()
 }
 
-/// A digest as the database keeps it.
+/// Parses a digest from the database.
 pub(super) fn digest(bytes: &[u8]) -> Result<ContentDigest, Fault> {
     match bytes.try_into() {
         Ok(bytes) => Ok(ContentDigest(bytes)),
@@ -122,8 +121,8 @@ pub(super) fn digest(bytes: &[u8]) -> Result<ContentDigest, Fault> {
     }
 }
 
-/// Does work on the files of contents where it holds up nobody: for whoever is asked by a call. Not for the thread that
-/// writes, which may block, nor for anybody whom a blocking thread waits for: where all of those wait, none is left.
+/// Runs file work on a blocking thread, for callers on an async thread. Do not use it on the thread that writes, which
+/// may block, or in work that a blocking thread waits for: if all blocking threads wait, the work cannot start.
 pub(super) async fn on_files<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, Fault> {

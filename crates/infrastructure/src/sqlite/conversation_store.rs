@@ -1,4 +1,4 @@
-//! Conversations with agents.
+//! Store of conversations with agents.
 
 use super::{
     fault::{Fault, store_error},
@@ -23,16 +23,16 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// The form in which events are written. An event of another is refused when it is read.
+/// Version of the stored form of events. Events of other versions are rejected when they are read.
 const VERSION: i64 = 1;
-/// One event has at most so many bytes as JSON: an image is in it as it was given.
+/// Maximum size of one event in bytes of JSON. Images are included as received.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// One event is nested no deeper: a reader of JSON takes 127 levels, and what it does not take would make the whole
-/// conversation unreadable.
+/// Maximum nesting depth of one event. The JSON parser accepts 127 levels, and an event that it rejects would make the
+/// whole conversation unreadable.
 const MAX_EVENT_LEVELS: usize = 120;
 
-/// Writes through the [`Writer`], reads from the pool.
+/// Adapter that writes through the [`Writer`] and reads from the pool.
 #[derive(Debug)]
 pub(super) struct SqliteConversationStore {
     writer: Writer,
@@ -40,14 +40,14 @@ pub(super) struct SqliteConversationStore {
     workspace: PathBuf,
 }
 
-/// Whose conversation in which workspace.
+/// Principal and workspace of a conversation.
 struct Owner {
     principal: String,
     workspace: Vec<u8>,
 }
 
 impl SqliteConversationStore {
-    /// The conversations of this workspace in this database.
+    /// Creates the store of this workspace's conversations.
     pub(super) fn new(writer: Writer, readers: SqlitePool, workspace: PathBuf) -> Self {
         Self { writer, readers, workspace }
     }
@@ -175,7 +175,7 @@ impl ConversationStore for SqliteConversationStore {
     }
 }
 
-/// One transaction: the conversation, and the events that it is a copy of.
+/// Inserts the conversation and copies the events of the one that it forks, in one transaction.
 async fn insert(connection: &mut SqliteConnection, owner: Owner, conversation: Conversation) -> Result<(), Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let copied = conversation.forked_from.map(|(_, events)| number(events)).transpose()?;
@@ -227,7 +227,7 @@ async fn insert(connection: &mut SqliteConnection, owner: Owner, conversation: C
     Ok(())
 }
 
-/// One transaction; none of the events is added if the conversation has others than it was expected to have.
+/// Adds the events in one transaction. Adds none if the conversation does not have the expected number of events.
 async fn add(
     connection: &mut SqliteConnection,
     owner: Owner,
@@ -282,7 +282,7 @@ async fn add(
     Ok(Ok(last.unsigned_abs()))
 }
 
-/// An event as it is kept.
+/// Serializes an event within the limits.
 fn written(event: &ConversationEventKind) -> Result<String, Fault> {
     let text = serde_json::to_string(event).map_err(|error| Fault::Refused(error.into()))?;
     match (text.len(), levels(&text)) {
@@ -294,7 +294,7 @@ fn written(event: &ConversationEventKind) -> Result<String, Fault> {
     }
 }
 
-/// The levels of a JSON text.
+/// Returns the nesting depth of a JSON text.
 fn levels(text: &str) -> usize {
     let (mut level, mut deepest, mut in_text, mut signs) = (0_usize, 0, false, text.bytes());
     while let Some(sign) = signs.next() {
@@ -344,7 +344,7 @@ fn conversation(principal: &Principal, row: &SqliteRow) -> Result<Conversation, 
     Ok(conversation)
 }
 
-/// A number of events as SQLite keeps it.
+/// Converts a number of events for SQLite.
 fn number(events: u64) -> Result<i64, Fault> {
     i64::try_from(events).map_err(|error| Fault::Refused(error.into()))
 }

@@ -1,4 +1,4 @@
-//! The database: opened once a process, handed out as ports, closed at the end.
+//! The database: opened once per process, accessed through ports, closed at the end.
 
 use super::{
     backlog::{Backlog, Place},
@@ -40,15 +40,15 @@ use toolstead_domain::ports::{
     todo_store::TodoStore, tool_repository::ToolRepository,
 };
 
-/// An open database. Several processes, and several of these in one process, may have the same file open.
+/// Open database. Several processes, and several values in one process, may have the same file open.
 pub struct Database {
     writer: Writer,
     readers: SqlitePool,
     blobs: Arc<Blobs>,
     clock: Arc<dyn Clock>,
-    /// True once the first tidying is over.
+    /// `true` once the first cleanup has ended.
     tidied: watch::Receiver<bool>,
-    /// Ends the work in the background.
+    /// Stops the background work when it is dropped.
     _tidying: DropGuard,
 }
 
@@ -59,14 +59,13 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
-    /// Opens the database, and makes it where there is none. Brings its schema up to date, marks as interrupted what
-    /// ran in processes that have died, and begins in the background to remove what those left behind and what need not be
-    /// kept any longer.
+    /// Opens the database, or creates it. Updates its schema, marks calls of dead processes as interrupted, and starts
+    /// to delete their leftovers and expired data in the background.
     ///
-    /// Needs a tokio runtime with time.
+    /// Requires a tokio runtime with time enabled.
     ///
     /// # Errors
-    /// [`OpenError`], which says what to do.
+    /// [`OpenError`], with advice.
     pub async fn open(options: DatabaseOptions, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let path = create(&options.path)?;
         let instances = path.with_file_name(INSTANCES);
@@ -98,7 +97,7 @@ impl Database {
         Ok(Self { writer, readers, blobs, clock, tidied, _tidying: tidying.drop_guard() })
     }
 
-    /// All stores in this database, of a workspace: the real path of its first root, else of the start folder.
+    /// Returns all stores of a workspace: the real path of its first root, or else of the start folder.
     pub fn stores(&self, workspace: &Path) -> Stores {
         Stores {
             tool_repository: self.tool_repository(),
@@ -112,72 +111,72 @@ impl Database {
         }
     }
 
-    /// The tool repository in this database.
+    /// Returns the tool repository in this database.
     pub fn tool_repository(&self) -> Arc<dyn ToolRepository> {
         Arc::new(SqliteToolRepository::new(self.writer.clone(), self.readers.clone()))
     }
 
-    /// The audit trail in this database.
+    /// Returns the audit log in this database.
     pub fn execution_log(&self) -> Arc<dyn ExecutionLog> {
         Arc::new(SqliteExecutionLog::new(self.writer.clone(), self.readers.clone()))
     }
 
-    /// The store of a workspace's large outputs in this database and in the folder of contents beside it. A workspace is
-    /// the real path of its first root, else of the start folder.
+    /// Returns the store of a workspace's large outputs. Their contents are in the folder beside the database. A
+    /// workspace is the real path of its first root, or else of the start folder.
     pub fn output_store(&self, workspace: &Path) -> Arc<dyn OutputStore> {
         let (writer, readers) = (self.writer.clone(), self.readers.clone());
         Arc::new(SqliteOutputStore::new(writer, readers, self.blobs.clone(), self.clock.clone(), workspace.into()))
     }
 
-    /// The journal of file changes in a workspace, in this database and in the folder of contents beside it.
+    /// Returns the journal of file changes in a workspace. The contents are in the folder beside the database.
     pub fn change_journal(&self, workspace: &Path) -> Arc<dyn ChangeJournal> {
         let (writer, readers) = (self.writer.clone(), self.readers.clone());
         Arc::new(SqliteChangeJournal::new(writer, readers, self.blobs.clone(), workspace.into()))
     }
 
-    /// What sessions have read in a workspace that go on in another process.
+    /// Returns the read-state of files in a workspace, for sessions that resume in another process.
     pub fn seen_files(&self, workspace: &Path) -> Arc<dyn SeenFiles> {
         Arc::new(SqliteSeenFiles::new(self.writer.clone(), self.readers.clone(), workspace.into()))
     }
 
-    /// The conversations with agents in a workspace.
+    /// Returns the conversations with agents in a workspace.
     pub fn conversations(&self, workspace: &Path) -> Arc<dyn ConversationStore> {
         Arc::new(SqliteConversationStore::new(self.writer.clone(), self.readers.clone(), workspace.into()))
     }
 
-    /// The plans of sessions in a workspace.
+    /// Returns the plans of sessions in a workspace.
     pub fn todos(&self, workspace: &Path) -> Arc<dyn TodoStore> {
         Arc::new(SqliteTodoStore::new(self.writer.clone(), self.readers.clone(), workspace.into()))
     }
 
-    /// The questions of a workspace that wait for somebody.
+    /// Returns the pending questions of a workspace.
     pub fn questions(&self, workspace: &Path) -> Arc<dyn QuestionStore> {
         Arc::new(SqliteQuestionStore::new(self.writer.clone(), self.readers.clone(), workspace.into()))
     }
 
-    /// Returns when everything is deleted that need not have been kept any longer when the database was opened.
+    /// Waits until all data that had expired when the database was opened is deleted.
     pub async fn tidied(&self) {
-        // It ends also where the work does.
+        // Also returns if the background work ended.
         let _ = self.tidied.clone().wait_for(|tidied| *tidied).await;
     }
 
-    /// Ends reading, writes what waits to be written, and closes the file. Whoever records after that gets an error; what
-    /// was on record in that very moment is written when the database is opened again.
+    /// Stops reading, writes pending data and closes the file. Recording afterwards is an error. Records that are
+    /// acknowledged at this moment are written when the database is opened again.
     ///
-    /// A database that is dropped without it loses nothing that was acknowledged; the next one who opens it tidies up.
+    /// Dropping the database without this call loses no acknowledged data. The next process that opens it completes the
+    /// cleanup.
     pub async fn close(self) {
-        // The last connection to leave folds the write-ahead log into the database, which a reader cannot do.
+        // The last connection that closes merges the write-ahead log into the database. A read-only connection cannot.
         self.readers.close().await;
         self.writer.close().await;
     }
 }
 
-/// The audit trail of a database that cannot be opened in whole: its disk is full, or may only be read. Nothing is written,
-/// not even the files that SQLite shares between processes, where those cannot be had.
+/// Returns the read-only audit log of a database that cannot be opened for writing, because its disk is full or
+/// read-only. Writes nothing, not even the files that SQLite shares between processes if those cannot be created.
 ///
 /// # Errors
-/// [`OpenError`] when it cannot be read either, or its schema is not the newest: that is brought up to date where it can
-/// be written.
+/// [`OpenError`] if the database cannot be read either, or its schema is not current: updating it requires writing.
 pub async fn trail_to_read(options: DatabaseOptions) -> Result<Arc<dyn ExecutionLog>, OpenError> {
     let path = options.path.canonicalize();
     let path = path.map_err(|source| OpenError::CreateFile { path: options.path.clone(), source })?;
@@ -186,7 +185,7 @@ pub async fn trail_to_read(options: DatabaseOptions) -> Result<Arc<dyn Execution
     let mut readers = connection::readers(&path, &options);
     if let Err(fault) = connection::try_to_read(&readers).await {
         readers = connection::readers_of_the_file_alone(&path, &options);
-        // What the first try met is the reason.
+        // The error of the first attempt is the cause.
         connection::try_to_read(&readers).await.map_err(|_| failed(fault))?;
         let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
         if log.metadata().is_ok_and(|log| log.len() > 0) {
@@ -201,8 +200,8 @@ pub async fn trail_to_read(options: DatabaseOptions) -> Result<Arc<dyn Execution
     }
 }
 
-/// Makes file and folder where they are missing, and returns the file's one true path: two processes that come by
-/// different links must meet at the same lock files.
+/// Creates the file and its folder if they are missing. Returns the real path, because two processes that use different
+/// links must use the same lock files.
 fn create(path: &Path) -> Result<PathBuf, OpenError> {
     let failed = |source| OpenError::CreateFile { path: path.to_owned(), source };
     let folder = match path.parent() {
@@ -225,13 +224,13 @@ fn create(path: &Path) -> Result<PathBuf, OpenError> {
     }
 }
 
-/// Makes an empty file for its owner alone where there is none.
+/// Creates an empty file, accessible to its owner only, unless it exists.
 fn make_file(path: &Path) -> io::Result<()> {
-    // Without opening it: SQLite's locks are POSIX locks, and those go when a process closes any descriptor of the file.
+    // Without opening it: SQLite uses POSIX locks, which are released when a process closes any descriptor of the file.
     if mknodat(CWD, path, FileType::RegularFile, Mode::RUSR | Mode::WUSR, 0).is_ok() {
         return Ok(());
     }
-    // It is there, or the file system cannot make it in this way, or in no way.
+    // The file exists, or the file system does not support this call or cannot create the file.
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),

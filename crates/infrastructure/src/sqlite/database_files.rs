@@ -1,23 +1,23 @@
-//! What a database is on the disk: its file, what SQLite puts beside it, and our folders beside it.
+//! Files and folders of a database.
 
 use std::path::{Path, PathBuf};
 
-/// The folder beside the database with a lock file for each process that has it open, and its backlog.
+/// Folder beside the database with a lock file and the backlog of each process that has it open.
 pub(super) const INSTANCES: &str = "instances";
-/// The folder beside the database with the contents of large outputs and of changed files.
+/// Folder beside the database with the contents of large outputs and of changed files.
 pub(super) const BLOBS: &str = "blobs";
 
-/// Everything that belongs to a database. Where its path is a link, all but the link lies beside what that leads to.
+/// Files and folders of a database. If the path of the database is a link, the others are beside the link's target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseFiles {
-    /// The database, its write-ahead log, and the index of that.
+    /// Database, its write-ahead log, and the index of that log.
     pub files: [PathBuf; 3],
-    /// The folders beside it.
+    /// Folders beside the database.
     pub folders: [PathBuf; 2],
 }
 
 impl DatabaseFiles {
-    /// Those of the database at this path. Nothing need be there.
+    /// Returns the files and folders of the database at this path. None of them need exist.
     pub fn of(database: &Path) -> Self {
         let name = database.file_name().unwrap_or_default();
         let files = ["", "-wal", "-shm"].map(|ending| {

@@ -1,26 +1,27 @@
-//! The database to open, how it is treated, and how much it keeps.
+//! Options of a database: path, durability and retention.
 
 use std::{path::PathBuf, time::Duration};
 
-/// What [`Database::open`](super::Database::open) needs to know.
+/// Options of [`Database::open`](super::Database::open).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseOptions {
-    /// The file. It and its folder are made where they are missing, for their owner alone (modes 0600 and 0700).
+    /// Path of the file. The file and its folder are created if they are missing, accessible to the owner only (modes
+    /// 0600 and 0700).
     pub path: PathBuf,
-    /// Whether a committed row also survives the loss of power (`synchronous=FULL`). Without it the last rows before
-    /// that may be lost; a kill of the process loses nothing either way.
+    /// Whether committed rows survive a power failure (`synchronous=FULL`). If `false`, a power failure may lose the
+    /// last rows. A kill of the process loses nothing in either case.
     pub power_safe: bool,
-    /// How long to wait while another process writes.
+    /// Maximum time to wait for another process that writes.
     pub busy_timeout: Duration,
-    /// What is kept of the audit trail.
+    /// Retention of the audit log.
     pub retention: Retention,
-    /// What is kept of large outputs and of changed files.
+    /// Retention of large outputs and of changed files.
     pub contents: ContentRetention,
 }
 
 impl DatabaseOptions {
-    /// The database in this file, treated as usual: not power-safe, 5 seconds of patience, [`Retention::default`],
-    /// [`ContentRetention::default`].
+    /// Creates the default options for this path: not power-safe, a busy timeout of 5 seconds, [`Retention::default`]
+    /// and [`ContentRetention::default`].
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -32,13 +33,13 @@ impl DatabaseOptions {
     }
 }
 
-/// What is kept of the audit trail. Older rows are deleted in the background when a database is opened and from
-/// time to time while it is; the space is used again for new rows.
+/// Retention of the audit log. Expired records are deleted in the background when the database is opened, and regularly
+/// afterwards. New records reuse the space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Rows of calls that began longer ago are deleted.
+    /// Maximum age of a record, counted from the start of its call.
     pub max_age: Duration,
-    /// Of more rows than these, the ones recorded first are deleted.
+    /// Maximum number of records. If there are more, the ones recorded first are deleted.
     pub max_rows: u64,
 }
 
@@ -49,13 +50,13 @@ impl Default for Retention {
     }
 }
 
-/// What is kept of large outputs and of changed files, both together. What is older or over the size goes in the
-/// background, oldest first.
+/// Retention of large outputs and of changed files together. Contents that are older or exceed the size are deleted in
+/// the background, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentRetention {
-    /// Outputs that were last stored, and changes that were made, longer ago are forgotten.
+    /// Maximum age of an output since it was last stored, and of a file change.
     pub max_age: Duration,
-    /// Bytes of all contents on the disk.
+    /// Maximum size of all contents on the disk in bytes.
     pub max_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The audit trail.
+//! The audit log.
 
 use super::{
     backlog, execution_record,
@@ -24,22 +24,22 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// Records through the [`Writer`], reads from the pool and the backlog.
+/// Adapter that records through the [`Writer`], and reads from the pool and the backlog.
 #[derive(Debug)]
 pub(super) struct SqliteExecutionLog {
-    /// `None` where the trail may only be read.
+    /// `None` if the audit log is read-only.
     writer: Option<Writer>,
     backlog: backlog::Place,
     readers: SqlitePool,
 }
 
 impl SqliteExecutionLog {
-    /// A log on this database.
+    /// Creates the audit log of this database.
     pub(super) fn new(writer: Writer, readers: SqlitePool) -> Self {
         Self { backlog: writer.backlog(), writer: Some(writer), readers }
     }
 
-    /// A log that takes no rows.
+    /// Creates an audit log that accepts no records.
     pub(super) fn only_to_read(backlog: backlog::Place, readers: SqlitePool) -> Self {
         Self { writer: None, backlog, readers }
     }
@@ -62,14 +62,14 @@ impl SqliteExecutionLog {
     }
 
     async fn rows(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, Fault> {
-        // First those that wait: what is committed meanwhile is found in the database.
+        // The backlog is read first: records that are committed meanwhile are in the database afterwards.
         let waiting = self.waiting(|_| true).await?;
         let mut listed = BTreeMap::new();
         for (at, row) in waiting.into_iter().enumerate() {
-            // What is to follow in the database stands behind all that it has.
+            // A record without a row in the database follows all stored rows.
             let stored = self.stored(row.id).await?;
             let place = stored.as_ref().map_or(Place::Waiting(at), |(seq, _)| Place::Stored(*seq));
-            // A final row is never changed.
+            // A final record never changes.
             listed.insert(place, stored.map(|(_, row)| row).filter(|row| row.outcome.is_final()).unwrap_or(row));
         }
         let before = match filter.before {
@@ -86,7 +86,8 @@ impl SqliteExecutionLog {
         for outcome in execution_row::stored_outcomes(filter.outcome) {
             let mut stored = filter.clone();
             stored.outcome = outcome;
-            // Calls that run and calls that wait stand there as one; they are as many as may be open.
+            // Running and parked calls have the same stored outcome. Their number is bounded by the limit of open
+            // calls.
             let is_open = outcome == Some(OutcomeKind::Running);
             let limit = if is_open { i64::MAX } else { i64::from(filter.limit) };
             let found = sqlx::query(statement(&stored))
@@ -107,8 +108,8 @@ impl SqliteExecutionLog {
                 .await?;
             rows.extend(found);
         }
-        // What is committed by now stands where it was committed. The last one is looked for first: where it is committed
-        // so are those before it, and the order stays as it was.
+        // Records that were committed meanwhile are moved to their place in the database. The last one is looked up
+        // first: if it is committed, those before it are too, and the order is preserved.
         let waiting: Vec<Place> =
             listed.keys().rev().filter(|place| matches!(place, Place::Waiting(_))).copied().collect();
         for place in waiting {
@@ -121,7 +122,7 @@ impl SqliteExecutionLog {
         }
         for row in &rows {
             let stored = execution_row::read(row)?;
-            // A final row is never changed; of others the one that waits is the newer one, or the same.
+            // A final record never changes. Of others, the one in the backlog is newer or equal.
             match listed.entry(Place::Stored(execution_row::seq(row)?)) {
                 Entry::Occupied(mut known) if stored.outcome.is_final() => _ = known.insert(stored),
                 Entry::Occupied(_) => {}
@@ -135,21 +136,21 @@ impl SqliteExecutionLog {
         Ok(listed.map(|(_, row)| row).take(usize::try_from(filter.limit).unwrap_or(usize::MAX)).collect())
     }
 
-    /// The row in the database, and where it stands there.
+    /// Returns the record in the database with its sequence number.
     async fn stored(&self, id: CallId) -> Result<Option<(i64, ToolExecution)>, Fault> {
         let statement = sqlx::query(select_executions!("WHERE id = $1")).bind(id.0);
         let Some(row) = statement.fetch_optional(&self.readers).await? else { return Ok(None) };
         Ok(Some((execution_row::seq(&row)?, execution_row::read(&row)?)))
     }
 
-    /// Rows that are on record, and perhaps not in the database yet, each where it was recorded first.
+    /// Returns acknowledged records that may not be in the database yet, each at its first position.
     async fn waiting(&self, is_wanted: impl Fn(CallId) -> bool + Send + 'static) -> Result<Vec<ToolExecution>, Fault> {
         let backlog = self.backlog.clone();
         let rows = tokio::task::spawn_blocking(move || {
             let (mut rows, mut places) = (Vec::<ToolExecution>::new(), HashMap::<CallId, usize>::new());
             for row in backlog.records(is_wanted)?.into_iter().map(|record| record.execution) {
                 match places.get(&row.id) {
-                    // As in the database: a final row is never changed.
+                    // As in the database, a final record never changes.
                     Some(place) if rows[*place].outcome.is_final() => {}
                     Some(place) => rows[*place] = row,
                     None => {
@@ -186,25 +187,25 @@ impl SqliteExecutionLog {
     }
 }
 
-/// Where a row stands in the order of recording.
+/// Position of a record in the order of recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
-    /// In the database.
+    /// Stored in the database with this sequence number.
     Stored(i64),
-    /// Among the rows that it is to get.
+    /// At this position in the backlog.
     Waiting(usize),
 }
 
 #[async_trait]
 impl ExecutionLog for SqliteExecutionLog {
     async fn record(&self, execution: ToolExecution) -> Result<(), StoreError> {
-        // Dropped before the future is polled: a record that waits is kept once.
+        // Dropped before the future is polled, so that a pending record is in memory once.
         let recorded = self.put((&execution).into());
         drop(execution);
         recorded.await
     }
 
-    /// Records before it returns, unless a commit has to be waited for: the future of most calls is a few bytes.
+    /// Records before it returns, unless it has to wait for a commit. For most calls the future is a few bytes.
     fn record_ref<'life0, 'life1, 'async_trait>(
         &'life0 self,
         execution: ExecutionRef<'life1>,
@@ -235,10 +236,10 @@ impl ExecutionLog for SqliteExecutionLog {
     }
 }
 
-/// The statement that walks along the most telling index, from the row that was recorded last, and looks at each row for
-/// the other conditions.
+/// Returns the statement that scans the most selective index from the newest record, and checks the other conditions on
+/// each row.
 ///
-/// Parameters of all of them: before, tool, principal, outcome, limit, client, since, label, parent, kind.
+/// Parameters of all statements: before, tool, principal, outcome, limit, client, since, label, parent, kind.
 fn statement(filter: &ExecutionFilter) -> &'static str {
     macro_rules! statement {
         ($index:literal, $first:literal, $($rest:literal),*) => {

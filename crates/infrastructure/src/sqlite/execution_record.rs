@@ -1,5 +1,5 @@
 //! The canonical form of an audit record: one line with a JSON object of this version, its members in a fixed order and
-//! absent ones left out. The backlog file and the `record` column hold the same bytes.
+//! absent ones omitted. The backlog file and the `record` column contain the same bytes.
 
 use super::{
     fault::Fault,
@@ -17,7 +17,7 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// The version that this program writes, and how a record of it begins.
+/// Version that this program writes, and the start of its records.
 const VERSION: u32 = 1;
 const BEGINNING: &str = r#"{"v":1,"id":""#;
 /// Length of a UUID as text, in bytes.
@@ -80,7 +80,7 @@ pub(super) fn encode(execution: &ExecutionRef<'_>, instance: Uuid, buffer: &mut 
     record.name("}");
 }
 
-/// Appends members, each with the punctuation before it.
+/// Encoder that appends members, each with the punctuation before it.
 struct Encoder<'a>(&'a mut Vec<u8>);
 
 impl Encoder<'_> {
@@ -106,7 +106,7 @@ impl Encoder<'_> {
         self.0.push(b'"');
     }
 
-    /// `Null` is left out.
+    /// Appends a value. Omits `Null`.
     fn value(&mut self, name: &str, value: JsonRef<'_>) {
         match value {
             JsonRef::Value(Value::Null) => {}
@@ -124,12 +124,12 @@ impl Encoder<'_> {
     }
 }
 
-/// Appends compact JSON. Texts, numbers and JSON values always serialize, and a `Vec` takes everything.
+/// Appends compact JSON. Serializing texts, numbers and JSON values never fails, and a `Vec` accepts every byte.
 fn append_json(value: &impl Serialize, buffer: &mut Vec<u8>) {
     let _ = serde_json::to_writer(buffer, value);
 }
 
-/// Appends a JSON text. Most texts need no escapes, which a loop without branches finds out.
+/// Appends a JSON string. Most texts need no escapes, which a loop without branches detects.
 fn append_text(text: &str, buffer: &mut Vec<u8>) {
     let needs_escapes = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
     if text.bytes().fold(false, |found, byte| found | needs_escapes(byte)) {
@@ -168,13 +168,13 @@ fn detail(outcome: &Outcome) -> Option<&str> {
     }
 }
 
-/// A record that was read.
+/// Decoded record.
 #[derive(Debug)]
 pub(super) struct DecodedRecord {
     pub(super) execution: ToolExecution,
-    /// The process in which an unfinished call runs.
+    /// Process in which an unfinished call runs.
     pub(super) instance: Option<Uuid>,
-    /// True for a line in the canonical form of this version.
+    /// `true` for a line in the canonical form of this version.
     pub(super) is_canonical: bool,
 }
 

@@ -12,11 +12,11 @@ use toolstead_domain::{
     tool_execution::{Outcome, OutcomeKind, ToolExecution},
 };
 
-/// Parameters of one row, in the order in which [`PendingRecord::bind`](super::pending_record::PendingRecord::bind)
-/// binds them.
+/// Number of parameters per row, in the order in which
+/// [`PendingRecord::bind`](super::pending_record::PendingRecord::bind) binds them.
 pub(super) const PARAMETERS: usize = 11;
 
-/// Returns the statement that writes that many rows. A row that is final is not changed.
+/// Returns the statement that writes this number of rows. It does not change a final row.
 pub(super) fn record_statement(rows: usize) -> String {
     let mut statement = String::from(
         "INSERT INTO tool_executions (
@@ -35,21 +35,21 @@ pub(super) fn record_statement(rows: usize) -> String {
         ["tool", "principal", "client", "started", "outcome", "instance", "parent", "labels", "kind", "record"];
     for (at, column) in columns.into_iter().enumerate() {
         let before = if at == 0 { " ON CONFLICT (id) DO UPDATE SET" } else { "," };
-        // A `String` takes everything.
+        // Writing to a `String` never fails.
         let _ = write!(statement, "{before} {column} = excluded.{column}");
     }
     statement.push_str(" WHERE tool_executions.outcome = 'running'");
     statement
 }
 
-/// Returns the outcome in the column of that name. A call that waits for its client is stored as running, so that it is
-/// marked as interrupted with its process.
+/// Returns the value for the column `outcome`. A call that waits for its client is stored as running, so that it is
+/// marked as interrupted if its process dies.
 pub(super) fn stored_as(outcome: OutcomeKind) -> OutcomeKind {
     if outcome == OutcomeKind::InputRequired { OutcomeKind::Running } else { outcome }
 }
 
-/// Returns the outcomes in the column of rows with this one. Rows of versions in which a question ended the call have
-/// their own.
+/// Returns the values of the column `outcome` for this outcome. In older versions a question ended the call, and its
+/// rows have a value of their own.
 pub(super) fn stored_outcomes(outcome: Option<OutcomeKind>) -> Vec<Option<OutcomeKind>> {
     match outcome {
         Some(OutcomeKind::InputRequired) => vec![outcome, Some(OutcomeKind::Running)],
@@ -57,7 +57,7 @@ pub(super) fn stored_outcomes(outcome: Option<OutcomeKind>) -> Vec<Option<Outcom
     }
 }
 
-/// Begins every statement that reads rows; [`read`] knows the order.
+/// Start of every statement that reads rows. [`read`] relies on the order of the columns.
 macro_rules! select_executions {
     ($($rest:literal),* $(,)?) => {
         concat!(
@@ -71,21 +71,21 @@ macro_rules! select_executions {
 }
 pub(super) use select_executions;
 
-/// Reads a row of a statement that begins with `select_executions!`.
+/// Reads a row of a statement that starts with `select_executions!`.
 pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
     let Some(record) = row.try_get::<Option<&str>, _>(former_row::COLUMNS + 1)? else {
         return FormerRow::read(row)?.into_execution();
     };
     let mut execution = DecodedRecord::decode(record.as_bytes())?.execution;
     execution.id = CallId(row.try_get(0)?);
-    // The record is what the process wrote that ran the call. Another process marked the row after that one died.
+    // The record was written by the process that ran the call. After that process died, another one marked the row.
     if row.try_get::<&str, _>(15)? == OutcomeKind::Interrupted.as_str() {
         execution.outcome = Outcome::Interrupted;
     }
     Ok(execution)
 }
 
-/// Returns the position of a row of such a statement in the order of recording.
+/// Returns the sequence number of a row of such a statement.
 pub(super) fn seq(row: &SqliteRow) -> Result<i64, Fault> {
     Ok(row.try_get(former_row::COLUMNS)?)
 }

@@ -1,45 +1,45 @@
-//! What a failure of SQLite means to the one who runs the program.
+//! Failures of SQLite, classified by what the operator can do about them.
 
 use std::{error::Error, io, sync::Arc};
 use toolstead_domain::ports::tool_repository::StoreError;
 
-/// What SQLite, or the library in front of it, said.
+/// Error of SQLite or of its library.
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// A failure, sorted by what can be done about it.
+/// Failure of the database, classified by what the operator can do about it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
-    /// Space has to be made.
+    /// The disk is full.
     #[error("the disk is full")]
     DiskFull(#[source] Cause),
-    /// It was waited for long enough.
+    /// The database remained locked for the busy timeout.
     #[error("another program keeps the database locked")]
     Locked(#[source] Cause),
-    /// The file or its folder is missing, or may only be read.
+    /// The file or its folder is missing, or is read-only.
     #[error("the database cannot be opened for writing")]
     ReadOnly(#[source] Cause),
-    /// The file is something else.
+    /// The file is not an SQLite database.
     #[error("the file is not an SQLite database")]
     NotADatabase(#[source] Cause),
-    /// The file was an SQLite database.
+    /// The file is an SQLite database, but damaged.
     #[error("the database is damaged")]
     Damaged(#[source] Cause),
     /// The disk failed.
     #[error("the disk failed")]
     Disk(#[source] Cause),
-    /// The folder of contents beside the database.
+    /// The folder of contents beside the database cannot be accessed.
     #[error("the contents beside the database cannot be read or written")]
     Files(#[source] io::Error),
-    /// `close` came first.
+    /// The database was closed before.
     #[error("the database is closed")]
     Closed,
-    /// A value in the database that this program cannot read.
+    /// A stored value cannot be parsed by this version.
     #[error("a stored value cannot be understood")]
     Unreadable(#[source] Cause),
-    /// What was to be written does not fit into the database.
+    /// The value does not fit into the database.
     #[error("the database refuses it")]
     Refused(#[source] Cause),
-    /// A statement failed for a reason of its own.
+    /// The statement failed for another reason.
     #[error("the statement failed")]
     Statement(#[source] Cause),
 }
@@ -57,12 +57,12 @@ mod code {
     pub(super) const CONSTRAINT: i32 = 19;
     pub(super) const MISMATCH: i32 = 20;
     pub(super) const NOTADB: i32 = 26;
-    /// The file that processes share beside the database could not grow.
+    /// The shared-memory file beside the database could not grow.
     pub(super) const IOERR_SHMSIZE: i32 = 4874;
 }
 
 impl Fault {
-    /// The failure with this result code of SQLite.
+    /// Returns the failure for this result code of SQLite.
     fn of(code: Option<i32>, cause: Cause) -> Self {
         let Some(code) = code else { return Self::Statement(cause) };
         match (code, code & 0xff) {
@@ -77,14 +77,14 @@ impl Fault {
         }
     }
 
-    /// Whether the failure lies in the row that was written rather than in the database.
+    /// Returns `true` if the failure concerns the written row and not the database.
     pub(super) fn lies_in_the_row(&self) -> bool {
         matches!(self, Self::Refused(_))
     }
 }
 
-/// The failure as the ports tell it. `operation` says what was tried: "read the tools of `git`". One failure may be
-/// told to several, who waited for the same transaction.
+/// Returns the error of the port. `operation` names the attempt, such as "read the tools of `git`". The fault is
+/// shared, because it may be reported to several callers of one transaction.
 pub(super) fn store_error(operation: impl Into<String>, fault: impl Into<Arc<Fault>>) -> StoreError {
     StoreError { operation: operation.into(), source: Box::new(fault.into()) }
 }

@@ -1,5 +1,5 @@
-//! Records of versions before the canonical form, in lines of the backlog and in columns: each member by itself, the
-//! longer ones as JSON within a text.
+//! Records of versions before the canonical form, in lines of the backlog and in columns. Each member is separate, and
+//! the longer ones are JSON in a text.
 
 use super::{
     fault::Fault,
@@ -14,13 +14,13 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// The detail of an unfinished call that waits for its client.
+/// Detail of an unfinished call that waits for its client.
 const WAITS: &str = "input_required";
 
-/// Columns of a former row, in the order of [`FormerRow::read`].
+/// Number of columns of a former row, in the order of [`FormerRow::read`].
 pub(super) const COLUMNS: usize = 25;
 
-/// A record in the former form.
+/// Record in the former form.
 #[derive(Debug, Deserialize)]
 pub(super) struct FormerRow {
     id: Uuid,
@@ -43,7 +43,7 @@ pub(super) struct FormerRow {
     detail: Option<String>,
     result_bytes: i64,
     result_digest: Option<String>,
-    /// The process in which an unfinished call runs.
+    /// Process in which an unfinished call runs.
     pub(super) instance: Option<Uuid>,
     trace: Option<String>,
     metadata: Option<String>,
@@ -53,7 +53,7 @@ pub(super) struct FormerRow {
 }
 
 impl FormerRow {
-    /// Reads a row of a statement that begins with `select_executions!`.
+    /// Reads a row of a statement that starts with `select_executions!`.
     pub(super) fn read(row: &SqliteRow) -> Result<Self, Fault> {
         Ok(Self {
             id: row.try_get(0)?,

@@ -1,8 +1,8 @@
-//! Which of the processes at one database live.
+//! Detection of dead processes that used the database.
 //!
-//! Each process holds a lock on a file of its own for as long as it may write, `instances/{id}.lock` beside the
-//! database. The kernel frees the lock when the process ends, in whatever way, so a free lock means a dead process:
-//! no process id that is used again, no heartbeat that is late.
+//! Each process locks a file of its own while it may write, `instances/{id}.lock` beside the database. The kernel
+//! releases the lock when the process ends for any reason, so a free lock means a dead process. Unlike a process id it
+//! is never reused, and unlike a heartbeat never late.
 
 use super::{
     backlog::{self, Place},
@@ -19,25 +19,25 @@ use std::{
 };
 use uuid::Uuid;
 
-/// This process, or rather this opening of the database. Its lock is free once the value is dropped.
+/// One opening of the database by this process. Its lock is released when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Instance {
     id: Uuid,
     path: PathBuf,
-    /// Holds the lock.
+    /// File that holds the lock.
     _lock: File,
 }
 
 impl Instance {
-    /// Joins the processes whose lock files stand in this folder.
+    /// Creates and locks a file in this folder.
     pub(super) fn join(folder: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         loop {
             let id = Uuid::new_v4();
             let path = lock_path(folder, id);
             let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-            // Between its creation and its lock the file looks like that of a dead process. One that took it for that
-            // has the lock or has removed the file; then another id is tried.
+            // Between its creation and its lock the file looks like that of a dead process. If another process has
+            // locked or removed it in between, another id is tried.
             match file.try_lock() {
                 Ok(()) if file.metadata()?.nlink() > 0 => return Ok(Self { id, path, _lock: file }),
                 Ok(()) | Err(TryLockError::WouldBlock) => {}
@@ -46,7 +46,7 @@ impl Instance {
         }
     }
 
-    /// Names this process in the rows of the calls that it runs.
+    /// Returns the id of this process in the rows of its running calls.
     pub(super) fn id(&self) -> Uuid {
         self.id
     }
@@ -54,14 +54,14 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Who finds the file later removes it.
+        // A remaining file is removed later by another process.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Writes what processes that are dead had on record, marks as interrupted what ran in them, and returns which died.
-/// Their lock files stay until [`remove_lock_files`], for as long as something of theirs is still to be done. Whose rows
-/// cannot be read or written is left for the next time.
+/// Writes the backlog of dead processes, marks their running calls as interrupted, and returns their ids. Their lock
+/// files remain until [`remove_lock_files`], while there is still work for them. A process whose records cannot be read
+/// or written is left for the next attempt.
 pub(super) async fn recover_dead_instances(
     connection: &mut SqliteConnection,
     recorder: &mut Recorder,
@@ -84,7 +84,7 @@ pub(super) async fn recover_dead_instances(
             continue;
         }
         let path = lock_path(folder, id);
-        // Held until the rows are marked, so that of several processes only one marks them.
+        // Held until the rows are marked, so that only one of several processes marks them.
         let Some(lock) = lock_of_the_dead(&path) else { continue };
         match write_rows(recorder, backlogs, id) {
             Ok(wrote) if wrote || running.contains(&id) => {
@@ -106,8 +106,8 @@ pub(super) async fn recover_dead_instances(
     Ok(dead)
 }
 
-/// Writes what a process that is dead had on record, and puts its files away. They are looked for here, when it is sure
-/// that it makes no more. Returns whether there were rows.
+/// Writes the backlog of a dead process and puts its files away. The files are listed here, when the process can no
+/// longer create any. Returns `true` if there were records.
 fn write_rows(recorder: &mut Recorder, backlogs: &Place, id: Uuid) -> Result<bool, Fault> {
     let mut wrote = false;
     for (_, path) in backlogs.files().map_err(Fault::Files)?.into_iter().filter(|(owner, _)| *owner == id) {
@@ -122,29 +122,29 @@ fn write_rows(recorder: &mut Recorder, backlogs: &Place, id: Uuid) -> Result<boo
     Ok(wrote)
 }
 
-/// Removes the lock files of processes that are dead: nobody needs to know any more that they lived.
+/// Removes the lock files of dead processes after all work for them is done.
 pub(super) fn remove_lock_files(folder: &Path, dead: &[Uuid]) {
     for id in dead {
         let path = lock_path(folder, *id);
-        // The process that looked dead may have been about to take its lock.
+        // The process may be alive and about to take its lock.
         if let Some(_lock) = lock_of_the_dead(&path) {
-            // Somebody else may have removed it, and a file that stays does no harm.
+            // Another process may have removed the file. A remaining file is harmless.
             let _ = std::fs::remove_file(&path);
         }
     }
 }
 
-/// Whether the process of that id lives, or cannot be told from one that does.
+/// Returns `true` if the process lives or its state is unknown.
 pub(super) fn lives(folder: &Path, id: Uuid) -> bool {
     lock_of_the_dead(&lock_path(folder, id)).is_none()
 }
 
-/// The lock of a process that is dead; `None` if it lives. A process without a lock file is dead.
+/// Returns the lock of a dead process, which is `Some(None)` without a lock file; `None` if the process lives.
 fn lock_of_the_dead(path: &Path) -> Option<Option<File>> {
     match OpenOptions::new().write(true).open(path) {
         Ok(file) => file.try_lock().is_ok().then_some(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(None),
-        // A file that is out of reach may belong to a process of somebody else.
+        // A file without access may belong to a process of another user.
         Err(_) => None,
     }
 }

@@ -1,4 +1,4 @@
-//! The schema, step by step (`migrations/`), and the way from any older one to it.
+//! Migrations of the schema (`migrations/`), from any older version to the current one.
 
 use super::fault::Fault;
 use sqlx::{
@@ -6,7 +6,7 @@ use sqlx::{
     migrate::{Migration, MigrationType, Migrator},
 };
 
-/// The number in the header of our databases, as `migrations/0001_create_tools.sql` sets it: "TSTD".
+/// Application id in the header of a Toolstead database, as `migrations/0001_create_tools.sql` sets it: "TSTD".
 const APPLICATION_ID: i64 = 0x5453_5444;
 
 macro_rules! migration {
@@ -21,7 +21,7 @@ macro_rules! migration {
     };
 }
 
-/// Every step, oldest first.
+/// Returns all migrations, oldest first.
 fn migrations() -> Vec<Migration> {
     vec![
         migration!(1, "0001_create_tools.sql"),
@@ -44,26 +44,25 @@ fn migrations() -> Vec<Migration> {
     ]
 }
 
-/// A database whose schema cannot become ours.
+/// Error: the schema of a database cannot be migrated.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MigrateError {
-    /// It belongs to another program.
+    /// The database belongs to another program.
     #[error("the database belongs to another program")]
     NotOurs,
-    /// It went through a step that is not known here.
+    /// The database has a migration that this version does not know.
     #[error("step {0} of the schema is not known here")]
     Newer(i64),
-    /// It went through another step of that number.
+    /// The database has another migration with this number.
     #[error("step {0} of the schema differs")]
     Changed(i64),
-    /// SQLite failed.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
-/// Brings the schema up to date. Does nothing but one read where it is, which is nearly always.
+/// Migrates the schema. If it is current, which is nearly always the case, this is a single read.
 ///
-/// Several processes may do this at once: one of them takes the write lock, the others find the work done.
+/// Several processes may call this at once: one of them takes the write lock, and the others find the schema current.
 pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), MigrateError> {
     let migrations = migrations();
     if missing(connection, &migrations).await? == 0 {
@@ -82,7 +81,7 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Mig
     Ok(())
 }
 
-/// How many steps the database lacks.
+/// Returns the number of missing migrations.
 pub(super) async fn missing_steps(connection: &mut SqliteConnection) -> Result<usize, MigrateError> {
     missing(connection, &migrations()).await
 }

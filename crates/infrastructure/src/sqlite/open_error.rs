@@ -1,107 +1,107 @@
-//! Why a database cannot be opened, in words that say what to do.
+//! Errors of opening a database, with advice.
 
 use super::{fault::Fault, migrations::MigrateError};
 use std::{error::Error, io, path::PathBuf};
 
-/// A database that cannot be opened. Nothing in it was changed.
+/// Error of opening a database. The database is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The folder is not there and cannot be made.
+    /// The folder is missing and cannot be created.
     #[error("could not create the folder `{path}` for the database")]
     CreateFolder {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The file is not there and cannot be made.
+    /// The file is missing and cannot be created.
     #[error("could not create the database `{path}`")]
     CreateFile {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The lock file by which the processes at one database know of each other cannot be made.
+    /// The lock file of this process cannot be created.
     #[error("could not create a lock file in `{path}`, beside the database")]
     JoinInstances {
-        /// The folder of the lock files.
+        /// Path of the folder of lock files.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The path is not text.
+    /// The path is not valid UTF-8.
     #[error("the path of the database, `{path}`, is not valid UTF-8: choose another one")]
     PathNotText {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
     },
-    /// There is something else: another kind of file, or the database of another program.
+    /// The path is of another kind of file, or of a database of another program.
     #[error("`{path}` is not a database of Toolstead: move it away, or choose another path for the database")]
     NotOurs {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The file was a database.
+    /// The file is an SQLite database, but damaged.
     #[error("the database `{path}` is damaged: restore it from a backup, or move it away to begin a new one")]
     Damaged {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
-        /// What SQLite says.
+        /// Error of SQLite.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Some process holds it, longer than was waited.
+    /// Another process locked the database for longer than the busy timeout.
     #[error("another program keeps the database `{path}` locked: end it, or try again later")]
     Locked {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
     },
-    /// There is no space left.
+    /// The disk is full.
     #[error("the disk that holds the database `{path}` is full: make room on it")]
     DiskFull {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
     },
     /// The file or its folder cannot be written.
     #[error("the database `{path}` cannot be opened for writing: check the permissions of the file and of its folder")]
     ReadOnly {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
-        /// What SQLite says.
+        /// Error of SQLite.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A later version of the program has been here.
+    /// The database was written by a later version.
     #[error(
         "the database `{path}` was written by a newer version of Toolstead (step {version} of its schema is not known here): update this program, or choose another path for the database"
     )]
     Newer {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
-        /// The number of the first migration that is not known here.
+        /// Number of the first unknown migration.
         version: i64,
     },
-    /// The schema was made by other steps than ours.
+    /// The schema was created by other migrations.
     #[error(
         "the database `{path}` was made by a version of Toolstead that was never released (step {version} of its schema differs): use that version, or choose another path for the database"
     )]
     ChangedMigration {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
-        /// The number of the migration.
+        /// Number of the migration that differs.
         version: i64,
     },
-    /// Anything else.
+    /// Any other failure.
     #[error("could not open the database `{path}`")]
     Other {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
-        /// What SQLite says.
+        /// Underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
 impl OpenError {
-    /// Whether the database may still be read: only writing fails, for want of room or of a permission.
+    /// Returns `true` if the database may still be readable: only writing fails, for lack of space or permission.
     pub fn may_be_readable(&self) -> bool {
         let is_about_writing = |error: &io::Error| {
             matches!(
@@ -126,7 +126,7 @@ impl OpenError {
         }
     }
 
-    /// A schema of this database that is not ours.
+    /// Returns the error for a failed migration of this database.
     pub(super) fn of_migration(error: MigrateError, path: PathBuf) -> Self {
         match error {
             MigrateError::NotOurs => Self::NotOurs { path },
@@ -136,7 +136,7 @@ impl OpenError {
         }
     }
 
-    /// A failure of SQLite while this database was opened.
+    /// Returns the error for a failure of SQLite while this database was opened.
     pub(super) fn of(fault: Fault, path: PathBuf) -> Self {
         match fault {
             Fault::NotADatabase(_) => Self::NotOurs { path },

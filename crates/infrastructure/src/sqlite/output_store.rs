@@ -1,4 +1,4 @@
-//! Large outputs: rows here, contents in files.
+//! Store of large outputs: rows in the database, contents in files.
 
 use super::{
     blobs::{Blobs, Prepared},
@@ -25,7 +25,7 @@ use toolstead_domain::{
     tool_call::CallId,
 };
 
-/// Writes through the [`Writer`], reads from the pool.
+/// Adapter that writes through the [`Writer`] and reads from the pool.
 pub(super) struct SqliteOutputStore {
     writer: Writer,
     readers: SqlitePool,
@@ -34,7 +34,7 @@ pub(super) struct SqliteOutputStore {
     workspace: PathBuf,
 }
 
-/// An output without its content.
+/// New output without its content.
 #[derive(Debug, Clone)]
 struct NewOutput {
     principal: String,
@@ -45,7 +45,7 @@ struct NewOutput {
 }
 
 impl SqliteOutputStore {
-    /// The store of this workspace in this database, with its contents there.
+    /// Creates the store of this workspace.
     pub(super) fn new(
         writer: Writer,
         readers: SqlitePool,
@@ -63,7 +63,7 @@ impl SqliteOutputStore {
             let prepared = contents::on_files(move || blobs.prepare(&content)).await?;
             let (blobs, output) = (self.blobs.clone(), output.clone());
             let stored = self.writer.apply(move |connection| insert(connection, blobs, output, prepared).boxed());
-            // Retention may have removed the content between the two steps. Then it is written again.
+            // If retention removed the content between the two steps, it is written again.
             if let Some(stored) = stored.await? {
                 return Ok(stored);
             }
@@ -71,7 +71,7 @@ impl SqliteOutputStore {
     }
 
     async fn row(&self, principal: &Principal, handle: OutputHandle) -> Result<Option<StoredOutput>, Fault> {
-        // A number that the database cannot hold is none of its.
+        // Numbers beyond the range of the database were never assigned.
         let Ok(number) = i64::try_from(handle.0.get()) else { return Ok(None) };
         let row = sqlx::query(
             "SELECT number, bytes, media_type, digest FROM stored_outputs
@@ -142,7 +142,7 @@ impl OutputStore for SqliteOutputStore {
     }
 }
 
-/// One transaction; `None` if the content has to be prepared again.
+/// Inserts the output in one transaction. Returns `None` if the content must be prepared again.
 async fn insert(
     connection: &mut SqliteConnection,
     blobs: Arc<Blobs>,
@@ -190,7 +190,7 @@ async fn insert(
         }
     };
     let stored = read(&row)?;
-    // Last, so that a row which cannot be written leaves no file behind.
+    // Last, so that a failed insert leaves no file behind.
     if !contents::keep(&mut transaction, &blobs, vec![content]).await? {
         return Ok(None);
     }
@@ -198,7 +198,7 @@ async fn insert(
     Ok(Some(stored))
 }
 
-/// A path is any bytes.
+/// Returns the path as stored. It need not be valid UTF-8.
 fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }

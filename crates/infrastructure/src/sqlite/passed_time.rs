@@ -1,37 +1,38 @@
-//! The time by which rows and contents age.
+//! Time by which rows and contents age.
 //!
-//! A clock that was set is no time that passed: one start with a clock that is months ahead must not make everything old.
-//! So the database remembers the clock as it was seen last. Where it has jumped ahead by more than a day, that jump counts
-//! for nothing until the clock has gone on from there for a day; where it is set back before, nothing has happened. A
-//! machine that was switched off for months deletes on its second day what grew old meanwhile.
+//! A clock that is set forward must not expire everything: a single start with a clock that is months ahead would
+//! delete all data. The database therefore stores the last clock reading. If the clock has jumped ahead by more than a
+//! day, the jump is not counted until the clock has continued from there for a day. If the clock is set back before
+//! that, the jump is discarded. On a machine that was switched off for months, data that expired meanwhile is deleted
+//! on the second day.
 
 use super::fault::Fault;
 use sqlx::{Connection, SqliteConnection};
 use std::time::Duration;
 use toolstead_domain::ports::clock::Timestamp;
 
-/// A longer step from one look at the clock to the next is a jump, and so long the clock has to go on after one, in
-/// microseconds: a day.
+/// Minimum step in microseconds between two readings that counts as a jump, and the time that the clock must continue
+/// after one: a day.
 const JUMP: i64 = 24 * 60 * 60 * 1_000_000;
 
-/// The clock as it was seen.
+/// Clock readings stored in the database. All times are in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SeenClock {
-    /// The last look; `None`: there was none.
+    /// Last reading; `None` before the first.
     seen: Option<i64>,
-    /// So much of what it shows is not believed, in microseconds.
+    /// Part of the reading that does not count yet.
     doubted: i64,
-    /// Where it stood after the jump that is doubted.
+    /// Reading after the jump that does not count yet.
     jumped: Option<i64>,
 }
 
 impl SeenClock {
-    /// The clock after another look at it.
+    /// Returns the state after another reading.
     fn looked_at(self, now: i64) -> Self {
         let step = now.saturating_sub(self.seen.unwrap_or(now));
         let has_gone_on = self.jumped.is_some_and(|jumped| now.saturating_sub(jumped) >= JUMP);
         let doubted = match step {
-            // It was set back, perhaps to where it was before the jump, or to the time that has passed since.
+            // The clock was set back, perhaps to the time before the jump or to the actual time.
             ..0 => Some(self.doubted.saturating_add(step)).filter(|left| *left > JUMP).unwrap_or(0),
             0.. if has_gone_on => 0,
             0.. => self.doubted,
@@ -44,7 +45,7 @@ impl SeenClock {
     }
 }
 
-/// Looks at the clock, and returns the time by which things age.
+/// Stores a clock reading. Returns the time by which data ages.
 pub(super) async fn look(connection: &mut SqliteConnection, now: Timestamp) -> Result<Timestamp, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let (seen, doubted, jumped) =

@@ -1,4 +1,4 @@
-//! A record of the audit log between the thread that made it and the one that writes it.
+//! Audit record on its way from the thread of its call to the thread that writes it.
 
 use super::{
     execution_record::{DecodedRecord, encode, encode_labels, estimated_bytes},
@@ -8,8 +8,8 @@ use rusqlite::Statement;
 use toolstead_domain::tool_execution::{ExecutionRef, OutcomeKind, RequestKind};
 use uuid::Uuid;
 
-/// A record and the columns of its row. All texts share one allocation: it is freed on another thread, and by then is in
-/// the cache of neither, which costs more than a copy.
+/// Encoded record with the columns of its row. All texts share one allocation. It is freed on another thread, where it
+/// is not in the cache, and freeing several costs more than a copy.
 #[derive(Debug)]
 pub(super) struct PendingRecord {
     id: Uuid,
@@ -18,9 +18,9 @@ pub(super) struct PendingRecord {
     started: i64,
     outcome: OutcomeKind,
     kind: RequestKind,
-    /// The line of the backlog file, then tool, principal, client and labels.
+    /// Line of the backlog file, followed by tool, principal, client and labels.
     texts: String,
-    /// Where each of these ends but the last, in bytes.
+    /// End of each of these except the last, in bytes.
     ends: [usize; 4],
 }
 
@@ -29,14 +29,14 @@ impl PendingRecord {
     pub(super) fn new<'a>(execution: impl Into<ExecutionRef<'a>>, instance: Uuid) -> Self {
         let execution = execution.into();
         let mut line = Vec::with_capacity(estimated_bytes(&execution));
-        // The half-written line of another record must not become the beginning of this one.
+        // The line starts with a line end, so that a partial line before it does not become part of it.
         line.push(b'\n');
         encode(&execution, instance, &mut line);
         line.push(b'\n');
         Self::with_line(line, &execution, Some(instance))
     }
 
-    /// Returns a record of a backlog file. One in the canonical form keeps its bytes.
+    /// Returns a record of a backlog file. A record in the canonical form is not encoded again.
     pub(super) fn read(line: &[u8], record: &DecodedRecord) -> Self {
         let (execution, instance) = (&record.execution, record.instance);
         if record.is_canonical {
@@ -61,13 +61,13 @@ impl PendingRecord {
             started: execution.started.0,
             outcome: stored_as(execution.outcome.kind()),
             kind: execution.kind,
-            // JSON and texts are UTF-8.
+            // JSON and texts are valid UTF-8.
             texts: String::from_utf8(texts).unwrap_or_default(),
             ends: [line, tool, principal, client],
         }
     }
 
-    /// The call.
+    /// Returns the id of the call.
     pub(super) fn id(&self) -> Uuid {
         self.id
     }
@@ -77,12 +77,12 @@ impl PendingRecord {
         self.outcome != OutcomeKind::Running
     }
 
-    /// Length of its texts, in bytes.
+    /// Returns the length of the texts in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.texts.len()
     }
 
-    /// The record with an end of line before and after it.
+    /// Returns the record with a line end before and after it.
     pub(super) fn line(&self) -> &str {
         self.text(0, self.ends[0])
     }
@@ -91,7 +91,7 @@ impl PendingRecord {
         self.texts.get(start..end).unwrap_or_default()
     }
 
-    /// Binds the parameters of the row at this position of a statement of
+    /// Binds the parameters of the row at this position in a statement of
     /// [`record_statement`](super::execution_row::record_statement).
     pub(super) fn bind(&self, statement: &mut Statement<'_>, row: usize) -> rusqlite::Result<()> {
         let first = row * PARAMETERS;

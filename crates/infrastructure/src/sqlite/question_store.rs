@@ -1,4 +1,4 @@
-//! Questions that wait for somebody.
+//! Store of deferred questions, which wait for an answer.
 
 use super::{
     fault::{Fault, store_error},
@@ -18,25 +18,25 @@ use toolstead_domain::{
     question::{DeferredQuestions, Question, QuestionId},
 };
 
-/// As many are kept of a principal in a workspace, answered or not, and in all.
+/// Maximum number of stored questions, answered or not: per principal and workspace, and in total.
 const OF_A_PRINCIPAL: i64 = 1_000;
 const IN_ALL: i64 = 5_000;
 
-/// Writes through the [`Writer`], reads from the pool.
+/// Adapter that writes through the [`Writer`] and reads from the pool.
 pub(super) struct SqliteQuestionStore {
     writer: Writer,
     readers: SqlitePool,
     workspace: PathBuf,
 }
 
-/// Whose questions in which workspace.
+/// Principal and workspace of questions.
 struct Owner {
     principal: String,
     workspace: Vec<u8>,
 }
 
 impl SqliteQuestionStore {
-    /// The questions of this workspace in this database.
+    /// Creates the store of this workspace's questions.
     pub(super) fn new(writer: Writer, readers: SqlitePool, workspace: PathBuf) -> Self {
         Self { writer, readers, workspace }
     }
@@ -104,7 +104,7 @@ impl QuestionStore for SqliteQuestionStore {
     }
 }
 
-/// One transaction: the bound, the questions, and room for them.
+/// Checks the limit, inserts the questions and deletes the oldest ones over the limits, in one transaction.
 async fn insert(
     connection: &mut SqliteConnection,
     owner: Owner,
@@ -139,7 +139,7 @@ async fn insert(
     .bind(questions)
     .fetch_one(&mut *transaction)
     .await?;
-    // The newest stays in any case, so that no number is given twice.
+    // The newest of each workspace is never deleted, so that no number is assigned twice.
     sqlx::query("DELETE FROM deferred_questions WHERE principal = $1 AND workspace = $2 AND number <= $3")
         .bind(&owner.principal)
         .bind(&owner.workspace)

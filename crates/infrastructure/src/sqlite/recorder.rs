@@ -1,4 +1,4 @@
-//! The connection that writes the audit trail, used from one thread: a change of threads costs more than a row.
+//! Connection that writes the audit log, used from one thread: a thread switch costs more than a row.
 
 use super::{
     connection::connect_recorder, database_options::DatabaseOptions, execution_row::record_statement, fault::Fault,
@@ -8,20 +8,21 @@ use rusqlite::Connection;
 use std::{collections::HashMap, iter, path::Path};
 use uuid::Uuid;
 
-/// Rows of one statement, larger statements first. 16 rows of one statement take 0.6 of the instructions of 16
-/// statements: the cursors of table and indexes are opened once.
+/// Numbers of rows per statement, largest first. One statement with 16 rows takes 0.6 of the instructions of 16
+/// statements, because the cursors of table and indexes are opened once.
 const STATEMENT_ROWS: [usize; 3] = [16, 4, 1];
 
-/// Rows after which an idle writer makes a checkpoint: some 1,000 pages, of the 8,000 after which SQLite makes one.
+/// Number of rows after which an idle writer makes a checkpoint: some 1,000 pages, compared to the 8,000 of SQLite's
+/// own.
 const CHECKPOINT_ROWS: usize = 4096;
 
-/// Writes rows. Blocks for as long as SQLite does.
+/// Writer of audit records. Its methods block while SQLite does.
 #[derive(Debug)]
 pub(super) struct Recorder {
     connection: Connection,
-    /// The statements of [`STATEMENT_ROWS`].
+    /// Numbers of rows and statements of [`STATEMENT_ROWS`].
     statements: [(usize, String); STATEMENT_ROWS.len()],
-    /// Rows since the last checkpoint of [`checkpoint`](Self::checkpoint).
+    /// Number of rows since the last [`checkpoint`](Self::checkpoint).
     rows: usize,
 }
 
@@ -32,11 +33,11 @@ impl Recorder {
         Ok(Self { connection: connect_recorder(path, options)?, statements, rows: 0 })
     }
 
-    /// Writes the rows in one transaction. What is returned is what became of each of them, once it is on the disk: one
-    /// that cannot be written harms no other.
+    /// Writes the rows in one transaction. Returns the result of each row after the commit: a rejected row does not
+    /// affect the others.
     ///
     /// # Errors
-    /// The fault that hit all of them.
+    /// A fault that affects all rows.
     pub(super) fn record<'a>(
         &mut self,
         rows: impl Iterator<Item = &'a PendingRecord>,
@@ -44,7 +45,7 @@ impl Recorder {
         self.execute("BEGIN IMMEDIATE")?;
         let written = self.insert(rows).and_then(|written| self.execute("COMMIT").map(|()| written));
         if written.is_err() && !self.connection.is_autocommit() {
-            // SQLite has said already what is wrong, and does not begin again before this one is over.
+            // SQLite has reported the error already, and starts no new transaction before this one ends.
             self.execute("ROLLBACK")?;
         }
         self.rows += written.as_ref().map_or(0, Vec::len);
@@ -56,8 +57,8 @@ impl Recorder {
         self.rows >= CHECKPOINT_ROWS
     }
 
-    /// Copies the write-ahead log into the database as far as no reader needs it, so that SQLite seldom does so within a
-    /// commit. Under constant load the checkpoints of SQLite bound the log.
+    /// Copies the write-ahead log into the database as far as no reader needs it, so that SQLite seldom does this
+    /// during a commit. Under constant load SQLite's own checkpoints limit the log.
     pub(super) fn checkpoint(&mut self) {
         self.rows = 0;
         if let Err(error) = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
@@ -65,10 +66,10 @@ impl Recorder {
         }
     }
 
-    /// Writes something small, so that it is known whether rows could be written.
+    /// Tests whether rows can be written, by a small write.
     ///
     /// # Errors
-    /// The fault that would hit a row.
+    /// The fault that a row would cause.
     pub(super) fn check(&mut self) -> Result<(), Fault> {
         self.execute("BEGIN IMMEDIATE")?;
         let tried = self
@@ -92,13 +93,13 @@ impl Recorder {
                 if self.write(statement, group.iter().map(|row| rows[*row]))?.is_ok() {
                     continue;
                 }
-                // A refused row undoes the whole statement, so that each row is written by itself.
+                // A rejected row undoes the whole statement, so each row is written separately.
                 for row in group {
                     written[*row] = self.write_one(rows[*row])?;
                     if written[*row].is_ok() {
                         continue;
                     }
-                    // This row was to replace the others of its call.
+                    // This row would have replaced the others of its call, which are written instead.
                     for (at, other) in rows.iter().enumerate() {
                         if at != *row && other.id() == rows[*row].id() {
                             written[at] = self.write_one(other)?;
@@ -115,7 +116,7 @@ impl Recorder {
         self.write(statement, iter::once(row))
     }
 
-    /// Writes as many rows as the statement has. The inner fault is that of a row, and nothing is written then.
+    /// Writes as many rows as the statement takes. The inner fault is that of a row; nothing is written then.
     fn write<'a>(
         &self,
         statement: &str,
@@ -134,20 +135,20 @@ impl Recorder {
         Ok(())
     }
 
-    /// Makes a full disk of what is more than so many pages.
+    /// Simulates a full disk at this number of pages.
     #[cfg(test)]
     pub(super) fn limit_pages(&self, pages: u32) {
         self.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
     }
 }
 
-/// Returns the positions of the rows to write, in order. Most calls end before their start is written: the end alone is
-/// written then, in the place of the start.
+/// Returns the indexes of the rows to write, in order. Most calls end before their start is written. Then only their
+/// end is written, at the position of the start.
 fn rows_to_write(rows: &[&PendingRecord]) -> Vec<usize> {
     if rows.iter().all(|row| row.is_final()) {
         return (0..rows.len()).collect();
     }
-    // The first end of a call, otherwise its last start.
+    // The first final record of a call, or else its last record.
     let mut last: HashMap<Uuid, usize> = HashMap::with_capacity(rows.len());
     for (at, row) in rows.iter().enumerate() {
         let known = last.entry(row.id()).or_insert(at);
@@ -155,7 +156,7 @@ fn rows_to_write(rows: &[&PendingRecord]) -> Vec<usize> {
             *known = at;
         }
     }
-    // Taken out with the first row of the call, so that its other rows are passed over.
+    // Removed at the first row of the call, so that its other rows are skipped.
     rows.iter().filter_map(|row| last.remove(&row.id())).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Deletes what need not be kept: of the audit trail, of large outputs, and of what changes of files replaced.
+//! Deletion of expired data: audit records, large outputs, and contents of changed files.
 
 use super::{
     blobs::Blobs,
@@ -10,34 +10,34 @@ use sqlx::{Connection, SqliteConnection};
 use std::time::Duration;
 use toolstead_domain::ports::clock::Timestamp;
 
-/// Which rows have to go.
+/// Limits of the audit log at a point in time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expiry {
-    /// Those of calls that began before.
+    /// Time before which calls of expired records started.
     pub(super) older_than: Timestamp,
-    /// All but so many of the last.
+    /// Maximum number of records.
     pub(super) max_rows: u64,
 }
 
 impl Expiry {
-    /// The rows that have to go at this time.
+    /// Returns the limits at this time.
     pub(super) fn at(now: Timestamp, retention: Retention) -> Self {
         Self { older_than: before(now, retention.max_age), max_rows: retention.max_rows }
     }
 }
 
-/// That long before.
+/// Returns the time that is `age` before `now`.
 fn before(now: Timestamp, age: Duration) -> Timestamp {
     Timestamp(now.0.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX)))
 }
 
-/// As many rows go in one step: some milliseconds, for which recording waits.
+/// Number of rows per step: it takes some milliseconds, for which recording waits.
 const STEP: i64 = 500;
 
-/// Deletes some of the rows that have to go, and returns how many; 0 when none is left. Rows of calls that run stay.
+/// Deletes some expired rows, except those of running calls. Returns their number, which is 0 when none is left.
 ///
-/// Looks at the rows recorded first and no further, so that a trail with nothing to delete costs one short read,
-/// however long it is.
+/// Reads only the rows that were recorded first, so that an audit log without expired rows costs one short read at any
+/// length.
 pub(super) async fn delete_some(connection: &mut SqliteConnection, expiry: Expiry) -> Result<u64, Fault> {
     let deleted = sqlx::query(
         "DELETE FROM tool_executions WHERE seq IN (
@@ -53,11 +53,11 @@ pub(super) async fn delete_some(connection: &mut SqliteConnection, expiry: Expir
     Ok(deleted.rows_affected())
 }
 
-/// As many outputs and entries go in one step.
+/// Maximum number of outputs and journal entries per step.
 const CONTENT_STEP: u64 = 50;
 
-/// Forgets some of the outputs and changes that have to go, oldest first, and then the contents that nothing needs any
-/// more. Returns how many it forgot; 0 when none is left.
+/// Deletes some expired outputs and journal entries, oldest first, and then the contents without references. Returns
+/// their number, which is 0 when none is left.
 pub(super) async fn forget_some(
     connection: &mut SqliteConnection,
     blobs: &Blobs,
@@ -87,7 +87,7 @@ pub(super) async fn forget_some(
     Ok(forgotten)
 }
 
-/// Whether it is an output, its row, its time.
+/// Returns the oldest output or entry: `true` for an output, its row, and its time.
 async fn oldest_of_all(connection: &mut SqliteConnection) -> Result<Option<(bool, i64, i64)>, Fault> {
     let row = sqlx::query_as(
         "SELECT is_output, seq, time FROM (
@@ -103,7 +103,7 @@ async fn oldest_of_all(connection: &mut SqliteConnection) -> Result<Option<(bool
     Ok(row)
 }
 
-/// Deletes an output or an entry, and returns the contents that it needed.
+/// Deletes an output or an entry. Returns the digests of its contents.
 async fn forget(connection: &mut SqliteConnection, is_output: bool, seq: i64) -> Result<Vec<Vec<u8>>, Fault> {
     if is_output {
         let statement = "DELETE FROM stored_outputs WHERE seq = $1 RETURNING digest";
@@ -116,7 +116,7 @@ async fn forget(connection: &mut SqliteConnection, is_output: bool, seq: i64) ->
     .bind(seq)
     .fetch_all(&mut *connection)
     .await?;
-    // Its changes go with it.
+    // Its rows in `file_changes` are deleted by the foreign key.
     sqlx::query("DELETE FROM journal_entries WHERE seq = $1").bind(seq).execute(connection).await?;
     Ok(digests)
 }

@@ -1,4 +1,4 @@
-//! What sessions have read that go on in another process.
+//! Read-state of files, for sessions that resume in another process.
 
 use super::{
     contents,
@@ -18,18 +18,18 @@ use toolstead_domain::{
     principal::Principal,
 };
 
-/// As many files are remembered of a session, and in all.
+/// Maximum number of files: per session, and in total.
 const OF_A_SESSION: i64 = 4_000;
 const IN_ALL: i64 = 20_000;
 
-/// Writes through the [`Writer`], reads from the pool.
+/// Adapter that writes through the [`Writer`] and reads from the pool.
 pub(super) struct SqliteSeenFiles {
     writer: Writer,
     readers: SqlitePool,
     workspace: PathBuf,
 }
 
-/// A file as a session knows it by.
+/// Key of a row: a file in a session.
 struct Name {
     principal: String,
     workspace: Vec<u8>,
@@ -38,7 +38,7 @@ struct Name {
 }
 
 impl SqliteSeenFiles {
-    /// The memory of this workspace in this database.
+    /// Creates the store of this workspace's read-state.
     pub(super) fn new(writer: Writer, readers: SqlitePool, workspace: PathBuf) -> Self {
         Self { writer, readers, workspace }
     }
@@ -97,7 +97,7 @@ impl SeenFiles for SqliteSeenFiles {
     }
 }
 
-/// The newest sight of a file takes the place of the one before, and the oldest sights make room.
+/// Replaces the digest of the file, and deletes the oldest rows over the limits.
 async fn keep(connection: &mut SqliteConnection, name: Name, digest: ContentDigest) -> Result<(), Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     sqlx::query(

@@ -9,13 +9,13 @@ use toolstead_domain::{
     tool_execution::{CancelReason, Outcome, OutcomeKind, RequestKind},
 };
 
-/// Parses a value of a record; an absent one is `Null`. A value that the parser rejects, such as one that is nested too
-/// deeply, is returned as its text: one record must not hide a whole page.
+/// Parses a value of a record; an absent one is `Null`. A value that the parser rejects, for example because it is
+/// nested too deeply, is returned as its text: one record must not make a whole page unreadable.
 pub(super) fn value(text: Option<&str>) -> Value {
     text.map_or(Value::Null, |text| serde_json::from_str(text).unwrap_or_else(|_| text.into()))
 }
 
-/// Parses a kind of request; an absent one is a call of a tool.
+/// Parses a kind of request; an absent one is a tool call.
 pub(super) fn kind(text: Option<&str>) -> Result<RequestKind, Fault> {
     let Some(text) = text else { return Ok(RequestKind::Tool) };
     RequestKind::parse(text).ok_or_else(|| unreadable(format!("the kind of request `{text}` is not known")))
@@ -47,8 +47,8 @@ pub(super) fn outcome(kind: &str, error_kind: Option<&str>, detail: String) -> R
     })
 }
 
-/// An unknown error kind, which a process of a later version recorded, is reported in the message: one record must not
-/// hide a whole page.
+/// Returns the error kind. An unknown one, which a later version recorded, is prepended to the message: one record must
+/// not make a whole page unreadable.
 fn error(kind: Option<&str>, message: String) -> (ErrorKind, String) {
     let kind = kind.unwrap_or_default();
     match ErrorKind::from_name(kind) {

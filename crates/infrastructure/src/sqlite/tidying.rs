@@ -1,4 +1,4 @@
-//! The work in the background: deletes what need not be kept any longer, and what killed processes left behind.
+//! Background cleanup of expired data and of leftovers of killed processes.
 
 use super::{
     blobs::Blobs,
@@ -15,25 +15,25 @@ use tokio::sync::watch;
 use toolstead_domain::ports::clock::Clock;
 use uuid::Uuid;
 
-/// Who hears warnings alone is told when as many rows, or outputs and changes, are deleted at once.
+/// Number of deleted items from which the log line is a warning.
 const MANY: u64 = 1_000;
-/// A process that runs for long looks so often for what need not be kept any longer, and whenever the contents have
-/// grown by an eighth of what they may have.
+/// Interval of the cleanup in a long-running process. It also runs whenever the contents have grown by an eighth of
+/// their maximum.
 const TIDIES_EVERY: Duration = Duration::from_secs(600);
 
-/// Deletes what need not be kept, step by step, between the writes of others.
+/// Background cleanup. It works in short steps between the writes of calls.
 pub(super) struct Tidying {
     pub(super) writer: Writer,
     pub(super) blobs: Arc<Blobs>,
     pub(super) clock: Arc<dyn Clock>,
-    /// The folder of the lock files.
+    /// Folder of the lock files.
     pub(super) instances: PathBuf,
-    /// The processes whose leftovers have not been swept yet. Their lock files say so to whoever comes next.
+    /// Dead processes whose leftovers are not removed yet. Their lock files remain for the next process until then.
     pub(super) dead: Vec<Uuid>,
 }
 
 impl Tidying {
-    /// Tidies now and then, without end. Says `done` once the first time is over.
+    /// Repeats the cleanup without end. Sets `done` after the first run.
     pub(super) async fn again_and_again(
         mut self,
         audit: Retention,
@@ -44,7 +44,7 @@ impl Tidying {
             let now = self.clock.now();
             let look = self.writer.apply(move |connection| passed_time::look(connection, now).boxed());
             let Ok(now) = look.await.inspect_err(|fault| not_done("look at what is old", fault)) else {
-                // Without a clock nothing is old.
+                // Without a time nothing is considered expired.
                 done.send_replace(true);
                 tokio::time::sleep(TIDIES_EVERY).await;
                 continue;
@@ -70,8 +70,8 @@ impl Tidying {
         }
     }
 
-    /// Removes what killed processes left of contents. Also before something is forgotten to make space: what nothing
-    /// needs goes first.
+    /// Removes leftovers of killed processes from the contents. Also runs when the contents exceed their maximum, so
+    /// that unreferenced contents are removed before others.
     async fn sweep(&mut self, max_bytes: u64) -> Result<(), Arc<Fault>> {
         if self.dead.is_empty()
             && self.writer.apply(|connection| contents::total(connection).boxed()).await? <= max_bytes
@@ -90,11 +90,11 @@ impl Tidying {
     }
 }
 
-/// As many files are removed in one step.
+/// Number of files per step.
 const SWEPT_FILES: usize = 200;
 
-/// Removes what killed processes left behind: contents that nothing needs, and files of which no row knows. Goes through
-/// the contents by the first byte of their digests, each a few steps between the writes of others.
+/// Removes unreferenced contents and files without rows. Handles the contents by the first byte of their digests, in
+/// short steps between other writes.
 async fn sweep(writer: &Writer, blobs: &Arc<Blobs>) -> Result<(), Arc<Fault>> {
     for first in 0..=u8::MAX {
         let known = writer.apply(move |connection| contents::forget_unneeded(connection, first).boxed()).await?;
@@ -112,7 +112,7 @@ async fn sweep(writer: &Writer, blobs: &Arc<Blobs>) -> Result<(), Arc<Fault>> {
     Ok(())
 }
 
-/// Takes steps until there is nothing left to do.
+/// Repeats the step until nothing is left.
 async fn all<F: Future<Output = Result<u64, Arc<Fault>>>>(what: &str, mut step: impl FnMut() -> F) {
     let mut deleted = 0;
     loop {
@@ -132,7 +132,7 @@ async fn all<F: Future<Output = Result<u64, Arc<Fault>>>>(what: &str, mut step: 
     }
 }
 
-/// Tells what could not be done. That the database is closed is no news.
+/// Logs a failure, unless the database is closed.
 fn not_done(what: &str, fault: &Arc<Fault>) {
     if !matches!(**fault, Fault::Closed) {
         let fault: &(dyn std::error::Error + 'static) = &**fault;

@@ -1,4 +1,4 @@
-//! Plans of sessions.
+//! Store of the plans of sessions.
 
 use super::{
     fault::{Fault, store_error},
@@ -18,18 +18,18 @@ use toolstead_domain::{
     todo::TodoList,
 };
 
-/// As many plans are kept of a principal in a workspace, and in all.
+/// Maximum number of plans: per principal and workspace, and in total.
 const OF_A_PRINCIPAL: i64 = 2_000;
 const IN_ALL: i64 = 10_000;
 
-/// Writes through the [`Writer`], reads from the pool.
+/// Adapter that writes through the [`Writer`] and reads from the pool.
 pub(super) struct SqliteTodoStore {
     writer: Writer,
     readers: SqlitePool,
     workspace: PathBuf,
 }
 
-/// A session as its plan is kept under.
+/// Key of a plan.
 struct Name {
     principal: String,
     workspace: Vec<u8>,
@@ -49,7 +49,7 @@ impl Name {
 const READ: &str = "SELECT todos FROM plans WHERE principal = $1 AND workspace = $2 AND session = $3";
 
 impl SqliteTodoStore {
-    /// The plans of this workspace in this database.
+    /// Creates the store of this workspace's plans.
     pub(super) fn new(writer: Writer, readers: SqlitePool, workspace: PathBuf) -> Self {
         Self { writer, readers, workspace }
     }
@@ -91,7 +91,7 @@ fn plan(text: Option<String>) -> Result<TodoList, Fault> {
     )
 }
 
-/// The new plan takes the place of the one before, which is returned, and the oldest plans make room.
+/// Replaces the plan and deletes the oldest ones over the limits. Returns the previous plan.
 async fn write(connection: &mut SqliteConnection, name: Name, text: Option<String>) -> Result<TodoList, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let before: Option<String> = sqlx::query_scalar(READ)
@@ -100,7 +100,7 @@ async fn write(connection: &mut SqliteConnection, name: Name, text: Option<Strin
         .bind(&name.session)
         .fetch_optional(&mut *transaction)
         .await?;
-    // A plan that cannot be read any more is one that is gone.
+    // An unreadable plan counts as missing.
     let before = plan(before).unwrap_or_default();
     sqlx::query("DELETE FROM plans WHERE principal = $1 AND workspace = $2 AND session = $3")
         .bind(&name.principal)

@@ -1,4 +1,4 @@
-//! What is kept of tools between runs.
+//! Repository of tool catalogues and disabled tools.
 
 use super::{
     fault::{Fault, store_error},
@@ -15,7 +15,7 @@ use toolstead_domain::{
     provider_identity::ProviderIdentity,
 };
 
-/// Writes through the [`Writer`], reads from the pool.
+/// Adapter that writes through the [`Writer`] and reads from the pool.
 #[derive(Debug)]
 pub(super) struct SqliteToolRepository {
     writer: Writer,
@@ -23,7 +23,7 @@ pub(super) struct SqliteToolRepository {
 }
 
 impl SqliteToolRepository {
-    /// A repository in this database.
+    /// Creates the repository of this database.
     pub(super) fn new(writer: Writer, readers: SqlitePool) -> Self {
         Self { writer, readers }
     }

@@ -1,4 +1,4 @@
-//! How the tools of a catalogue are written and read.
+//! Statements that write and read the tools of a catalogue.
 
 use super::fault::Fault;
 use serde_json::{Map, Value, json};
@@ -17,28 +17,28 @@ use toolstead_domain::{
     tool_name::ToolName,
 };
 
-/// So many catalogues are kept of a provider that was started in several ways, as one that starts in each project.
+/// Maximum number of catalogues of a provider that is started in different ways, such as once per project.
 const KEPT_STARTS: i64 = 32;
 
-/// Notes that a catalogue ($1, $2, $3) was seen at a time ($4), and says which it is.
+/// Statement that stores the time ($4) at which a catalogue ($1, $2, $3) was last seen, and returns its id.
 const SEE: &str = "
     INSERT INTO catalogues (configured_in, provider, start, last_seen) VALUES ($1, $2, $3, $4)
     ON CONFLICT (configured_in, provider, start) DO UPDATE SET last_seen = excluded.last_seen
     RETURNING id";
 
-/// Forgets the catalogues of a provider ($1, $2) beyond the number ($3) that were seen last, and never the one ($4)
-/// that is being saved: a clock may have been ahead before.
+/// Statement that deletes the catalogues of a provider ($1, $2) except the most recently seen ones ($3) and the one
+/// ($4) that is being saved. The latter may appear older if the clock was ahead before.
 const FORGET_OLD_STARTS: &str = "
     DELETE FROM catalogues WHERE configured_in = $1 AND provider = $2 AND id <> $4 AND id NOT IN (
         SELECT id FROM catalogues WHERE configured_in = $1 AND provider = $2 ORDER BY last_seen DESC, id DESC LIMIT $3
     )";
 
-/// Forgets the tools of a catalogue ($1) whose names are not in a JSON array ($2).
+/// Statement that deletes the tools of a catalogue ($1) whose names are not in a JSON array ($2).
 const FORGET_OTHERS: &str = "
     DELETE FROM tools WHERE catalogue = $1 AND name NOT IN (SELECT value FROM json_each($2))";
 
-/// Adds the tools of a JSON array ($2), each an array as [`values`] gives it, to a catalogue ($1) at a time ($3). Tools
-/// that have not changed are not written again.
+/// Statement that adds the tools of a JSON array ($2) to a catalogue ($1) at a time ($3). Each item is an array in the
+/// format of [`values`]. Unchanged tools are not written again.
 const SAVE: &str = "
     INSERT INTO tools (
         catalogue, name, definition, category, tags, source, server, upstream_name, unavailable, fingerprint, changed,
@@ -59,7 +59,8 @@ const SAVE: &str = "
         IS NOT (excluded.definition, excluded.category, excluded.tags, excluded.source, excluded.server,
                 excluded.upstream_name, excluded.unavailable, excluded.changed, excluded.changed_at)";
 
-/// The tools of a provider ($1, $2, $3), sorted by name; [`read`] knows the order of the columns.
+/// Statement that returns the tools of a provider ($1, $2, $3), sorted by name. [`read`] relies on the order of the
+/// columns.
 pub(super) const CATALOGUE: &str = "
     SELECT name, definition, category, tags, source, server, upstream_name, unavailable,
            NOT EXISTS (SELECT 1 FROM disabled_tools WHERE disabled_tools.name = tools.name), changed, changed_at
@@ -67,19 +68,19 @@ pub(super) const CATALOGUE: &str = "
         SELECT id FROM catalogues WHERE configured_in = $1 AND provider = $2 AND start = $3
     ) ORDER BY name";
 
-/// A catalogue on its way to the disk.
+/// Catalogue as parameters of the statements.
 #[derive(Debug)]
 pub(super) struct CatalogueRows {
     provider: ProviderIdentity,
-    /// A JSON array of texts.
+    /// JSON array of texts.
     names: String,
-    /// A JSON array of [`values`].
+    /// JSON array of [`values`].
     tools: String,
     now: Timestamp,
 }
 
 impl CatalogueRows {
-    /// The catalogue of a provider, as it is now.
+    /// Encodes the current catalogue of a provider.
     pub(super) fn new(provider: &ProviderIdentity, catalogue: &Catalogue, now: Timestamp) -> Self {
         let Catalogue { tools, changes } = catalogue;
         let names = tools.iter().map(|tool| tool.name().as_str()).collect::<Value>().to_string();
@@ -89,7 +90,7 @@ impl CatalogueRows {
         Self { provider: provider.clone(), names, tools: tools.collect::<Value>().to_string(), now }
     }
 
-    /// Replaces what the database knows of the provider.
+    /// Replaces the stored catalogue of the provider.
     pub(super) async fn save(self, connection: &mut SqliteConnection) -> Result<(), Fault> {
         let Self { provider: ProviderIdentity { configured_in, name, start }, names, tools, now } = self;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
@@ -104,7 +105,7 @@ impl CatalogueRows {
     }
 }
 
-/// Switches a tool on or off.
+/// Enables or disables a tool.
 pub(super) async fn switch(connection: &mut SqliteConnection, tool: &str, enabled: bool) -> Result<(), Fault> {
     let statement = match enabled {
         true => "DELETE FROM disabled_tools WHERE name = $1",
@@ -114,7 +115,7 @@ pub(super) async fn switch(connection: &mut SqliteConnection, tool: &str, enable
     Ok(())
 }
 
-/// A tool as JSON, in the order in which [`SAVE`] takes it apart.
+/// Returns a tool as JSON, in the order that [`SAVE`] expects.
 fn values(tool: &Tool, change: Option<&DefinitionChange>) -> Value {
     let (source, server, upstream_name) = match tool.source() {
         ToolSource::BuiltIn => ("built-in", None, None),
@@ -140,8 +141,8 @@ fn values(tool: &Tool, change: Option<&DefinitionChange>) -> Value {
     ])
 }
 
-/// Changes when what a model or a rule sees of the tool changes: SHA-256 of name, description, schemas and
-/// annotations, in hex. The order of members does not count.
+/// Returns the fingerprint of what models and rules receive of the tool: SHA-256 of name, description, schemas and
+/// annotations, in hex. The order of members does not matter.
 fn fingerprint(tool: &Tool) -> String {
     let member = |name: &str| tool.definition().get(name).cloned().unwrap_or_default();
     let mut seen = json!([

@@ -1,9 +1,9 @@
-//! The one thread that writes.
+//! Thread that does all writing.
 //!
-//! Recording does not set the pace of calls: a row counts once it stands in the [`Backlog`], and the thread commits what
-//! has gathered there in one transaction. Where the backlog takes no row (it is full, the last commit failed, the row is
-//! large, or must outlive the loss of power), whoever records waits for the commit, and hears of its failure. Backlog and
-//! queue have bounds, so a disk that is too slow slows the calls down rather than filling the memory.
+//! Recording does not limit the rate of calls: a record is acknowledged once it is in the [`Backlog`], and the thread
+//! commits the collected records in one transaction. If the backlog accepts no record (it is full, the last commit
+//! failed, the record is large or must survive a power failure), the caller waits for the commit and receives its
+//! error. Backlog and queue are bounded, so a slow disk slows calls down instead of filling the memory.
 
 use super::{
     backlog::{self, Backlog, Taken},
@@ -24,26 +24,26 @@ use tokio::{
 };
 use uuid::Uuid;
 
-/// As many writes may wait; further ones wait to wait.
+/// Maximum number of queued writes. Callers with further ones wait.
 const QUEUE: usize = 1024;
-/// As many rows of the queue go into one transaction at most, beside what has gathered in the backlog.
+/// Maximum number of queued records per transaction, in addition to those of the backlog.
 const BATCH_ROWS: usize = 256;
-/// A transaction ends with the row of the queue that makes their text this long, in bytes.
+/// Length in bytes of the texts of queued records at which a transaction is committed.
 const BATCH_BYTES: usize = 4 << 20;
-/// So long rows gather in the backlog, unless there are enough, or somebody waits.
+/// Maximum time to collect records in the backlog, unless there are enough or a caller waits.
 const GATHERING: Duration = Duration::from_millis(20);
-/// So long they gather at least, unless somebody waits: other processes write to the database as well.
+/// Minimum time to collect records, unless a caller waits: other processes write to the database as well.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Rows that could not be committed are tried again after this time, unless somebody records before.
+/// Time after which records are committed again whose commit failed, unless another write comes first.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Time without work after which the write-ahead log is copied into the database.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// Where a row could be written so short a time ago, it is not tried again: anybody may ask, and each try writes.
+/// Time in which a successful check is not repeated, because each check writes.
 const TRIED_LATELY: Duration = Duration::from_secs(1);
 
-/// Hands writes to the thread. Cheap to clone.
+/// Handle that queues writes for the thread. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Writer {
     queue: mpsc::Sender<Write>,
@@ -53,11 +53,11 @@ pub(super) struct Writer {
 
 type Done<T> = oneshot::Sender<Result<T, Arc<Fault>>>;
 
-/// Work of any kind with the connection, which tells its end by itself.
+/// Work with the connection, which sends its own result.
 type Work = Box<dyn for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, ()> + Send>;
 
 enum Write {
-    /// A row of the audit trail that the backlog did not take.
+    /// Audit record that the backlog did not accept.
     Record(Box<PendingRecord>, Done<()>),
     SaveCatalogue(CatalogueRows, Done<()>),
     SetEnabled {
@@ -72,11 +72,11 @@ enum Write {
 }
 
 impl Writer {
-    /// Starts the thread, which owns connections and instance from here on: the recorder for the audit trail, the
-    /// connection for everything else. It ends with [`close`](Self::close), or when nobody is left who could write.
+    /// Starts the thread, which owns the connections and the instance: the recorder for the audit log, the connection
+    /// for everything else. The thread ends with [`close`](Self::close), or when the last handle is dropped.
     ///
     /// # Errors
-    /// The operating system's, when it has no thread left.
+    /// An error of the operating system, if it cannot start a thread.
     pub(super) fn spawn(
         recorder: Recorder,
         connection: SqliteConnection,
@@ -86,7 +86,7 @@ impl Writer {
         let (queue, writes) = mpsc::channel(QUEUE);
         let id = instance.id();
         let backlog = Arc::new(backlog);
-        // Of its own, whose timers work also while the process's runtime goes.
+        // A runtime of its own, whose timers work even while the process's runtime shuts down.
         let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
         let taken_from = backlog.clone();
         let work = move || runtime.block_on(run(recorder, connection, instance, &taken_from, writes));
@@ -94,48 +94,47 @@ impl Writer {
         Ok(Self { queue, backlog, instance: id })
     }
 
-    /// Names this process in the rows of running calls.
+    /// Returns the id of this process in the rows of running calls.
     pub(super) fn instance(&self) -> Uuid {
         self.instance
     }
 
-    /// Appends a record to the backlog. A record that is returned counts once it is [committed](Self::commit).
+    /// Appends a record to the backlog. If the record is returned, it must be [committed](Self::commit).
     pub(super) fn append(&self, record: PendingRecord) -> Result<(), Box<PendingRecord>> {
         self.backlog.append(record)
     }
 
-    /// Commits a record. Once it is in the queue it is written, also if the future is dropped.
+    /// Commits a record. Once it is queued, it is written even if the future is dropped.
     pub(super) async fn commit(&self, record: Box<PendingRecord>) -> Result<(), Arc<Fault>> {
         self.write(|done| Write::Record(record, done)).await
     }
 
-    /// Where rows wait that are on record, of all processes.
+    /// Returns the location of the backlog files of all processes.
     pub(super) fn backlog(&self) -> backlog::Place {
         self.backlog.place().clone()
     }
 
-    /// Finds out whether a row could be committed now, or could a moment ago.
+    /// Tests whether a record can be committed, unless a recent test succeeded.
     pub(super) async fn check(&self) -> Result<(), Arc<Fault>> {
         self.write(Write::Check).await
     }
 
-    /// Replaces a catalogue.
     pub(super) async fn save_catalogue(&self, catalogue: CatalogueRows) -> Result<(), Arc<Fault>> {
         self.write(|done| Write::SaveCatalogue(catalogue, done)).await
     }
 
-    /// Switches a tool.
+    /// Enables or disables a tool.
     pub(super) async fn set_enabled(&self, tool: String, enabled: bool) -> Result<(), Arc<Fault>> {
         self.write(|done| Write::SetEnabled { tool, enabled, done }).await
     }
 
-    /// Deletes some of the rows that have to go, and returns how many; 0 when none is left.
+    /// Deletes some expired rows. Returns their number, which is 0 when none is left.
     pub(super) async fn delete_expired(&self, expiry: Expiry) -> Result<u64, Arc<Fault>> {
         self.write(|done| Write::DeleteExpired(expiry, done)).await
     }
 
-    /// Does something else with the connection that writes: a transaction or several, each of some milliseconds, for
-    /// which recording waits. Once it is in the queue it is done, also if nobody waits any more.
+    /// Runs other work with the connection that writes: one or more transactions of some milliseconds each, for which
+    /// recording waits. Once it is queued, it is done even if the future is dropped.
     pub(super) async fn apply<T: Send + 'static>(
         &self,
         work: impl for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<T, Fault>> + Send + 'static,
@@ -146,10 +145,10 @@ impl Writer {
         self.write(|done| Write::Apply(told(done))).await
     }
 
-    /// Ends the thread once everything in the queue is written and the connections are closed.
+    /// Stops the thread once everything in the queue is written and the connections are closed.
     pub(super) async fn close(&self) {
         let (done, closed) = oneshot::channel();
-        // Whoever closes second finds the thread gone, or going with the first.
+        // A second caller finds the thread stopped, or stopping with the first.
         if self.queue.send(Write::Close(done)).await.is_ok() {
             let _ = closed.await;
         }
@@ -214,7 +213,7 @@ async fn run(
                 Write::Check(done) => checks.push(done),
                 Write::Apply(work) => work(&mut connection).await,
                 Write::Close(done) => {
-                    // What stands in the queue is still taken out and written; nothing new comes in.
+                    // Queued writes are still done. New ones are rejected.
                     queue.close();
                     closed.push(done);
                 }
@@ -228,7 +227,7 @@ async fn run(
                 passed = found.is_ok().then(Instant::now);
             }
             for done in checks.drain(..) {
-                // Nobody waits any more.
+                // The receiver may have been dropped.
                 let _ = done.send(found.clone());
             }
         }
@@ -241,15 +240,15 @@ async fn run(
     if let Err(error) = connection.close().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "could not close the database");
     }
-    // The lock is given up last: whoever finds it free may mark what still runs as interrupted.
+    // The lock is released last: a process that finds it free marks running calls as interrupted.
     drop(instance);
     for done in closed {
-        // Nobody waits any more.
+        // The receiver may have been dropped.
         let _ = done.send(());
     }
 }
 
-/// Closes the backlog however the thread ends, before its lock is given up.
+/// Guard that closes the backlog when the thread ends for any reason, before the lock is released.
 struct Closing<'a>(&'a Backlog);
 
 impl Drop for Closing<'_> {
@@ -258,17 +257,17 @@ impl Drop for Closing<'_> {
     }
 }
 
-/// Rows that are committed together.
+/// Records that are committed together.
 #[derive(Default)]
 struct Batch {
-    /// Those that are on record, for which nobody waits.
+    /// Records of the backlog, which are acknowledged already.
     taken: Taken,
     rows: Vec<(Box<PendingRecord>, Done<()>)>,
     bytes: usize,
 }
 
 impl Batch {
-    /// Tells those who wait. What nobody waits for goes back to the backlog where it fails.
+    /// Commits the records and sends the results. Records of the backlog return to it if the commit fails.
     fn commit(self, recorder: &mut Recorder, backlog: &Backlog) {
         let Self { taken, rows, .. } = self;
         if taken.is_empty() && rows.is_empty() {
@@ -285,7 +284,7 @@ impl Batch {
                 let fault = Arc::new(fault);
                 backlog.failed(taken, &fault);
                 for (_, done) in rows {
-                    // Nobody waits any more.
+                    // The receiver may have been dropped.
                     let _ = done.send(Err(fault.clone()));
                 }
             }
@@ -294,7 +293,7 @@ impl Batch {
 }
 
 fn tell<T>(done: Done<T>, result: Result<T, Fault>) {
-    // Nobody waits any more: the one who asked was dropped, and what it asked for is done all the same.
+    // The receiver may have been dropped. The work is done in any case.
     let _ = done.send(result.map_err(Arc::new));
 }
 
