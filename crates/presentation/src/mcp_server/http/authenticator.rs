@@ -1,4 +1,4 @@
-//! Who a request comes from.
+//! Authentication of requests.
 
 use super::response::{Body, text};
 use async_trait::async_trait;
@@ -10,18 +10,18 @@ use http::{
 use std::{fmt, hint::black_box, sync::Arc};
 use toolstead_domain::principal::Principal;
 
-/// Says on whose behalf a request comes, from its head alone.
+/// Port that authenticates requests by their heads.
 ///
-/// It is asked behind the checks of `Host` and `Origin`, and before anything of the body is read; no answer of it gets
-/// round those. It is asked for every request, so that a right that is taken back ends with the next one. A session up to
-/// MCP 2025-11-25 stays with the principal that opened it.
+/// It is called after the checks of `Host` and `Origin`, which it cannot override, and before the body is read. It is
+/// called for every request, so that a revoked permission ends with the next one. A session up to MCP 2025-11-25
+/// remains with the principal that opened it.
 ///
 /// ```
 /// use http::{HeaderValue, request::Parts};
 /// use toolstead_domain::principal::Principal;
 /// use toolstead_presentation::mcp_server::http::authenticator::{Authenticated, Authenticator, NotAuthenticated, sole};
 ///
-/// /// Believes the proxy before it, which nobody can get round.
+/// /// Trusts the proxy in front of it, through which every request passes.
 /// #[derive(Debug)]
 /// struct OfProxy;
 ///
@@ -37,35 +37,35 @@ use toolstead_domain::principal::Principal;
 /// ```
 #[async_trait]
 pub trait Authenticator: Send + Sync + fmt::Debug {
-    /// Who it is, or the refusal. Dropping the future ends the question; a client waits no longer than its connection.
+    /// Returns the sender of the request, or the refusal. The future is dropped if the client disconnects.
     async fn authenticate(&self, head: &Parts) -> Result<Authenticated, NotAuthenticated>;
 }
 
-/// The one that a request comes from.
+/// Authenticated sender of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Authenticated {
-    /// On whose behalf it is made.
+    /// Principal on whose behalf the request is made.
     pub principal: Principal,
-    /// Tells the sessions of the principal apart, where the client names none itself (MCP 2026-07-28). `None`: the name
-    /// of the client does.
+    /// Name that distinguishes sessions of the principal for clients that name none themselves (MCP 2026-07-28).
+    /// `None`: the name of the client distinguishes them.
     pub session: Option<Arc<str>>,
 }
 
 impl Authenticated {
-    /// A request of this principal.
+    /// Creates the sender for this principal.
     pub fn new(principal: Principal) -> Self {
         Self { principal, session: None }
     }
 
-    /// The same in a session of that name.
+    /// Sets the name of the session.
     #[must_use]
     pub fn in_session(self, name: impl Into<Arc<str>>) -> Self {
         Self { session: Some(name.into()), ..self }
     }
 }
 
-/// A request that is not served. All of it is told to whoever sent the request.
+/// Refusal of a request. All of it is sent to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotAuthenticated {
     status: StatusCode,
@@ -74,19 +74,21 @@ pub struct NotAuthenticated {
 }
 
 impl NotAuthenticated {
-    /// A refusal with that status, which is one of an error (else 403), and a sentence for whoever debugs the client.
+    /// Creates a refusal with this status and a sentence for developers of the client. A status other than 4xx or 5xx
+    /// becomes 403.
     pub fn new(status: StatusCode, reason: impl Into<String>) -> Self {
         let is_error = status.is_client_error() || status.is_server_error();
         let status = if is_error { status } else { StatusCode::FORBIDDEN };
         Self { status, reason: reason.into(), challenge: None }
     }
 
-    /// 401 with this `WWW-Authenticate`, which says how to get in: `Bearer`, or with `resource_metadata="…"` for OAuth.
+    /// Creates a refusal with status 401 and this `WWW-Authenticate`, such as `Bearer`, or with `resource_metadata="…"`
+    /// for OAuth.
     pub fn unauthorized(challenge: HeaderValue) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "authentication is required").challenging(challenge)
     }
 
-    /// The same with this `WWW-Authenticate`.
+    /// Sets `WWW-Authenticate`.
     #[must_use]
     pub fn challenging(self, challenge: HeaderValue) -> Self {
         Self { challenge: Some(challenge), ..self }
@@ -101,21 +103,20 @@ impl NotAuthenticated {
     }
 }
 
-/// The header's value if it is there once, and is text.
+/// Returns the header's value if the header occurs exactly once and is text.
 pub fn sole(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)
 }
 
-/// What stands behind `Bearer` in the one `Authorization` of the request.
+/// Returns the token after `Bearer` in the only `Authorization` header of the request.
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, given) = sole(headers, header::AUTHORIZATION)?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("Bearer").then(|| given.trim())
 }
 
-/// Compares without stopping at the first difference, so that the time it takes tells nothing of the secret but its
-/// length.
+/// Compares secrets without stopping at the first difference, so that the duration reveals only their length.
 pub fn is_same_secret(secret: &[u8], given: &[u8]) -> bool {
     let difference = secret.iter().zip(given).fold(0, |difference, (a, b)| black_box(difference | (a ^ b)));
     secret.len() == given.len() && black_box(difference) == 0

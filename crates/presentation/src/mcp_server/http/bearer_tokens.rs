@@ -1,4 +1,4 @@
-//! Bearer tokens: whoever shows the secret is its holder.
+//! Authentication by bearer tokens.
 
 use super::{
     authenticator::{Authenticated, Authenticator, NotAuthenticated, bearer, is_same_secret},
@@ -9,7 +9,7 @@ use http::{HeaderValue, StatusCode, request::Parts};
 use std::fmt;
 use toolstead_domain::principal::Principal;
 
-/// A fixed set of tokens, each of which is one principal.
+/// Fixed set of tokens, each of which authenticates one principal.
 #[derive(Debug)]
 pub struct BearerTokens {
     holders: Vec<Holder>,
@@ -27,7 +27,7 @@ impl fmt::Debug for Holder {
 }
 
 impl BearerTokens {
-    /// These tokens; an empty secret lets nobody in.
+    /// Creates the set. Tokens with an empty secret are ignored.
     pub fn new(tokens: &[BearerToken]) -> Self {
         let holder = |token: &BearerToken| Holder {
             secret: token.secret.as_bytes().into(),
@@ -36,8 +36,8 @@ impl BearerTokens {
         Self { holders: tokens.iter().filter(|token| !token.secret.is_empty()).map(holder).collect() }
     }
 
-    /// The holder of the secret. Every token is compared in full, so that the time it takes tells nothing about any of
-    /// them.
+    /// Returns the principal of this secret. Every token is compared in full, so that the duration reveals nothing
+    /// about the secrets.
     pub fn holder(&self, given: &str) -> Option<&Principal> {
         let given = given.as_bytes();
         self.holders.iter().fold(None, |found, holder| match is_same_secret(&holder.secret, given) {
@@ -46,7 +46,7 @@ impl BearerTokens {
         })
     }
 
-    /// Returns the holder of the token in the head of a request, or the refusal.
+    /// Returns the principal of the token in the head of a request, or the refusal.
     pub(super) fn check(&self, head: &Parts) -> Result<Authenticated, NotAuthenticated> {
         let holder = bearer(&head.headers).and_then(|given| self.holder(given));
         holder.map(|principal| Authenticated::new(principal.clone())).ok_or_else(|| {

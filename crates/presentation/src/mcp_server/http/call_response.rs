@@ -1,5 +1,5 @@
-//! The response to a request that takes its time: plain JSON where nothing was said before the answer, which costs a
-//! client a third less, else a stream of events.
+//! Response to a request that may take long. Without notifications before the answer it is plain JSON, which costs a
+//! client a third less; otherwise it is a stream of events.
 
 use super::{
     event_stream::{ALIVE, body, events},
@@ -21,17 +21,17 @@ use std::{
 };
 use tokio::{runtime::Handle, task::JoinHandle, time::Interval};
 
-/// What becomes of a request whose client is gone.
+/// Behavior of a request whose client disconnects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Abandoned {
-    /// It ends (MCP 2026-07-28, basic/transports/streamable-http, "Cancellation").
+    /// The request ends (MCP 2026-07-28, basic/transports/streamable-http, "Cancellation").
     Ends,
-    /// It runs on to its end: "disconnection should not be interpreted as the client cancelling its request"
+    /// The request continues to its end: "disconnection should not be interpreted as the client cancelling its request"
     /// (MCP 2025-11-25, basic/transports).
     RunsOn,
 }
 
-/// The work on a request.
+/// Future of the answer to a request.
 pub(super) struct Work {
     future: Option<BoxFuture<'static, Option<Answer>>>,
     abandoned: Abandoned,
@@ -57,7 +57,7 @@ impl Future for Work {
 }
 
 impl Drop for Work {
-    /// Nobody waits any more. What is to run on gets a task of its own only now, so that the usual call needs none.
+    /// Runs work that must continue in a task of its own. Starting that task only here saves it for most calls.
     fn drop(&mut self) {
         if let (Abandoned::RunsOn, Some(future), Ok(runtime)) =
             (self.abandoned, self.future.take(), Handle::try_current())
@@ -68,8 +68,8 @@ impl Drop for Work {
 }
 
 impl Work {
-    /// Gives the work a task of its own. A response body is polled only while its client reads, and neither deadline nor
-    /// cancellation may depend on that.
+    /// Moves the work to a task of its own. A response body is polled only while its client reads, and neither deadline
+    /// nor cancellation may depend on that.
     fn start(mut self) -> Started {
         let future = self.future.take();
         let running = tokio::spawn(async move { future?.await });
@@ -77,7 +77,7 @@ impl Work {
     }
 }
 
-/// Work that runs whether it is waited for or not.
+/// Work in a task, which runs whether it is awaited or not.
 struct Started {
     running: JoinHandle<Option<Answer>>,
     abandoned: Abandoned,
@@ -87,7 +87,7 @@ impl Future for Started {
     type Output = Option<Answer>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // Only a panic or the end of the runtime leaves no answer.
+        // Without a panic or a shutdown of the runtime, the task always returns an answer.
         Poll::Ready(ready!(self.running.poll_unpin(context)).ok().flatten())
     }
 }
@@ -100,7 +100,7 @@ impl Drop for Started {
     }
 }
 
-/// A call that runs, and what its response depends on.
+/// Running call, with the properties that determine its response.
 pub(super) struct RunningCall {
     pub(super) work: Work,
     pub(super) caller: Arc<ClientCaller>,
@@ -109,7 +109,7 @@ pub(super) struct RunningCall {
 }
 
 impl RunningCall {
-    /// Waits for the answer, or for the first notification before it, and responds.
+    /// Waits for the answer or the first notification, and responds.
     pub(super) async fn respond(self, keep_alive: Duration) -> Response<Body> {
         let Self { mut work, caller, context, status } = self;
         if !context.accept.events {
@@ -138,7 +138,7 @@ pub(super) fn answered(
 ) -> Response<Body> {
     let RequestContext { headers, accept, .. } = context;
     let Some(answer) = answer else {
-        // Cancelled: a stream that ends without an answer.
+        // The call was cancelled: the stream ends without an answer.
         return whole_events(Bytes::new());
     };
     let status = status(answer.kind);
@@ -150,7 +150,7 @@ pub(super) fn answered(
     whole_events(events(&said))
 }
 
-/// Ticks when a stream has been silent for so long.
+/// Returns a timer that ticks after each `period` without a reset.
 pub(super) fn pulse(period: Duration) -> Interval {
     let mut pulse = tokio::time::interval(period);
     pulse.reset();
@@ -160,7 +160,7 @@ pub(super) fn pulse(period: Duration) -> Interval {
 struct Live {
     work: Started,
     caller: Arc<ClientCaller>,
-    /// Not sent yet.
+    /// Messages that are not sent yet.
     said: Vec<Vec<u8>>,
     over: bool,
     alive: Interval,

@@ -1,9 +1,9 @@
-//! The connections of clients, bounded before and after they have shown a token.
+//! Connections of clients, limited in number before and after they have presented a token.
 //!
-//! Whoever reaches the port may open connections, and a token is known only when the head of a request is there. So
-//! connections that have shown none live in a room of their own: when it is full, the oldest one of the peer that holds
-//! most of them makes place for the new one. A flood thus pushes out itself, other peers and the probes of `/healthz`
-//! get in, and who has shown a token is left alone.
+//! Anyone who reaches the port can open connections, and a token is known only after the head of a request. Connections
+//! without a token therefore have a limit of their own. When it is reached, a new connection replaces the oldest one of
+//! the peer with most of them. A flood thus replaces its own connections, while other peers and the probes of
+//! `/healthz` are accepted, and connections with a token are unaffected.
 
 use futures::task::AtomicWaker;
 use std::{
@@ -17,20 +17,20 @@ use std::{
 };
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
-/// The leading bits of an IPv6 address that one holder has: within them it can take any.
+/// Number of leading bits of an IPv6 address that identify a peer. A peer can use any address with the same prefix.
 const PEER_BITS_V6: u32 = 64;
 
-/// All connections.
+/// Connections of a server.
 #[derive(Debug)]
 pub(super) struct Connections {
-    /// For connections that have shown a token.
+    /// Permits of connections that have presented a token.
     places: Arc<Semaphore>,
-    /// Maximum number of connections that have shown none.
+    /// Maximum number of connections that have presented none.
     max_strangers: usize,
     register: Mutex<Register>,
 }
 
-/// One connection; dropping it makes room.
+/// Open connection. Dropping it frees its place.
 #[derive(Debug)]
 pub(super) struct Connection {
     connections: Arc<Connections>,
@@ -38,20 +38,20 @@ pub(super) struct Connection {
     peer: IpAddr,
     number: u64,
     signal: Arc<EndSignal>,
-    /// Set once the connection has shown a token.
+    /// Set once the connection has presented a token.
     place: OnceCell<Option<OwnedSemaphorePermit>>,
 }
 
-/// The moment at which a connection ends.
+/// Time at which a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum End {
-    /// Once its client ends it.
+    /// When its client closes it.
     Open,
     AfterResponse,
     AtOnce,
 }
 
-/// The end of a connection, set by other tasks. The task of the connection polls it whenever it is woken, so that it
+/// Signal to end a connection, set by other tasks. The task of the connection polls it whenever it is woken, which
 /// takes no lock.
 #[derive(Debug, Default)]
 struct EndSignal {
@@ -61,12 +61,12 @@ struct EndSignal {
 
 #[derive(Debug, Default)]
 struct Register {
-    /// Connections that have shown no token, the oldest of each peer first.
+    /// Connections that have presented no token, the oldest of each peer first.
     by_peer: HashMap<IpAddr, BTreeMap<u64, Arc<EndSignal>>>,
     strangers: usize,
     open: HashMap<u64, Arc<EndSignal>>,
     accepted: u64,
-    /// The end of every connection, later ones included.
+    /// Set once all connections are to end, including later ones.
     end: Option<End>,
 }
 
@@ -86,13 +86,13 @@ impl EndSignal {
 }
 
 impl Connections {
-    /// Returns room for `limit` connections that have shown a token, and as many that have not.
+    /// Creates a register for `limit` connections with a token, and as many without.
     pub(super) fn new(limit: usize) -> Arc<Self> {
         let places = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
         Arc::new(Self { places, max_strangers: limit.max(1), register: Mutex::default() })
     }
 
-    /// Registers a new connection. Where there is no room, another one ends.
+    /// Registers a new connection. If the limit is reached, another connection is closed.
     pub(super) fn take_in(self: &Arc<Self>, from: IpAddr) -> Arc<Connection> {
         let (peer, signal) = (peer(from), Arc::<EndSignal>::default());
         let mut register = self.lock();
@@ -111,7 +111,7 @@ impl Connections {
         })
     }
 
-    /// Ends every connection, later ones included.
+    /// Ends all connections, including later ones.
     pub(super) fn end(&self, end: End) {
         let mut register = self.lock();
         register.end = register.end.max(Some(end));
@@ -121,33 +121,33 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, Register> {
-        // Nothing panics while it is held.
+        // No code panics while the lock is held.
         self.register.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Connection {
-    /// The client has shown a token. Returns when there is a place; until then it is a stranger like any other.
+    /// Admits a connection that presented a token. Waits for a permit; until then the connection counts as one without
+    /// a token.
     pub(super) async fn admitted(&self) {
         if self.place.initialized() {
             return;
         }
         let place = self.place.get_or_init(|| async {
-            // Never closed, so there is always one in the end.
+            // The semaphore is never closed, so this succeeds eventually.
             let place = self.connections.places.clone().acquire_owned().await.ok();
             self.connections.lock().remove_stranger(self.peer, self.number);
             place
         });
-        // Boxed: large, and once in the life of a connection.
+        // Boxed: the future is large, and runs once per connection.
         Box::pin(place).await;
     }
 
-    /// Returns the address of the peer.
     pub(super) fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Returns when the connection is to end. The task of the context is woken when that changes.
+    /// Returns the time at which the connection is to end. Wakes the task of `context` when that changes.
     pub(super) fn poll_end(&self, context: &Context<'_>) -> End {
         self.signal.task.register(context.waker());
         self.signal.get()
@@ -184,7 +184,8 @@ impl Register {
         Some(removed)
     }
 
-    /// Ends the oldest stranger of the peer with most of them; among equals, of the peer with the oldest one.
+    /// Closes the oldest connection without a token of the peer with most of them. If several peers have the same
+    /// number, closes the oldest of all theirs.
     fn end_one(&mut self) {
         let oldest = |of_peer: &BTreeMap<u64, _>| of_peer.keys().next().copied().unwrap_or(u64::MAX);
         let most = self.by_peer.iter().map(|(peer, held)| (held.len(), std::cmp::Reverse(oldest(held)), *peer)).max();
@@ -196,7 +197,7 @@ impl Register {
     }
 }
 
-/// Where a connection comes from, as far as one holder can choose it.
+/// Returns the part of the address that identifies the peer.
 fn peer(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << (128 - PEER_BITS_V6))).into(),

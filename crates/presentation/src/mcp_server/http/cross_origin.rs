@@ -1,12 +1,12 @@
-//! What a browser must hear before it lets a page of an allowed origin call, and read the answer (WHATWG Fetch, "CORS
-//! protocol").
+//! Headers that permit a browser to let pages of an allowed origin send requests and read the responses (WHATWG Fetch,
+//! "CORS protocol").
 
 use super::response::{Body, no_content};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header, request::Parts};
 use toolstead_infrastructure::mcp::wire::headers;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
-/// What clients of MCP send beyond what any page may.
+/// Request headers of MCP clients that browsers do not allow by default.
 const HEADERS: [HeaderName; 7] = [
     header::AUTHORIZATION,
     header::CONTENT_TYPE,
@@ -16,17 +16,17 @@ const HEADERS: [HeaderName; 7] = [
     headers::NAME,
     headers::LAST_EVENT_ID,
 ];
-/// What a page may read of an answer beyond its body.
+/// Response headers that a page may read.
 const EXPOSED: HeaderValue = HeaderValue::from_static("mcp-session-id, www-authenticate");
-/// Seconds for which a browser need not ask again.
+/// Seconds for which a browser may cache the permission.
 const REMEMBERED: HeaderValue = HeaderValue::from_static("600");
 
-/// Whether a browser asks with this request what it may send. It bears no token.
+/// Returns `true` for a preflight request of a browser. It carries no token.
 pub(super) fn is_preflight(head: &Parts) -> bool {
     head.method == Method::OPTIONS && head.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to the question of a browser: what clients send in both generations of MCP.
+/// Returns the response to a preflight request: the methods and headers of both generations of MCP.
 pub(super) fn preflight(asked: &HeaderMap) -> Response<Body> {
     let mut response = no_content();
     let headers = response.headers_mut();
@@ -39,7 +39,7 @@ pub(super) fn preflight(asked: &HeaderMap) -> Response<Body> {
     response
 }
 
-/// Lets the page read the answer.
+/// Permits the page to read the response.
 pub(super) fn share(response: &mut Response<Body>, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -47,7 +47,8 @@ pub(super) fn share(response: &mut Response<Body>, origin: HeaderValue) {
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
 }
 
-/// Those of MCP, and of those that are asked for the ones that mirror parameters of a tool: their names are the tool's.
+/// Returns the headers of MCP and those requested ones that mirror parameters of a tool, whose names depend on the
+/// tool.
 fn allowed_headers(asked: &HeaderMap) -> String {
     let asked = asked.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS).iter();
     let asked = asked.filter_map(|value| value.to_str().ok()).flat_map(|names| names.split(','));

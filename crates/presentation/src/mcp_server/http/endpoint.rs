@@ -1,4 +1,4 @@
-//! What comes in over HTTP, and which rules it follows.
+//! Endpoint of the HTTP server: dispatch of requests to the rules of their generation of MCP.
 
 mod legacy;
 mod modern;
@@ -53,10 +53,10 @@ use toolstead_infrastructure::mcp::wire::{
     message::{Id, Malformed, Message, RpcError, error_response},
 };
 
-/// How often sessions are looked through for idle ones.
+/// Maximum interval between checks for idle sessions.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(30);
 
-/// Everything that all requests share.
+/// State shared by all requests.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) server: McpServer,
@@ -65,15 +65,15 @@ pub(super) struct Endpoint {
     sessions: Sessions,
     stateless: Arc<StatelessSessions>,
     settings: HttpSettings,
-    /// Number of requests that run.
+    /// Number of running requests.
     running: AtomicUsize,
     refusals: RefusalLog,
-    /// Given when streams that never end by themselves are to end.
+    /// Cancelled when streams without an end of their own are to end.
     ending: CancellationToken,
     draining: AtomicBool,
 }
 
-/// The endpoint as one connection reaches it. A request clones this handle alone: no other connection changes its count.
+/// Handle of the endpoint per connection. A request clones only this handle, so connections share no reference count.
 #[derive(Debug)]
 pub(super) struct EndpointHandle(Arc<Endpoint>);
 
@@ -85,7 +85,7 @@ impl Deref for EndpointHandle {
     }
 }
 
-/// Permission to run a request beside others. Dropping it admits another one.
+/// Permit to run a request. Dropping it admits another one.
 struct RequestPermit(Arc<EndpointHandle>);
 
 impl Deref for RequestPermit {
@@ -102,7 +102,7 @@ impl Drop for RequestPermit {
     }
 }
 
-/// A request of either generation, its members as far as both generations share them.
+/// Request of either generation, with the members that both share.
 struct RpcRequest {
     id: Id,
     content: Content,
@@ -114,10 +114,10 @@ enum Content {
     Other { method: String, params: Map<String, Value> },
 }
 
-/// The reply to a request.
+/// Reply to a request.
 enum Reply {
     Now(Response<Body>),
-    /// Boxed: large, and each connection would have memory for it.
+    /// Boxed: large, and every connection would reserve memory for it.
     Later(BoxFuture<'static, Response<Body>>),
     Call(RunningCall),
 }
@@ -130,14 +130,14 @@ impl Content {
         }
     }
 
-    /// Returns `true` if the request continues a call that waits for it.
+    /// Returns `true` if the request resumes a parked call.
     fn is_retry(&self) -> bool {
         matches!(self, Self::Other { params, .. } if params.contains_key("requestState"))
     }
 }
 
 impl Endpoint {
-    /// The endpoint of a server at this port; without one it is mounted in somebody else's server.
+    /// Creates the endpoint of a server at this port, or one that is mounted in another server.
     pub(super) fn new(server: McpServer, settings: HttpSettings, port: Option<u16>) -> Self {
         let ending = CancellationToken::new();
         let app = server.app.clone();
@@ -162,14 +162,14 @@ impl Endpoint {
         }
     }
 
-    /// Refuses new requests from here on and ends the streams that never end by themselves. Requests that help an open
-    /// call to its end are accepted until all calls are [ended](toolstead_application::open_calls::OpenCalls::end).
+    /// Starts to refuse new requests, and ends the streams without an end of their own. Requests that an open call
+    /// needs to end are accepted until all calls are [ended](toolstead_application::open_calls::OpenCalls::end).
     pub(super) fn drain(&self) {
         self.draining.store(true, Ordering::SeqCst);
         self.ending.cancel();
     }
 
-    /// Forgets sessions that nobody used for long.
+    /// Ends idle sessions.
     pub(super) fn expire_sessions(&self) {
         let now = Instant::now();
         self.sessions.expire(now);
@@ -177,24 +177,25 @@ impl Endpoint {
         self.refusals.sweep(now);
     }
 
-    /// Returns the number of open sessions, of both generations.
+    /// Returns the number of open sessions of both generations.
     pub(super) fn sessions(&self) -> usize {
         self.sessions.len() + self.stateless.len()
     }
 
-    /// Given once it takes no new requests.
+    /// Returns the token that is cancelled once new requests are refused.
     pub(super) fn ending(&self) -> &CancellationToken {
         &self.ending
     }
 
-    /// When to look for sessions that nobody used for long.
+    /// Returns a timer for the checks for idle sessions.
     pub(super) fn between_sweeps(&self) -> Interval {
         let mut sweep = interval(BETWEEN_SWEEPS.min(self.settings.session_idle.max(Duration::from_millis(1))));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         sweep
     }
 
-    /// The first required server that cannot be called now, with its state as one word: nothing that it said.
+    /// Returns a message about the first required server that is unavailable. Contains its state as one word and no
+    /// text of the server.
     fn required_that_is_down(&self) -> Option<String> {
         let required = &self.settings.required_servers;
         if required.is_empty() {
@@ -210,13 +211,13 @@ impl Endpoint {
         self.draining.load(Ordering::SeqCst)
     }
 
-    /// Returns `true` if a request is refused because the server shuts down. A retry that answers the questions of a call
-    /// is not, as long as the call waits.
+    /// Returns `true` if a request is refused because the server shuts down. A retry that answers the questions of a
+    /// parked call is accepted while the call is open.
     fn refuses(&self, request: &Content) -> bool {
         self.is_draining() && (!request.is_retry() || self.server.app.open_calls.is_ended())
     }
 
-    /// Serves everything but MCP.
+    /// Serves paths other than that of MCP.
     async fn serve_other_path(&self, head: &Parts, connection: &Connection) -> Response<Body> {
         match head.uri.path() {
             "/events" => self.events(head, connection).await,
@@ -238,7 +239,7 @@ impl Endpoint {
         }
     }
 
-    /// Streams the events of the principal that requests them, from now on.
+    /// Streams future events of the requesting principal.
     async fn events(&self, head: &Parts, connection: &Connection) -> Response<Body> {
         let holder = match self.admit(head, Some(connection)).await {
             Ok(holder) => holder,
@@ -254,7 +255,7 @@ impl Endpoint {
         live_events(event_feed(events, self.settings.keep_alive, self.ending.clone()))
     }
 
-    /// Authenticates a request. Its connection has a place from now on.
+    /// Authenticates a request. On success its connection receives a permit.
     async fn admit(&self, head: &Parts, connection: Option<&Connection>) -> Result<Authenticated, Response<Body>> {
         let admitted = self.gate.admit(head).await;
         if let Some(connection) = connection {
@@ -266,7 +267,7 @@ impl Endpoint {
         admitted
     }
 
-    /// Serves every method but POST.
+    /// Serves methods other than POST.
     fn serve_other_method(&self, method: &Method, context: &RequestContext) -> Response<Body> {
         match (method, generation_of_header(&context.headers)) {
             (_, Err(refusal)) => refusal,
@@ -280,7 +281,7 @@ impl Endpoint {
     fn notification(&self, context: &RequestContext, method: &str, params: &Map<String, Value>) -> Response<Body> {
         match generation_of_header(&context.headers) {
             Ok(Generation::Legacy) => self.legacy_notification(context, method, params),
-            // 2026-07-28 has no notification to a server over HTTP; what an extension sends is of no concern here.
+            // 2026-07-28 has no notifications to a server over HTTP. Those of extensions are ignored.
             Ok(Generation::Modern) => accepted(),
             Err(refusal) => refusal,
         }
@@ -300,8 +301,8 @@ impl EndpointHandle {
         Self(endpoint)
     }
 
-    /// Answers one HTTP request. `connection` is `None` where the endpoint is mounted in another server. Work that
-    /// continues without its client does not hold the connection, so that its place is free.
+    /// Answers one HTTP request. `connection` is `None` if the endpoint is mounted in another server. Work that
+    /// continues without its client does not retain the connection, so that its place is free.
     pub(super) async fn answer(
         self: Arc<Self>,
         request: Request<impl RequestBody>,
@@ -310,7 +311,7 @@ impl EndpointHandle {
         let (head, body) = request.into_parts();
         match self.gate.page(&head) {
             None => self.route(head, body, connection).await,
-            // Boxed: few clients are pages.
+            // Boxed: few clients are web pages.
             Some(origin) => Box::pin(self.answer_page(origin, head, body, connection)).await,
         }
     }
@@ -330,7 +331,7 @@ impl EndpointHandle {
         response
     }
 
-    /// Serves MCP at its path, and at every path where the endpoint is mounted in another server.
+    /// Serves MCP at its path, and at every path if the endpoint is mounted in another server.
     async fn route(
         self: Arc<Self>,
         head: Parts,
@@ -362,7 +363,7 @@ impl EndpointHandle {
         }
         let (limit, time) = (self.settings.max_body_bytes, self.settings.body_timeout);
         let parsed = match request_body::read(body, limit, time).await {
-            // The text of a large message is not kept while its request runs.
+            // The text of a large message is dropped before its request runs.
             Ok(bytes) => ClientMessage::parse(&bytes),
             Err(refusal) => return refusal,
         };
@@ -409,14 +410,14 @@ impl EndpointHandle {
         }
     }
 
-    /// Returns a permit for a request, or `None` if the maximum number of requests run.
+    /// Returns a permit for a request; `None` if the maximum number of requests is running.
     fn permit(self: &Arc<Self>) -> Option<RequestPermit> {
         let permit = (self.running.fetch_add(1, Ordering::Relaxed), RequestPermit(self.clone()));
         (permit.0 < self.settings.max_in_flight).then_some(permit.1)
     }
 }
 
-/// By which generation's rules whatever is no request is to be served: by its header alone, without one by the older.
+/// Returns the generation of a message other than a request: that of its header, or the older one without a header.
 fn generation_of_header(headers: &HeaderMap) -> Result<Generation, Response<Body>> {
     let Some(value) = headers.get(&headers::PROTOCOL_VERSION) else { return Ok(Generation::Legacy) };
     let version = value.to_str().ok().and_then(ProtocolVersion::parse);
@@ -424,8 +425,8 @@ fn generation_of_header(headers: &HeaderMap) -> Result<Generation, Response<Body
     Ok(version.generation())
 }
 
-/// By which generation's rules a request is to be served (MCP 2026-07-28, basic/versioning, "Backward Compatibility"):
-/// by the version that it names for itself, else by the header, else by what only one of them knows.
+/// Returns the generation of a request (MCP 2026-07-28, basic/versioning, "Backward Compatibility"): that of the
+/// version in the request, else that of the header, else the one to which its method is specific.
 fn generation_of(headers: &HeaderMap, request: &RpcRequest) -> Result<Generation, RpcError> {
     let header = headers.get(&headers::PROTOCOL_VERSION).map(|value| value.to_str().unwrap_or("?"));
     let header = header.map(|text| (text, ProtocolVersion::parse(text)));
@@ -442,29 +443,29 @@ fn generation_of(headers: &HeaderMap, request: &RpcRequest) -> Result<Generation
     }
 }
 
-/// 503, for what comes during a shutdown.
+/// Returns 503, during a shutdown.
 fn shutting_down() -> Response<Body> {
     text(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down")
 }
 
-/// 400, for a message that cannot be read.
+/// Returns 400, for a message that cannot be parsed.
 fn malformed(wrong: &Malformed) -> Response<Body> {
     if !wrong.is_response {
         return json(StatusCode::BAD_REQUEST, error_response(wrong.id.as_ref(), &wrong.error));
     }
-    // A client's own error is not sent back to it.
+    // A client's own error is not returned to it.
     tracing::debug!(error = %wrong.error, "the client sent a malformed response");
     let message = "the response cannot be taken: it is malformed, or answers no request of this server";
     let error = invalid_request(ErrorKind::InvalidInput, message);
     json(StatusCode::BAD_REQUEST, error_response(None, &error))
 }
 
-/// 400, with the error.
+/// Returns 400 with the error.
 fn refused(id: &Id, error: &RpcError) -> Response<Body> {
     json(StatusCode::BAD_REQUEST, error_response(Some(id), error))
 }
 
-/// Where a call's notifications go.
+/// Returns the destination of a call's notifications.
 fn outlet(accept: Accept) -> Outlet {
     if accept.events { Outlet::Response(Notify::new()) } else { Outlet::Nowhere }
 }

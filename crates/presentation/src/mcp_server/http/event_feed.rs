@@ -1,4 +1,4 @@
-//! `GET /events`: what happens, for the holder of a token, for as long as it listens.
+//! `GET /events`: stream of events for the holder of a token.
 
 use super::{
     call_response::pulse,
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use toolstead_application::event_bus::{EventSubscription, Heard};
 use toolstead_infrastructure::http::sse::write_event;
 
-/// A stream of the events from now on, one JSON object each, until `end` is given.
+/// Returns a stream of future events, one JSON object each, until `end` is cancelled.
 pub(super) fn event_feed(events: EventSubscription, keep_alive: Duration, end: CancellationToken) -> Events {
     let feed = Feed { events, alive: pulse(keep_alive), end };
     body(stream::unfold(feed, Feed::next))

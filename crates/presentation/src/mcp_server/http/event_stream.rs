@@ -1,4 +1,4 @@
-//! Responses that are streams of events, one JSON-RPC message each.
+//! Responses that are streams of events, with one JSON-RPC message each.
 
 use bytes::Bytes;
 use futures::stream::{BoxStream, Stream, StreamExt};
@@ -7,13 +7,13 @@ use hyper::body::Frame;
 use std::convert::Infallible;
 use toolstead_infrastructure::http::sse::{KEEP_ALIVE, write_event};
 
-/// A body that sends events as they come.
+/// Body that sends events as they occur.
 pub(super) type Events = StreamBody<BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;
 
-/// Shows that the stream is alive; clients skip it.
+/// Comment that shows that the stream is alive. Clients skip it.
 pub(super) const ALIVE: Bytes = Bytes::from_static(KEEP_ALIVE);
 
-/// Each message as an event.
+/// Returns each message as an event.
 pub(super) fn events<'a>(messages: impl IntoIterator<Item = &'a Vec<u8>>) -> Bytes {
     let mut stream = Vec::new();
     for message in messages {
@@ -22,7 +22,7 @@ pub(super) fn events<'a>(messages: impl IntoIterator<Item = &'a Vec<u8>>) -> Byt
     stream.into()
 }
 
-/// A body of these pieces.
+/// Creates a body of these pieces.
 pub(super) fn body(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Events {
     StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece))).boxed())
 }

@@ -1,4 +1,4 @@
-//! Who gets in: the right host, the right page, the right token.
+//! Admission of requests by host, origin and token.
 
 use super::{
     authenticator::{Authenticated, Authenticator, NotAuthenticated, sole},
@@ -9,17 +9,17 @@ use super::{
 use http::{HeaderMap, HeaderValue, Response, StatusCode, Version, header, request::Parts};
 use std::sync::Arc;
 
-/// What is checked before anything of a request is read but its head.
+/// Checks on the head of a request, before its body is read.
 #[derive(Debug)]
 pub(super) struct Gate {
     authentication: Authentication,
     hosts: Vec<String>,
     origins: Vec<String>,
-    /// Where this server itself listens; `None` where somebody else's server does.
+    /// Port on which this server listens; `None` if it is mounted in another server.
     port: Option<u16>,
 }
 
-/// The authentication of requests. Tokens need no future.
+/// Authentication of requests. Tokens need no future.
 #[derive(Debug)]
 enum Authentication {
     Tokens(BearerTokens),
@@ -27,7 +27,7 @@ enum Authentication {
 }
 
 impl Gate {
-    /// The gate of a server at this port, or at none of its own.
+    /// Creates the gate of a server at this port, or of one that is mounted in another server.
     pub(super) fn new(settings: &HttpSettings, port: Option<u16>) -> Self {
         let tokens = || Authentication::Tokens(BearerTokens::new(&settings.tokens));
         Self {
@@ -38,7 +38,7 @@ impl Gate {
         }
     }
 
-    /// The one that the request comes from, if all is as it should be; else the refusal.
+    /// Returns the sender of the request, or the refusal.
     pub(super) async fn admit(&self, head: &Parts) -> Result<Authenticated, Response<Body>> {
         if !self.is_host_allowed(head) {
             tracing::debug!(host = ?head.headers.get(header::HOST), "refused a request for another host");
@@ -55,8 +55,8 @@ impl Gate {
         authenticated.map_err(NotAuthenticated::response)
     }
 
-    /// `Host`, and where the request names a whole URL the host in that, too (RFC 9112, 3.2.2). Requests of HTTP/2 have
-    /// the latter alone (RFC 9113, 8.3.1).
+    /// Returns `true` if the host is allowed in `Host` and, if the request names a whole URL, in that URL (RFC 9112,
+    /// 3.2.2). Requests of HTTP/2 may have only the latter (RFC 9113, 8.3.1).
     fn is_host_allowed(&self, head: &Parts) -> bool {
         let named = head.uri.authority().map(|authority| authority.as_str());
         let host = sole(&head.headers, header::HOST);
@@ -73,13 +73,13 @@ impl Gate {
         })
     }
 
-    /// The origin of the page that the request comes from, if that page may call here.
+    /// Returns the origin of the requesting page if the page is allowed.
     pub(super) fn page(&self, head: &Parts) -> Option<HeaderValue> {
         let origin = head.headers.get(header::ORIGIN)?;
         (self.is_host_allowed(head) && self.is_origin_allowed(&head.headers)).then(|| origin.clone())
     }
 
-    /// `Origin`, which is there: a listed one, or this server's own.
+    /// Returns `true` if `Origin` occurs once, and is listed or this server's own origin.
     fn is_origin_allowed(&self, headers: &HeaderMap) -> bool {
         let Some(origin) = sole(headers, header::ORIGIN) else { return false };
         let origin = origin.to_ascii_lowercase();
@@ -90,8 +90,8 @@ impl Gate {
         listed || self.is_own(&origin, headers)
     }
 
-    /// Whether the origin is the address that the request itself goes to, at this server's port: other ports of the same
-    /// host belong to other programs.
+    /// Returns `true` if the origin is the requested address at this server's port. Other ports of the host belong to
+    /// other programs.
     fn is_own(&self, origin: &str, headers: &HeaderMap) -> bool {
         let Some(host) = sole(headers, header::HOST) else { return false };
         let host = host.to_ascii_lowercase();
@@ -99,7 +99,7 @@ impl Gate {
     }
 }
 
-/// The name in `name:port`, `[address]:port` or either without a port; `None` when it is none of them.
+/// Returns the name in `name:port`, `[address]:port` or either without a port; `None` for any other text.
 fn without_port(host: &str) -> Option<&str> {
     let end = match host.find(']') {
         Some(at) if host.starts_with('[') => at + 1,
@@ -109,7 +109,7 @@ fn without_port(host: &str) -> Option<&str> {
     (port.is_empty() || is_port(port)).then_some(name)
 }
 
-/// The port in `name:port` or `[address]:port`; that of HTTP where none is named.
+/// Returns the port in `name:port` or `[address]:port`, or that of HTTP if none is named.
 fn port_of(host: &str) -> Option<u16> {
     match host.strip_prefix(without_port(host)?)? {
         "" => Some(80),

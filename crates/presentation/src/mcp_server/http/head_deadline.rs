@@ -1,7 +1,7 @@
-//! The deadline for the head of the next request on one connection.
+//! Deadline for the head of the next request of a connection.
 //!
-//! hyper arms a new timer for every request. Here it only stores the time, and one timer of the connection moves on when
-//! it fires too early.
+//! hyper starts a new timer for every request. This timer only stores the time, and a single timer of the connection is
+//! extended when it fires too early.
 
 use hyper::rt::{Sleep, Timer};
 use std::{
@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Deadline for a head, if the connection waits for one.
+/// Deadline for a head while the connection waits for one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HeadDeadline(Arc<Mutex<Option<Instant>>>);
 
@@ -21,20 +21,20 @@ impl HeadDeadline {
         self.lock().is_some()
     }
 
-    /// Removes the deadline: the head is complete.
+    /// Removes the deadline after the head is complete.
     pub(super) fn clear(&self) {
         *self.lock() = None;
     }
 
-    /// Waits until the deadline of a head has passed, for any of the connection's requests. A head has `timeout` from
-    /// when the connection waits for it.
+    /// Waits until the deadline of any head of the connection has passed. The client has `timeout` for a head, from the
+    /// time at which the connection waits for it.
     pub(super) async fn passed(&self, timeout: Duration) {
         let mut next = tokio::time::Instant::now() + timeout;
         loop {
             tokio::time::sleep_until(next).await;
             let now = tokio::time::Instant::now();
             next = match *self.lock() {
-                // A head that the connection waits for later has the whole timeout.
+                // A later head has the whole timeout.
                 None => now + timeout,
                 Some(deadline) if deadline <= now.into_std() => return,
                 Some(deadline) => deadline.into(),
@@ -48,7 +48,7 @@ impl HeadDeadline {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
-        // Nothing panics while it is held.
+        // No code panics while the lock is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -71,7 +71,7 @@ impl Timer for HeadDeadline {
     }
 }
 
-/// A sleep without an end for hyper: the connection itself ends when the deadline passes. Its box allocates nothing.
+/// Sleep without an end for hyper: the connection itself ends at the deadline. Its box allocates nothing.
 struct Never;
 
 impl Future for Never {

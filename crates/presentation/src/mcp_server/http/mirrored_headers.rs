@@ -1,5 +1,5 @@
-//! Whether the headers of a request say what its body says (MCP 2026-07-28, basic/transports/streamable-http, "Server
-//! Validation"): whoever routes or refuses by the headers must not be deceived by another body.
+//! Checks that the headers of a request match its body (MCP 2026-07-28, basic/transports/streamable-http, "Server
+//! Validation"). A proxy that routes or refuses by the headers must not be deceived by another body.
 
 use crate::mcp_server::protocol_error::of_kind;
 use http::HeaderMap;
@@ -16,14 +16,14 @@ use toolstead_infrastructure::mcp::wire::{
     message::RpcError,
 };
 
-/// Compares headers with bodies. Which parameters a tool wants mirrored is read from its schema once.
+/// Comparison of headers with bodies. The mirrored parameters of a tool are read from its schema once.
 #[derive(Debug)]
 pub(super) struct MirroredHeaders {
     registry: Arc<ToolRegistry>,
     known: Mutex<Known>,
 }
 
-/// What was read of the schemas of one snapshot.
+/// Mirrored parameters of the tools of one snapshot.
 #[derive(Debug, Default)]
 struct Known {
     version: u64,
@@ -35,7 +35,7 @@ impl MirroredHeaders {
         Self { registry, known: Mutex::default() }
     }
 
-    /// Checks `MCP-Protocol-Version` against the version that the body names.
+    /// Checks `MCP-Protocol-Version` against the version in the body.
     ///
     /// # Errors
     /// -32020.
@@ -72,13 +72,13 @@ impl MirroredHeaders {
         arguments: Option<&Map<String, Value>>,
     ) -> Result<(), RpcError> {
         check_names(headers, "tools/call", Some(tool))?;
-        // The path of the call refuses an unknown tool, and arguments that are not an object.
+        // An unknown tool, and arguments other than an object, are refused later by the call itself.
         let Some(mirrored) = self.of_tool(tool) else { return Ok(()) };
         let none = Map::new();
         mirrored.check(headers, arguments.unwrap_or(&none)).map_err(|error| mismatch(&error))
     }
 
-    /// The parameters that the tool wants mirrored; `None` when there are none.
+    /// Returns the mirrored parameters of the tool; `None` if there are none.
     fn of_tool(&self, name: &str) -> Option<Arc<ParamHeaders>> {
         let snapshot = self.registry.snapshot();
         let tool = snapshot.resolve(name).ok()?;
@@ -99,7 +99,7 @@ impl MirroredHeaders {
     }
 }
 
-/// Clients leave a tool out whose annotations are wrong, so none of them mirrors anything of it.
+/// Reads the mirrored parameters of the tool. Clients ignore a tool with invalid annotations, so it has none.
 fn read(tool: &RegisteredTool) -> ParamHeaders {
     ParamHeaders::of_schema(tool.tool.input_schema()).unwrap_or_else(|error| {
         tracing::warn!(tool = %tool.tool.name(), %error, "clients over HTTP will not use the tool");

@@ -1,8 +1,8 @@
-//! Which content goes either way.
+//! Content types of requests and responses.
 
 use http::{HeaderMap, header};
 
-/// What a client takes as an answer.
+/// Content types that a client accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Accept {
     pub(super) json: bool,
@@ -10,10 +10,10 @@ pub(super) struct Accept {
 }
 
 impl Accept {
-    /// Reads `Accept`. Clients are to name both kinds (MCP 2025-11-25 and 2026-07-28, basic/transports); one is enough
-    /// here, and so is a wildcard, or nothing at all.
+    /// Parses `Accept`. Clients have to name both types (MCP 2025-11-25 and 2026-07-28, basic/transports). This server
+    /// also accepts one of them, a wildcard, or no header.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        // The second as the specification shows it, and most clients write it.
+        // The text is that of the specification, which most clients send.
         if headers.get(header::ACCEPT).is_none_or(|value| value == "application/json, text/event-stream") {
             return Self { json: true, events: true };
         }
@@ -33,7 +33,7 @@ impl Accept {
     }
 }
 
-/// `q=0`, with up to three zeros behind the point (RFC 9110, 12.4.2).
+/// Returns `true` for `q=0`, with up to three zeros after the point (RFC 9110, 12.4.2).
 fn is_refusal(parameter: &str) -> bool {
     let parameter = parameter.trim().as_bytes();
     parameter.len() > 2
@@ -41,7 +41,7 @@ fn is_refusal(parameter: &str) -> bool {
         && parameter[2..].iter().all(|byte| matches!(byte, b'0' | b'.'))
 }
 
-/// Whether the body is said to be JSON.
+/// Returns `true` if the content type is JSON.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.is_some_and(|value| value.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case("application/json"))

@@ -1,4 +1,4 @@
-//! A stream that tells a client news, for as long as it listens.
+//! Stream of notifications outside of requests.
 
 use super::{
     call_response::pulse,
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 
-/// What such a stream is made of.
+/// Builder of such a stream.
 #[derive(Debug)]
 pub(super) struct NewsStream {
     news: Newsfeed,
@@ -20,29 +20,30 @@ pub(super) struct NewsStream {
     first: Option<Vec<u8>>,
     last: Option<Vec<u8>>,
     alive: Interval,
-    /// The session that it belongs to, which does not expire meanwhile.
+    /// Session of the stream, which does not expire while the stream is open.
     session: Option<SessionInUse>,
 }
 
 impl NewsStream {
-    /// A stream of these news. When nothing happens for `keep_alive` it shows that it is alive.
+    /// Creates a stream of these notifications. After each `keep_alive` without one, the stream sends a comment.
     pub(super) fn new(news: Newsfeed, keep_alive: Duration) -> Self {
         Self { news, subscription: None, first: None, last: None, alive: pulse(keep_alive), session: None }
     }
 
-    /// Tells them within the subscription: acknowledges it first, and sends `last` when the server ends the stream.
+    /// Sends the notifications within a subscription: acknowledges it first, and sends `last` when the server ends the
+    /// stream.
     pub(super) fn of_subscription(self, subscription: Subscription, last: Vec<u8>) -> Self {
         let first = Some(subscription.acknowledgement());
         Self { first, last: Some(last), subscription: Some(subscription), ..self }
     }
 
-    /// Keeps the session in use.
+    /// Retains the session while the stream is open.
     pub(super) fn of_session(mut self, session: SessionInUse) -> Self {
         self.session = Some(session);
         self
     }
 
-    /// Tells until `end` is given.
+    /// Returns the stream, which ends when `end` is cancelled.
     pub(super) fn until(self, end: CancellationToken) -> Events {
         let told = Told { stream: self, end, over: false };
         body(stream::unfold(told, Told::next))

@@ -8,12 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Maximum number of lines in one window.
+/// Maximum number of lines per period.
 const LINES: u32 = 10;
-/// Length of a window.
+/// Length of a period.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// The log of refused requests of one server.
 #[derive(Debug, Default)]
 pub(super) struct RefusalLog {
     window: Mutex<Window>,
@@ -27,7 +26,7 @@ struct Window {
 }
 
 impl RefusalLog {
-    /// Logs a refusal with the peer's address, and nothing of what it sent.
+    /// Logs a refusal with the peer's address, and no content of the request.
     pub(super) fn refused(&self, address: IpAddr, headers: &HeaderMap, status: StatusCode) {
         let (is_logged, left_out) = self.lock().admit(Instant::now());
         log_left_out(left_out);
@@ -42,14 +41,14 @@ impl RefusalLog {
         }
     }
 
-    /// Logs how many refusals were left out, once their window is over.
+    /// Logs the number of omitted lines once their period has ended.
     pub(super) fn sweep(&self, now: Instant) {
         let left_out = self.lock().close_if_over(now);
         log_left_out(left_out);
     }
 
     fn lock(&self) -> MutexGuard<'_, Window> {
-        // Nothing panics while it is held.
+        // No code panics while the lock is held.
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -61,7 +60,7 @@ fn log_left_out(refused: u64) {
 }
 
 impl Window {
-    /// Returns `true` if the line is to be logged, and the number of lines that were left out of the window before.
+    /// Returns `true` if the line is to be logged, and the number of omitted lines of the period before.
     fn admit(&mut self, now: Instant) -> (bool, u64) {
         let left_out = self.close_if_over(now);
         self.began.get_or_insert(now);

@@ -1,4 +1,4 @@
-//! The body of a request, bounded in size and time.
+//! Body of a request, limited in size and time.
 
 use super::response::{Body, text};
 use bytes::{Buf, BufMut, Bytes};
@@ -8,19 +8,19 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as HttpBody;
 use std::{error::Error, pin::pin, task::Poll, time::Duration};
 
-/// A body as servers hand it on: hyper's own, or that of a server around this one.
+/// Body of a request from hyper, or from a server in which this one is mounted.
 pub trait RequestBody: HttpBody<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static {}
 
 impl<B: HttpBody<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static> RequestBody for B {}
 
-/// Reads all of it; else says why not.
+/// Reads the whole body. Returns the refusal if that fails.
 pub(super) async fn read(body: impl RequestBody, limit: usize, time: Duration) -> Result<Bytes, Response<Body>> {
-    // A client that says how much is to come is refused before it has sent it.
+    // A body with a declared length over the limit is refused before it is received.
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large());
     }
     let mut whole = pin!(collect(Limited::new(body, limit)));
-    // Most bodies come along with their heads, and need no timer.
+    // Most bodies arrive with their heads, and need no timer.
     let read = match poll!(&mut whole) {
         Poll::Ready(read) => read,
         Poll::Pending => tokio::time::timeout(time, whole)
@@ -30,7 +30,7 @@ pub(super) async fn read(body: impl RequestBody, limit: usize, time: Duration) -
     read.map_err(|error| refusal(error.as_ref()))
 }
 
-/// Collects the pieces of a body. A body of one piece, as most are, is not copied.
+/// Collects the pieces of a body. A body of one piece, which is usual, is not copied.
 async fn collect<B: RequestBody>(body: Limited<B>) -> Result<Bytes, Box<dyn Error + Send + Sync>> {
     let mut body = pin!(body);
     let (mut first, mut whole) = (Bytes::new(), Vec::<u8>::new());

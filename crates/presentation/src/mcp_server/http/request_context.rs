@@ -1,9 +1,8 @@
-//! A request without its message.
+//! Sender and headers of a request.
 
 use super::{authenticator::Authenticated, negotiation::Accept};
 use http::HeaderMap;
 
-/// The sender of a request, and its headers.
 pub(super) struct RequestContext {
     pub(super) holder: Authenticated,
     pub(super) headers: HeaderMap,

@@ -1,11 +1,11 @@
-//! The responses of the HTTP edge.
+//! HTTP responses.
 
 use super::event_stream::Events;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::{Either, Full};
 
-/// A whole text, or a stream of events.
+/// Whole text, or stream of events.
 pub(super) type Body = Either<Full<Bytes>, Events>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -16,8 +16,8 @@ pub(super) fn json(status: StatusCode, json: Vec<u8>) -> Response<Body> {
     whole(status, JSON, json.into())
 }
 
-/// Returns a response whose headers take the memory of those of the request. hyper in turn uses it for the next request
-/// of the connection.
+/// Returns a response that reuses the header map of the request. hyper in turn reuses it for the next request of the
+/// connection.
 pub(super) fn json_in_place(mut headers: HeaderMap, status: StatusCode, json: Vec<u8>) -> Response<Body> {
     headers.clear();
     headers.insert(header::CONTENT_TYPE, JSON);
@@ -27,17 +27,17 @@ pub(super) fn json_in_place(mut headers: HeaderMap, status: StatusCode, json: Ve
     response
 }
 
-/// One sentence for whoever debugs the client.
+/// Returns a sentence for developers of the client.
 pub(super) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     whole(status, TEXT, text.into())
 }
 
-/// 202 without a body.
+/// Returns 202 without a body.
 pub(super) fn accepted() -> Response<Body> {
     empty(StatusCode::ACCEPTED)
 }
 
-/// 204.
+/// Returns 204.
 pub(super) fn no_content() -> Response<Body> {
     empty(StatusCode::NO_CONTENT)
 }
@@ -48,19 +48,19 @@ fn empty(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// 405, with the methods that there are.
+/// Returns 405 with the allowed methods.
 pub(super) fn method_not_allowed(allowed: &'static str) -> Response<Body> {
     let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "this method is not served here");
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
-/// Events that are all there already.
+/// Returns a complete stream of events.
 pub(super) fn whole_events(events: Bytes) -> Response<Body> {
     unbuffered(whole(StatusCode::OK, EVENT_STREAM, events))
 }
 
-/// Events as they come.
+/// Returns a stream that sends events as they occur.
 pub(super) fn live_events(events: Events) -> Response<Body> {
     let mut response = Response::new(Either::Right(events));
     response.headers_mut().insert(header::CONTENT_TYPE, EVENT_STREAM);
@@ -74,7 +74,7 @@ fn whole(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response
     response
 }
 
-/// Keeps caches and proxies from holding events back (MCP 2026-07-28, basic/transports/streamable-http).
+/// Prevents caches and proxies from delaying events (MCP 2026-07-28, basic/transports/streamable-http).
 fn unbuffered(mut response: Response<Body>) -> Response<Body> {
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));

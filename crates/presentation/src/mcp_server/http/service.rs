@@ -1,4 +1,4 @@
-//! MCP over streamable HTTP to be mounted in somebody else's server.
+//! MCP over streamable HTTP, to be mounted in another server.
 
 pub use super::request_body::RequestBody;
 
@@ -20,23 +20,24 @@ use std::{
 };
 use tower_service::Service;
 
-/// The body of an answer: whole, or a stream of events.
+/// Body of a response: whole, or a stream of events.
 pub type McpBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 
-/// MCP over streamable HTTP as a service of tower, at whatever path it is mounted. Nothing listens by itself.
+/// Tower service for MCP over streamable HTTP. It does not listen itself, and serves any path at which it is mounted.
 ///
-/// Clones are one service: keep one to end it by [`drain`](Self::drain). The server around it keeps connections, TLS and
-/// the times for heads; `Host`, `Origin`, the authenticator, sizes, sessions and the bounds on requests are this one's.
+/// Clones share their state: retain one to end the service by [`drain`](Self::drain). The surrounding server is
+/// responsible for connections, TLS and timeouts of heads. This service checks `Host` and `Origin`, authenticates,
+/// manages sessions, and limits the size and number of requests.
 #[derive(Debug, Clone)]
 pub struct McpService {
     endpoint: Arc<EndpointHandle>,
 }
 
 impl App {
-    /// MCP over streamable HTTP for a server of the program's own, such as one of axum; it is to be called within a Tokio
-    /// runtime, which looks after the sessions.
+    /// Creates a service for MCP over streamable HTTP, to be mounted in a server of the embedding application, such as
+    /// one of axum. Requires a Tokio runtime, which runs the cleanup of sessions.
     ///
-    /// [`HttpSettings::allowed_hosts`] names the hosts of that server. Its own pages are strangers until
+    /// [`HttpSettings::allowed_hosts`] names the hosts of that server. Pages of that server are refused unless
     /// [`HttpSettings::allowed_origins`] lists their origin.
     ///
     /// ```
@@ -57,7 +58,7 @@ impl App {
     }
 }
 
-/// Waits for the first lists of tools, and ends idle sessions until the service ends.
+/// Waits for the first lists of tools, then ends idle sessions until the service ends.
 async fn look_after(endpoint: Arc<Endpoint>) {
     let ending = endpoint.ending().clone();
     let mut sweep = endpoint.between_sweeps();
@@ -80,8 +81,8 @@ async fn look_after(endpoint: Arc<Endpoint>) {
 }
 
 impl McpService {
-    /// Refuses new requests from here on (503), and ends the streams that never end by themselves, so that the server
-    /// around it can shut down. Open calls run to their end, and answers to their questions are accepted, until
+    /// Starts to refuse new requests (503), and ends the streams without an end of their own, so that the surrounding
+    /// server can shut down. Open calls run to their end, and answers to their questions are accepted, until
     /// [`App::close`] cancels them.
     pub fn drain(&self) {
         self.endpoint.drain();
@@ -93,7 +94,7 @@ impl<B: RequestBody> Service<Request<B>> for McpService {
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Response<McpBody>, Infallible>>;
 
-    /// At any time: what is too much is refused with 503.
+    /// Returns ready at any time. Excess requests are refused with 503.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }

@@ -6,11 +6,11 @@ use toolstead_domain::{client_profile::ClientProfile, principal::Principal};
 /// Reason for the end of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionEnd {
-    /// Its client ended it.
+    /// The client ended the session.
     Client,
-    /// It was not used for too long.
+    /// The session was idle for too long.
     Idle,
-    /// A new session needed its place.
+    /// A new session needed the place.
     Replaced,
 }
 

@@ -1,4 +1,4 @@
-//! The sessions of clients up to MCP 2025-11-25 (basic/transports, "Session Management").
+//! Sessions of clients up to MCP 2025-11-25 (basic/transports, "Session Management").
 
 use super::{
     session_log::{SessionEnd, log_start},
@@ -27,13 +27,13 @@ use toolstead_domain::{
     tool_execution::CancelReason,
 };
 
-/// Random bytes of a session's id: it cannot be guessed, and it lets nobody in who does not hold the token, too.
+/// Number of random bytes in a session's id. It cannot be guessed, and does not replace the token.
 const ID_BYTES: usize = 24;
 
-/// Hears of the end of each session.
+/// Callback for the end of each session.
 pub(super) type Ended = Box<dyn Fn(&Principal, &Arc<str>) + Send + Sync>;
 
-/// All sessions, bounded in number.
+/// Open sessions, limited in number.
 pub(super) struct Sessions {
     by_id: Mutex<HashMap<Arc<str>, Arc<HttpSession>>>,
     limit: usize,
@@ -44,7 +44,6 @@ pub(super) struct Sessions {
     ended: Ended,
 }
 
-/// One session.
 #[derive(Debug)]
 pub(super) struct HttpSession {
     pub(super) id: Arc<str>,
@@ -53,9 +52,9 @@ pub(super) struct HttpSession {
     pub(super) in_flight: Arc<InFlight>,
     pub(super) questions: Arc<Questions>,
     pub(super) watches: Arc<Watches>,
-    /// Who may run next.
+    /// Limits the running requests of the session.
     pub(super) turns: Semaphore,
-    /// Given when the session is over.
+    /// Cancelled when the session ends.
     closed: CancellationToken,
     state: Mutex<State>,
 }
@@ -63,18 +62,18 @@ pub(super) struct HttpSession {
 #[derive(Debug)]
 struct State {
     profile: Arc<ClientProfile>,
-    /// Ends the stream of notifications that the client opened last.
+    /// Ends the most recently opened stream of notifications.
     stream: Option<CancellationToken>,
-    /// Requests and streams that are at it.
+    /// Number of open requests and streams.
     users: usize,
     last_used: Instant,
 }
 
-/// A session in use, which cannot expire meanwhile.
+/// Session in use, which cannot expire.
 #[derive(Debug)]
 pub(super) struct SessionInUse(Arc<HttpSession>);
 
-/// Why no session could be opened.
+/// Error of opening a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotOpened {
     #[error("{0} sessions are open and in use: end one first, or raise `limits.sessions`")]
@@ -84,7 +83,7 @@ pub(super) enum NotOpened {
 }
 
 impl Sessions {
-    /// No sessions yet. All streams of sessions end with `ending`.
+    /// Creates a store without sessions. All streams of sessions end when `ending` is cancelled.
     pub(super) fn new(settings: &HttpSettings, ending: CancellationToken, ended: Ended) -> Self {
         Self {
             by_id: Mutex::default(),
@@ -97,7 +96,7 @@ impl Sessions {
         }
     }
 
-    /// Opens a session. Where there is no room, the one that was idle for longest ends.
+    /// Opens a session. If the limit is reached, the session that was idle for longest ends.
     pub(super) fn open(
         &self,
         principal: Principal,
@@ -136,14 +135,14 @@ impl Sessions {
         Ok(session)
     }
 
-    /// The principal's session of that id. One of somebody else is as unknown as none.
+    /// Returns the principal's session with this id. Sessions of other principals are not found.
     pub(super) fn find(&self, id: &str, principal: &Principal) -> Option<SessionInUse> {
-        // Taken under the lock: what is in use makes room for nobody.
+        // Marked as in use under the lock, so that the session cannot be replaced meanwhile.
         let by_id = self.lock();
         Some(by_id.get(id).filter(|session| session.principal == *principal)?.clone().in_use())
     }
 
-    /// Ends a session: its requests are taken back, its stream ends. `false` when there is none.
+    /// Ends a session: cancels its requests and ends its stream. Returns `false` if it does not exist.
     pub(super) fn close(&self, id: &str, principal: &Principal) -> bool {
         let closed = {
             let mut by_id = self.lock();
@@ -157,7 +156,7 @@ impl Sessions {
         was_there
     }
 
-    /// Ends those that nobody used for long.
+    /// Ends idle sessions.
     pub(super) fn expire(&self, now: Instant) {
         self.drop_idle(&mut self.lock(), now);
     }
@@ -184,7 +183,7 @@ impl Sessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<HttpSession>>> {
-        // Nothing panics while it is held.
+        // No code panics while the lock is held.
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -201,7 +200,7 @@ impl HttpSession {
         SessionInUse(self)
     }
 
-    /// Since when nothing is open in it; `None` while something is.
+    /// Returns the time since which the session is idle; `None` while it is in use.
     fn unused_since(&self) -> Option<Instant> {
         let state = self.lock();
         (state.users == 0).then_some(state.last_used)
@@ -213,13 +212,13 @@ impl HttpSession {
         self.watches.clear();
     }
 
-    /// Who calls, in a request of this session.
+    /// Returns the client of a request in this session.
     pub(super) fn client(&self) -> Client {
         let profile = self.lock().profile.clone();
         Client { scope: Scope::of(self.principal.clone(), self.id.clone()), profile }
     }
 
-    /// Waits for the turn of a request. `None`: it was cancelled before.
+    /// Waits until the request may run; `None` if it is cancelled before.
     pub(super) async fn turn(&self, cancel: &CancelSignal) -> Option<SemaphorePermit<'_>> {
         tokio::select! {
             biased;
@@ -228,20 +227,21 @@ impl HttpSession {
         }
     }
 
-    /// What the client hears on its stream.
+    /// Returns the interests of the client for its stream.
     pub(super) fn interests(&self) -> Interests {
         Interests::of_session(self.client(), self.watches.clone(), self.threshold.chosen())
     }
 
-    /// Changes from which level on the client hears of logs.
+    /// Sets the minimum level of log messages for the client.
     pub(super) fn set_log_level(&self, level: LogLevel) {
         self.threshold.set(level);
         let mut state = self.lock();
         state.profile = Arc::new(ClientProfile { log_level: Some(level), ..(*state.profile).clone() });
     }
 
-    /// Opens the stream of notifications. Each message goes out on one stream only, so one that was open ends; it may be
-    /// a connection that broke without our knowing. The token is given when the new one must end.
+    /// Opens the stream of notifications. Each message is sent on one stream only, so an open stream ends; its
+    /// connection may be broken without the server's knowledge. The returned token is cancelled when the new stream
+    /// must end.
     pub(super) fn open_stream(&self) -> CancellationToken {
         let stream = self.closed.child_token();
         if let Some(before) = self.lock().stream.replace(stream.clone()) {
@@ -251,7 +251,7 @@ impl HttpSession {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held.
+        // No code panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,53 +1,56 @@
-//! How the HTTP server is to be run.
+//! Settings of the HTTP server.
 
 use super::authenticator::Authenticator;
 use crate::mcp_server::server_identity::ServerIdentity;
 use std::{fmt, sync::Arc, time::Duration};
 use toolstead_infrastructure::mcp::wire::lines::MAX_MESSAGE_BYTES;
 
-/// What an HTTP server allows and demands. The limits hold for all clients together where nothing else is said.
+/// Settings of the HTTP server. Limits apply to all clients together unless stated otherwise.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
-    /// What clients are told about this server.
+    /// Description of this server for clients.
     pub identity: ServerIdentity,
-    /// Who gets in. Without any token nobody does. They count where there is no authenticator.
+    /// Tokens of the principals that are admitted. Without tokens every request is refused. Ignored if `authenticator`
+    /// is set.
     pub tokens: Vec<BearerToken>,
-    /// Says who gets in, in place of the tokens.
+    /// Authenticator of requests, instead of the tokens.
     pub authenticator: Option<Arc<dyn Authenticator>>,
-    /// MCP servers without which it is not ready, by name.
+    /// Names of the MCP servers that `/readyz` requires to be available.
     pub required_servers: Vec<String>,
-    /// Line that `/readyz` adds to its answer while the server is ready, such as what its tools lack. It is public.
+    /// Line that `/readyz` adds to its answer while the server is ready, such as a note on missing tools. It is public.
     pub ready_note: Option<String>,
-    /// Names that `Host` may bear, against DNS rebinding: `localhost`, `[::1]`, or with a port `example.com:8443`.
-    /// Without a port any port fits.
+    /// Allowed names in `Host`, as protection against DNS rebinding: `localhost`, `[::1]`, or with a port
+    /// `example.com:8443`. A name without a port allows any port.
     pub allowed_hosts: Vec<String>,
-    /// Pages that may call, as `Origin` names them: `https://app.example.com`, or with any port `http://localhost:*`.
-    /// The server's own origin may always, and requests without `Origin` do not come from a page.
+    /// Origins of pages that may send requests, as in `Origin`: `https://app.example.com`, or with any port
+    /// `http://localhost:*`. The server's own origin is always allowed, and requests without `Origin` are not from a
+    /// page.
     pub allowed_origins: Vec<String>,
-    /// The largest body of a request.
+    /// Maximum size of a request's body in bytes.
     pub max_body_bytes: usize,
-    /// Connections at once that have shown a token; more wait until one ends. There may be as many that have shown none;
-    /// of more, the oldest of the peer that holds most of them are closed.
+    /// Maximum number of connections that have presented a token; further ones wait until one ends. The same limit
+    /// applies to connections that have presented none; if there are more, the oldest of the peer with most of them are
+    /// closed.
     pub max_connections: usize,
-    /// Requests at once; more are refused with 503.
+    /// Maximum number of concurrent requests. Further ones are refused with 503.
     pub max_in_flight: usize,
-    /// Requests of one session that run at once; more wait for their turn.
+    /// Maximum number of concurrent requests per session. Further ones wait.
     pub max_in_flight_per_session: usize,
-    /// Sessions at once. The one that was idle for longest makes room for a new one; where requests or streams are open
-    /// in all of them, that one is refused with 503.
+    /// Maximum number of sessions. A new one replaces the one that was idle for longest. If all are in use, the new one
+    /// is refused with 503.
     pub max_sessions: usize,
-    /// A session that is not used for so long is over.
+    /// Time after which an idle session ends.
     pub session_idle: Duration,
-    /// How long a client may take for the head of a request, and be silent between two.
+    /// Maximum time for the head of a request, and maximum pause between two requests of a connection.
     pub head_timeout: Duration,
-    /// How long a client may take for the body of a request.
+    /// Maximum time for the body of a request.
     pub body_timeout: Duration,
-    /// How often a stream on which nothing happens shows that it is alive.
+    /// Time without messages after which a stream sends a keep-alive comment.
     pub keep_alive: Duration,
 }
 
 impl Default for HttpSettings {
-    /// For clients on this machine. There is no token yet.
+    /// Returns the settings for clients on this machine, without a token.
     fn default() -> Self {
         let loopback = ["localhost", "127.0.0.1", "[::1]"];
         Self {
@@ -72,19 +75,19 @@ impl Default for HttpSettings {
 }
 
 impl HttpSettings {
-    /// The same, where this one says who gets in.
+    /// Sets the authenticator.
     #[must_use]
     pub fn authenticated_by(self, authenticator: Arc<dyn Authenticator>) -> Self {
         Self { authenticator: Some(authenticator), ..self }
     }
 }
 
-/// A secret that lets its holder in.
+/// Named secret that authenticates its holder.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BearerToken {
-    /// Tells tokens apart in the audit trail; no secret.
+    /// Name of the token in the audit log. Not secret.
     pub name: String,
-    /// The secret itself, as it stands behind `Bearer `.
+    /// Secret, as sent after `Bearer `.
     pub secret: String,
 }
 

@@ -1,7 +1,7 @@
-//! The stream of a connection. hyper reads and writes it, and the task of the connection watches whether the client has
-//! left during a call.
+//! Stream of a connection. hyper reads and writes it, and the task of the connection detects whether the client has
+//! disconnected during a call.
 //!
-//! hyper could watch it as well, but reads for that into a buffer of its own, which it allocates for every request.
+//! hyper could detect that as well, but reads into a buffer of its own for that, which it allocates for every request.
 
 use std::{
     io::{self, IoSlice},
@@ -14,7 +14,6 @@ use tokio::{
     net::TcpStream,
 };
 
-/// A stream with two users in one task.
 #[derive(Debug, Clone)]
 pub(super) struct SharedStream(Arc<Mutex<TcpStream>>);
 
@@ -23,7 +22,7 @@ impl SharedStream {
         Self(Arc::new(Mutex::new(stream)))
     }
 
-    /// Returns `true` if the client sends nothing more. The task of the context is woken when that may change.
+    /// Returns `true` if the client has closed its side. Wakes the task of `context` when that may change.
     pub(super) fn poll_left(&self, context: &mut Context<'_>) -> bool {
         let mut byte = [0];
         // Bytes that have arrived belong to the next request.
@@ -31,7 +30,7 @@ impl SharedStream {
     }
 
     fn lock(&self) -> MutexGuard<'_, TcpStream> {
-        // Nothing panics while it is held.
+        // No code panics while the lock is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,5 @@
-//! The sessions of clients that keep none themselves (MCP 2026-07-28): one for each principal and client name, until
-//! nobody uses it for long.
+//! Sessions of clients without sessions of their own (MCP 2026-07-28): one per principal and client name, until it is
+//! idle for too long.
 
 use super::{
     authenticator::Authenticated,
@@ -18,10 +18,10 @@ use std::{
 use toolstead_domain::principal::Principal;
 use uuid::Uuid;
 
-/// Maximum length of a client's name that is stored as it is, in bytes.
+/// Maximum length in bytes of a client's name that is stored unchanged.
 const SHORT_NAME: usize = 32;
 
-/// All of them, bounded in number.
+/// Open sessions, limited in number.
 pub(super) struct StatelessSessions {
     by_client: Mutex<HashMap<ClientName, Kept>>,
     limit: usize,
@@ -29,16 +29,16 @@ pub(super) struct StatelessSessions {
     ended: Ended,
 }
 
-/// The principal, and which of its sessions.
+/// Key of a session: the principal and the name of the session.
 type ClientName = (Principal, SessionName);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum SessionName {
-    /// As the authenticator says.
+    /// Name from the authenticator.
     Given(Arc<str>),
-    /// The name that the client gives itself, and its length.
+    /// Name from the client, and its length.
     OfClient([u8; SHORT_NAME], usize),
-    /// A digest of a longer name.
+    /// Digest of a longer name.
     OfClientWithLongName([u8; 32]),
 }
 
@@ -58,12 +58,12 @@ impl SessionName {
 #[derive(Debug)]
 struct Kept {
     id: Arc<str>,
-    /// Calls that are at it.
+    /// Number of running calls.
     users: usize,
     last_used: Instant,
 }
 
-/// A session in use, which cannot expire meanwhile.
+/// Session in use, which cannot expire.
 #[derive(Debug)]
 pub(super) struct StatelessSession {
     pub(super) id: Arc<str>,
@@ -72,14 +72,15 @@ pub(super) struct StatelessSession {
 }
 
 impl StatelessSessions {
-    /// No sessions yet.
+    /// Creates a store without sessions.
     pub(super) fn new(settings: &HttpSettings, ended: Ended) -> Arc<Self> {
         let (limit, idle) = (settings.max_sessions, settings.session_idle);
         Arc::new(Self { by_client: Mutex::default(), limit, idle, ended })
     }
 
-    /// The session of this client, which begins where there is none. One more than there may be takes the place of the one
-    /// that was idle for longest, of the principal that has most: names that a client invents push out its own sessions.
+    /// Returns the session of this client, and opens it if necessary. If the limit is reached, it replaces the session
+    /// that was idle for longest, of the principal with most sessions: a client that invents names replaces its own
+    /// sessions.
     pub(super) fn enter(self: &Arc<Self>, holder: &Authenticated, client: &str, now: Instant) -> StatelessSession {
         let name = match &holder.session {
             Some(name) => SessionName::Given(name.clone()),
@@ -101,7 +102,7 @@ impl StatelessSessions {
             let idle = by_client.iter().filter(|(_, kept)| kept.users == 0);
             let longest = idle.min_by_key(|((principal, _), kept)| (Reverse(counts[principal]), kept.last_used));
             let longest = longest.map(|(client, _)| client.clone());
-            // Where all are in use there are as many as calls, which are bounded.
+            // If all are in use, their number is limited by that of concurrent calls.
             if let Some(longest) = longest
                 && let Some(kept) = by_client.remove(&longest)
             {
@@ -109,7 +110,7 @@ impl StatelessSessions {
                 (self.ended)(&longest.0, &kept.id);
             }
         }
-        // An id of its own each time: what ends with the session before is not taken for this one's.
+        // A new id each time, so that the end of the previous session does not affect this one.
         let begin = || {
             let id: Arc<str> = format!("stateless:{}", Uuid::new_v4().simple()).into();
             log_start_of(&id, &holder.principal, shown);
@@ -120,7 +121,7 @@ impl StatelessSessions {
         StatelessSession { id: kept.id.clone(), client, sessions: self.clone() }
     }
 
-    /// Ends those that nobody used for long.
+    /// Ends idle sessions.
     pub(super) fn expire(&self, now: Instant) {
         self.end_idle(&mut self.lock(), now);
     }
@@ -153,7 +154,7 @@ impl StatelessSessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ClientName, Kept>> {
-        // Nothing panics while it is held.
+        // No code panics while the lock is held.
         self.by_client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Requests up to MCP 2025-11-25: each belongs to a session.
+//! Requests up to MCP 2025-11-25. Each belongs to a session.
 
 use super::{Content, Endpoint, Reply, RequestPermit, RpcRequest, outlet, refused};
 use crate::mcp_server::{
@@ -93,7 +93,7 @@ impl RequestPermit {
         let caller = Arc::new(caller.asking(session.questions.clone(), client.profile.clone()));
         let said = caller.clone();
         let work = async move {
-            // A call that is cancelled while it waits takes the path as well, which records it and does not run it.
+            // A call that is cancelled while it waits is run as well, so that it is recorded; its tool is not called.
             let _turn = match session.turns.try_acquire() {
                 Ok(turn) => Some(turn),
                 Err(_) => Box::pin(session.turn(&running.cancel)).await,
@@ -105,7 +105,7 @@ impl RequestPermit {
 }
 
 impl Endpoint {
-    /// Answers a request without a session: `initialize` opens one.
+    /// Answers a request without a session. `initialize` opens one.
     fn without_session(
         &self,
         missing: NoSession,
@@ -126,7 +126,7 @@ impl Endpoint {
     }
 
     fn open_session(&self, context: RequestContext, id: &Id, mut params: Map<String, Value>) -> Response<Body> {
-        // The session gets its id only if this succeeds.
+        // The session receives its id only on success.
         let principal = context.holder.principal.clone();
         let scope = Scope::of(principal.clone(), "");
         let (answer, profile) = match self.server.initialize(id, &mut params, &scope) {
@@ -134,7 +134,7 @@ impl Endpoint {
             Err(error) => return answered(Some(Answer::error(id, &error)), Vec::new(), context, status),
         };
         let opened = self.sessions.open(principal, profile, Instant::now()).and_then(|session| {
-            // The id is base64, which a header can always hold.
+            // The id is base64, which is always a valid header value.
             HeaderValue::from_str(&session.id).map_err(|_| NotOpened::NoRandomness)
         });
         match opened {
@@ -170,7 +170,7 @@ impl Endpoint {
         }
     }
 
-    /// Accepts an answer to a question of one of the session's calls.
+    /// Accepts the client's answer to a question of one of the session's calls.
     pub(super) fn legacy_response(
         &self,
         context: &RequestContext,
@@ -186,7 +186,7 @@ impl Endpoint {
         }
     }
 
-    /// Opens the stream of notifications that belong to no request (GET).
+    /// Opens the stream of notifications outside of requests (GET).
     pub(super) fn open_stream(&self, context: &RequestContext) -> Response<Body> {
         if !context.accept.events {
             return text(StatusCode::NOT_ACCEPTABLE, "the stream is `text/event-stream`");
@@ -225,7 +225,7 @@ enum NoSession {
 }
 
 impl NoSession {
-    /// MCP 2025-11-25, basic/transports, "Session Management", 2 and 3.
+    /// Returns the response of MCP 2025-11-25, basic/transports, "Session Management", 2 and 3.
     fn response(self) -> Response<Body> {
         match self {
             Self::NotNamed => text(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing: send `initialize` first"),
@@ -238,7 +238,7 @@ fn named_session(headers: &HeaderMap) -> Option<&str> {
     headers.get(&SESSION_ID).map(|value| value.to_str().unwrap_or(""))
 }
 
-/// Errors are answers like any other up to 2025-11-25.
+/// Returns the status of an answer. Up to 2025-11-25 it is 200 for errors as well.
 fn status(_: AnswerKind) -> StatusCode {
     StatusCode::OK
 }

@@ -1,4 +1,4 @@
-//! Requests of MCP 2026-07-28: each stands for itself.
+//! Requests of MCP 2026-07-28. Each is self-contained.
 
 use super::{Content, Endpoint, Reply, RequestPermit, RpcRequest, outlet, refused};
 use crate::mcp_server::{
@@ -91,7 +91,8 @@ impl RequestPermit {
 }
 
 impl Endpoint {
-    /// Checks what a request says of itself, from the outside inwards, and returns its client.
+    /// Checks the metadata of a request: version, then client, then mirrored headers. Returns the profile of its
+    /// client.
     fn check(&self, headers: &HeaderMap, content: &Content, meta: &mut RequestMeta) -> Result<ClientProfile, RpcError> {
         meta.check_complete()?;
         self.mirrored.check_version(headers, meta.named_version().unwrap_or_default())?;
@@ -123,12 +124,13 @@ impl Endpoint {
     }
 }
 
-/// The scope of what belongs to no session.
+/// Returns the scope of requests outside of sessions.
 fn stateless(holder: &Authenticated) -> Scope {
     Scope::of(holder.principal.clone(), "stateless")
 }
 
-/// MCP 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and "Server Validation".
+/// Returns the status of an answer by MCP 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and
+/// "Server Validation".
 fn status(kind: AnswerKind) -> StatusCode {
     match kind {
         AnswerKind::Regular => StatusCode::OK,
