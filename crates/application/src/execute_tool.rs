@@ -181,7 +181,7 @@ impl ExecuteToolHandler {
             command.caller = call.clone();
         }
         let handler = self.clone();
-        // Stored in its box before it is polled, so that callers' futures stay small and the future is not copied.
+        // Constructed directly in its box: a future that is passed by value is copied.
         let path = Box::into_pin(Box::write(Box::new_uninit(), async move {
             let recorded = pin!(run_and_record(&handler, id, command, refusal));
             let recorded = AssertUnwindSafe(recorded).catch_unwind().await;

@@ -95,7 +95,7 @@ mod tests {
         assert!(!has_room());
         drop(second);
         assert!(has_room());
-        // The question is taken back while the client is away.
+        // The question is withdrawn while the client is disconnected.
         drop(answer);
         assert!(!has_room());
         open_calls.go_on(call_id(1)).unwrap();

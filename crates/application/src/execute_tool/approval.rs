@@ -53,7 +53,7 @@ pub(super) struct Approved {
     /// Accesses that a user was asked to approve, and approved. Accesses that the policy allows are not included:
     /// approval of one access does not cover another that requires approval under a different rule.
     pub(super) by_person: Vec<Access>,
-    /// `true` if an approver was asked about this call, so that time has passed since the decision.
+    /// `true` if an approver was asked to approve this call, so that time has passed since the decision.
     pub(super) was_asked: bool,
     /// The change that the approver was shown.
     pub(super) preview: Option<String>,

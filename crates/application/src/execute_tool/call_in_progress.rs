@@ -117,8 +117,8 @@ impl<'a> CallInProgress<'a> {
         Err(approval::refused(tool, &decision))
     }
 
-    /// Prepares the arguments for the tool. Returns the call, its references to stored outputs, and the maximum number of
-    /// characters that the caller requests.
+    /// Prepares the arguments for the tool. Returns the call, its references to stored outputs, and the maximum number
+    /// of characters that the caller requests.
     async fn prepare(
         &mut self,
         registered: &Registered,

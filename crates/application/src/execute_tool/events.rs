@@ -77,8 +77,8 @@ pub(super) struct EndEvents {
     details: Option<EventKind>,
 }
 
-/// Returns the events about the end of a call with this final record; `None` without subscribers. `details` is the record
-/// of the call, if events contain arguments and answers.
+/// Returns the events about the end of a call with this final record; `None` without subscribers. `details` is the
+/// record of the call, if events contain arguments and answers.
 pub(super) fn end(
     bus: &EventBus,
     command: &ExecuteToolCommand,
@@ -118,7 +118,7 @@ fn details_of(
     Some(EventKind::ToolCallDetails { tool: row.tool.to_owned(), input: row.arguments.to_value(), response, is_error })
 }
 
-/// Returns the reason why there is no result, as the record has it.
+/// Returns the recorded reason for a missing result.
 fn words_of(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Failed(_, message) | Outcome::Refused(_, message) => message.clone(),

@@ -17,6 +17,7 @@ pub struct ExecuteToolPorts {
     pub approver: Arc<dyn Approver>,
     /// Audit log.
     pub log: Arc<dyn ExecutionLog>,
+    /// Clock for the times in audit records.
     pub clock: Arc<dyn Clock>,
     /// Store of large outputs.
     pub outputs: Arc<dyn OutputStore>,

@@ -653,7 +653,7 @@ mod tests {
         let many: Vec<Value> = (0..20).map(|_| json!("y".repeat(1900))).collect();
         assert!(kept(json!(many)).as_str().unwrap().contains("bytes of arguments, too many to keep"));
         assert!(kept(json!(vec![0; 100_000])).as_str().unwrap().contains("too many to keep"));
-        // So many texts are not even looked through.
+        // This many texts are not searched for secrets.
         let long = || json!("z".repeat(LOOKED_AT));
         assert!(!has_at_most(&json!(vec![long(); 64]), &mut (KEPT_BYTES / 2)));
         assert!(has_at_most(&json!(["a", long()]), &mut (KEPT_BYTES / 2)));

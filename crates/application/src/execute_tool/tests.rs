@@ -1,4 +1,4 @@
-//! The path of a call from outside: what comes back, what was run, and what is on record.
+//! Tests of calls from outside: the answer, the executed tool calls, and the audit records.
 
 mod calls;
 mod decisions;
@@ -95,7 +95,7 @@ struct House {
     events: Arc<EventBus>,
 }
 
-/// What differs from test to test.
+/// Configuration of a test.
 struct Plan {
     rules: Vec<(Effect, &'static str)>,
     approver: Arc<dyn Approver>,
@@ -160,7 +160,7 @@ impl Plan {
     }
 }
 
-/// The handler, with what it stands on.
+/// Handler with its registry and ports.
 struct Built {
     handler: Arc<ExecuteToolHandler>,
     registry: Arc<ToolRegistry>,
@@ -174,7 +174,7 @@ fn command(tool: &str, arguments: Value) -> ExecuteToolCommand {
 }
 
 impl House {
-    /// The answer's text, or the error as `class kind: message`.
+    /// Returns the answer's text, or the error as `class kind: message`.
     async fn call(&self, tool: &str, arguments: Value) -> String {
         match self.handler.handle(command(tool, arguments)).await {
             Ok(CallOutcome::Done(result)) => result.joined_text(),
@@ -186,7 +186,7 @@ impl House {
         }
     }
 
-    /// The rows, without those of questions.
+    /// Returns the audit records except those of questions.
     fn calls_on_record(&self) -> Vec<ToolExecution> {
         let is_call = |row: &ToolExecution| row.kind != RequestKind::Question;
         self.log.rows().into_iter().filter(is_call).collect()
@@ -208,12 +208,12 @@ fn tool_with_schema(name: &str, schema: Value) -> Tool {
     Tool::new(samples::tool(name).name().clone(), definition, Category::Utility, ToolSource::BuiltIn)
 }
 
-/// A tool that sends something.
+/// Returns a tool that sends something.
 fn send() -> ScriptedTool {
     ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"))
 }
 
-/// A tool that runs what no rule can say.
+/// Returns a tool with a command that no rule can match.
 fn opaque() -> ScriptedTool {
     let command = CommandAccess::opaque("$(x)", "a substitution");
     ScriptedTool::named("opaque").touches(vec![Access::RunCommand(command)]).answers(ToolResult::text("ran"))

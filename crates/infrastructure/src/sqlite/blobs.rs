@@ -1,11 +1,11 @@
 //! Contents as files in a folder beside the database. Each file is named by its SHA-256, so equal contents are stored
 //! once.
 //!
-//! Any process may write a content at any time under a temporary name. Only under the database's write lock does the
-//! content receive its final name ([`Blobs::adopt`]) or is removed ([`Blobs::remove`]). The same transaction records
-//! the reference to the content, so no process removes a content while another one starts to need it.
+//! Any process may write a content at any time under a temporary name. A content receives its final name
+//! ([`Blobs::adopt`]) and is removed ([`Blobs::remove`]) only under the database's write lock. The same transaction
+//! records the reference to the content, so no process removes a content while another one starts to need it.
 //!
-//! Functions that access the disk block.
+//! Functions that access the disk are blocking.
 
 use sha2::{Digest, Sha256};
 use std::{
@@ -227,7 +227,7 @@ mod tests {
         blobs.remove(again.digest()).unwrap();
         assert!(!blobs.adopt(&mut again).unwrap());
         assert!(blobs.adopt(&mut blobs.prepare(b"x").unwrap()).unwrap());
-        // A file that was left short is no content.
+        // A truncated file does not count.
         std::fs::write(blobs.path(again.digest()), "").unwrap();
         assert!(blobs.adopt(&mut blobs.prepare(b"x").unwrap()).unwrap());
         assert_eq!(kept(&blobs, again.digest()).unwrap(), b"x");
@@ -240,7 +240,7 @@ mod tests {
         let unfinished = || names(&folder.path().join(TEMPORARY)).count();
         drop(one.prepare(b"x").unwrap());
         assert_eq!(unfinished(), 0);
-        // Killed processes drop nothing.
+        // Killed processes do not run destructors.
         for blobs in [&one, &two, &three] {
             std::mem::forget(blobs.prepare(b"x").unwrap());
         }

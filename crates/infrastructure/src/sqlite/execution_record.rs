@@ -280,7 +280,7 @@ mod tests {
         String::from_utf8(buffer).unwrap()
     }
 
-    /// Every later version has to read these lines.
+    /// Every later version must be able to read these lines.
     #[test]
     fn records_of_this_version_have_this_form() {
         let execution = ToolExecution {

@@ -184,7 +184,7 @@ mod tests {
         let own = Instance::join(&instances).unwrap();
         let [dead, unclear, alive] = [(); 3].map(|()| Instance::join(&instances).unwrap());
         let (dead_id, unclear_id) = (dead.id, unclear.id);
-        // Over two files: one call that ran and ended, and one that runs.
+        // In two files: a call that ran and ended, and a running one.
         let backlog = Backlog::new(backlogs.clone(), dead_id, true);
         append(&backlog, samples::running_execution(1), dead_id);
         append(&backlog, samples::running_execution(2), dead_id);
@@ -195,11 +195,11 @@ mod tests {
         assert!(backlog.has_failed());
         backlog.committed(backlog::Taken::default());
         append(&backlog, samples::execution(1), dead_id);
-        // Where a file should be stands something that cannot be read; its call runs by the database.
+        // A directory in place of a backlog file cannot be read. The call of that process is running in the database.
         let running = samples::running_execution(3);
         recorder.record([PendingRecord::new(&running, unclear_id)].iter()).unwrap();
         std::fs::create_dir(instances.join(format!("{unclear_id}.0.test.db.rows"))).unwrap();
-        // Another database of the folder, and a process that lives.
+        // Another database in the same folder, and a living process.
         let other = Backlog::new(Place::new(&instances, Path::new("other.db")), dead_id, true);
         append(&other, samples::execution(4), dead_id);
         append(&Backlog::new(backlogs.clone(), alive.id, true), samples::running_execution(5), alive.id);

@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// A database with the first steps of the schema.
+    /// Creates a database with the first `version` migrations.
     async fn new_database_at(version: usize) -> FormerDatabase {
         let folder = tempfile::tempdir().unwrap();
         let options = DatabaseOptions::at(folder.path().join("test.db"));
@@ -157,7 +157,7 @@ mod tests {
         FormerDatabase { _folder: folder, options, connection }
     }
 
-    /// What was kept before workspaces were told apart is nobody's, and numbers go on behind it.
+    /// Data from before workspaces belongs to no workspace, and numbering continues after it.
     #[tokio::test]
     async fn what_was_kept_before_there_were_workspaces_is_found_in_none() {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
@@ -189,7 +189,7 @@ mod tests {
         assert!(broken.is_empty());
     }
 
-    /// A log of the version before records can be read and grows on.
+    /// A log of the version before records can be read and extended.
     #[tokio::test]
     async fn rows_from_before_records_are_read_beside_new_ones() {
         let mut database = new_database_at(16).await;

@@ -74,7 +74,7 @@ mod tests {
 
     const HOUR: i64 = JUMP / 24;
 
-    /// Looks at the clock at these hours, and compares the hour by which things age after each look.
+    /// Stores readings of these hours, and compares the hour by which data ages after each.
     async fn check(looks: &[(i64, i64)]) {
         let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
         for (at, (clock, expected)) in looks.iter().enumerate() {
@@ -95,7 +95,7 @@ mod tests {
         check(&[(0, 0), (AHEAD, 0), (AHEAD + 5, 5), (4, 4), (10, 10)]).await;
         // Ahead by three days.
         check(&[(0, 0), (72, 0), (73, 1), (2, 2)]).await;
-        // Switched off for months: believed on the second day, in one step or in many.
+        // Switched off for months: counted on the second day, in one step or in many.
         check(&[(0, 0), (AHEAD, 0), (AHEAD + 20, 20), (AHEAD + 24, AHEAD + 24), (AHEAD + 25, AHEAD + 25)]).await;
         // Used once a week.
         check(&[(0, 0), (168, 0), (336, 168), (504, 336)]).await;

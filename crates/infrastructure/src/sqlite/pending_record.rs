@@ -8,8 +8,8 @@ use rusqlite::Statement;
 use toolstead_domain::tool_execution::{ExecutionRef, OutcomeKind, RequestKind};
 use uuid::Uuid;
 
-/// Encoded record with the columns of its row. All texts share one allocation. It is freed on another thread, where it
-/// is not in the cache, and freeing several costs more than a copy.
+/// Encoded record with the columns of its row. All texts share one allocation: freeing an allocation on another thread
+/// misses the cache, which costs more than a copy.
 #[derive(Debug)]
 pub(super) struct PendingRecord {
     id: Uuid,

@@ -170,7 +170,7 @@ mod tests {
         tool_execution::{Outcome, ToolExecution},
     };
 
-    /// Records these rows at once; returns which of them were taken, how many were written, and what stands there, in order.
+    /// Records these rows at once. Returns which were accepted, how many were written, and the stored rows in order.
     async fn record(refused: &str, rows: &[ToolExecution]) -> (Vec<bool>, u64, Vec<(Uuid, String)>) {
         let mut database = new_database().await;
         let trigger = format!(

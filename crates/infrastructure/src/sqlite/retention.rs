@@ -57,7 +57,7 @@ pub(super) async fn delete_some(connection: &mut SqliteConnection, expiry: Expir
 const CONTENT_STEP: u64 = 50;
 
 /// Deletes some expired outputs and journal entries, oldest first, and then the contents without references. Returns
-/// their number, which is 0 when none is left.
+/// the number of outputs and entries, which is 0 when none is left.
 pub(super) async fn forget_some(
     connection: &mut SqliteConnection,
     blobs: &Blobs,
@@ -131,7 +131,7 @@ mod tests {
     use toolstead_domain::{testing::samples, tool_execution::ToolExecution};
     use uuid::Uuid;
 
-    /// Records the rows, deletes what has to go, and compares what is left.
+    /// Records the rows, deletes the expired ones, and compares the rest.
     async fn check(rows: &[ToolExecution], expiry: Expiry, left: &[u32]) {
         let NewDatabase { folder: _folder, mut connection, mut recorder, .. } = new_database().await;
         let recorded: Vec<PendingRecord> =

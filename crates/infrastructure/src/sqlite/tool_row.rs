@@ -227,7 +227,7 @@ mod tests {
         check(|definition| definition["inputSchema"] = json!({"required": [], "type": "object"}), false);
     }
 
-    /// Saves the tools and returns how many rows that changed, and when each tool was seen first.
+    /// Saves the tools. Returns the number of changed rows, and the time at which each tool was first seen.
     async fn save(connection: &mut SqliteConnection, tools: &[Tool], now: i64) -> (i64, Vec<i64>) {
         let changes = "SELECT total_changes()";
         let before: i64 = sqlx::query_scalar(changes).fetch_one(&mut *connection).await.unwrap();
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(kept, (3..KEPT_STARTS + 3).collect::<Vec<_>>());
         let tools: i64 = sqlx::query_scalar("SELECT count(*) FROM tools").fetch_one(&mut connection).await.unwrap();
         assert_eq!(tools, KEPT_STARTS, "the tools of a forgotten catalogue go with it");
-        // By a clock that was set back, a new one is the oldest of all.
+        // After the clock was set back, a new catalogue appears to be the oldest.
         let provider = ProviderIdentity { start: "new".into(), ..ProviderIdentity::of_program("p") };
         CatalogueRows::new(&provider, &catalogue, Timestamp(-1)).save(&mut connection).await.unwrap();
         let new = "SELECT count(*) FROM catalogues JOIN tools ON tools.catalogue = id WHERE start = 'new'";

@@ -354,7 +354,7 @@ mod tests {
     #[tokio::test]
     async fn a_row_is_written_also_when_nobody_waits_for_it_any_more() {
         let (writer, log, _folder) = start(new_database().await, false);
-        // The thread does nothing else until it is let go on.
+        // The thread does nothing else until `go_on` is sent.
         let (go_on, held_up) = oneshot::channel::<()>();
         let wait = writer.apply(|_| held_up.map(|_| Ok(())).boxed());
         assert!(wait.now_or_never().is_none());
@@ -400,7 +400,7 @@ mod tests {
                      CREATE TRIGGER try AFTER INSERT ON trials BEGIN INSERT INTO tried VALUES (1); END";
         sqlx::raw_sql(trial).execute(&mut database.connection).await.unwrap();
         let (writer, _log, _folder) = start(database, true);
-        // Some pair of answers is as quick as it has to be for that.
+        // Repeated until two checks follow each other within [`TRIED_LATELY`].
         loop {
             let start = Instant::now();
             let mut tried = Vec::new();
@@ -444,7 +444,7 @@ mod tests {
         database.close().await;
     }
 
-    /// Rows up to this number can be found, and are listed once each.
+    /// Checks that the rows up to this number are found, and listed once each.
     async fn all_are_there(log: &dyn ExecutionLog, last: u32) {
         for number in 1..=last {
             assert_eq!(log.find(samples::call_id(number)).await.unwrap(), Some(samples::execution(number)));
@@ -463,7 +463,7 @@ mod tests {
         assert_eq!(listed, (1..=last).rev().map(samples::execution).collect::<Vec<_>>());
     }
 
-    /// Waits until the database itself, without the backlog, has so many rows.
+    /// Waits until the database itself, without the backlog, has this number of rows.
     async fn until_committed(options: &DatabaseOptions, rows: i64) {
         let pool = readers(&options.path, options);
         let deadline = Instant::now() + Duration::from_secs(120);
@@ -529,7 +529,7 @@ mod tests {
         record(&writer, 2).await.unwrap();
         let listed = other.execution_log().list(&Default::default()).await.unwrap();
         assert_eq!(listed, [2, 1].map(samples::execution));
-        // What runs by the database has ended if the backlog says so.
+        // A call that is running in the database has ended if the backlog contains its end.
         let running = PendingRecord::new(&samples::running_execution(3), Uuid::max());
         writer.write(|done| Write::Record(running.into(), done)).await.unwrap();
         record(&writer, 3).await.unwrap();

@@ -149,8 +149,8 @@ impl HeldCall {
         state.caller = Some(caller);
         self.until.send_replace(None);
         for (key, answer) in answers.into_iter().flatten() {
-            // A question that arrived while the client was disconnected was not sent. An answer under its key is meant
-            // for another.
+            // A question that arrived while the client was disconnected was not sent. An answer under its key belongs
+            // to an earlier question.
             if state.questions.get(key).is_some_and(|question| question.is_out)
                 && let Some(question) = state.questions.remove(key)
             {
@@ -420,13 +420,13 @@ mod tests {
     async fn an_answer_goes_to_the_question_that_the_client_heard_under_its_key() {
         let call = held();
         let question = || InputRequest { method: "elicitation/create".into(), params: json!({"message": "m"}) };
-        // The third one's key is taken, and so is the next that it would have.
+        // The key of the third question is used already, and so is its first alternative.
         let mut asked: Vec<_> = ["q", "q-3", "q"].iter().map(|key| call.ask_as(key, question())).collect();
         assert!(asked.iter_mut().all(|one| one.now_or_never().is_none()));
         call.send_questions();
         let required = call.due().unwrap();
         assert_eq!(required.requests.keys().collect::<Vec<_>>(), ["q", "q-3", "q-3-3"]);
-        // One that the client answers is gone by then, and another server asks under its key.
+        // The question that the client answers has been withdrawn, and another server asks under its key.
         drop(asked.remove(0));
         let mut late = call.ask_as("q", question());
         assert!((&mut late).now_or_never().is_none());

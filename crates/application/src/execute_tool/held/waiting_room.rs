@@ -25,7 +25,7 @@ impl<C> WaitingRoom<C> {
         Self(Mutex::default())
     }
 
-    /// Adds the call unless it is in the room already. Returns the call that was removed for it, if any.
+    /// Adds the call unless it is present already. Returns the call that was removed for it, if any.
     pub(super) fn enter(
         &self,
         id: CallId,

@@ -62,7 +62,7 @@ fn beside(block: &Value) -> usize {
     }
 }
 
-/// Member of a block, or of its embedded resource, that has limits of its own.
+/// Member of a block that is its content and has limits of its own: in the block itself, or in its embedded resource.
 #[derive(Clone, Copy)]
 struct Content {
     member: &'static str,

@@ -38,7 +38,7 @@ fn characters(result: &ToolResult) -> usize {
     result.content().iter().filter_map(block_text).map(|text| text.chars().count()).sum()
 }
 
-/// Bounds a text; returns what is left of it, whose characters are at most the budget.
+/// Bounds a text and returns the rest. Checks that the rest has at most `budget` characters.
 async fn cut_text(text: &str, budget: usize) -> String {
     let outputs = InMemoryOutputStore::new();
     let result = bounded_in(&outputs, ToolResult::text(text), None, budget).await;
@@ -157,7 +157,7 @@ async fn structured_content_over_the_budget_is_left_out_and_kept_once() {
     assert_eq!(outputs.len(), 1, "the same data is kept once");
     assert_eq!(result.as_object()["_meta"][OUTPUTS][0]["handle"], "o1");
     assert!(result.joined_text().contains("[the structured content is too large and left out; all of it is `o1`"));
-    // Beside a short text.
+    // With a short text.
     let outputs = InMemoryOutputStore::new();
     let result = ToolResult::text("500 rows").with_structured_content(data.clone());
     let result = bounded_in(&outputs, result, None, 5000).await;
@@ -253,12 +253,12 @@ async fn a_kept_value_has_lines_unless_they_would_be_mostly_blanks() {
     assert_eq!(check(&value, 11, r#"{"a":[1,2]}"#).await["mediaType"], "application/json");
     let cut = check(&value, 10, r#"{"a":[1,2]"#).await;
     assert_eq!((&cut["mediaType"], &cut["bytes"], &cut["bytesInAll"]), (&json!("text/plain"), &json!(10), &json!(11)));
-    // A hundred levels down each zero would be a line of two hundred blanks.
+    // At a depth of a hundred levels, pretty-printing would put two hundred blanks before each zero.
     let deep = (0..100).fold(json!(vec![0; 10_000]), |value, _| json!([value]));
     check(&deep, 64 << 20, &deep.to_string()).await;
 }
 
-/// The characters of a result as it leaves, but for what is binary.
+/// Returns the number of characters of the whole result as JSON.
 fn as_it_leaves(result: &ToolResult) -> usize {
     length(&Value::Object(result.as_object().clone()))
 }

@@ -19,7 +19,7 @@ const TOLD_KEY: usize = 60;
 /// Returns the part at the pointer, with its JSON text if it is not a string.
 ///
 /// # Errors
-/// The reason why there is no such part, as the end of a sentence that names the nearest existing part.
+/// Description of the nearest existing part, as the end of a sentence.
 pub(super) fn select(text: &str, pointer: &str, most: usize) -> Result<(Value, Option<String>), String> {
     let steps: Vec<String> = match pointer.strip_prefix('/') {
         Some(steps) => {

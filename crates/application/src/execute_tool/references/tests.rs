@@ -46,7 +46,7 @@ async fn a_reference_becomes_what_it_names_at_any_depth() {
     check(json!({"$ref": "o2", "select": "/a~1b/~0"}), json!(null)).await;
     check(json!({"$ref": "o2", "select": "/"}), json!(0)).await;
     check(json!({"$ref": "o4"}), json!("//4A")).await;
-    // What was put in is data.
+    // Substituted values are data.
     check(json!({"$ref": "o6"}), json!({"$ref": "o1"})).await;
 }
 
@@ -69,7 +69,7 @@ async fn whatever_only_looks_like_a_reference_is_data() {
     ] {
         check(data.clone(), data).await;
     }
-    // The arguments as a whole are a tool's own.
+    // The arguments object itself is not a reference.
     assert_eq!(substituted(json!({"$ref": "o1"})).await.unwrap(), json!({"$ref": "o1"}));
 }
 
@@ -79,7 +79,7 @@ async fn a_reference_that_leads_nowhere_is_told_with_what_there_is() {
                   text/plain), `o2` (62 bytes of application/json), `o1` (5 bytes of text/plain).";
     let gone = "there never was one, or it has expired";
     check_refused(json!({"$ref": "o9"}), &format!("`o9` names no stored output: {gone}. {latest}")).await;
-    // Another principal's is as unknown as one that never was.
+    // An output of another principal is reported in the same way as an unknown one.
     check_refused(json!({"$ref": "o5"}), &format!("`o5` names no stored output: {gone}. {latest}")).await;
     let within = |pointer: &str| json!({"$ref": "o2", "select": pointer});
     check_refused(

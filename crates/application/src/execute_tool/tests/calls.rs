@@ -1,4 +1,4 @@
-//! Calls from their names to their rows: found, bounded, cancelled, recorded.
+//! Calls from their resolution to their audit records.
 
 use super::*;
 
@@ -84,7 +84,7 @@ async fn check_on_record(house: House, tool: &'static str) {
     });
     house.provider.began(1).await;
     assert_eq!(house.only_row().outcome, Outcome::Running);
-    // The caller goes away: the provider's future is dropped, the row is finished all the same.
+    // The caller drops the call: the provider's future is dropped, and the record is completed all the same.
     calling.abort();
     house.provider.ended(1).await;
     house.open_calls.drained().await;
@@ -92,7 +92,7 @@ async fn check_on_record(house: House, tool: &'static str) {
     assert_eq!(wait_for_end(&house).await.outcome, Outcome::Cancelled(CancelReason::Client));
 }
 
-/// The only row, once it is final: it is written just after the call is closed.
+/// Returns the only record once it is final. It is written just after the call is closed.
 async fn wait_for_end(house: &House) -> ToolExecution {
     loop {
         let row = house.only_row();
@@ -113,7 +113,7 @@ async fn a_call_that_cannot_be_recorded_does_not_run_or_keeps_its_result_and_say
     let told = "the call ran and succeeded, but its outcome could not be recorded, so its result is withheld";
     assert_eq!(house.call("echo", json!({})).await, told);
     assert_eq!(house.provider.calls().len(), 1, "it ran, and its result is withheld");
-    // A disk that stays full: what was met first is told, and not that the row of the failure failed as well.
+    // The disk remains full: the first error is reported, not the failure to record it.
     house.log.be_full(true);
     for (tool, told) in [
         ("write", "the call did not run: its start cannot be recorded"),

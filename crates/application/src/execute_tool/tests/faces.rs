@@ -1,4 +1,4 @@
-//! The face of a tool: who sees it, and who sees the tool itself.
+//! Dialect adapters: the calls to which they apply, and those that receive the tool's own answer.
 
 use super::*;
 use toolstead_domain::{
@@ -7,7 +7,7 @@ use toolstead_domain::{
     testing::scripted_hook::ScriptedHook,
 };
 
-/// Says what was asked and what came of it.
+/// Adapter that reports the arguments and the outcome.
 static FACE: Face = Face::new("Peeks.", r#"{"type": "object", "properties": {"at": {"type": "string"}}}"#)
     .with_defaults(&[Rewrite::Default("limit", "7")])
     .saying(said);
@@ -40,7 +40,7 @@ fn scope(dialect: Option<&'static str>) -> Scope {
     Scope::of(Principal::local(), "s").in_dialect(dialect.map(Dialect))
 }
 
-/// The answer to a call in a dialect, and what the tool itself was given.
+/// Returns the answer to a call in a dialect, and the arguments that the tool received.
 async fn told(dialect: Option<&'static str>, name: &str, arguments: Value) -> (ToolResult, Value) {
     let house = Plan::default().house(looking()).await;
     let outcome = house.handler.handle(command(name, arguments).within(scope(dialect))).await.unwrap();
@@ -113,7 +113,7 @@ async fn lists_of_a_dialect_show_faces_and_leave_out_those_whose_names_lead_else
     assert_eq!(elsewhere.unwrap_err(), InvalidCursor::Foreign);
 }
 
-/// Has no words.
+/// Adapter that panics.
 static BROKEN: Face = Face::new("Breaks.", r#"{"type": "object"}"#).saying(|_| panic!("no words"));
 
 #[tokio::test]

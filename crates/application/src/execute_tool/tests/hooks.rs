@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Refuses, rewrites or lets pass by the path, and counts how many ends it heard of.
+/// Hook that refuses, rewrites or permits calls by their path, and counts the ended calls.
 #[derive(Default)]
 pub(super) struct Guard(AtomicUsize);
 
@@ -62,7 +62,7 @@ async fn a_hook_has_somebody_asked_about_what_the_rules_allow() {
     for (rules, approver, expected) in [
         (vec![], Arc::new(Unattended) as Arc<dyn Approver>, "Nobody can be asked here"),
         (vec![], yes, "content"),
-        // Nobody is asked about what a rule denies.
+        // No approval is requested for a call that a rule denies.
         (
             vec![(Effect::Deny, "read(path:doubtful)")],
             Arc::new(ScriptedApprover::answering([Approval::once("ada")])),
@@ -106,7 +106,7 @@ async fn what_hooks_say_of_a_call_that_goes_on_as_a_task_leaves_the_task_whole()
     assert!(task.is_task() && task.as_object()["status"] == "working", "{task:?}");
 }
 
-/// Rewrites the path, and keeps what the hooks beside it are told of the call.
+/// Hook that rewrites the path, and stores the accesses that it receives.
 #[derive(Default)]
 struct Witness {
     rewrites: bool,
@@ -153,12 +153,12 @@ async fn hooks_know_what_a_call_touches_with_the_arguments_that_it_has_by_then()
     house.call("look", json!({"path": "/w/a"})).await;
     assert_eq!(told(&first), [read("/w/a"), read("/w/b")]);
     assert_eq!(told(&second), [read("/w/b"), read("/w/b")]);
-    // What cannot be told yet can be put right by a hook.
+    // If the accesses are unknown at first, a hook may correct the arguments.
     house.call("look", json!({})).await;
     assert_eq!((told(&first), told(&second)), (vec![None, read("/w/b")], vec![read("/w/b"); 2]));
 }
 
-/// Has somebody asked about every call but the first.
+/// Hook that requires approval for every call except the first.
 #[derive(Default)]
 struct Doubt(AtomicUsize);
 
@@ -183,7 +183,7 @@ impl ToolHook for Doubt {
 #[tokio::test]
 async fn an_approval_of_the_session_answers_no_question_of_a_hook() {
     let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session; 2] };
-    // One call is remembered by a rule, the other by its arguments.
+    // One call is approved for the session by a rule, the other by its arguments.
     for (tool, answer) in [("write", "written"), ("opaque", "ran")] {
         let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
         let hooks: Vec<Arc<dyn ToolHook>> = vec![Arc::new(Doubt::default())];

@@ -1,4 +1,4 @@
-//! The order of steps: what has happened each time that a call meets the log.
+//! The order of steps: the approval requests and tool calls before each write to the log.
 
 use super::*;
 use mockall::{Sequence, mock};
@@ -16,7 +16,7 @@ mock! {
     }
 }
 
-/// Somebody to ask and somebody to run a call, both of whom tell how often they were met.
+/// Approver and provider that count their calls.
 struct Met {
     approver: Arc<ScriptedApprover>,
     provider: Arc<ScriptedProvider>,
@@ -27,12 +27,12 @@ impl Met {
         Arc::new(Self { approver: Arc::new(ScriptedApprover::answering([answer])), provider: Arc::new(provider()) })
     }
 
-    /// Questions and calls so far.
+    /// Returns the number of approval requests and of tool calls so far.
     fn so_far(&self) -> (usize, usize) {
         (self.approver.questions().len(), self.provider.calls().len())
     }
 
-    /// Expects the next row: with this outcome, after so many questions and calls.
+    /// Expects the next record: with this outcome, after this number of approval requests and tool calls.
     fn expect(self: &Arc<Self>, log: &mut MockLog, order: &mut Sequence, row: Row, met: (usize, usize)) {
         let this = self.clone();
         let expected = log.expect_record().once().in_sequence(order);
@@ -46,7 +46,7 @@ impl Met {
     }
 }
 
-/// A row that the log is given, and what becomes of it.
+/// Record that the log receives, and its result.
 #[derive(Clone, Copy)]
 enum Row {
     Start,
@@ -69,7 +69,7 @@ impl Row {
     }
 }
 
-/// Calls a tool that changes something; returns the error, if it is one. The log expects these rows and no others.
+/// Calls a tool that changes something, and returns its error. The log expects exactly these records.
 async fn check(answer: Approval, rows: &[(Row, (usize, usize))], ran: usize) -> Option<ExecuteToolError> {
     let (met, mut log, mut order) = (Met::by(answer), MockLog::new(), Sequence::new());
     for (row, so_far) in rows {

@@ -1,4 +1,4 @@
-//! The ports of a team's own parts, mocked with `mockall`: their signatures are copied from the traits as they stand.
+//! Ports of an embedding application, mocked with `mockall`. Their signatures are copied from the traits.
 
 use super::*;
 use mockall::mock;

@@ -24,9 +24,9 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// Offers `make`, which makes the calls of its argument `calls` one after another and tells what each of them said, through
-/// a window of a run on the tools of its argument `window` if it has one; and `abandon`, which begins a call, lets it go and
-/// ends. A call of `?` tells which tools there are.
+/// Provider of `make`, which makes the calls of its argument `calls` one after another and reports their results, and
+/// of `abandon`, which starts a call, drops it and ends. With the argument `window`, `make` calls through a restricted
+/// view on these tools. A call of `?` lists the tools.
 struct Maker(Arc<ScriptedProvider>);
 
 #[async_trait]
@@ -88,7 +88,7 @@ pub(super) fn calls(calls: Value) -> Value {
     json!({"calls": calls})
 }
 
-/// Calls of `make` within each other, so many of them, around a call of `echo`.
+/// Returns `depth` nested calls of `make` around a call of `echo`.
 fn nest(depth: usize) -> Value {
     (0..depth).fold(json!(["echo", {}]), |inner, _| json!(["make", {"calls": [inner]}]))
 }
@@ -98,7 +98,7 @@ impl House {
         self.log.rows().into_iter().find(|row| row.tool == tool).unwrap()
     }
 
-    /// Checks that every row is final, and every nested one has a parent that is on record, and begins after it.
+    /// Checks that every record is final, and that every nested one has a recorded parent and starts after it.
     #[track_caller]
     fn check_tree(&self, about: &str) {
         let rows = self.log.rows();
@@ -208,7 +208,7 @@ async fn a_nested_call_has_the_time_that_is_left_of_its_parents() {
     assert_eq!(house.row("endless").outcome.error_kind(), Some(ErrorKind::Timeout));
 }
 
-/// Says yes after this time, beside the client.
+/// Approver other than the client, which approves after this time.
 struct Slow(Duration);
 
 #[async_trait]
@@ -219,7 +219,7 @@ impl Approver for Slow {
     }
 }
 
-/// A call that makes one which writes twice.
+/// Returns a call that makes a nested call, which writes twice.
 fn two_levels() -> Value {
     calls(json!([["make", {"calls": [["write", {}], ["write", {}]]}]]))
 }
@@ -265,7 +265,7 @@ async fn no_nested_call_runs_while_the_call_that_makes_it_cannot_be_recorded() {
     let told = house.call("make", calls(json!([["echo", {}], ["echo", {}]]))).await;
     assert_eq!(told, "the call did not run: its start cannot be recorded");
     assert_eq!(house.provider.calls().len(), 0);
-    // A call of ours that touches nothing is on record from the first call on that it makes.
+    // A built-in tool without accesses is recorded before its first nested call.
     house.log.fail_next_record();
     let echo = json!({"tool_name": "echo"});
     let told = house.call("batch", json!({"invocations": [echo, echo]})).await;
@@ -293,7 +293,7 @@ async fn a_batch_with_wrong_arguments_runs_nothing() {
     assert_eq!((house.provider.calls().len(), house.log.rows().len()), (0, 1));
 }
 
-/// Gives others a turn at each step.
+/// Hook that yields to other tasks at each step.
 struct Yields;
 
 #[async_trait]

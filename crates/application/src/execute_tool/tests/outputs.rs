@@ -24,7 +24,7 @@ async fn what_is_cut_is_stored_once_and_whole_and_the_cut_names_its_handle() {
     assert_eq!(outputs.len(), 1);
 }
 
-/// Takes a text and no other parameter.
+/// Returns a tool with a text as its only parameter.
 fn keep_text() -> ScriptedTool {
     let schema = json!({"type": "object", "required": ["text"], "additionalProperties": false,
                         "properties": {"text": {"type": "string"}}});
@@ -39,7 +39,7 @@ async fn a_stored_output_stands_as_an_argument_and_the_record_keeps_the_referenc
     let rules = vec![(Effect::Allow, "Write")];
     let house = Plan { outputs, rules, ..Default::default() }.house(provider().with(keep_text())).await;
     assert!(house.call("long", json!({})).await.contains("`o1`"));
-    // Under another spelling, too.
+    // Also under an alias.
     let arguments = json!({"body": {"$ref": "o1"}});
     assert_eq!(house.call("Keep", arguments.clone()).await, "kept");
     assert_eq!(house.provider.calls()[1].arguments["text"], "x".repeat(50_000));
@@ -51,7 +51,7 @@ async fn a_stored_output_stands_as_an_argument_and_the_record_keeps_the_referenc
         row.arguments_digest,
         "the digest is that of the values"
     );
-    // What a reference names is validated like any other value.
+    // The stored output is validated like any other value.
     assert!(house.call("read", json!({"path": {"$ref": "o1", "select": "/a"}})).await.contains("it is no JSON text"));
     assert!(house.call("keep", json!({"text": {"$ref": "o7"}})).await.contains("`o7` names no stored output"));
     assert!(house.call("keep", json!({"text": {"$ref": "o1", "x": 1}})).await.contains("/text: expected a string"));
@@ -108,11 +108,11 @@ async fn only_those_stored_values_become_texts_where_a_text_is_wanted() {
     check("both", json!({"either": all}), json!({"either": text})).await;
     let refused = house.call("both", json!({"text": all, "value": {"$ref": "o1", "select": "/n"}})).await;
     assert!(refused.contains("/value: expected an object"), "{refused}");
-    // As a text each of its quotes has one byte more.
+    // As a text, each of its quotes takes one more byte.
     assert_eq!(house.call("both", json!({"value": {"$ref": "o2"}})).await, "kept");
     let refused = house.call("both", json!({"text": {"$ref": "o2"}})).await;
     assert!(refused.contains("with the stored outputs as texts the arguments are larger than 16777216"), "{refused}");
-    // As values it would be many times larger, so that it is a text.
+    // As values it would take many times its size, so it remains a text.
     check("both", json!({"text": {"$ref": "o3"}}), json!({"text": many})).await;
     let refused = house.call("both", json!({"value": {"$ref": "o3", "select": "/n"}})).await;
     assert!(refused.contains("it holds too many values"), "{refused}");
@@ -120,7 +120,7 @@ async fn only_those_stored_values_become_texts_where_a_text_is_wanted() {
 
 #[tokio::test(start_paused = true)]
 async fn looking_for_what_is_referred_to_ends_with_the_signal_and_in_time() {
-    /// Takes the call back as soon as it is asked, and never answers.
+    /// Store that never answers. With `true`, a lookup cancels the call.
     struct Silent(CancelSignal, bool);
     #[async_trait]
     impl OutputStore for Silent {

@@ -1,4 +1,4 @@
-//! Rules and labels of a program.
+//! Approval rules and labels of an embedding application.
 
 use super::{hooks::Guard, *};
 use crate::{bounded_approver::BoundedApprover, ruled_approver::RuledApprover};
@@ -7,7 +7,7 @@ use toolstead_domain::{
     ports::approval_rule::{ApprovalRule, RuleAnswer},
 };
 
-/// A rule that says always the same, and counts how often.
+/// Approval rule with a constant answer, which counts its calls.
 struct Nightly(RuleAnswer, AtomicUsize);
 
 #[async_trait]
@@ -31,7 +31,7 @@ struct Ruled {
 }
 
 impl Ruled {
-    /// A house with a rule that says this before a person who says yes, once.
+    /// Creates the rule with this answer, in front of an approver who approves once.
     async fn of(says: RuleAnswer, rules: &[(Effect, &'static str)], hooks: Vec<Arc<dyn ToolHook>>) -> Self {
         let rule = Arc::new(Nightly(says, AtomicUsize::new(0)));
         let person = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
@@ -46,7 +46,7 @@ impl Ruled {
         self.rule.1.load(Ordering::SeqCst)
     }
 
-    /// Who approved each call so far.
+    /// Returns the approver of each call so far.
     fn approved_by(&self) -> Vec<Option<String>> {
         let mut rows = self.house.log.rows();
         rows.sort_by_key(|row| row.id);

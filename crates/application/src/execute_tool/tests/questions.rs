@@ -1,4 +1,4 @@
-//! What tools ask their clients: as it goes out, and what is on record of it.
+//! Questions of tools to their clients, as they are sent and recorded.
 
 use super::{
     retries::{Round, answered, form, modern},
@@ -18,7 +18,7 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// A tool of the MCP server `git`, under its qualified name or its own.
+/// Returns a tool of the MCP server `git`, under its qualified name or its own.
 fn of_git(is_plain: bool, steps: impl FnOnce(ScriptedTool) -> ScriptedTool) -> ScriptedProvider {
     let server = ServerName::parse("git").unwrap();
     let name = if is_plain { ToolName::parse("log").unwrap() } else { ToolName::for_upstream(&server, "log") };
@@ -32,7 +32,7 @@ fn told_by(moment: &toolstead_domain::testing::scripted_provider::scripted_tool:
     Ending::Done(ToolResult::text(moment.responses.iter().map(|one| one.0.to_string()).collect::<String>()))
 }
 
-/// A call by a client that is asked in mid-call, and answers so.
+/// Returns a call by a client that receives questions during the call and gives these answers.
 fn old(tool: &str, answers: Vec<Result<Value, NotAnswered>>) -> (ExecuteToolCommand, Arc<RecordingCaller>) {
     let caller = Arc::new(RecordingCaller::answering(answers.into_iter().map(|one| one.map(InputResponse))));
     let client = ClientProfile {
@@ -150,7 +150,8 @@ async fn a_question_in_a_round_has_a_row_that_is_open_until_the_answer_comes() {
     assert_eq!((house.words(), house.only_row().outcome.kind()), (vec!["answered".to_owned()], OutcomeKind::Succeeded));
 }
 
-/// Takes its first question back after a while, and asks another.
+/// Provider of `fickle`, which withdraws its first question after a while and asks another, and of `pair`, which calls
+/// it.
 struct Fickle;
 
 #[async_trait]
@@ -222,7 +223,7 @@ async fn a_server_that_wants_to_be_called_again_is_with_its_own_state_and_its_cl
             match state.as_deref() {
                 None => again("{\"n\":1, }", &[]),
                 Some("{\"n\":1, }") => again("two", &[("a", form("a?"))]),
-                // It answers the retry with new questions.
+                // Answers the retry with new questions.
                 Some("two") => again("three", &[("a", form("b?")), ("c", form("c?"))]),
                 Some(state) => {
                     let keys =

@@ -1,8 +1,8 @@
-//! Rows and events: what they tell, and what they keep to themselves.
+//! Contents of audit records and events, and redaction.
 
 use super::{hooks::Guard, *};
 
-/// The kinds of events that were sent, and whether anything of `secret` is in them.
+/// Returns the kinds of the published events. Checks that none contains the secret.
 fn heard(watch: &mut EventSubscription) -> Vec<String> {
     let mut kinds = Vec::new();
     while let Some(heard) = watch.waiting() {
@@ -88,7 +88,7 @@ async fn where_it_is_asked_for_those_who_watch_hear_what_a_call_was_given_and_an
 
 const SECRETS: [&str; 4] = ["tok123456789", "hunter2pw", "querytok", "bearertok"];
 
-/// A call that a rule allows and that fails, whose secrets stand in all that is said of it.
+/// Runs a call that fails, under a rule with this effect. Its arguments, its accesses and its error contain secrets.
 async fn secretive(
     keep: RecordedArguments,
     verdict: Effect,

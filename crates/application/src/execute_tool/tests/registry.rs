@@ -1,4 +1,4 @@
-//! Providers that come, go and change while calls are made.
+//! Providers that are registered, removed and changed while calls are made.
 
 use super::*;
 
@@ -48,7 +48,7 @@ async fn a_provider_that_is_down_shows_its_last_catalogue() {
     assert_eq!(provider.list().await.unwrap().len(), 1);
 }
 
-/// A provider as an MCP server is one: its schemas are its own.
+/// Returns a provider that does not own its schemas, like an MCP server.
 fn upstream(server: &str, tools: &[(&str, &str)]) -> ScriptedProvider {
     let provider = ScriptedProvider::new(server).with_foreign_schemas();
     tools.iter().fold(provider, |all, (name, description)| all.with(upstream_tool(server, name, description)))
@@ -95,7 +95,7 @@ async fn a_name_that_a_server_may_own_that_is_not_there_leads_to_nobody_else() {
         news.changed().await.unwrap();
     }
     assert!(house.call("mcp_git_status", json!({})).await.contains("could be several tools"));
-    // Now that it is there, what it does not have is nobody's but the other's.
+    // Now that the server has listed its tools, a tool that it lacks is resolved to the other server's.
     git.replace_tools([]);
     while house.registry.resolve("mcp__git__status").is_ok() {
         news.changed().await.unwrap();
@@ -148,7 +148,7 @@ async fn definitions_that_say_something_else_are_noted_and_kept() {
     let more = ["mcp__s__a [Description] 7", "mcp__s__b [Description] 7"];
     assert_eq!(run(upstream("s", &[("a", "two"), ("b", "two"), ("c", "")])).await, more);
     assert_eq!(run(upstream("s", &[("c", "")])).await, nothing, "a change goes with its tool");
-    // Also where a server says so while it runs.
+    // Also if a server reports the change while it runs.
     let registry = ToolRegistry::new(repository.clone(), clock.clone()).await.unwrap();
     let server = Arc::new(upstream("s", &[("c", "")]));
     registry.register(server.clone()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Calls that wait for a client which answers with a retry.
+//! Parked calls, whose clients answer with a retry.
 
 use super::*;
 use crate::event_bus::Heard;
@@ -18,7 +18,7 @@ use toolstead_domain::{
     tool_execution::OutcomeKind,
 };
 
-/// Puts its question to the client, and says yes where the answer is `yes`.
+/// Approver that asks the client, and approves if the answer is `yes`.
 #[derive(Default)]
 pub(super) struct Forms {
     scopes: Vec<ApprovalScope>,
@@ -40,7 +40,7 @@ pub(super) fn form(message: &str) -> InputRequest {
     InputRequest { method: "elicitation/create".into(), params: json!({"message": message}) }
 }
 
-/// The client of one round.
+/// Client of one round.
 #[derive(Default)]
 pub(super) struct Round {
     heard: Mutex<Vec<f64>>,
@@ -60,7 +60,7 @@ impl Caller for Round {
     }
 }
 
-/// A call by a client that fills in forms and answers with retries.
+/// Returns a call by a client that supports forms and answers with retries.
 pub(super) fn modern(tool: &str, arguments: Value) -> ExecuteToolCommand {
     let client = ClientProfile {
         protocol: Some(ProtocolVersion::V20260728),
@@ -72,7 +72,7 @@ pub(super) fn modern(tool: &str, arguments: Value) -> ExecuteToolCommand {
 }
 
 impl House {
-    /// Calls, and returns what the client is asked: the keys, and the state.
+    /// Calls, and returns the keys of the questions and the state.
     pub(super) async fn asked_for(&self, command: ExecuteToolCommand) -> (Vec<String>, String) {
         match self.handler.handle(command).await {
             Ok(CallOutcome::InputRequired(required)) => {
@@ -82,7 +82,7 @@ impl House {
         }
     }
 
-    /// Calls, and returns the state of the question whether it may run.
+    /// Calls, and returns the state of the approval request.
     pub(super) async fn asked(&self, command: ExecuteToolCommand) -> String {
         let (keys, state) = self.asked_for(command).await;
         assert_eq!(keys, [APPROVAL_KEY]);
@@ -97,7 +97,7 @@ impl House {
         }
     }
 
-    /// How the calls are, without what they ask.
+    /// Returns the outcomes of the recorded calls, without their questions.
     pub(super) fn outcomes(&self) -> Vec<OutcomeKind> {
         self.calls_on_record().into_iter().map(|row| row.outcome.kind()).collect()
     }
@@ -116,7 +116,7 @@ fn plan() -> Plan {
     Plan { approver: Arc::new(Forms::default()), ..Default::default() }
 }
 
-/// A tool that asks for a first name and then for a last name, and greets.
+/// Returns a tool that asks for a first name and then for a last name, and greets.
 fn greeting() -> ScriptedTool {
     let report = Progress::at;
     let tool = ScriptedTool::named("greet").reports(report(1.0)).asks(form("first?")).reports(report(2.0));
@@ -137,7 +137,7 @@ async fn an_answer_that_comes_with_a_retry_lets_the_call_run_once() {
     let state = house.asked(modern("write", json!({"a": 1, "b": {"c": 2, "d": 3}}))).await;
     assert_eq!(house.provider.calls().len(), 0, "nothing runs before the answer");
     assert_eq!((house.outcomes(), house.only_row().ended), (vec![InputRequired], None), "the row says that it waits");
-    // The order of the keys is the client's business.
+    // The order of the keys does not matter.
     let again = || modern("write", json!({"b": {"d": 3, "c": 2}, "a": 1}));
     assert_eq!(house.told(retry(again(), &state, "yes")).await, "written");
     assert_eq!(house.outcomes(), [Succeeded], "one row over all rounds");
@@ -179,7 +179,7 @@ async fn a_state_is_its_principals_and_its_calls_and_a_stranger_leaves_the_call_
     }
     assert_eq!(house.provider.calls().len(), 0);
     assert_eq!(house.told(retry(asked(), &state, "yes")).await, "written");
-    // Without a state there is nothing that it could answer.
+    // Without a state, the answers belong to no call.
     assert_eq!(house.told(ExecuteToolCommand { request_state: None, ..retry(asked(), "", "yes") }).await, "asked");
     assert_eq!(house.provider.calls().len(), 1);
 }
@@ -261,7 +261,7 @@ async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
     let undeclared = ExecuteToolCommand { client: bare, ..modern("form", json!({})) };
     assert!(house.told(undeclared).await.starts_with("missing_capability: "));
     assert!(house.told(command("form", json!({}))).await.starts_with("unavailable: "));
-    // An old client is asked where it is, and its provider called again with the answer.
+    // An old client receives the question during the call, and the provider is called again with the answer.
     let old = of(ProtocolVersion::V20251125, json!({"elicitation": {}}));
     let asked = RecordingCaller::answering([Ok(InputResponse("yes".into()))]);
     let old = ExecuteToolCommand { client: old, caller: Arc::new(asked), ..command("form", json!({})) };
@@ -278,7 +278,7 @@ async fn an_answer_holds_for_what_was_shown_and_the_rules_hold_after_it() {
     let house = Plan { rules: vec![(Effect::Deny, "Write(//w/closed)")], ..plan() }.house(provider).await;
     let call = || modern("moving", json!({}));
     let state = house.asked(call()).await;
-    // The same arguments lead elsewhere by now, as by a link.
+    // The same arguments now have another access, such as after a link changed.
     *target.lock().unwrap() = "/w/b";
     let state = house.asked(retry(call(), &state, "yes")).await;
     assert_eq!(house.provider.calls().len(), 0);
@@ -300,7 +300,7 @@ impl House {
     }
 }
 
-/// Wants somebody to be asked about every call, for another reason each time.
+/// Hook that requires approval for every call, with a different reason each time.
 #[derive(Default)]
 struct Wordy(AtomicUsize);
 
@@ -329,7 +329,7 @@ async fn an_answer_holds_whatever_reason_a_hook_has() {
 
 #[tokio::test]
 async fn a_no_is_heard_also_where_somebody_said_yes_to_the_same_meanwhile() {
-    // One yes is kept as a rule, the other for exactly this call.
+    // One approval is stored as a rule, the other for this call only.
     for (tool, done) in [("write", "written"), ("opaque", "ran")] {
         let approver = Forms { scopes: vec![ApprovalScope::Session] };
         let provider = provider().with(opaque());
@@ -359,7 +359,7 @@ async fn a_yes_to_one_part_of_a_call_answers_no_rule_about_another() {
     assert_eq!(house.call("copying", json!({})).await, "true false");
 }
 
-/// Waits until every call is closed and on record. Time stands still meanwhile.
+/// Waits until every call is closed and recorded. Time is paused meanwhile.
 async fn settled(house: &House) {
     house.open_calls.drained().await;
     while !house.log.rows().iter().all(|row| row.outcome.is_final()) {
@@ -443,7 +443,7 @@ async fn where_there_is_no_room_to_go_on_the_answers_can_be_sent_again() {
     assert_eq!(house.told(retry(modern("write", json!({})), &state, "yes")).await, "written");
 }
 
-/// A tool that asks once and then never ends.
+/// Returns a tool that asks once and then never ends.
 fn curious() -> ScriptedTool {
     ScriptedTool::named("curious").asks(form("?")).touches(write("/w/free")).never_ends()
 }
@@ -461,7 +461,7 @@ async fn whoever_takes_a_round_back_takes_the_call_back() {
         while house.log.rows()[0].outcome != Outcome::Running {
             yield_now().await;
         }
-        // Another comes with the same state while the client is in its round.
+        // A second retry with the same state arrives while the client is in its round.
         let again = answered(modern("curious", json!({})), &state, &[(&keys[0], "b")]);
         assert!(house.told(again).await.starts_with("invalid_input"));
         assert_eq!(house.log.rows()[0].outcome, Outcome::Running);
@@ -527,7 +527,7 @@ async fn who_watches_sees_that_a_call_waits() {
     assert!(is_fitting, "{seen:?}");
 }
 
-/// Writes down how often each row became final.
+/// Log that stores the id of each final record that it receives.
 #[derive(Default)]
 struct Finals(InMemoryExecutionLog, Mutex<Vec<CallId>>);
 
@@ -553,22 +553,22 @@ impl ExecutionLog for Finals {
     }
 }
 
-/// What happens to a call that waits.
+/// Event in the life of a parked call.
 #[derive(Debug, Clone, Copy)]
 enum Turn {
-    /// Its client answers what was asked last.
+    /// Its client answers the last questions.
     Answer,
-    /// Its client comes without an answer.
+    /// Its client retries without an answer.
     Silence,
-    /// Somebody answers with the state of an earlier round, or another one's.
+    /// A client answers with the state of an earlier round, or of another call.
     Replay,
-    /// Two come with the same state at once.
+    /// Two retries with the same state arrive at once.
     Twice,
-    /// Its client comes and goes away at once.
+    /// Its client retries and disconnects at once.
     GoAway,
-    /// Its client takes its round back.
+    /// Its client cancels its round.
     TakeBack,
-    /// Time goes by.
+    /// Time passes, in seconds.
     Wait(u64),
 }
 
@@ -595,7 +595,8 @@ proptest! {
     }
 }
 
-/// Plays the turns to a call that is asked about and asks twice itself. Returns how often it ran, and the final rows.
+/// Applies the events to a call that requires approval and asks twice. Returns how often it ran, and the ids of its
+/// final records.
 async fn play(turns: &[Turn]) -> (usize, Vec<CallId>) {
     let provider = Arc::new(ScriptedProvider::new("built-in").with(greeting().touches(write("/w/a"))));
     let log = Arc::new(Finals::default());
@@ -617,7 +618,7 @@ async fn play(turns: &[Turn]) -> (usize, Vec<CallId>) {
             Turn::Silence => handle(answered(call(), last, &[])).await,
             Turn::Replay => {
                 let told = handle(answered(call(), &states[0], &said)).await;
-                // Only the state of the round that is open is one.
+                // Only the state of the current round is valid.
                 assert!(states.len() == 1 || told.is_err(), "{told:?}");
                 told
             }

@@ -1,8 +1,8 @@
-//! Schemas that could cost too much.
+//! Schemas that are too costly to evaluate in this process.
 
 use super::*;
 
-/// A schema that a deep value is compared with for longer than anybody lives.
+/// Returns a schema whose evaluation of a deep value takes practically forever.
 fn endless_schema() -> Value {
     json!({"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "required": ["b"]})
 }
@@ -120,7 +120,7 @@ async fn a_result_that_breaks_the_promise_of_our_own_tool_is_a_failure() {
     }
 }
 
-/// Notes the arguments that it hears, and what they touch.
+/// Hook that stores the arguments and accesses that it receives.
 #[derive(Default)]
 struct Listener(std::sync::Mutex<Vec<(Value, Vec<Access>)>>);
 

@@ -1,4 +1,4 @@
-//! What a view hides and narrows, and what a dialect puts first.
+//! Tools that a view hides, and aliases that a dialect prefers.
 
 use super::*;
 use crate::get_tool::{GetToolHandler, GetToolQuery};
@@ -8,7 +8,7 @@ fn here() -> Scope {
     Scope::of(Principal::local(), "s")
 }
 
-/// A view in which these rules hold as well.
+/// Returns a view with these additional rules.
 fn view(name: &str, rules: &[(Effect, &str)]) -> Arc<View> {
     let parse = |(effect, text): &(Effect, &str)| {
         Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::Program, &PatternBase::default()).unwrap())

@@ -1,4 +1,4 @@
-//! Calls through windows, and windows in windows.
+//! Calls through restricted views, and through nested ones.
 
 use super::{nesting::calls, *};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use toolstead_domain::{
     tool_selection::ToolSelection,
 };
 
-/// A call of `make` that makes these calls through a window on these tools.
+/// Returns a call of `make` that makes these calls through a restricted view on these tools.
 fn make(window: &[&str], made: Value) -> Value {
     json!(["make", {"window": window, "calls": made}])
 }
@@ -27,8 +27,8 @@ async fn a_window_shows_and_calls_what_it_names_and_no_more_than_the_one_around_
         (make(&["make", "write"], json!([make(&["*"], json!([list]))])), "[make,write]"),
         (make(&["make", "write"], json!([make(&["echo"], json!([list]))])), "[]"),
         (make(&[], json!([list])), "[]"),
-        // Tools that a rule hides, that no program may be offered or that cannot work are in no window; neither does an
-        // alias open one.
+        // Tools that a rule hides, that are not offered to programs, or that are unavailable are in no restricted view.
+        // An alias does not add them either.
         (make(&["long", "broken", "away", "Read"], json!([list])), "[]"),
         (make(&["b*"], json!([["broken", {}]])), "permission_denied: The call of `broken`"),
         (make(&["echo"], json!([["echo", {}], ["write", {}]])), "hi\npermission_denied: The call of `write`"),
@@ -37,7 +37,7 @@ async fn a_window_shows_and_calls_what_it_names_and_no_more_than_the_one_around_
             "permission_denied: The call of `echo`",
         ),
         (make(&["read"], json!([["Read", {"file_path": "a"}]])), "content"),
-        // The name that rules know it by is as good.
+        // The name for rules is accepted as well.
         (make(&["mcp__maker__make"], json!([list])), "[make]"),
     ] {
         let told = house.call("make", calls(json!([made]))).await;
@@ -54,7 +54,7 @@ async fn a_window_shows_and_calls_what_it_names_and_no_more_than_the_one_around_
 
 #[tokio::test]
 async fn a_name_that_fits_no_tool_is_found_out_with_the_nearest_one() {
-    /// Tells which of these names are unknown.
+    /// Provider of a tool that returns the unknown ones of the given names.
     struct Asks;
 
     #[async_trait]
@@ -92,7 +92,7 @@ async fn a_name_that_fits_no_tool_is_found_out_with_the_nearest_one() {
     }
 }
 
-/// A house in which a person answers each question with the next of these scopes, and then is gone.
+/// Creates a house whose approver answers each request with the next of these scopes, and none afterwards.
 async fn asked(rules: &[(Effect, &'static str)], answers: &[ApprovalScope]) -> (House, Arc<ScriptedApprover>) {
     let yes = |holds: &ApprovalScope| Approval::Granted { by: "ann".into(), scopes: vec![*holds] };
     let approver = Arc::new(ScriptedApprover::answering(answers.iter().map(yes)));
@@ -103,7 +103,7 @@ async fn asked(rules: &[(Effect, &'static str)], answers: &[ApprovalScope]) -> (
 #[tokio::test]
 async fn a_yes_holds_in_the_window_in_which_it_was_given_and_in_those_within_it() {
     use ApprovalScope::{Always, Once, Run, Session};
-    // One is remembered by a rule, the other by its arguments.
+    // One call is approved by a rule, the other by its arguments.
     for tool in ["write", "opaque"] {
         let one = || json!([tool, {}]);
         let window = |made: Value| make(&["make", tool], made);
@@ -230,7 +230,7 @@ proptest! {
                 let tool = snapshot.resolve(name).unwrap().tool.clone();
                 holds(windows, &tool) && policy.decide(&tool, &Map::new(), &accesses).verdict == Verdict::Allow
             };
-            // The innermost window is that of the last `make`, which is called through those around it.
+            // The innermost view is that of the last `make`, which is called through the outer ones.
             let (innermost, around) = windows.split_last().map_or((None, &[][..]), |(last, rest)| (Some(last), rest));
             let is_reached = (0..=around.len()).all(|depth| is_allowed(&around[..depth], "make"));
             for tool in ["write", "echo", "send", "?"] {

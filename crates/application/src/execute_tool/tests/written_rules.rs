@@ -3,8 +3,8 @@
 use super::*;
 use toolstead_domain::access::Widening;
 
-/// Calls a tool that runs `git log -1` three times, the first time with this answer. Returns the rules that were offered,
-/// and the number of approvals that were requested.
+/// Calls a tool that runs `git log -1` three times, the first time with this answer. Returns the offered rule, and the
+/// number of approval requests.
 async fn answered(rule: &str) -> (Option<String>, usize) {
     let widening = Some(Widening { least: 1, offered: Some(2) });
     let git = CommandAccess { widening, ..CommandAccess::program(["git", "log", "-1"]) };

@@ -57,7 +57,7 @@ impl Future for Work {
 }
 
 impl Drop for Work {
-    /// Runs work that must continue in a task of its own. Starting that task only here saves it for most calls.
+    /// Moves work that must continue to a task of its own. The task is started only here, so that most calls need none.
     fn drop(&mut self) {
         if let (Abandoned::RunsOn, Some(future), Ok(runtime)) =
             (self.abandoned, self.future.take(), Handle::try_current())

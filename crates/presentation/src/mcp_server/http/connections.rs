@@ -45,7 +45,7 @@ pub(super) struct Connection {
 /// Time at which a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum End {
-    /// When its client closes it.
+    /// Closed by its client only.
     Open,
     AfterResponse,
     AtOnce,
@@ -238,7 +238,7 @@ mod tests {
         let mut open = vec![from(&connections, OTHER)];
         open.extend((0..5).map(|_| from(&connections, ONE)));
         check_over(&open, &[1, 2]);
-        // The newcomer is a peer of few, so the flood makes room for it, too.
+        // The new connection is from a peer with few of them, so one of the flood is closed for it.
         open.push(from(&connections, OTHER));
         check_over(&open, &[1, 2, 3]);
         assert_eq!(connections.lock().strangers, 4);
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(from(&connections, OTHER).signal.get(), End::AtOnce);
     }
 
-    /// A waker, and how often it was woken.
+    /// Returns a waker with the number of its wake-ups.
     fn counted_waker() -> (Arc<AtomicU8>, Waker) {
         struct Counted(Arc<AtomicU8>);
         impl Wake for Counted {

@@ -426,7 +426,7 @@ fn generation_of_header(headers: &HeaderMap) -> Result<Generation, Response<Body
 }
 
 /// Returns the generation of a request (MCP 2026-07-28, basic/versioning, "Backward Compatibility"): that of the
-/// version in the request, else that of the header, else the one to which its method is specific.
+/// version in the request, else that of the header, else the modern one for its specific methods, else the older one.
 fn generation_of(headers: &HeaderMap, request: &RpcRequest) -> Result<Generation, RpcError> {
     let header = headers.get(&headers::PROTOCOL_VERSION).map(|value| value.to_str().unwrap_or("?"));
     let header = header.map(|text| (text, ProtocolVersion::parse(text)));

@@ -234,7 +234,7 @@ mod tests {
             ("127.0.0.1:7332", "http://127.0.0.1"),
             ("127.0.0.1:7332", "https://127.0.0.1:7332"),
             ("127.0.0.1:7332", "http://[::1]:7332"),
-            // Somebody else's port, behind which this server seems to stand.
+            // The port of another server in front of this one.
             ("127.0.0.1:8000", "http://127.0.0.1:8000"),
             ("127.0.0.1", "http://127.0.0.1"),
             ("tools.example:8443", "http://tools.example:8443"),
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(in_url, Err(StatusCode::UNAUTHORIZED));
     }
 
-    /// Lets everybody in.
+    /// Authenticator that accepts every request.
     #[derive(Debug)]
     struct Anybody;
 
@@ -275,7 +275,7 @@ mod tests {
             (&[("host", "evil.example")], Err(StatusCode::FORBIDDEN)),
             (&[], Err(StatusCode::FORBIDDEN)),
             (&[("host", "localhost"), ("origin", "https://evil.example")], Err(StatusCode::FORBIDDEN)),
-            // It listens at no port of its own, so that no page is its own.
+            // Without a port of its own, no origin is its own.
             (&[("host", "127.0.0.1"), ("origin", "http://127.0.0.1")], Err(StatusCode::FORBIDDEN)),
         ] {
             assert_eq!(admitted_by(&gate, &head("/mcp", headers)), expected, "{headers:?}");

@@ -96,7 +96,7 @@ mod tests {
     async fn a_deadline_passes_when_its_head_took_too_long_and_not_between() {
         let deadline = HeadDeadline::default();
         let mut passed = Box::pin(deadline.passed(TIMEOUT));
-        // A call that takes longer than a head may.
+        // A call may take longer than the timeout for heads.
         advance(TIMEOUT * 3 / 2).await;
         assert!(passed.as_mut().now_or_never().is_none());
         drop(deadline.sleep_until(deadline.now() + TIMEOUT));

@@ -177,7 +177,7 @@ mod tests {
 
     const IDLE: Duration = Duration::from_secs(30 * 60);
 
-    /// Sessions, and those of them that have ended.
+    /// Sessions, with the ids of those that ended.
     struct Register {
         sessions: Arc<StatelessSessions>,
         ended: Arc<Mutex<Vec<Arc<str>>>>,
@@ -199,7 +199,7 @@ mod tests {
             self.sessions.enter(&Authenticated::new(Principal::token(token)), client, self.start + after)
         }
 
-        /// One call, over at once.
+        /// Makes a call that ends at once. Returns the id of its session.
         fn used(&self, token: &str, client: &str, after: Duration) -> Arc<str> {
             let session = self.enter(token, client, after);
             self.sessions.leave(&session.client, self.start + after);
@@ -221,7 +221,7 @@ mod tests {
         let others = [("a", "other"), ("b", "agent"), ("a", "")];
         let others = others.map(|(token, client)| register.used(token, client, IDLE / 2));
         assert!(!others.contains(&first) && others[0] != others[1] && others[1] != others[2]);
-        // From the last call on, not from the first.
+        // The idle time starts with the last call, not with the first.
         assert_eq!(register.used("a", "agent", IDLE + IDLE / 4), first);
         assert!(register.ended().is_empty());
     }
