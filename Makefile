@@ -49,11 +49,11 @@ doc:            # broken links in documentation are errors
 peers:          # the official conformance suite, SDK clients and reference servers, pinned; does nothing when they are there
 	tests/peers/setup.sh
 
-conformance: peers  ## runs the official MCP conformance suite against the server, through it, and against the client; writes docs/conformance.md
-	PATH="$(CURDIR)/tests/peers/node_modules/.bin:$$PATH" node tests/peers/page.mjs > docs/conformance.md
+conformance: peers  ## runs the official MCP conformance suite against the server, through it, and against the client; writes docs/internals/conformance.md
+	PATH="$(CURDIR)/tests/peers/node_modules/.bin:$$PATH" node tests/peers/page.mjs > docs/internals/conformance.md
 	cargo test --workspace --locked --test it conformance -- --nocapture
 
-tool-docs:      ## writes docs/tools/ and the table of docs/dialects.md anew
+tool-docs:      ## writes docs/reference/tools/ and the table of docs/reference/dialects.md anew
 	TOOLSTEAD_WRITE_DOCS=1 cargo test --workspace --locked --test it -- tool_docs dialect_cost
 
 public-api:     ## writes docs/public-api/ anew; what was removed or changed must be in the section "Upgrading" of CHANGELOG.md

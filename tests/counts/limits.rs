@@ -101,7 +101,9 @@ impl Limit {
         let fault = |(what, count, limit, band): (&str, u64, u64, u64)| {
             let advice = match count {
                 _ if count.abs_diff(limit) <= band => return None,
-                _ if count < limit => "lower the limit in tests/counts/limits.rs and the number in docs/performance.md",
+                _ if count < limit => {
+                    "lower the limit in tests/counts/limits.rs and the number in docs/reference/performance.md"
+                }
                 _ => "a call must not cost more than before",
             };
             Some(format!("{}: {count} {what}, and the limit is {limit}: {advice}", self.subject))

@@ -269,7 +269,7 @@ fn the_baselines_name_real_scenarios_and_do_not_grow() {
 fn the_published_table_is_what_the_runs_give() {
     let output = Command::new("node").env("PATH", node_path()).arg(peer("page.mjs")).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    let page = std::fs::read_to_string(peer("../../docs/conformance.md")).unwrap();
+    let page = std::fs::read_to_string(peer("../../docs/internals/conformance.md")).unwrap();
     assert_eq!(page, stdout(&output), "`make conformance` writes it anew");
 }
 

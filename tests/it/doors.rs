@@ -44,7 +44,7 @@ fn example_files(folder: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_page_on_embedding_consists_of_the_examples() {
-    let page = fs::read_to_string(repository().join("docs/embedding.md")).unwrap();
+    let page = fs::read_to_string(repository().join("docs/extending/embedding.md")).unwrap();
     let mut shown = BTreeSet::new();
     for part in page.split("```rust\n").skip(1) {
         let code = part.split("```").next().unwrap();

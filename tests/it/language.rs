@@ -230,7 +230,7 @@ fn forbidden_wording_never_increases() {
         }
     }
     if above {
-        report += "Reword what was added; docs/testing.md describes the rules. If code moved within a crate, run `make limits`.\n";
+        report += "Reword what was added; docs/internals/testing.md describes the rules. If code moved within a crate, run `make limits`.\n";
     }
     if below {
         report += "Counts have fallen: run `make limits` and commit the lower limits.\n";

@@ -407,7 +407,7 @@ fn a_task_of_forty_calls_costs_a_fiftieth_of_the_tokens_when_code_does_it() {
     for way in [&by_pipes, &by_code] {
         assert!(way.total() * 50 <= single.total(), "{table}");
     }
-    assert_figures("docs/agent.md", &table);
+    assert_figures("docs/guide/agent.md", &table);
 }
 
 /// Checks that a page has this table, with figures that are at most a tenth off.

@@ -1,4 +1,4 @@
-//! The pages of the built-in tools in `docs/tools/`, made from the tools' definitions (`make tool-docs`).
+//! The pages of the built-in tools in `docs/reference/tools/`, made from the tools' definitions (`make tool-docs`).
 
 use serde_json::Value;
 use std::{fmt::Write as _, path::PathBuf, sync::Arc};
@@ -11,7 +11,7 @@ use toolstead_infrastructure::{
 use toolstead_presentation::composition_root::orchestration;
 
 fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/tools")
 }
 
 fn provider() -> BuiltInTools {
@@ -96,5 +96,5 @@ fn check(name: &str, expected: &str, writes: bool) {
         std::fs::write(&path, expected).unwrap();
     }
     let current = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(current, expected, "docs/tools/{name} is out of date: run `make tool-docs`");
+    assert_eq!(current, expected, "docs/reference/tools/{name} is out of date: run `make tool-docs`");
 }

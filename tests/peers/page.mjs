@@ -1,4 +1,4 @@
-// Prints docs/conformance.md, for `make conformance`. It is made of the frozen lists and the baselines alone: the runs hold each
+// Prints docs/internals/conformance.md, for `make conformance`. It is made of the frozen lists and the baselines alone: the runs hold each
 // baseline to what fails, exactly, so that the page says what they give.
 //
 //   node page.mjs

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use toolstead_presentation::config::schema::reference;
 
 fn documentation() -> (std::path::PathBuf, String) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/configuration.md");
     let text = fs::read_to_string(&path).unwrap();
     (path, text)
 }

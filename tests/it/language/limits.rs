@@ -110,7 +110,7 @@ impl fmt::Display for Limits {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             formatter,
-            "# Limits of the language gate (docs/testing.md). `make limits` lowers them; nothing raises them."
+            "# Limits of the language gate (docs/internals/testing.md). `make limits` lowers them; nothing raises them."
         )?;
         let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for ((place, kind), number) in self.0.iter().filter(|(_, number)| **number > 0) {

@@ -126,7 +126,7 @@ fn absent(name: &str, all: &[Shown], listing: &Listing, kind: Kind) -> Failed {
 fn show(all: &[Shown], listing: &Listing, kind: Kind, output: &mut Output) -> Result<(), Failed> {
     let word = kind.word();
     if all.is_empty() {
-        output.line(&format!("there is no {word}: docs/agent-files.md says where they are looked for"))?;
+        output.line(&format!("there is no {word}: docs/guide/agent-files.md says where they are looked for"))?;
     } else {
         let width = output.width().map(|width| width / 2);
         let row = |one: &Shown| {
