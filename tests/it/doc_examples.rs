@@ -14,7 +14,7 @@ use std::{
 const NOT_RUN: &[(&str, &str)] = &[
     ("README.md", "needs-a-model"),
     ("docs/guide/agent.md", "needs-a-model"),
-    ("docs/guide/events.md", "needs-a-running-server"),
+    ("docs/guide/hooks-and-events.md", "needs-a-running-server"),
 ];
 
 /// The folder in which the pages say that they are.

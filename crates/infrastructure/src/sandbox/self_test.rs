@@ -107,7 +107,7 @@ fn remedy(features: Features, is_root: bool, does_with_tier_2: bool) -> String {
     let may_do_with_tier_2 =
         !is_root && !does_with_tier_2 && features.landlock_abi.is_some_and(|abi| abi >= SCOPED_ABI);
     let second = if may_do_with_tier_2 {
-        "; or do with less: `sandbox.minimum_tier = 2` in your own settings, see `docs/internals/sandbox.md`"
+        "; or do with less: `sandbox.minimum_tier = 2` in your own settings, see `docs/guide/sandbox.md`"
     } else {
         ""
     };
