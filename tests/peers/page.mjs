@@ -9,14 +9,14 @@ import { here, readBaseline, requirements, revisions } from './suite.mjs';
 const versions = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8')).dependencies;
 const python = /^mcp==(.+)$/m.exec(readFileSync(join(here, 'requirements.txt'), 'utf8'))[1];
 const rows = [
-  { name: 'A: our server', prefix: 'A' },
+  { name: 'A: server', prefix: 'A' },
   { name: 'B: Python SDK at 2025-11-25', prefix: 'python.2025-11-25' },
   { name: 'C: Python SDK at 2025-11-25', prefix: 'python-stdio.2025-11-25' },
   { name: 'B, C: Python SDK at 2026-07-28', prefix: 'python.2026-07-28' },
   { name: 'B: TypeScript SDK at 2025-11-25', prefix: 'typescript.2025-11-25' },
   { name: 'C: TypeScript SDK at 2025-11-25', prefix: 'typescript-stdio.2025-11-25' },
   { name: 'B, C: TypeScript SDK at 2026-07-28', prefix: 'typescript.2026-07-28' },
-  { name: 'D: our client', prefix: 'client' },
+  { name: 'D: client', prefix: 'client' },
 ];
 
 const table = [];
@@ -43,29 +43,28 @@ for (const { name, prefix } of rows) {
 
 console.log(`# Conformance
 
-What Toolstead reaches in the [official conformance suite](https://github.com/modelcontextprotocol/conformance) (\`@modelcontextprotocol/conformance\` ${versions['@modelcontextprotocol/conformance']}): required scenarios that pass, of those that the suite's frozen list of a revision requires. \`make conformance\` runs it and writes this page; CI fails where a run and the page differ.
+Results in the [official conformance suite](https://github.com/modelcontextprotocol/conformance) (\`@modelcontextprotocol/conformance\` ${versions['@modelcontextprotocol/conformance']}): passed scenarios of those that the suite's frozen list of a revision requires. \`make conformance\` runs it and writes this page; CI fails if a run and the page differ.
 
 | set-up | suite at ${revisions.join(' | suite at ')} |
 | --- | --- | --- |
 ${table.join('\n')}
 
-| set-up | stands where |
+| set-up | components |
 | --- | --- |
-| A | the suite, our HTTP server, a provider that only tests have |
-| B | the suite, our HTTP server, a fixture on that SDK by streamable HTTP |
-| C | the suite, our HTTP server, the same fixture by stdio |
+| A | the suite, Toolstead's HTTP server, a test provider |
+| B | the suite, Toolstead's HTTP server, a fixture on that SDK over streamable HTTP |
+| C | the suite, Toolstead's HTTP server, that fixture over stdio |
 | D | the suite's mock server, \`toolstead tools\` and \`toolstead call\` |
 
-The token is on in all of them: a relay adds it, because the suite cannot send one.
-In B and C the upstream is held to one revision (\`protocol\`) and the suite runs at each, so that clients and servers of both generations meet.
+All set-ups use the token; a relay adds it, because the suite cannot send one. In B and C the upstream server is fixed to one revision (\`protocol\`) and the suite runs at each, so all combinations of generations are covered.
 
-## What counts
+## Criteria
 
-- There are two fixtures, on the official SDKs for Python (\`mcp\` ${python}) and TypeScript (\`@modelcontextprotocol/server\` ${versions['@modelcontextprotocol/server']}): \`fixture_server.py\` and \`fixture_server.mjs\` in \`tests/peers\`. Each passes all of both lists when the suite speaks to it directly.
-- Through us a scenario passes only if each of its checks that succeeds directly succeeds as well, and if what the suite notes of an answer (contents, lists, messages, forms) is the same. A check that is merely not made is a miss, and so is a warning.
-- The audit trail must hold a call of each of the fixture's tools that the suite calls.
-- What is missed is named in \`tests/peers/baseline\`, with the reason. An entry that no longer fails is an error, and the lists may only shrink.
+- Two fixtures use the official SDKs for Python (\`mcp\` ${python}) and TypeScript (\`@modelcontextprotocol/server\` ${versions['@modelcontextprotocol/server']}): \`fixture_server.py\` and \`fixture_server.mjs\` in \`tests/peers\`. Each passes both complete lists when the suite tests it directly.
+- Through Toolstead a scenario passes only if each check that succeeds directly succeeds too, and what the suite records of an answer (contents, lists, messages, forms) is equal. A skipped check and a warning are failures.
+- The audit log must contain a call of each fixture tool that the suite calls.
+- Failures are listed in \`tests/peers/baseline\` with the reason. An entry that passes is an error; the lists may only shrink.
 
-## What is missed
+## Failures
 
 ${missed.length > 0 ? missed.join('\n').trimEnd() : 'Nothing.'}`);
