@@ -1,5 +1,5 @@
 //! The cost of a fixed set of tasks in each dialect: the definitions of the tools that do it, and their answers. The
-//! table is in `docs/dialects.md`.
+//! table is in `docs/reference/dialects.md`.
 
 use crate::binaries::{Home, Pipe};
 use serde_json::{Value, json};
@@ -153,7 +153,7 @@ fn table() -> String {
 
 #[test]
 fn the_page_tells_what_each_dialect_costs_a_model() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/dialects.md");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/dialects.md");
     let page = fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once("<!-- tokens -->\n").unwrap();
     let (told, after) = rest.split_once("<!-- /tokens -->\n").unwrap();

@@ -1,5 +1,5 @@
 //! A browser of the machine, confined like any other program, and controlled over its DevTools pipe
-//! (`docs/browser.md`).
+//! (`docs/guide/browser.md`).
 //!
 //! [`browsers::Browsers`] holds one for each session that uses a browser.
 

@@ -1,4 +1,4 @@
-//! Language models of external providers, as adapters of the port `ModelProvider` (`docs/models.md`).
+//! Language models of external providers, as adapters of the port `ModelProvider` (`docs/guide/models.md`).
 //!
 //! A [`Model`] is created from [`ModelSettings`] and sends requests over [`http`](crate::http). Each protocol is a
 //! conversion without I/O in a file of its own, from a request to a body and from stream events to the events of an

@@ -1,4 +1,4 @@
-//! External services that tools use over HTTP, one per file (`docs/web.md`).
+//! External services that tools use over HTTP, one per file (`docs/guide/web.md`).
 //!
 //! Each is based on [`web::reach`](crate::web::reach), and receives its credentials from the port `Credentials`.
 

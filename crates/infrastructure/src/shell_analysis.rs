@@ -1,5 +1,5 @@
 //! Parses a bash command line into the accesses that permission rules are applied to: each simple command, and each
-//! file that the shell itself opens (`docs/shell-analysis.md`).
+//! file that the shell itself opens (`docs/internals/shell-analysis.md`).
 //!
 //! The analysis is pure. A part that it cannot understand with certainty is *opaque*: no allow rule with a pattern
 //! covers it, and every deny rule on commands matches it.

@@ -1,4 +1,4 @@
-//! Requests to the web with permission checks, and pages as text (`docs/web.md`).
+//! Requests to the web with permission checks, and pages as text (`docs/guide/web.md`).
 //!
 //! [`address`] parses untrusted addresses, [`reach::Reach`] checks the host of each request with a judge and follows
 //! redirects only as far as the caller allows, [`charset`] decodes responses, and [`page`] converts pages to Markdown.

@@ -1,4 +1,4 @@
-//! The guest pages of LinkedIn: lists of jobs, and job descriptions (`docs/web.md`).
+//! The guest pages of LinkedIn: lists of jobs, and job descriptions (`docs/guide/web.md`).
 //!
 //! They are HTML for visitors without an account, not an API. They are requested slowly, one request at a time in the
 //! whole process, and parsed in a child process.

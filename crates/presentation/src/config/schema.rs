@@ -1,5 +1,5 @@
 //! Definitions of all configuration keys: type, merging of layers, treatment in untrusted files, and purpose. Checks,
-//! merging and `docs/configuration.md` all use this table.
+//! merging and `docs/reference/configuration.md` all use this table.
 
 use toolstead_domain::permission::rule::Effect;
 use toolstead_infrastructure::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
@@ -208,7 +208,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["tools", "*", "denied_paths"], Kind::Paths, Sum, Counts, None, "Paths that the tool may never touch. For tools that change files these are `Write` rules."),
     key(&["tools", "*", "timeout"], whole(DAY), Highest, Waits, None, "Seconds for calls of the tool that ask for no time of their own."),
     key(&["sandbox", "network"], Kind::Hosts, Strictest(Strictness::Hosts), Tightens(Strictness::Hosts), Some("\"none\""), "What commands reach: `\"none\"`, or a list of host patterns."),
-    key(&["sandbox", "minimum_tier"], Kind::Integer { least: 1, most: 2 }, Users(Strictness::Lowest), SMALLER, Some("1"), "The weakest sandbox that may be used. 1: every layer, with user namespaces. 2: where those cannot be had, Landlock (ABI 6) and a filter of system calls, which close less and allow less: see `docs/sandbox.md`."),
+    key(&["sandbox", "minimum_tier"], Kind::Integer { least: 1, most: 2 }, Users(Strictness::Lowest), SMALLER, Some("1"), "The weakest sandbox that may be used. 1: every layer, with user namespaces. 2: where those cannot be had, Landlock (ABI 6) and a filter of system calls, which close less and allow less: see `docs/guide/sandbox.md`."),
     key(&["sandbox", "require"], Kind::Words(&["landlock"]), Sum, Counts, Some("[]"), "Layers without which nothing is run confined, although others stand in for them."),
     key(&["limits", "output_bytes"], Kind::Integer { least: 1_000, most: 10_000_000 }, Capped, SMALLER, Some("30000"), "What a model gets of one result."),
     key(&["limits", "media_bytes"], Kind::Integer { least: 0, most: 16 << 20 }, Capped, SMALLER, Some("5242880"), "Images, sounds and other binary content of one result, in bytes of base64."),
@@ -322,7 +322,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["google", "authorization_url"], Kind::Url, Launch, Waits, None, "The page where a person signs in. Default: Google's."),
     key(&["google", "token_url"], Kind::Url, Launch, Waits, None, "Where tokens are issued. Default: Google's."),
     key(&["google", "revocation_url"], Kind::Url, Launch, Waits, None, "Where tokens are revoked. Default: Google's."),
-    key(&["linkedin", "enabled"], Kind::Boolean, Highest, Waits, Some("false"), "Whether the guest pages of LinkedIn are searched for jobs. Its terms of use hold: see `docs/web.md`."),
+    key(&["linkedin", "enabled"], Kind::Boolean, Highest, Waits, Some("false"), "Whether the guest pages of LinkedIn are searched for jobs. Its terms of use hold: see `docs/guide/web.md`."),
     key(&["linkedin", "base_url"], Kind::Url, Highest, Waits, None, "Their address. Default: `https://www.linkedin.com`."),
     key(&["linkedin", "user_agent"], Kind::Text, Highest, Waits, None, "The name that requests to them bear. By default they say that it is Toolstead."),
     key(&["anthropic_admin", "api_key_env"], Kind::Variable, Launch, Waits, None, "The environment variable that holds the key of an administrator (`sk-ant-admin…`). Default, where `base_url` is not said: `ANTHROPIC_ADMIN_API_KEY`."),
