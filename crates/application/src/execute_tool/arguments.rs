@@ -10,8 +10,14 @@ use super::{
 use crate::tool_registry::Registered;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    alias::Alias, coercion::coerce, defaults::fill_defaults, error_kind::ErrorKind, ports::output_store::OutputStore,
-    tool_call::ToolCall, tool_failure::ToolFailure, tool_input_schema::InvalidArguments,
+    alias::Alias,
+    coercion::coerce,
+    defaults::fill_defaults,
+    error_kind::ErrorKind,
+    ports::output_store::OutputStore,
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_input_schema::{InvalidArguments, ToolInputSchema},
 };
 
 /// Argument that limits the characters of the result below the budget. The rest is stored as usual. If a tool has a
@@ -115,6 +121,9 @@ fn take_max_output(
     registered: &Registered,
     arguments: &mut Map<String, Value>,
 ) -> Result<Option<usize>, ExecuteToolError> {
+    if !arguments.contains_key(MAX_OUTPUT) {
+        return Ok(None);
+    }
     let properties = registered.tool.input_schema().get("properties");
     if properties.is_some_and(|properties| properties.get(MAX_OUTPUT).is_some()) {
         return Ok(None);
@@ -132,7 +141,9 @@ fn take_max_output(
 /// Fills in the schema's defaults if the provider owns its schemas. Returns `true` if that changed the arguments. Hooks
 /// receive the arguments without them.
 pub(super) fn with_defaults(registered: &Registered, call: &mut ToolCall) -> bool {
-    registered.provider.owns_schemas() && fill_defaults(registered.tool.input_schema(), &mut call.arguments)
+    registered.provider.owns_schemas()
+        && registered.input_schema().is_ok_and(ToolInputSchema::has_defaults)
+        && fill_defaults(registered.tool.input_schema(), &mut call.arguments)
 }
 
 /// Fills in the schema's defaults, and validates again if that changed the arguments.

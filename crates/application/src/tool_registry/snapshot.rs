@@ -275,10 +275,9 @@ impl RegisteredTool {
     /// [`InvalidSchema`] if it cannot be compiled.
     pub fn input_schema(&self) -> Result<&ToolInputSchema, &InvalidSchema> {
         let formats = if self.provider.owns_schemas() { Formats::Asserted } else { Formats::Annotations };
-        let any = serde_json::json!({});
-        let compile = || {
-            let schema = self.tool.input_schema();
-            ToolInputSchema::compile(if schema.is_null() { &any } else { schema }, formats)
+        let compile = || match self.tool.input_schema() {
+            serde_json::Value::Null => ToolInputSchema::compile(&serde_json::json!({}), formats),
+            schema => ToolInputSchema::compile(schema, formats),
         };
         self.input.get_or_init(compile).as_ref()
     }

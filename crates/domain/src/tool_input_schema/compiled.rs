@@ -44,6 +44,9 @@ pub struct ToolInputSchema {
     schema: Value,
     formats: Formats,
     engine: Engine,
+    /// `false` if no value can be too long.
+    limits_lengths: bool,
+    has_defaults: bool,
 }
 
 #[derive(Debug)]
@@ -84,7 +87,7 @@ impl ToolInputSchema {
                 return Err(InvalidSchema { reason: format!("the schema refers to {reference}, {what}") });
             }
         };
-        Ok(Self { schema: schema.clone(), formats, engine })
+        Ok(Self::new(schema, formats, engine))
     }
 
     /// Compiles a schema whatever it costs, in a process that may be killed.
@@ -95,7 +98,12 @@ impl ToolInputSchema {
         check_size(schema)?;
         let validator = validator(schema, formats, 1 << 20)?;
         let free = SchemaCost { schemas: 1, patterns: 0, backtracks: false };
-        Ok(Self { schema: schema.clone(), formats, engine: Engine::Here(Box::new(validator), free) })
+        Ok(Self::new(schema, formats, Engine::Here(Box::new(validator), free)))
+    }
+
+    fn new(schema: &Value, formats: Formats, engine: Engine) -> Self {
+        let limits_lengths = has_member(schema, &["maxLength", "maxItems", "maxProperties"]);
+        Self { schema: schema.clone(), formats, engine, limits_lengths, has_defaults: has_member(schema, &["default"]) }
     }
 
     /// Returns the schema as it was given.
@@ -108,6 +116,11 @@ impl ToolInputSchema {
         self.formats
     }
 
+    /// Returns `false` if [`fill_defaults`](crate::defaults::fill_defaults) adds nothing to any arguments.
+    pub fn has_defaults(&self) -> bool {
+        self.has_defaults
+    }
+
     /// Validates arguments.
     ///
     /// # Errors
@@ -115,7 +128,10 @@ impl ToolInputSchema {
     /// validation here could cost too much.
     pub fn validate(&self, arguments: &Value) -> Result<(), NotValid> {
         // Too long texts and lists are not examined further.
-        let mut kept = lengths::too_long(&self.schema, arguments, MAX_VIOLATIONS);
+        let mut kept = match self.limits_lengths {
+            true => lengths::too_long(&self.schema, arguments, MAX_VIOLATIONS),
+            false => Vec::new(),
+        };
         let is_too_long = !kept.is_empty();
         let only_too_long = |violations| Err(InvalidArguments { violations, more: More::Unknown }.into());
         let (validator, cost) = match &self.engine {
@@ -277,6 +293,18 @@ fn quoted(names: &[String]) -> String {
 /// Returns `true` if a path is the outer path, or within it. Both are JSON pointers.
 fn is_within(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Returns `true` if an object of the schema has a member of one of these names, whether it is a keyword or the name of a
+/// property.
+fn has_member(schema: &Value, names: &[&str]) -> bool {
+    match schema {
+        Value::Object(members) => {
+            members.iter().any(|(name, value)| names.contains(&name.as_str()) || has_member(value, names))
+        }
+        Value::Array(items) => items.iter().any(|item| has_member(item, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 fn check_size(schema: &Value) -> Result<(), InvalidSchema> {
