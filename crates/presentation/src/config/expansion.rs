@@ -41,6 +41,33 @@ pub(super) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Resu
     Ok(expanded)
 }
 
+/// Returns the text with `…` in the place of everything but its references to variables, without their defaults, and the
+/// name of the scheme `Bearer`: any other part may be a secret.
+pub(super) fn masked(text: &str) -> String {
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_:".contains(c));
+    let (scheme, mut rest) = match text.strip_prefix("Bearer ") {
+        Some(rest) => ("Bearer ", rest),
+        None => ("", text),
+    };
+    let mut shown = String::from(scheme);
+    loop {
+        let reference = rest.find("${").and_then(|start| Some((start, start + rest[start..].find('}')?)));
+        let Some((start, end)) = reference.filter(|(start, _)| !rest[..*start].ends_with('$')) else {
+            shown.push_str(if rest.is_empty() { "" } else { "…" });
+            return shown;
+        };
+        let expression = &rest[start + 2..end];
+        let name = expression.split_once(":-").map_or(expression, |(name, _)| name);
+        shown.push_str(if start == 0 { "" } else { "…" });
+        match is_name(name) {
+            true if name.len() == expression.len() => shown.push_str(&format!("${{{name}}}")),
+            true => shown.push_str(&format!("${{{name}:-…}}")),
+            false => shown.push('…'),
+        }
+        rest = &rest[end + 1..];
+    }
+}
+
 /// Returns the reason why an expression that editors define has no value here.
 fn asked_of_an_editor(expression: &str) -> Option<String> {
     let (kind, name) = expression.split_once(':').filter(|(_, name)| !name.starts_with('-'))?;
@@ -79,6 +106,25 @@ mod tests {
             _ => None,
         };
         assert_eq!(expand(text, value), expected.map(str::to_owned).map_err(str::to_owned), "{text}");
+    }
+
+    #[test]
+    fn nothing_but_references_is_shown() {
+        for (text, shown) in [
+            ("${A}", "${A}"),
+            ("${env:A}", "${env:A}"),
+            ("Bearer ${A}", "Bearer ${A}"),
+            ("Bearer sk-1${A}", "Bearer …${A}"),
+            ("sk-1", "…"),
+            ("${A:-sk-1}", "${A:-…}"),
+            ("a${A}b${B}c", "…${A}…${B}…"),
+            ("$${A} sk-1", "…"),
+            ("${A", "…"),
+            ("${not a name}", "…"),
+            ("", ""),
+        ] {
+            assert_eq!(masked(text), shown, "{text}");
+        }
     }
 
     #[test]

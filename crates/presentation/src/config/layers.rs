@@ -2,6 +2,7 @@
 
 use crate::config::{
     check::{Entry, written},
+    expansion,
     origin::Origin,
     schema::{self, Key, Merging, Strictness, Untrusted, WHOLES, Whole},
     value::{Item, Value},
@@ -465,7 +466,7 @@ impl Setting {
         self.waiting.iter().map(masked).collect()
     }
 
-    /// Masks values of environments and headers, unless they only name a variable. Removes text that resembles a key
+    /// Masks values of environments and headers, except for their references to variables. Removes text that resembles a key
     /// from settings of models and services.
     fn masked(&self, value: &Value) -> Value {
         let told = |item: &Item, text: String| Item::new(text, item.origin.clone());
@@ -474,10 +475,7 @@ impl Setting {
             ["models", "web", "search", "google", "linkedin", "anthropic_admin"].contains(&self.key.path[0]);
         match value {
             Value::Map(members) => {
-                let masked = members.iter().map(|(name, item)| {
-                    let text = if item.text.contains("${") { item.text.clone() } else { "…".to_owned() };
-                    (name.clone(), told(item, text))
-                });
+                let masked = members.iter().map(|(name, item)| (name.clone(), told(item, expansion::masked(&item.text))));
                 Value::Map(masked.collect())
             }
             Value::List(items) if may_hold_keys => {
