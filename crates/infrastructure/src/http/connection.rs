@@ -18,7 +18,11 @@ use std::{
     },
     task::{Context, Poll, Wake, Waker},
 };
-use tokio::{net::TcpStream, time::Instant};
+use tokio::{
+    net::TcpStream,
+    runtime::{self, Handle},
+    time::Instant,
+};
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
@@ -36,6 +40,8 @@ pub(super) struct Connection {
     /// Waker of `task`.
     waker: Waker,
     pub(super) idle_since: Instant,
+    /// Runtime whose driver wakes the connection.
+    pub(super) runtime: runtime::Id,
 }
 
 /// The half of a connection that reads and writes. `None` once it has ended. Until then it holds a request that it has
@@ -81,7 +87,14 @@ impl Connection {
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
         let task = Arc::new(ConnectionTask { state: AtomicU8::new(ConnectionTask::IDLE), waker: AtomicWaker::new() });
         let waker = task.clone().into();
-        Ok(Self { sender, driver: Driver(Some(driver)), task, waker, idle_since: Instant::now() })
+        Ok(Self {
+            sender,
+            driver: Driver(Some(driver)),
+            task,
+            waker,
+            idle_since: Instant::now(),
+            runtime: Handle::current().id(),
+        })
     }
 
     /// Sends the request. Returns it with the error if the connection ended before it was written.

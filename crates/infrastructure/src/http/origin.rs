@@ -17,7 +17,7 @@ use std::{
 };
 use tokio::{
     net::TcpStream,
-    runtime::Handle,
+    runtime::{self, Handle},
     time::{sleep, timeout},
 };
 
@@ -55,11 +55,19 @@ pub(super) struct Idle {
     is_swept: bool,
 }
 
+impl Idle {
+    fn take(&mut self, runtime: runtime::Id) -> Option<Box<Connection>> {
+        let index = self.connections.iter().rposition(|connection| connection.runtime == runtime)?;
+        Some(self.connections.remove(index))
+    }
+}
+
 impl Origin {
-    /// Returns the connection that was used last, if it is still open.
+    /// Returns the connection of the caller's runtime that was used last, if it is still open. A connection of another
+    /// runtime would need a thread of that one for each of its wake-ups.
     pub(super) async fn take_idle(&self) -> Option<Box<Connection>> {
         loop {
-            let mut connection = self.lock().connections.pop()?;
+            let mut connection = self.lock().take(Handle::current().id())?;
             // The server may have closed it meanwhile, which is only known after this check.
             if connection.idle_since.elapsed() < IDLE_TIMEOUT && connection.is_usable().await {
                 return Some(connection);

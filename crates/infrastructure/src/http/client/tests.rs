@@ -126,6 +126,22 @@ async fn a_request_on_a_connection_that_was_just_closed_is_given_back() {
 }
 
 #[tokio::test]
+async fn an_idle_connection_is_used_again_on_its_own_runtime_alone() {
+    let (listener, url) = listener().await;
+    let endpoint = Arc::new(endpoint(&url));
+    let (response, _server) = tokio::join!(endpoint.send(post(&endpoint)), answer(&listener, 1, 1));
+    drop(response.unwrap());
+    let other = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let there = other.spawn({
+        let endpoint = endpoint.clone();
+        async move { endpoint.origin().take_idle().await.is_some() }
+    });
+    assert!(!there.await.unwrap());
+    assert!(endpoint.origin().take_idle().await.is_some());
+    other.shutdown_background();
+}
+
+#[tokio::test]
 async fn a_connection_that_nobody_uses_any_more_is_closed() {
     let (listener, url) = listener().await;
     let endpoint = endpoint(&url);
