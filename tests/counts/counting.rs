@@ -66,7 +66,7 @@ pub(crate) fn is_counted_server() -> bool {
 pub(crate) fn serve() -> ExitCode {
     let serve: Serve = parsed();
     std::thread::spawn(report);
-    runtime::run(serve.run(), || ())
+    runtime::run_server(|cores| serve.run(cores), || ())
 }
 
 fn report() {

@@ -43,6 +43,7 @@ use crate::{
         services::OutsideSettings,
         workspace::make_folders_beside,
     },
+    cores::Cores,
     event_file::{EventFile, EventTarget},
     mcp_server::elicitation_approver::ElicitationApprover,
 };
@@ -180,6 +181,7 @@ pub struct AppBuilder {
     going_on: Option<GoingOn>,
     clients: Calling,
     starts_when_used: bool,
+    cores: Option<Cores>,
     network: Arc<dyn Network>,
     web_search: Option<Arc<dyn WebSearch>>,
 }
@@ -305,6 +307,7 @@ impl App {
             going_on: None,
             clients: Calling::Any(Map::new()),
             starts_when_used: false,
+            cores: None,
             network: Arc::new(SystemNetwork::default()),
             web_search: None,
         }
@@ -511,6 +514,13 @@ impl AppBuilder {
         self
     }
 
+    /// Spreads upstream servers over these runtimes. By default they run on the caller's.
+    #[must_use]
+    pub(crate) fn spread_over(mut self, cores: Cores) -> Self {
+        self.cores = Some(cores);
+        self
+    }
+
     /// Replaces the network of the machine for tools that use the network: name resolution and connections.
     #[must_use]
     pub fn network(mut self, network: Arc<dyn Network>) -> Self {
@@ -713,7 +723,13 @@ impl AppBuilder {
                 for (server, why) in upstream::absent(&composition.config, &self.servers) {
                     composition.app.registry.note_absent(server, &why);
                 }
-                let starting = upstream::start(&composition.config, &self.servers, self.clients.heard(), known);
+                let starting = upstream::start(
+                    &composition.config,
+                    &self.servers,
+                    self.clients.heard(),
+                    known,
+                    self.cores.as_ref(),
+                );
                 let servers = starting.await?;
                 for server in &servers {
                     composition.app.registry.register(server.clone()).await?;

@@ -9,6 +9,7 @@ mod approval_question;
 pub mod cli;
 pub mod composition_root;
 pub mod config;
+pub mod cores;
 mod escaping_writer;
 pub mod event_file;
 pub mod mcp_server;

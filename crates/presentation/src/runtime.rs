@@ -1,8 +1,9 @@
 //! The tokio runtime of both binaries.
 
-use crate::cli::output::note;
+use crate::{cli::output::note, cores::Cores};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-use std::{env, fs, ops::Range, path::Path, pin::pin, process::ExitCode, time::Duration};
+use std::{env, fs, io, num::NonZero, ops::Range, path::Path, pin::pin, process::ExitCode, thread, time::Duration};
+use tokio::runtime::{Builder, Runtime};
 use toolstead_infrastructure::helper::end_helpers;
 
 /// Time for blocking threads to finish. A thread that reads from a terminal never finishes.
@@ -21,17 +22,41 @@ const LOOKS_AT_A_PEAK: u32 = 15;
 /// Runs a program to its end. `give_back` returns the free memory of the allocator and the pages of [`code_of_program`]
 /// to the system.
 pub fn run(program: impl Future<Output = ExitCode>, give_back: fn()) -> ExitCode {
-    // Memory contains keys and tokens, so other programs of the same user must not trace or read it.
+    protect_memory();
+    match Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => run_on(runtime, program, give_back),
+        Err(error) => not_started(&error),
+    }
+}
+
+/// Like [`run`], for the server: with one runtime of one thread for each processor. The program runs on the first.
+pub fn run_server<F: Future<Output = ExitCode>>(server: impl FnOnce(Cores) -> F, give_back: fn()) -> ExitCode {
+    protect_memory();
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let runtime = |_| Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let (first, others) = match (runtime(0), (1..processors).map(runtime).collect::<io::Result<Vec<_>>>()) {
+        (Ok(first), Ok(others)) => (first, others),
+        (Err(error), _) | (_, Err(error)) => return not_started(&error),
+    };
+    let cores = Cores::new(first.handle().clone(), others.iter().map(|runtime| runtime.handle().clone()));
+    let code = run_on(first, server(cores), give_back);
+    others.into_iter().for_each(Runtime::shutdown_background);
+    code
+}
+
+/// Makes the memory of this process inaccessible to other programs of the same user: it contains keys and tokens.
+fn protect_memory() {
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         note(&format!("warning: other programs of this user may read the memory of this one: {error}"));
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            note(&format!("error: the runtime cannot be started: {error}"));
-            return ExitCode::from(70);
-        }
-    };
+}
+
+fn not_started(error: &io::Error) -> ExitCode {
+    note(&format!("error: the runtime cannot be started: {error}"));
+    ExitCode::from(70)
+}
+
+fn run_on(runtime: Runtime, program: impl Future<Output = ExitCode>, give_back: fn()) -> ExitCode {
     let looking = runtime.spawn(give_back_after_peaks(give_back));
     let code = runtime.block_on(give_back_after_start(program, give_back));
     looking.abort();

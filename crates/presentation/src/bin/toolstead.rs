@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     enter_if_helper();
     if is_server() {
         let serve: Serve = parsed();
-        return runtime::run(serve.run(), give_back);
+        return runtime::run_server(|cores| serve.run(cores), give_back);
     }
     let cli: Cli = parsed();
     telemetry::start(cli.log(), &Environment::of_process());

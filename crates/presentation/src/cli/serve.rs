@@ -15,6 +15,7 @@ use crate::{
         environment::Environment,
         token::{ServerToken, server_token},
     },
+    cores::Cores,
     mcp_server::http::{
         HttpServer,
         settings::{BearerToken, HttpSettings},
@@ -52,12 +53,12 @@ pub struct Serve {
 
 impl Serve {
     /// Serves until a signal requests shutdown. Starts logging as configured.
-    pub async fn run(self) -> ExitCode {
+    pub async fn run(self, cores: Cores) -> ExitCode {
         let as_json = self.global.json;
-        exit::conclude(self.serve().await, as_json)
+        exit::conclude(self.serve(cores).await, as_json)
     }
 
-    async fn serve(self) -> Outcome {
+    async fn serve(self, cores: Cores) -> Outcome {
         let mut shutdown = Shutdown::of_server()?;
         let environment = Environment::of_process();
         let (config, notes) = self.global.load_for_server(self.listen.clone())?;
@@ -73,7 +74,8 @@ impl Serve {
         let building = App::builder(config)
             .suggestions(Arc::new(HttpSuggestions))
             .clients_can(may_ask::everything())
-            .starting_servers_when_used();
+            .starting_servers_when_used()
+            .spread_over(cores.clone());
         let composing = async { self.global.watched(building.build().await?).await };
         let composition = tokio::select! {
             composed = composing => composed?,
@@ -82,7 +84,7 @@ impl Serve {
             () = shutdown.requested() => return Ok(Exit::Done),
         };
         let settings = settings(&composition.config, &token);
-        let server = HttpServer::start(listener, composition.app.clone(), settings)?;
+        let server = HttpServer::start_on(cores, listener, composition.app.clone(), settings)?;
         server_log::started(&composition.config, server.address());
         let ready = AbortOnDropHandle::new(tokio::spawn(server_log::ready(
             composition.app.registry.clone(),

@@ -1,7 +1,10 @@
 //! Starts the configured MCP servers.
 
 use super::{Servers, StartupError};
-use crate::config::{Config, mcp_server::ConfiguredServer};
+use crate::{
+    config::{Config, mcp_server::ConfiguredServer},
+    cores::Cores,
+};
 use std::sync::Arc;
 use toolstead_domain::{ports::tool_repository::ToolRepository, server_name::ServerName};
 use toolstead_infrastructure::{
@@ -44,12 +47,13 @@ pub(super) fn absent<'a>(config: &'a Config, wanted: &'a Servers) -> impl Iterat
 
 /// Starts the selected servers that are valid and not disabled, without waiting for any of them. A server whose tools
 /// `known` contains from an earlier run is started on first use, unless it is required. `clients` is only awaited if a
-/// server is started.
+/// server is started. Servers take the runtimes of `cores` in turn.
 pub(super) async fn start(
     config: &Config,
     wanted: &Servers,
     clients: impl Future<Output = Clients>,
     known: Option<Arc<dyn ToolRepository>>,
+    cores: Option<&Cores>,
 ) -> Result<Vec<Arc<McpServer>>, StartupError> {
     let is_wanted = |server: &&ConfiguredServer| match wanted {
         Servers::All => !server.disabled,
@@ -86,6 +90,8 @@ pub(super) async fn start(
             }
             Some(_) | None => false,
         };
+        // Tasks of the server run on the runtime that is entered when it is created.
+        let _runtime = cores.map(|cores| cores.next_runtime().enter());
         started.push(match is_known {
             true => McpServer::start_when_used(server, deps.clone()),
             false => McpServer::start(server, deps.clone()),

@@ -26,7 +26,7 @@ mod shared_stream;
 mod stateless_sessions;
 
 use super::McpServer;
-use crate::{app::App, telemetry::SERVER};
+use crate::{app::App, cores::Cores, telemetry::SERVER};
 use connections::{Connections, End};
 use endpoint::{Endpoint, EndpointHandle};
 use head_deadline::HeadDeadline;
@@ -80,6 +80,11 @@ impl HttpServer {
     /// # Errors
     /// The operating system's, when the listener has no address.
     pub fn start(listener: TcpListener, app: App, settings: HttpSettings) -> io::Result<Self> {
+        Self::start_on(Cores::current(), listener, app, settings)
+    }
+
+    /// Like [`start`](Self::start), with the connections spread over these runtimes.
+    pub(crate) fn start_on(cores: Cores, listener: TcpListener, app: App, settings: HttpSettings) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let server = McpServer::new(app.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
         let (head_timeout, connections) = (settings.head_timeout, Connections::new(settings.max_connections));
@@ -91,6 +96,7 @@ impl HttpServer {
             head_timeout,
             end: listener_end.clone(),
             open: open.clone(),
+            cores,
         };
         let listener = Some(tokio::spawn(front.accept_all(listener)));
         Ok(Self { address, app, endpoint, connections, listener_end, open, listener })
@@ -147,6 +153,7 @@ struct Front {
     head_timeout: Duration,
     end: CancellationToken,
     open: TaskTracker,
+    cores: Cores,
 }
 
 impl Front {
@@ -188,10 +195,13 @@ impl Front {
 
     fn serve(&self, http: &http1::Builder, stream: TcpStream, from: IpAddr) {
         // Without it a small answer waits for the acknowledgement of the one before, 40 ms on Linux.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended before it began");
-            return;
-        }
+        let stream = match stream.set_nodelay(true).and_then(|()| stream.into_std()) {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended before it began");
+                return;
+            }
+        };
         let (connection, deadline) = (self.connections.take_in(from), HeadDeadline::default());
         let handle = Arc::new(EndpointHandle::new(self.endpoint.clone()));
         let (head, client) = (deadline.clone(), connection.clone());
@@ -200,11 +210,18 @@ impl Front {
             let answer = handle.clone().answer(request, Some(client.clone()));
             async move { Ok::<_, Infallible>(answer.await) }
         });
-        let stream = SharedStream::new(stream);
-        let io = TokioIo::new(stream.clone());
-        let served = http.clone().timer(deadline.clone()).serve_connection(io, service);
-        let head_timeout = self.head_timeout;
-        self.open.spawn(async move {
+        let (mut http, head_timeout) = (http.clone(), self.head_timeout);
+        let task = self.open.track_future(async move {
+            // Only here: a stream belongs to the runtime on which it is created.
+            let stream = match TcpStream::from_std(stream) {
+                Ok(stream) => SharedStream::new(stream),
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "could not serve a connection");
+                    return;
+                }
+            };
+            let io = TokioIo::new(stream.clone());
+            let served = http.timer(deadline.clone()).serve_connection(io, service);
             let (mut served, mut is_too_slow) = (pin!(served), pin!(deadline.passed(head_timeout)));
             let mut is_ending = false;
             // No `select!`: each wake-up would draw a random number and take the locks of two tokens.
@@ -234,5 +251,6 @@ impl Front {
                 tracing::debug!(error = &error as &dyn std::error::Error, "a connection broke");
             }
         });
+        self.cores.for_connection().spawn(task);
     }
 }
