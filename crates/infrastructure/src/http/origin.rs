@@ -64,7 +64,7 @@ impl Idle {
 
 impl Origin {
     /// Returns the connection of the caller's runtime that was used last, if it is still open. A connection of another
-    /// runtime would need a thread of that one for each of its wake-ups.
+    /// runtime would be woken by the thread of that one.
     pub(super) async fn take_idle(&self) -> Option<Box<Connection>> {
         loop {
             let mut connection = self.lock().take(Handle::current().id())?;
@@ -84,9 +84,13 @@ impl Origin {
             idle.is_swept = true;
             runtime.spawn(sweep(Arc::downgrade(self)));
         }
-        if idle.connections.len() < MAX_IDLE {
-            idle.connections.push(connection);
+        // Connections of a runtime that is idle, or has ended, are taken by no caller.
+        let now = connection.idle_since;
+        idle.connections.retain(|other| now.duration_since(other.idle_since) < IDLE_TIMEOUT);
+        if idle.connections.len() >= MAX_IDLE {
+            idle.connections.remove(0);
         }
+        idle.connections.push(connection);
     }
 
     /// Opens a new connection.

@@ -126,7 +126,7 @@ async fn a_request_on_a_connection_that_was_just_closed_is_given_back() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_is_used_again_on_its_own_runtime_alone() {
+async fn an_idle_connection_is_used_again_only_on_its_own_runtime() {
     let (listener, url) = listener().await;
     let endpoint = Arc::new(endpoint(&url));
     let (response, _server) = tokio::join!(endpoint.send(post(&endpoint)), answer(&listener, 1, 1));
