@@ -41,10 +41,13 @@ pub(super) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Resu
     Ok(expanded)
 }
 
-/// Returns the text with `…` in the place of everything but its references to variables, without their defaults, and the
-/// name of the scheme `Bearer`: any other part may be a secret.
+/// Replaces everything by `…` except for references to variables, without their defaults, and the scheme `Bearer`: any
+/// other part may be a secret. What follows an escaped `$${` is replaced as well.
 pub(super) fn masked(text: &str) -> String {
-    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_:".contains(c));
+    let is_name = |name: &str| {
+        let name = name.strip_prefix("env:").or_else(|| name.strip_prefix("input:")).unwrap_or(name);
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
     let (scheme, mut rest) = match text.strip_prefix("Bearer ") {
         Some(rest) => ("Bearer ", rest),
         None => ("", text),
@@ -119,6 +122,10 @@ mod tests {
             ("${A:-sk-1}", "${A:-…}"),
             ("a${A}b${B}c", "…${A}…${B}…"),
             ("$${A} sk-1", "…"),
+            ("$${A}${B}", "…"),
+            ("${A:sk1}", "…"),
+            ("${input:a}", "${input:a}"),
+            ("${A:-${B:-sk}}", "${A:-…}…"),
             ("${A", "…"),
             ("${not a name}", "…"),
             ("", ""),

@@ -466,20 +466,22 @@ impl Setting {
         self.waiting.iter().map(masked).collect()
     }
 
-    /// Masks values of environments and headers, except for their references to variables. Removes text that resembles a key
-    /// from settings of models and services.
+    /// Masks values of environments and headers, except for their references to variables. Removes text that resembles a
+    /// key from settings of servers, hooks, models and services.
     fn masked(&self, value: &Value) -> Value {
-        let told = |item: &Item, text: String| Item::new(text, item.origin.clone());
+        let with_text = |item: &Item, text: String| Item::new(text, item.origin.clone());
         let without_keys = |text: &str| redacted(text).into_owned();
         let may_hold_keys =
-            ["models", "web", "search", "google", "linkedin", "anthropic_admin"].contains(&self.key.path[0]);
+            ["mcp_servers", "hooks", "models", "web", "search", "google", "linkedin", "anthropic_admin"]
+                .contains(&self.key.path[0]);
         match value {
             Value::Map(members) => {
-                let masked = members.iter().map(|(name, item)| (name.clone(), told(item, expansion::masked(&item.text))));
+                let masked =
+                    members.iter().map(|(name, item)| (name.clone(), with_text(item, expansion::masked(&item.text))));
                 Value::Map(masked.collect())
             }
             Value::List(items) if may_hold_keys => {
-                Value::List(items.iter().map(|item| told(item, without_keys(&item.text))).collect())
+                Value::List(items.iter().map(|item| with_text(item, without_keys(&item.text))).collect())
             }
             Value::Text(text) if may_hold_keys => Value::Text(without_keys(text)),
             _ => value.clone(),
