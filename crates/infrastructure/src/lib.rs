@@ -1,7 +1,7 @@
 //! The adapters of Toolstead: all I/O is in this crate.
 //!
-//! Each module is one technology and one feature. It uses only the modules listed for it in `docs/internals/architecture.md`. No
-//! type of a database or network library appears in a public signature.
+//! Each module is one technology and one feature. It uses only the modules listed for it in
+//! `docs/internals/architecture.md`. No type of a database or network library appears in a public signature.
 
 #[cfg(feature = "accounts")]
 pub mod accounts;

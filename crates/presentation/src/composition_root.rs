@@ -514,7 +514,7 @@ impl AppBuilder {
         self
     }
 
-    /// Spreads upstream servers over these runtimes. By default they run on the caller's.
+    /// Spreads upstream servers over these runtimes. By default they run on the runtime of the caller.
     #[must_use]
     pub(crate) fn spread_over(mut self, cores: Cores) -> Self {
         self.cores = Some(cores);

@@ -1,4 +1,4 @@
-//! The tokio runtime of both binaries.
+//! The tokio runtimes of both binaries.
 
 use crate::{cli::output::note, cores::Cores};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -19,29 +19,34 @@ const WORTH_GIVING_BACK: usize = 16 << 20;
 /// Number of attempts to return memory. After that, the memory is considered to be in use.
 const LOOKS_AT_A_PEAK: u32 = 15;
 
+/// Maximum number of threads for blocking work, in all runtimes of a process.
+const MAX_BLOCKING_THREADS: usize = 512;
+/// Minimum number of them in each runtime of a server with many processors.
+const MIN_BLOCKING_THREADS: usize = 16;
+
 /// Runs a program to its end. `give_back` returns the free memory of the allocator and the pages of [`code_of_program`]
 /// to the system.
 pub fn run(program: impl Future<Output = ExitCode>, give_back: fn()) -> ExitCode {
     protect_memory();
     match Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => run_on(runtime, program, give_back),
+        Ok(runtime) => run_on(runtime, Vec::new(), program, give_back),
         Err(error) => not_started(&error),
     }
 }
 
-/// Like [`run`], for the server: with one runtime of one thread for each processor. The program runs on the first.
+/// Like [`run`], for the server: with one more runtime of one thread for each processor, for connections and upstream
+/// servers. The program itself, which accepts connections, has a runtime of its own.
 pub fn run_server<F: Future<Output = ExitCode>>(server: impl FnOnce(Cores) -> F, give_back: fn()) -> ExitCode {
     protect_memory();
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let runtime = |_| Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let (first, others) = match (runtime(0), (1..processors).map(runtime).collect::<io::Result<Vec<_>>>()) {
-        (Ok(first), Ok(others)) => (first, others),
+    let blocking = (MAX_BLOCKING_THREADS / processors).max(MIN_BLOCKING_THREADS);
+    let runtime = |_| Builder::new_multi_thread().worker_threads(1).max_blocking_threads(blocking).enable_all().build();
+    let (own, cores) = match (runtime(0), (0..processors).map(runtime).collect::<io::Result<Vec<_>>>()) {
+        (Ok(own), Ok(cores)) => (own, cores),
         (Err(error), _) | (_, Err(error)) => return not_started(&error),
     };
-    let cores = Cores::new(first.handle().clone(), others.iter().map(|runtime| runtime.handle().clone()));
-    let code = run_on(first, server(cores), give_back);
-    others.into_iter().for_each(Runtime::shutdown_background);
-    code
+    let program = server(Cores::new(cores.iter().map(|runtime| runtime.handle().clone())));
+    run_on(own, cores, program, give_back)
 }
 
 /// Makes the memory of this process inaccessible to other programs of the same user: it contains keys and tokens.
@@ -56,11 +61,16 @@ fn not_started(error: &io::Error) -> ExitCode {
     ExitCode::from(70)
 }
 
-fn run_on(runtime: Runtime, program: impl Future<Output = ExitCode>, give_back: fn()) -> ExitCode {
+fn run_on(runtime: Runtime, cores: Vec<Runtime>, program: impl Future<Output = ExitCode>, give_back: fn()) -> ExitCode {
     let looking = runtime.spawn(give_back_after_peaks(give_back));
     let code = runtime.block_on(give_back_after_start(program, give_back));
     looking.abort();
-    runtime.shutdown_timeout(LAST_WORK);
+    // At the same time: each has work on blocking threads, such as ending the processes of a cancelled call.
+    thread::scope(|scope| {
+        for runtime in cores.into_iter().chain([runtime]) {
+            scope.spawn(move || runtime.shutdown_timeout(LAST_WORK));
+        }
+    });
     // Helper processes end first, so that none of them exists once this process has ended.
     end_helpers();
     code

@@ -295,8 +295,7 @@ fn is_within(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns `true` if an object of the schema has a member of one of these names, whether it is a keyword or the name of a
-/// property.
+/// Returns `true` if an object of the schema has a member of one of these names, as a keyword or as the name of a property.
 fn has_member(schema: &Value, names: &[&str]) -> bool {
     match schema {
         Value::Object(members) => {

@@ -92,8 +92,8 @@ pub enum McpConnectError {
 
 impl McpClient {
     /// Starts a program that serves MCP on its standard streams and connects to it. The program is confined by the
-    /// profile `guarded` and gets the environment of every child process (`docs/internals/sandbox.md`). Call this within a tokio
-    /// runtime; `helper::enter_if_helper()` must be the first line of `main`.
+    /// profile `guarded` and gets the environment of every child process (`docs/internals/sandbox.md`). Call this within a
+    /// tokio runtime; `helper::enter_if_helper()` must be the first line of `main`.
     ///
     /// # Errors
     /// Returns [`McpConnectError`]; no process is left running. Without the feature `mcp-stdio` every such server is

@@ -147,7 +147,7 @@ fn read_pages(terminal: &File, rows: &[String], height: usize, given_up: &Atomic
         let end = (first + height).min(rows.len());
         has_reached_end |= end == rows.len();
         write_escaped(terminal, &format!("{}\n", rows[first..end].join("\n")))?;
-        // Nothing that was typed before a page is shown turns it. A key that is pressed once the prompt is shown does.
+        // Discards the keys that were typed before the page was shown. A key that follows the prompt turns the page.
         forget_typed(terminal)?;
         write_escaped(
             terminal,

@@ -47,7 +47,7 @@ pub(super) fn absent<'a>(config: &'a Config, wanted: &'a Servers) -> impl Iterat
 
 /// Starts the selected servers that are valid and not disabled, without waiting for any of them. A server whose tools
 /// `known` contains from an earlier run is started on first use, unless it is required. `clients` is only awaited if a
-/// server is started. Servers take the runtimes of `cores` in turn.
+/// server is started. Servers are assigned to the runtimes of `cores` in turn.
 pub(super) async fn start(
     config: &Config,
     wanted: &Servers,

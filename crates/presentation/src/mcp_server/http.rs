@@ -212,7 +212,7 @@ impl Front {
         });
         let (mut http, head_timeout) = (http.clone(), self.head_timeout);
         let task = self.open.track_future(async move {
-            // Only here: a stream belongs to the runtime on which it is created.
+            // Here, because a stream belongs to the runtime that creates it.
             let stream = match TcpStream::from_std(stream) {
                 Ok(stream) => SharedStream::new(stream),
                 Err(error) => {
