@@ -22,9 +22,9 @@ pub struct CancelSignal(Arc<SignalState>);
 struct SignalState {
     reason: OnceLock<CancelReason>,
     given: Notify,
-    /// Signals that are given together with this one.
+    /// Signals that are also given when this one is.
     below: Mutex<Vec<Weak<SignalState>>>,
-    /// The signal that this one is given with. It lives as long, so that those above it reach this one.
+    /// Parent signal: giving it also gives this one. Held so that the chain to the signals above remains intact.
     _above: Option<Arc<SignalState>>,
 }
 

@@ -349,7 +349,8 @@ async fn watch_provider(registry: Weak<ContextRegistry>, provider: Arc<dyn Conte
     }
 }
 
-/// Returns the URIs under which a resource of the provider may be watched here. URIs of other providers are excluded.
+/// Returns the public URIs under which clients may subscribe to this resource of the provider. A URI that leads to
+/// another provider is excluded.
 fn uris_of(snapshot: &ContextSnapshot, provider: &dyn ContextProvider, uri: &str) -> Vec<String> {
     let public = snapshot.public_uri(provider.name(), uri).into_owned();
     // This form always leads to its server, whichever provider has the plain URI.

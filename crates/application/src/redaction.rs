@@ -143,7 +143,8 @@ struct SecretValue {
 }
 
 impl SecretValue {
-    /// Returns the length of the beginning of this secret that the text begins with; `None` if it is too short.
+    /// Returns the length in bytes of the longest common prefix of this secret and the text; `None` if it is shorter
+    /// than [`SHORTEST_VALUE`].
     fn begins(&self, text: &str) -> Option<usize> {
         let same = text.chars().zip(self.text.chars()).take_while(|(one, other)| one == other);
         let length: usize = same.map(|(one, _)| one.len_utf8()).sum();

@@ -193,7 +193,7 @@ pub struct RunAgentHandler {
 
 /// Context of a run whose work was delegated by a call.
 pub(crate) struct Child<'a> {
-    /// Makes the run's calls, as calls nested in the delegating call.
+    /// Port for the run's calls, which are nested in the delegating call.
     pub(crate) calls: &'a dyn Calls,
     /// The delegating call, with its session.
     pub(crate) handed_over: HandedOver,

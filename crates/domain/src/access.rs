@@ -175,7 +175,7 @@ pub struct PathAccess {
     pub tree: bool,
 }
 
-/// Kind of access that a rule applies to.
+/// Kind of access that a rule applies to. Each variant lists the heads of its rules, such as `Read` in `Read(src/**)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AccessKind {
     /// `Read`.

@@ -97,7 +97,7 @@ impl ToolFailure {
         self
     }
 
-    /// Adds data for programs.
+    /// Adds machine-readable data.
     #[must_use]
     pub fn with_data(mut self, data: serde_json::Value) -> Self {
         self.data = data;

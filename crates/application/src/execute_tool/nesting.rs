@@ -47,7 +47,7 @@ const MAX_CALLS: usize = 10_000;
 #[derive(Debug)]
 pub struct Nesting {
     branch: Arc<Branch>,
-    /// Number of calls in the tree, including this one, when it was made.
+    /// Number of calls that the tree had when this one was made, including this one.
     number: usize,
     /// Maximum number of characters of its result that the parent requests.
     pub(super) output_characters: Option<usize>,

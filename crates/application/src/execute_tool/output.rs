@@ -127,8 +127,8 @@ struct Promised<'a> {
     schemas: &'a dyn SchemaValidator,
 }
 
-/// Bounds the message of a failure. It is a text of Toolstead or of an upstream server, not an output, and is not
-/// stored.
+/// Truncates the message of a failure to the budget, and removes its data and bounds its upstream error if they are
+/// larger. What is cut off is not stored, because it is not the output of a tool.
 pub(super) fn bound_message(error: ExecuteToolError, budget: usize) -> ExecuteToolError {
     let cut = |mut failure: ToolFailure| {
         cut_message(&mut failure.message, budget);

@@ -38,7 +38,7 @@ const TOLD_HANDLES: usize = 5;
 
 const TAKE_A_PART: &str = "Take a part of it with `select`, or of a file.";
 
-/// Arguments after the substitution.
+/// Arguments in which stored outputs have replaced the references (`$ref`).
 #[derive(Debug)]
 pub(super) struct Substituted {
     pub(super) arguments: Map<String, Value>,

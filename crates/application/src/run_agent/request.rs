@@ -5,7 +5,8 @@ use toolstead_domain::model::message::{Block, Message, ToolArguments, ToolResult
 /// Maximum number of images in a request; the newest are sent.
 const IMAGES: usize = 10;
 
-/// Replaces all images but the newest by a text, or all of them if the model accepts none. They remain in the log.
+/// Replaces all images but the newest [`IMAGES`] by a text, or all of them if the model accepts none. The conversation
+/// log keeps them.
 pub(super) fn thin_images(messages: &mut [Message], takes_images: bool) {
     let (mut room, why) = match takes_images {
         true => (IMAGES, "[an image that was here is left out: it is old]"),

@@ -85,7 +85,7 @@ pub struct ToolUse {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum ToolArguments {
-    /// JSON object. An empty text counts as an empty object.
+    /// JSON object; empty if the model sent an empty text.
     Object(Map<String, Value>),
     /// Text that is not a JSON object: the call cannot be made, and its result reports that.
     Malformed(String),

@@ -56,7 +56,7 @@ pub trait ContextProvider: Send + Sync {
     /// An idle server is started for this.
     async fn settled(&self) {}
 
-    /// Returns guidance for models on using its offer, as received; `None` if there is none.
+    /// Returns the guidance for models on what this provider offers, as received; `None` if there is none.
     fn instructions(&self) -> Option<String> {
         None
     }

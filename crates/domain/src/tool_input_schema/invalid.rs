@@ -23,7 +23,7 @@ pub enum Formats {
 pub struct Violation {
     /// JSON pointer into the arguments; empty for the arguments as a whole.
     pub path: String,
-    /// Value that the schema requires there.
+    /// Description of the value that the schema requires there, such as `at most 10`.
     pub expected: String,
     /// Actual value, shortened.
     pub got: String,

@@ -149,9 +149,9 @@ impl Vault {
         self.on_files(move |places| places.list(&principal)).await
     }
 
-    /// Replaces the tokens under `key` by the result of `change` (`None` deletes them), and returns its second value.
-    /// The tokens are locked meanwhile against changes by this and other processes. If `change` fails, nothing is
-    /// changed.
+    /// Calls `change` with the tokens under `key`, replaces them by the tokens it returns (`None` deletes them), and
+    /// returns its other value. Meanwhile, the tokens are locked against changes by this and other processes. If
+    /// `change` fails, nothing is changed.
     ///
     /// # Errors
     /// Returns the error of `change`, or [`VaultError`].

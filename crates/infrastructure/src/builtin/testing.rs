@@ -253,7 +253,8 @@ impl TestRun {
         work(&run).await
     }
 
-    /// Runs a call. Nested calls are made through `calls`, and `between` runs after the decision and before the call.
+    /// Validates, decides and runs a call of a tool. Nested calls are made through `calls`, and `between` runs after
+    /// the permission decision and before the tool.
     pub(super) async fn called(
         &self,
         tool: &str,

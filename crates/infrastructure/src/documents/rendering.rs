@@ -1,4 +1,5 @@
-//! A document as a model reads it: its parts under markers, limited to one result, and where to continue.
+//! Renders a document for a model: its parts, each below a marker, as far as one result has space, and where to
+//! continue.
 
 use crate::documents::{Document, DocumentKind, Part};
 

@@ -287,7 +287,8 @@ impl Group {
     }
 }
 
-/// Interprets the memory events of a group (cgroup-v2.rst, `memory.events`).
+/// Returns which memory limit made the kernel kill a process of a group, that of the run or that of the machine,
+/// according to `memory.events` (cgroup-v2.rst); `None` if it killed none.
 fn ended_for(events: &str, most: u64) -> Option<OutOfMemory> {
     let count = |name: &str| {
         let line = events.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -323,7 +324,8 @@ fn made(place: &OwnedFd) -> io::Result<(String, OwnedFd)> {
     Err(io::Error::other("other Toolsteads remove what this one makes there"))
 }
 
-/// Removes the folders of processes that have ended, whose locks are free.
+/// Removes the groups that Toolstead processes left when they ended, and kills the processes in them. Such a group is
+/// recognized by its free lock.
 fn sweep(place: &OwnedFd, path: &Path) {
     let names = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.file_name());
     for name in names.filter_map(|name| name.into_string().ok()).filter(|name| name.starts_with(PREFIX)) {

@@ -530,8 +530,8 @@ impl fmt::Debug for Order {
     }
 }
 
-/// Makes the parent's end of a stream non-blocking for the async runtime, which would otherwise block in a write if the
-/// child does not read.
+/// Makes the parent's end of a stream non-blocking. Otherwise, a write would block a thread of the async runtime while
+/// the child does not read.
 fn waiting_never(end: OwnedFd) -> io::Result<File> {
     fcntl_setfl(&end, fcntl_getfl(&end)? | OFlags::NONBLOCK)?;
     Ok(end.into())

@@ -75,7 +75,7 @@ impl<'a> Toolchains<'a> {
         }
     }
 
-    /// Adds links that are known already.
+    /// Sets the links that earlier lookups found, so that they are not read again.
     pub(super) fn over(self, links: Links) -> Self {
         Self { links, ..self }
     }

@@ -1,4 +1,4 @@
-//! Values of audit records as the database stores them, in former rows and in records.
+//! Parses stored values of audit records, both from the columns of rows of earlier versions and from encoded records.
 
 use super::fault::Fault;
 use serde_json::Value;

@@ -176,7 +176,7 @@ fn found(answered: &Answered<'_>) -> Option<Said> {
     Some(list(answered, files.collect()))
 }
 
-/// Returns a bare list, with remarks on missing entries.
+/// Returns the items as a JSON array, followed by a block with the remarks on missing entries.
 fn list(answered: &Answered<'_>, items: Vec<Value>) -> Said {
     Said::text(pretty(&items.into())).beside(remarks(&answered.text()))
 }

@@ -48,7 +48,7 @@ pub(crate) enum PassedOver {
 /// Ignore patterns of a folder and of those above it.
 #[derive(Debug)]
 pub(crate) struct IgnoreRules {
-    /// By kind, as [`IGNORE_FILES`].
+    /// Patterns of each ignore file, in the order of [`IGNORE_FILES`]; `None` for a file without patterns.
     patterns: [Option<Gitignore>; IGNORE_FILES.len()],
     is_repository: bool,
     above: Option<Arc<IgnoreRules>>,

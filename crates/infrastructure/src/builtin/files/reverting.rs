@@ -48,7 +48,7 @@ use toolstead_domain::{
 const LOOKED_THROUGH: usize = 1000;
 /// Maximum number of calls or files that a message names.
 const NAMED: usize = 5;
-/// Maximum number of bytes shown of each file's later changes.
+/// Maximum number of bytes of the diff that a message shows of each file's later changes.
 const SHOWN_BYTES: usize = 1500;
 
 /// Direction of the operation.

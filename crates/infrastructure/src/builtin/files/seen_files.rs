@@ -29,7 +29,7 @@ pub(crate) struct SeenInMemory {
 #[derive(Debug, Default)]
 struct Memory {
     sessions: HashMap<Viewer, HashMap<PathBuf, Sight>>,
-    /// Number of files of all sessions.
+    /// Total number of files in `sessions`.
     files: usize,
     /// Number of reads so far.
     count: u64,

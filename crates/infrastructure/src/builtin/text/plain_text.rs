@@ -75,7 +75,7 @@ impl PlainText {
         *self = Self::default();
     }
 
-    /// Returns the incomplete line.
+    /// Returns the current line, which has no line break yet.
     pub(crate) fn line(&self) -> &str {
         &self.line
     }

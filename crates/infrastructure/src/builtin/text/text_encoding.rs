@@ -59,7 +59,7 @@ pub(crate) struct TextEncoding {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Charset {
-    /// An encoding of WHATWG.
+    /// Encoding of the WHATWG Encoding Standard.
     Web(&'static Encoding),
     /// UTF-32, which WHATWG does not define.
     Utf32 { is_big_endian: bool },

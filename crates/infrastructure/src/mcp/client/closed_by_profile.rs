@@ -24,7 +24,7 @@ const OF_MISSING_FILES: [&str; 9] = [
     "is not accessible",
     "not a directory",
 ];
-/// Texts for a host that cannot be reached.
+/// Parts of error messages about a host that cannot be reached, in lower case.
 const OF_MISSING_HOSTS: [&str; 10] = [
     "enotfound",
     "eai_again",

@@ -55,7 +55,7 @@ use url::Url;
 /// Timeout of a message without a response: a notification, a response to a ping, the end of a session.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Endpoint of one server, with the session if it has one.
+/// Transport to one server over streamable HTTP, with the session if the server uses one.
 #[derive(Debug)]
 pub(super) struct HttpTransport {
     peer: Arc<Peer>,

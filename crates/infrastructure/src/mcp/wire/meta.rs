@@ -18,6 +18,6 @@ pub const PROGRESS_TOKEN: &str = "progressToken";
 /// Keys that are valid for one connection only. A gateway replaces them by its own when it forwards a request.
 pub const OF_ONE_HOP: &[&str] = &[PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, PROGRESS_TOKEN];
 
-/// Members of a request's parameters that are valid for one connection only, beside those of its method. `task`
-/// requests a task in the form of 2025-11-25, which is not supported.
+/// Members of any request's parameters that are valid for one connection only, and are not forwarded. `task` requests a
+/// task in the form of 2025-11-25, which is not supported.
 pub const PARAMS_OF_ONE_HOP: &[&str] = &["_meta", "inputResponses", "requestState", "task"];

@@ -80,7 +80,7 @@ impl PropertyNames {
         self.theirs.get(name).map_or(name, String::as_str)
     }
 
-    /// Returns a reference with the provider's names.
+    /// Returns a `$ref` with its property names replaced by those that the provider receives.
     pub(super) fn in_reference(&self, reference: &str) -> String {
         if self.theirs.is_empty() {
             return reference.to_owned();

@@ -137,7 +137,7 @@ pub(super) fn of(keyword: &str, value: &Value) -> Option<String> {
     })
 }
 
-/// Returns the sentence for alternatives.
+/// Returns the sentence for `oneOf`, `anyOf` or `allOf`, such as `Fits exactly one of …`.
 pub(super) fn alternatives(keyword: &str, all: &[Value]) -> Option<String> {
     if all.is_empty() {
         return None;

@@ -238,8 +238,8 @@ impl ConfinedRun {
     }
 }
 
-/// Receives the next report, if there is one. If a run ended with unread input, the kernel first returns an error once,
-/// and then the remaining reports.
+/// Receives the next report, if there is one. If a run ended without reading all of its input, the first receive fails
+/// with `ECONNRESET`, and the next one returns the remaining reports.
 fn received(reports: &OwnedFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     match receive_now(reports) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => receive_now(reports),

@@ -1,5 +1,5 @@
-//! Limits the number of file descriptors that changes hold. A process usually has about a thousand, and many concurrent
-//! changes could use them up for everything else.
+//! Limits the number of file descriptors that file changes hold. A process may usually open about a thousand, and many
+//! concurrent changes could leave none for the rest of the process.
 
 use crate::sandbox::workspace::stop::Stop;
 use rustix::process::{Resource, getrlimit};

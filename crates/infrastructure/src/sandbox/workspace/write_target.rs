@@ -18,7 +18,7 @@ pub struct WriteTarget<'a> {
     pub(super) path: PathAccess,
     /// Deepest existing folder of the path.
     pub(super) folder: OwnedFd,
-    /// Names of the missing folders below it.
+    /// Names of the missing folders below `folder`, outermost first.
     pub(super) missing: Vec<OsString>,
     pub(super) name: OsString,
     pub(super) existing: Option<Found>,

@@ -67,7 +67,7 @@ pub(super) struct Birth<'a> {
     pub(super) landlock: Option<ABI>,
 }
 
-/// Data that an init with namespaces has from the zygote before it knows its run.
+/// Data that an init with namespaces inherits from the zygote, before it receives the order for its run.
 #[derive(Debug)]
 pub(super) struct Namespaced<'a> {
     pub(super) identity: &'a Identity,

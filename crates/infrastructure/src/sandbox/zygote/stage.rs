@@ -197,7 +197,7 @@ pub fn is_device(path: &Path) -> bool {
     path.strip_prefix("/dev").is_ok_and(|name| DEVICES.iter().any(|known| name == Path::new(known)))
 }
 
-/// Mounts one file or folder of `/etc` on the stage.
+/// Adds one file or folder of `/etc` to the stage: as a link if it is stored below `/usr`, and else as a mount.
 fn setting(name: &OsStr) -> io::Result<()> {
     let target = at("etc").join(name);
     let source = fs::canonicalize(Path::new("/etc").join(name))?;

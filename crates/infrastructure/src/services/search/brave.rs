@@ -13,8 +13,9 @@ use toolstead_domain::ports::web_search::{Domains, Freshness, WebHit, WebQuery, 
 /// Maximum number of hits per answer, and of pages.
 const HITS: usize = 20;
 const PAGES: usize = 10;
-/// Maximum length of a query, in characters and in words.
+/// Maximum length of a query, in characters.
 const CHARACTERS: usize = 400;
+/// Maximum length of a query, in words.
 const WORDS: usize = 50;
 
 pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<Order, WebSearchError> {

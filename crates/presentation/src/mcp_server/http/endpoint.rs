@@ -162,7 +162,7 @@ impl Endpoint {
         }
     }
 
-    /// Starts to refuse new requests, and ends the streams without an end of their own. Requests that an open call
+    /// Starts to refuse new requests, and ends the streams that would otherwise stay open. Requests that an open call
     /// needs to end are accepted until all calls are [ended](toolstead_application::open_calls::OpenCalls::end).
     pub(super) fn drain(&self) {
         self.draining.store(true, Ordering::SeqCst);

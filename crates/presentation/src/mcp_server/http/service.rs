@@ -81,9 +81,9 @@ async fn look_after(endpoint: Arc<Endpoint>) {
 }
 
 impl McpService {
-    /// Starts to refuse new requests (503), and ends the streams without an end of their own, so that the surrounding
-    /// server can shut down. Open calls run to their end, and answers to their questions are accepted, until
-    /// [`App::close`] cancels them.
+    /// Starts to refuse new requests (503), and ends the streams that would otherwise stay open, so that the
+    /// surrounding server can shut down. Open calls run to their end, and answers to their questions are accepted,
+    /// until [`App::close`] cancels them.
     pub fn drain(&self) {
         self.endpoint.drain();
     }

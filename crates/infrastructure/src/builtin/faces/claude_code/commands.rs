@@ -76,8 +76,8 @@ pub(super) fn output(answered: &Answered<'_>) -> Option<Said> {
     Some(Said::text(with_remark(text.trim_end().to_owned(), undone(answered)).trim_end()))
 }
 
-/// Returns the text for a shell that this call ended. For one that had ended before it returns `None`, for Toolstead's
-/// own text.
+/// Returns the result for a shell that this call ended. Otherwise, for example if the shell had ended before, returns
+/// `None`: Toolstead's own text is used.
 pub(super) fn killed(answered: &Answered<'_>) -> Option<Said> {
     let text = |name| answered.member(name)?.as_str();
     let (id, command) = (text("task_id")?, text("command")?);

@@ -242,7 +242,7 @@ fn occurrences(text: &str, wanted: &str, is_wanted: impl Fn(&Range<usize>) -> bo
     places
 }
 
-/// Replaces escapes; `None` if there is an escape with another meaning.
+/// Replaces escaped line feeds, tabs, backslashes and quotation marks; `None` if there is another escape.
 fn unescaped(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();

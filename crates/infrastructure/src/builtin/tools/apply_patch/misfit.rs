@@ -13,7 +13,7 @@ use toolstead_domain::error_kind::ErrorKind;
 
 /// Maximum number of line numbers that are listed.
 const NAMED_LINES: usize = 10;
-/// Maximum number of occurrences of a line that helps to find the nearest place. More frequent lines are ignored.
+/// Maximum number of occurrences of a line in the file. More frequent lines are not used to find the nearest place.
 const MAX_TIMES: usize = 200;
 /// Maximum number of characters quoted from a line.
 const QUOTED_CHARS: usize = 100;

@@ -138,7 +138,7 @@ impl HttpTransport {
     }
 }
 
-/// Records the pause that an error response requests, if any.
+/// Records until when an error response asks not to be called again, if it does (`Retry-After`).
 pub(in crate::mcp::client) fn note_wish(peer: &Peer, response: &Response) {
     if !response.status().is_success()
         && let Some(wish) = wanted_pause(response.headers())

@@ -15,13 +15,13 @@ pub(super) enum Mark {
 /// Target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
-    /// Another address.
+    /// Address outside the page.
     Address {
         url: String,
         /// Text of a link without a text of its own.
         label: String,
     },
-    /// A place in the page, or no valid address.
+    /// Place in the page, or an invalid address.
     InPage,
 }
 
