@@ -35,7 +35,7 @@ pub struct GetToolHandler {
 }
 
 impl GetToolHandler {
-    /// Creates a handler on the registry and the policies of the book.
+    /// Creates a handler that uses this registry, and the policies in `permissions`.
     pub fn new(registry: Arc<ToolRegistry>, permissions: Arc<PermissionBook>) -> Self {
         Self { registry, permissions }
     }

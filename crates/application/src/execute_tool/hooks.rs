@@ -176,8 +176,8 @@ enum Touched {
 }
 
 impl Touched {
-    /// Determines the accesses. Errors are ignored except for cancelling: a hook may still correct the arguments, and
-    /// they are validated later.
+    /// Determines the accesses that hooks filter by. Errors other than a cancellation are ignored: a hook may still
+    /// correct the arguments, and they are validated later.
     async fn by(
         registered: &Registered,
         call: &ToolCall,

@@ -42,7 +42,7 @@ const FORESEEING: Duration = Duration::from_secs(30);
 pub(super) struct Way<'w> {
     pub(super) handler: Arc<ExecuteToolHandler>,
     pub(super) list_tools: Arc<ListToolsHandler>,
-    /// Makes the calls as nested calls; `None`: they are calls of a client.
+    /// Port for the calls if they are nested in another call; `None` if they are calls of a client.
     pub(super) within: Option<&'w dyn toolstead_domain::ports::calls::Calls>,
     pub(super) scope: Scope,
     pub(super) client: Arc<ClientProfile>,

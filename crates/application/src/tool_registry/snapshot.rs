@@ -39,7 +39,7 @@ pub struct LeftOut {
 
 /// A tool with its provider, and values that are derived from its definition on first use.
 pub struct RegisteredTool {
-    /// The tool as it is shown: itself, or in the form of a dialect.
+    /// The tool as clients see it: `own`, or its form in a dialect.
     pub tool: Arc<Tool>,
     /// The tool itself, to which rules apply.
     pub own: Arc<Tool>,

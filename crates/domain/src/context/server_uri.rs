@@ -17,7 +17,7 @@ pub fn of_server(server: &str, uri: &str) -> String {
     format!("{OWN}{server}/{uri}")
 }
 
-/// Returns the original URI of the server, if the URI was made distinct for that server.
+/// Returns the server's own URI if `uri` is its distinct form for that server; `None` for other URIs.
 pub fn within<'a>(server: &str, uri: &'a str) -> Option<&'a str> {
     uri.strip_prefix(OWN)?.strip_prefix(server)?.strip_prefix('/')
 }

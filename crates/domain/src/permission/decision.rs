@@ -277,7 +277,7 @@ impl Finding {
         })
     }
 
-    /// Returns the file whose rule would cover it once the file is trusted.
+    /// Returns the file that has an allow rule for the access, which has no effect until the file is trusted.
     fn file_to_trust(&self) -> Option<PathBuf> {
         match self.near_miss.as_ref()? {
             NearMiss::Waiting(rule) => match &rule.origin {

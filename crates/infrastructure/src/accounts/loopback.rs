@@ -40,7 +40,7 @@ pub(super) struct Loopback {
     address: SocketAddr,
 }
 
-/// Outcome of one connection, after its response was sent.
+/// Outcome of one connection, after its response was sent; `None` if its request was not the redirect of the sign-in.
 type Came = Option<Result<Code, SignInError>>;
 
 impl Loopback {

@@ -34,7 +34,7 @@ struct Order {
     asserts_formats: bool,
 }
 
-/// Input of the child.
+/// Schema, and the value that the child validates against it.
 #[derive(Serialize, Deserialize)]
 struct Question<T> {
     schema: T,

@@ -179,7 +179,7 @@ pub(super) struct DecodedRecord {
 }
 
 impl DecodedRecord {
-    /// Decodes a line of this version or of one before the canonical form.
+    /// Decodes a line in the canonical form, which begins with its version, or in the form of earlier versions.
     pub(super) fn decode(line: &[u8]) -> Result<Self, Fault> {
         if !line.starts_with(br#"{"v":"#) {
             let row: FormerRow = serde_json::from_slice(line).map_err(unreadable)?;

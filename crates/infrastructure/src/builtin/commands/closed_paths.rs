@@ -96,7 +96,7 @@ fn not_told(message: &str, folder: &Path, grant: &Grant) -> ToolFailure {
         .next("Name fewer or narrower paths in deny and ask rules, or smaller roots.")
 }
 
-/// Walks all roots.
+/// Walks all roots for paths that the rules close.
 fn found(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Result<ClosedPaths, ToolFailure> {
     let (grant, mut left) = (files.grant(), MAX_ENTRIES);
     let roots = grant.roots();

@@ -64,7 +64,8 @@ pub(crate) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<C
     Ok((command, output))
 }
 
-/// Returns the output of a program, both streams, as a result. It is an error if the exit code is not 0.
+/// Returns the output of a program, both streams, as a result. The result is an error if the exit
+/// code is not 0, or if a forbidden change could not be reverted.
 ///
 /// # Errors
 /// When the output cannot be read.

@@ -21,7 +21,7 @@ pub(super) struct Printed {
 }
 
 impl Printed {
-    /// Reads the result of a tool that runs commands.
+    /// Extracts the output and the exit code from the result of a tool that runs commands.
     pub(super) fn of(answered: &Answered<'_>) -> Self {
         let number = |name| answered.member(name).and_then(Value::as_i64);
         let code = number("exit_code").or_else(|| number("signal").map(|signal| -signal)).unwrap_or(0);

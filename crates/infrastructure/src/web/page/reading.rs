@@ -30,7 +30,8 @@ impl fmt::Debug for PageOrder {
     }
 }
 
-/// Parses a page in a helper process. If the search for an article ends that process, the whole page is read.
+/// Parses a page in a helper process. If the helper ends early or runs out of time or memory while it searches
+/// for the article, another helper reads the whole page.
 ///
 /// # Errors
 /// A failure for the model. Whatever the page does to the helper, this process continues. With

@@ -170,7 +170,7 @@ fn shifted_places(
     Ok(places)
 }
 
-/// Returns the number of a line without the blanks around it, from 1.
+/// Returns the number in `known`, from 1, of a line without the blanks around it. Equal lines have equal numbers.
 fn number<'t>(known: &mut HashMap<&'t str, u32>, line: &'t str) -> u32 {
     let next = known.len() as u32 + 1;
     *known.entry(line.trim()).or_insert(next)

@@ -150,7 +150,7 @@ fn has_hooks(git: &Folder, work: &mut Work) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Sets aside new hooks and similar entries.
+/// Moves aside hooks and similar entries that the run added to the repository.
 fn put_lists_right(git: &Folder, work: &mut Work, account: &mut Account<'_>) {
     for list in LISTS {
         match git.kind(list) {
