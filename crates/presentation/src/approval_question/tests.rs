@@ -309,9 +309,10 @@ fn a_question_lists_the_commands_that_only_read_where_approving_them_is_offered(
         question(&asked).facts,
         [
             "Commands that only read, for this session: the rules above; on any file or variable, with any arguments that only read: \
-          `ls`, `cat`, `echo`, `head`, `tail`, `grep`, `find`, `wc`, `which`, `diff`, `stat`, `du`, `cd`, `git status`, \
-          `git log`, `git diff`, `git show`, `git blame`, `git ls-files`, `git rev-parse`, `git describe`, `git branch --list`; \
-          without other arguments: `pwd`, `git branch`, `git remote`, `git remote -v`"
+          `ls`, `cat`, `echo`, `head`, `tail`, `grep`, `find`, `wc`, `which`, `diff`, `stat`, `du`, `df`, `cd`, \
+          `git status`, `git log`, `git diff`, `git show`, `git blame`, `git ls-files`, `git rev-parse`, `git describe`, \
+          `git branch --list`; without other arguments: `pwd`, `git branch`, `git branch --show-current`, `git remote`, \
+          `git remote -v`"
         ]
     );
     let offers = |question: &ApprovalQuestion| question.rows.iter().map(|row| row.scopes.len()).collect::<Vec<_>>();
