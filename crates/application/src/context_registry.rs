@@ -173,7 +173,7 @@ impl ContextRegistry {
         Ok(())
     }
 
-    /// Removes a provider and everything that it offers. Does nothing if there is no provider of this name.
+    /// Removes a provider and everything that it offers. Does nothing for an unknown name.
     pub fn unregister(&self, name: &str) {
         let mut entries = self.lock();
         let Some(at) = entries.iter().position(|entry| entry.provider.name() == name) else { return };

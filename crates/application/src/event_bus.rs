@@ -99,7 +99,7 @@ impl EventSubscription {
         }
     }
 
-    /// Returns the next item that was sent already; `None` if there is none for now.
+    /// Returns the next item if one was sent already, without waiting.
     pub fn waiting(&mut self) -> Option<Heard> {
         loop {
             match self.receiver.try_recv() {

@@ -523,7 +523,7 @@ impl Config {
         }
     }
 
-    /// Returns the limits of a command. There is no timeout of its own: a foreground command ends with its call, and a
+    /// Returns the limits of a command. They contain no timeout: a foreground command ends with its call, and a
     /// background command has no time limit.
     pub fn sandbox_limits(&self) -> SandboxLimits {
         SandboxLimits {

@@ -51,8 +51,8 @@ impl Cores {
         Self::new([Handle::current()])
     }
 
-    /// Assigns a connection to the runtime that has the fewest, a random one of several. In order, the second connection
-    /// of each client, which often waits for notifications, would always come to the same runtimes.
+    /// Assigns a connection to the runtime that has the fewest, chosen at random among equals. In a fixed order, the
+    /// second connection of each client, which often waits for notifications, would always be on the same runtimes.
     pub(crate) fn for_connection(&self) -> ConnectionCore {
         let cores = &self.0.cores;
         let first = RandomState::new().hash_one(()) as usize % cores.len();

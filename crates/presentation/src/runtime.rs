@@ -19,7 +19,7 @@ const WORTH_GIVING_BACK: usize = 16 << 20;
 /// Number of attempts to return memory. After that, the memory is considered to be in use.
 const LOOKS_AT_A_PEAK: u32 = 15;
 
-/// Maximum number of threads for blocking work, in all runtimes of a process.
+/// Maximum number of threads for blocking work, which the runtimes of the connections share.
 const MAX_BLOCKING_THREADS: usize = 512;
 /// Minimum number of them in each runtime of a server with many processors.
 const MIN_BLOCKING_THREADS: usize = 16;

@@ -15,7 +15,7 @@ pub enum HookVerdict {
     Continue,
     /// Require approval for this reason, whatever rules and defaults decide.
     Ask(String),
-    /// Refuse the call for now, so that the matter can be settled outside first.
+    /// Refuse this call, because the matter must be settled outside of it first.
     Defer(String),
     /// Refuse the call, with the reason for the model.
     Deny(String),

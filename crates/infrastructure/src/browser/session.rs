@@ -61,7 +61,7 @@ pub(crate) enum SessionError {
     /// No tab is open.
     #[error("no tab is open: open a page first")]
     NoTab,
-    /// There is no tab of this number.
+    /// The browser has no tab with this number.
     #[error("there is no tab {0}")]
     UnknownTab(TabNumber),
     /// The element no longer exists.

@@ -102,7 +102,7 @@ impl TestRun {
     /// Returns a run of several tools, such as [`all`](crate::builtin::all), in a folder that they may read and write.
     ///
     /// # Panics
-    /// When the folder does not exist, or names of tools are invalid or not unique.
+    /// If the folder does not exist, or names of tools are invalid or not unique.
     pub fn of_tools(tools: Vec<Box<dyn AnyBuiltInTool>>, folder: impl AsRef<Path>) -> Self {
         let root = folder.as_ref().canonicalize().expect("the folder is there");
         let roots = WorkspaceRoots { write: vec![root], ..Default::default() };
@@ -140,7 +140,7 @@ impl TestRun {
     /// Returns this run with one more rule, as in `(Effect::Deny, "Read(.env)")`.
     ///
     /// # Panics
-    /// When the rule is invalid.
+    /// If the rule is invalid.
     #[must_use]
     pub fn under(mut self, effect: Effect, rule: &str) -> Self {
         let rule = PermissionRule::parse(effect, rule, RuleOrigin::CommandLine, &PatternBase::default());
@@ -189,7 +189,7 @@ impl TestRun {
     /// Returns the definition of a tool, as clients see it.
     ///
     /// # Panics
-    /// When no tool has that name.
+    /// If no tool has that name.
     pub fn definition(&self, tool: &str) -> &Tool {
         let found = self.tools.definitions().iter().find(|other| other.name().as_str() == tool);
         found.unwrap_or_else(|| panic!("there is no tool `{tool}`"))
@@ -201,7 +201,7 @@ impl TestRun {
     /// The failure of the tool.
     ///
     /// # Panics
-    /// When no tool has that name, or the arguments are not an object.
+    /// If no tool has that name, or the arguments are not an object.
     pub async fn accesses(&self, tool: &str, arguments: Value) -> Result<Vec<Access>, ToolFailure> {
         self.tools.accesses(&self.new_call(Arc::new(self.definition(tool).clone()), object(arguments))).await
     }
@@ -212,7 +212,7 @@ impl TestRun {
     /// Arguments that do not fit the schema, accesses that are not permitted, and the failure of the tool.
     ///
     /// # Panics
-    /// When no tool has that name, the arguments are not an object, or the result breaks the tool's own schema.
+    /// If no tool has that name, the arguments are not an object, or the result breaks the tool's own schema.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
         self.called(tool, arguments, TIME, &NoCalls, || ()).await
     }
@@ -232,7 +232,7 @@ impl TestRun {
     /// are checked as usual.
     ///
     /// # Panics
-    /// When no tool has that name.
+    /// If no tool has that name.
     pub async fn with_run<T>(&self, tool: &str, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
         self.with_run_among(&NoCalls, tool, work).await
     }

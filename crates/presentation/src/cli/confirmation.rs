@@ -6,7 +6,8 @@ use std::{fs::File, io::Write, sync::atomic::AtomicBool, time::Duration};
 /// Maximum time to wait for the key.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Returns `true` if the user presses `y` at the terminal. Any other key, no key in time and a missing terminal are `false`.
+/// Returns `true` if the user presses `y` at the terminal. Any other key, no key in time and a missing terminal are
+/// `false`.
 pub(super) async fn is_confirmed(question: &'static str) -> bool {
     let Some(terminal) = Terminal::of_process() else { return false };
     let put = move |mut terminal: &File, given_up: &AtomicBool| {

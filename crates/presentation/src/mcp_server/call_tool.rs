@@ -74,7 +74,7 @@ impl ToolCallRequest {
     /// Parses the parameters. `arguments` is checked in the call path, which also records calls with invalid arguments.
     ///
     /// # Errors
-    /// -32602 if there is no name of a tool, the answers are not an object, or the state is not a text.
+    /// -32602 if the name of the tool is missing, the answers are not an object, or the state is not a text.
     pub(super) fn parse(params: &mut Map<String, Value>, meta: Map<String, Value>) -> Result<Self, RpcError> {
         let Some(Value::String(tool)) = params.shift_remove("name") else {
             return Err(invalid_params("`name` must be the name of a tool, as a text"));
@@ -212,7 +212,7 @@ pub(super) fn closed(id: &Id) -> Answer {
 
 pub(super) fn not_recorded(id: &Id, what: Unrecorded, source: &StoreError) -> Answer {
     tracing::error!(error = source as &dyn std::error::Error, "{what}");
-    // The cause is included because it tells the user what to correct.
+    // The user needs the cause to correct it.
     let message = format!("{what}: {}", source.source);
     Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Internal, &message))
 }

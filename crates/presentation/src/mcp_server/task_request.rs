@@ -35,7 +35,7 @@ impl TaskCallRequest {
     /// Parses the parameters of the method.
     ///
     /// # Errors
-    /// -32602 if there is no name of a task, or if the answers are not an object.
+    /// -32602 if the name of the task is missing, or if the answers are not an object.
     pub(super) fn parse(
         method: TaskMethod,
         params: &mut Map<String, Value>,

@@ -54,7 +54,7 @@ impl ClosedPaths {
     /// Returns the paths that the rules close to this call.
     ///
     /// # Errors
-    /// When a path could not be examined: then nothing may be started.
+    /// If a path could not be examined: then nothing may be started.
     pub(crate) async fn of(context: &CallContext<'_>, workspace: &Arc<Workspace>) -> Result<Self, ToolFailure> {
         let grant = context.grant;
         // Toolstead's own data is hidden whatever the rules are and wherever it is, because folders outside of the

@@ -47,7 +47,7 @@ pub(crate) fn running<'a>(program: &'a str, args: impl IntoIterator<Item = &'a s
 /// Runs a program to its end.
 ///
 /// # Errors
-/// When it cannot be started, or reaches its timeout.
+/// If it cannot be started, or reaches its timeout.
 pub(crate) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<Command>, ProgramOutput), ToolFailure> {
     let programs = run.world().programs();
     let settings = programs.settings();
@@ -68,7 +68,7 @@ pub(crate) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<C
 /// code is not 0, or if a forbidden change could not be reverted.
 ///
 /// # Errors
-/// When the output cannot be read.
+/// If the output cannot be read.
 pub(crate) async fn answer(
     command: &Command,
     mut output: ProgramOutput,

@@ -105,7 +105,7 @@ impl<'a> ChangeSet<'a> {
     /// named twice, by any path or link, is locked once: both indices lead to it.
     ///
     /// # Errors
-    /// When a path leads out of the workspace, or not to a file, or the call may not write there; when another call
+    /// If a path leads out of the workspace, or not to a file, or the call may not write there; or if another call
     /// holds one of the files until the deadline.
     pub(crate) fn take(files: &'a GrantedWorkspace, paths: &[&str]) -> Result<Self, ToolFailure> {
         for _ in 0..ATTEMPTS {
@@ -179,7 +179,7 @@ impl<'a> ChangeSet<'a> {
     /// file. At most `limit` bytes are read.
     ///
     /// # Errors
-    /// When the call may not read there, or the file is larger.
+    /// If the call may not read there, or the file is larger.
     pub(crate) fn content(&self, index: usize, limit: u64) -> Result<Option<Cow<'_, [u8]>>, ToolFailure> {
         let name = &self.names[index];
         let place = &self.places[name.place];
@@ -210,7 +210,7 @@ impl<'a> ChangeSet<'a> {
     /// Returns the digest of the content on disk, even if the call may not read it; `None`: no file.
     ///
     /// # Errors
-    /// When the file is larger than `limit`.
+    /// If the file is larger than `limit`.
     pub(crate) fn digest(&self, index: usize, limit: u64) -> Result<Option<ContentDigest>, ToolFailure> {
         let target = &self.places[self.names[index].place].target;
         Ok(target.replaced(limit).map_err(cannot_be_undone)?.map(|content| digest_of(&content)))

@@ -27,7 +27,7 @@ const NAMED_FOLDERS: usize = 5;
 /// Reduces the paths to a number that can be closed.
 ///
 /// # Errors
-/// When that is not possible for all paths that the rules match.
+/// If that is not possible for all paths that the rules match.
 pub(super) fn within_bounds(mut closed: ClosedPaths, grant: &Grant) -> Result<ClosedPaths, ToolFailure> {
     if closed.hidden.len() > MAX_HIDDEN {
         return Err(too_many(MAX_HIDDEN, &closed, grant));
