@@ -2,6 +2,7 @@
 //! on random scripts.
 
 mod built_in_rules;
+mod digest;
 mod rows;
 mod trust;
 
