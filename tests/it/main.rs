@@ -165,5 +165,7 @@ mod web_fetch;
 mod web_search;
 /// Web servers for tests through the binaries.
 mod web_server;
+/// Answers over both transports in both protocol generations, compared with stored captures.
+mod wire_captures;
 /// Data that belongs to a workspace.
 mod workspaces;
