@@ -247,7 +247,7 @@ async fn whatever_is_no_clear_yes_runs_nothing() {
     client.send(answer(&question, accept("always"))).await;
     check_refused(&client.next().await, "permission_denied");
     assert_eq!(client.ask(write(102)).await["method"], "elicitation/create");
-    assert_eq!((house.ran(), house.store.kept()), (0, Vec::new()));
+    assert_eq!((house.ran(), house.store.stored_rules()), (0, Vec::new()));
 }
 
 #[tokio::test]
@@ -260,7 +260,7 @@ async fn a_call_that_is_taken_back_takes_its_question_along() {
     assert_eq!((&told["method"], &told["params"]["requestId"]), (&json!("notifications/cancelled"), &question["id"]));
     client.send(answer(&question, accept("always"))).await;
     assert_eq!(client.ask(write(2)).await["method"], "elicitation/create");
-    assert_eq!((house.ran(), house.store.kept()), (0, Vec::new()));
+    assert_eq!((house.ran(), house.store.stored_rules()), (0, Vec::new()));
 }
 
 #[tokio::test]
@@ -549,7 +549,7 @@ async fn what_is_approved_for_good_is_kept_and_holds_at_once() {
     let mut client = house.asked_on_pipes().await;
     let question = client.ask(write(1)).await;
     assert_eq!(text_of(&client.ask(answer(&question, accept("always"))).await), "written");
-    assert_eq!(house.store.kept(), [(ApprovalScope::Always, "Write(//w/a)".to_owned())]);
+    assert_eq!(house.store.stored_rules(), [(ApprovalScope::Always, "Write(//w/a)".to_owned())]);
     let front = HttpFront::start(&house.app).await;
     let response = soon(front.post_modern(&modern(1, "tools/call", call("write", json!({})))).send()).await.unwrap();
     assert_eq!(text_of(&only(messages(response).await)), "written");

@@ -73,7 +73,10 @@ fn no_word_of_the_command_line_steers_the_terminal_that_repeats_it() {
         let printed = format!("{}{}", stdout(&output), stderr(&output));
         assert_ne!(output.status.code(), Some(0), "{arguments:?}");
         assert!(printed.starts_with("error: "), "{arguments:?}: {printed:?}");
-        assert!(!printed.chars().any(toolstead_domain::unseen::moves), "{arguments:?}: {printed:?}");
+        assert!(
+            !printed.chars().any(toolstead_domain::invisible_characters::displaces_text),
+            "{arguments:?}: {printed:?}"
+        );
     }
     let help = home.run(&["--help"]);
     assert!(help.status.success() && stdout(&help).contains("Exit codes: 0 done"), "{}", stdout(&help));

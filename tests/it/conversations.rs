@@ -48,7 +48,7 @@ impl Talk {
     async fn on(home: Home, principal: Principal, config: &str) -> Self {
         let composition = open(&home, config).await;
         let id = ConversationId(Uuid::now_v7());
-        let begun = Conversation::begun(id, principal.clone(), "mend the test", Timestamp(1_000_000));
+        let begun = Conversation::new(id, principal.clone(), "mend the test", Timestamp(1_000_000));
         composition.app.conversations.begin(&begun).await.unwrap();
         Self { home, composition, id, principal }
     }

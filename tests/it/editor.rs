@@ -73,7 +73,7 @@ impl Editor {
             deadline: Instant::now() + Duration::from_secs(60),
             grant: &grant,
             client: &ClientProfile::without_protocol("test"),
-            beside: Default::default(),
+            forwarded: Default::default(),
             labels: &Default::default(),
             answers: None,
             caller: &SilentCaller,

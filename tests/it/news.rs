@@ -192,17 +192,17 @@ async fn clients_with_a_session_watch_resources_until_they_have_enough() {
             assert_eq!(client.ask("resources/subscribe", json!({"uri": uri})).await["result"], json!({}));
         }
         until_watched(&provider, &["team://a", "team://1/b"]).await;
-        provider.say(updated("team://2/b"));
-        provider.say(updated("team://1/b"));
+        provider.send_notice(updated("team://2/b"));
+        provider.send_notice(updated("team://1/b"));
         let mut told = notification("resources/updated");
         told["params"] = json!({"uri": "team://1/b"});
         assert_eq!(client.next().await, told);
-        provider.say(updated("team://a/part"));
+        provider.send_notice(updated("team://a/part"));
         told["params"] = json!({"uri": "team://a"});
         assert_eq!(client.next().await, told, "one below it changed");
         assert_eq!(client.ask("resources/unsubscribe", json!({"uri": "team://1/b"})).await["result"], json!({}));
         until_watched(&provider, &["team://a"]).await;
-        provider.say(updated("team://1/b"));
+        provider.send_notice(updated("team://1/b"));
         assert!(client.is_silent().await);
         let missing = client.ask("resources/subscribe", json!({"uri": "team://none"})).await;
         assert_eq!(
@@ -236,9 +236,9 @@ async fn no_provider_tells_of_a_resource_of_another() {
     for transport in TRANSPORTS {
         let mut client = Listener::old(&app, transport).await;
         client.ask("resources/subscribe", json!({"uri": "team://a"})).await;
-        other.say(updated("team://a"));
+        other.send_notice(updated("team://a"));
         assert!(client.is_silent().await);
-        provider.say(updated("team://a"));
+        provider.send_notice(updated("team://a"));
         assert_eq!(client.next().await["params"], json!({"uri": "team://a"}));
     }
 }
@@ -251,8 +251,8 @@ async fn a_subscription_tells_all_that_was_agreed_and_nothing_else() {
         let (mut client, agreed) = Listener::new(&app, transport, &lists).await;
         assert_eq!(agreed, lists);
         app.provider.replace_tools([endless()]);
-        provider.say(updated("team://a"));
-        provider.say(said(LogLevel::Emergency, "x", None));
+        provider.send_notice(updated("team://a"));
+        provider.send_notice(said(LogLevel::Emergency, "x", None));
         provider.replace(&ScriptedContext::new("team").with_prompt("p"));
         let meta = json!({"io.modelcontextprotocol/subscriptionId": 5});
         let told = client.next().await;
@@ -277,7 +277,7 @@ async fn a_subscription_watches_what_may_be_watched_until_it_ends() {
         assert_eq!(agreed, json!({"resourceSubscriptions": ["team://1/b", "team://a"]}));
         until_watched(&provider, &["team://1/b", "team://a"]).await;
         for _ in 0..100 {
-            provider.say(updated("team://a"));
+            provider.send_notice(updated("team://a"));
         }
         let told = client.next().await;
         let meta = json!({"io.modelcontextprotocol/subscriptionId": 5});
@@ -289,7 +289,7 @@ async fn a_subscription_watches_what_may_be_watched_until_it_ends() {
         // A closed connection is detected when a notification is sent on it.
         soon(async {
             while !provider.watched().is_empty() {
-                provider.say(updated("team://a"));
+                provider.send_notice(updated("team://a"));
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })
@@ -342,7 +342,7 @@ async fn subscriptions_beside_each_other_each_tell_their_own() {
     let listen = |id, wanted: Value| modern(id, "subscriptions/listen", json!({"notifications": wanted}));
     client.ask(listen(1, json!({"promptsListChanged": true}))).await;
     client.ask(listen(2, json!({"resourceSubscriptions": ["team://a"]}))).await;
-    provider.say(updated("team://a"));
+    provider.send_notice(updated("team://a"));
     let told = client.next().await;
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 2, "{told}");
     client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}})).await;
@@ -369,20 +369,20 @@ async fn what_providers_say_by_themselves_reaches_whom_it_may_concern_once_it_is
     for client in &mut clients {
         client.ask("resources/subscribe", json!({"uri": "team://a"})).await;
     }
-    provider.say(said(LogLevel::Emergency, "too early", None));
-    provider.say(updated("team://a"));
+    provider.send_notice(said(LogLevel::Emergency, "too early", None));
+    provider.send_notice(updated("team://a"));
     for (client, level) in clients.iter_mut().zip([LogLevel::Warning, LogLevel::Notice, LogLevel::Debug]) {
         assert_eq!(client.next().await["method"], "notifications/resources/updated");
         let answer = client.ask("logging/setLevel", json!({"level": level.as_str()})).await;
         assert_eq!(answer["result"], json!({}));
-        soon(provider.logs_are_wanted(Some(level))).await;
+        soon(provider.wait_for_log_level(Some(level))).await;
     }
     let [local, other, token] = &mut clients[..] else { unreachable!() };
-    provider.say(said(LogLevel::Info, "chatter", None));
+    provider.send_notice(said(LogLevel::Info, "chatter", None));
     assert_eq!(log_of(token).await, json!({"level": "info", "logger": "team", "data": "chatter"}));
-    provider.say(said(LogLevel::Error, "secret", Some(Principal::token("other"))));
+    provider.send_notice(said(LogLevel::Error, "secret", Some(Principal::token("other"))));
     assert_eq!(log_of(other).await["data"], "secret");
-    provider.say(said(LogLevel::Error, "all", None));
+    provider.send_notice(said(LogLevel::Error, "all", None));
     for client in [local, other, token] {
         assert_eq!(log_of(client).await["data"], "all");
         assert!(client.is_silent().await);
@@ -391,8 +391,8 @@ async fn what_providers_say_by_themselves_reaches_whom_it_may_concern_once_it_is
     let [local] = &mut clients[..] else { unreachable!() };
     soon(async {
         // Closed streams are detected when a notification is sent on them.
-        while provider.logs_are_wanted(Some(LogLevel::Warning)).now_or_never().is_none() {
-            provider.say(said(LogLevel::Emergency, "gone?", None));
+        while provider.wait_for_log_level(Some(LogLevel::Warning)).now_or_never().is_none() {
+            provider.send_notice(said(LogLevel::Emergency, "gone?", None));
             assert_eq!(log_of(local).await["data"], "gone?");
         }
     })

@@ -18,7 +18,7 @@ use std::{
     },
     time::Instant,
 };
-use toolstead_domain::access::Clarity;
+use toolstead_domain::access::ParseConfidence;
 use toolstead_infrastructure::shell_analysis::{Analysis, Touch, analyse};
 
 #[path = "shell_oracle/script.rs"]
@@ -259,7 +259,7 @@ fn unnamed(script: &str, analysis: &Analysis, effects: &Effects) -> Option<Strin
     let named = named(analysis);
     let programs: BTreeSet<&str> = named.iter().filter_map(|words| words.first().copied()).collect();
     // Where all words are plain and no file's name may replace them, the arguments must be right as well.
-    let plain = analysis.commands.iter().all(|command| command.clarity == Clarity::Plain);
+    let plain = analysis.commands.iter().all(|command| command.clarity == ParseConfidence::Plain);
     let exact = plain && !script.contains(['*', '?', '[', '~']);
     let touched = |file: &PathBuf| {
         let touches = |touch: &Touch| {
@@ -271,7 +271,7 @@ fn unnamed(script: &str, analysis: &Analysis, effects: &Effects) -> Option<Strin
     // An exact command may change more files than it is known to; those that the shell opens are known always.
     let changes = analysis.commands.iter().any(|command| {
         let mut forms = std::iter::once(&command.words).chain(command.readings.iter());
-        command.clarity != Clarity::Plain
+        command.clarity != ParseConfidence::Plain
             && forms.any(|words| words.first().is_some_and(|name| FILE_PROGRAMS.contains(&&**name)))
     });
     if let Some(file) = effects.files.iter().find(|file| !touched(file)).filter(|_| !changes) {

@@ -51,7 +51,7 @@ async fn every_store_keeps_its_contract() {
 async fn the_memory_of_what_sessions_have_read_outlives_the_process() {
     let (folder, database) = new_database().await;
     let (me, path) = (Principal::local(), Path::new("/w/read"));
-    database.seen_files(workspace()).saw(&me, "s", path, ContentDigest([7; 32])).await.unwrap();
+    database.seen_files(workspace()).record_version(&me, "s", path, ContentDigest([7; 32])).await.unwrap();
     database.close().await;
     let database = Database::open(options(folder.path()), clock()).await.unwrap();
     let known = database.seen_files(workspace()).known(&me, "s", path).await.unwrap();

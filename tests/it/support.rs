@@ -15,7 +15,7 @@ use toolstead_application::{
 use toolstead_domain::{
     permission::policy::PermissionPolicy,
     ports::{
-        approver::Unattended, change_journal::NoJournal, clock::Timestamp, conversation_store::NoConversations,
+        approver::NoApprover, change_journal::NoJournal, clock::Timestamp, conversation_store::NoConversations,
         output_store::NoOutputs, rule_store::NoRuleStore, schema_validator::NoSchemaValidator,
         tool_provider::ToolProvider,
     },
@@ -93,7 +93,7 @@ impl TestApp {
         let log = Arc::new(InMemoryExecutionLog::new());
         let clock = Arc::new(FixedClock::at(Timestamp(0)));
         let ports = ExecuteToolPorts {
-            approver: Arc::new(Unattended),
+            approver: Arc::new(NoApprover),
             log: log.clone(),
             clock: clock.clone(),
             outputs: Arc::new(NoOutputs),

@@ -33,12 +33,12 @@ const OTHER: &str = "the-token-of-somebody-else";
 
 /// All that the upstream heard, and whether its task has its answer or was cancelled.
 #[derive(Debug, Default)]
-struct Upstream {
+struct TaskUpstream {
     heard: Vec<Value>,
     state: &'static str,
 }
 
-type Shared = Arc<Mutex<Upstream>>;
+type Shared = Arc<Mutex<TaskUpstream>>;
 
 /// A server of 2026-07-28 whose tool `slow` is a task for clients that take one.
 async fn serve(

@@ -365,7 +365,7 @@ async fn tell_logs_wanted(mut wanted: watch::Receiver<Option<LogLevel>>, provide
     loop {
         let level = *wanted.borrow_and_update();
         if level != told {
-            provider.log_level_wanted(level).await;
+            provider.set_log_level(level).await;
             told = level;
         }
         if wanted.changed().await.is_err() {

@@ -70,7 +70,7 @@ impl ForkConversationHandler {
             return Err(ForkConversationError::NoSuchEvent { to: events, events: known.events });
         }
         let id = ConversationId(Uuid::now_v7());
-        let mut copy = Conversation::begun(id, principal, known.title, self.clock.now());
+        let mut copy = Conversation::new(id, principal, known.title, self.clock.now());
         copy.profile = known.profile;
         copy.forked_from = Some((original, events));
         self.conversations.begin(&copy).await?;

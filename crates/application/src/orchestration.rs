@@ -135,7 +135,7 @@ impl ToolProvider for Orchestration {
     }
 
     /// Requests no time limit: the nested calls have limits of their own.
-    fn time_wanted(&self, _: &ToolCall) -> Option<Duration> {
+    fn requested_time(&self, _: &ToolCall) -> Option<Duration> {
         Some(Duration::MAX)
     }
 

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 use toolstead_domain::{
-    access::{Access, AccessKind, Clarity},
+    access::{Access, AccessKind, ParseConfidence},
     permission::{
         decision::Verdict,
         offered_rule::offered_rule,
@@ -442,7 +442,7 @@ pub(crate) fn rule_to_remember(tool: &Tool, access: &Access, roots: &WorkspaceRo
     let says_more = match access {
         // The rule would cover the whole line, of which this is one part, and everything that the line could do another
         // time.
-        Access::RunCommand(command) => matches!(command.clarity, Clarity::Opaque(_)),
+        Access::RunCommand(command) => matches!(command.clarity, ParseConfidence::Opaque(_)),
         Access::ReachHost(host) => host.contains(['*', '?']),
         Access::ReadPath(_)
         | Access::WritePath(_)

@@ -37,7 +37,7 @@ use tokio::sync::mpsc;
 use toolstead_domain::{
     agent::{budget::Budgets, event::AgentEvent},
     client_profile::ClientProfile,
-    conversation::{ConversationId, HandedOver},
+    conversation::{ConversationId, Delegation},
     model::message::Block,
     ports::{
         agent_hook::AgentHook,
@@ -196,7 +196,7 @@ pub(crate) struct Child<'a> {
     /// Port for the run's calls, which are nested in the delegating call.
     pub(crate) calls: &'a dyn Calls,
     /// The delegating call, with its session.
-    pub(crate) handed_over: HandedOver,
+    pub(crate) handed_over: Delegation,
     /// The run of the delegating call, if there is one.
     pub(crate) above: Option<Arc<Ongoing>>,
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use toolstead_domain::{
     access::{Access, PathAccess},
-    ports::calls::ForeseenCall,
+    ports::calls::CallPreview,
     tool::ToolSource,
 };
 
@@ -22,7 +22,7 @@ pub(crate) enum Touch {
 
 impl Touch {
     /// Returns the effects of this call. The read-only hint of a tool counts only for built-in tools.
-    pub(crate) fn of(foreseen: &ForeseenCall) -> Self {
+    pub(crate) fn of(foreseen: &CallPreview) -> Self {
         let Some(accesses) = &foreseen.accesses else { return Self::Anything };
         let only_reads = foreseen.tool.annotations().read_only_hint == Some(true)
             && matches!(foreseen.tool.source(), ToolSource::BuiltIn);
@@ -94,7 +94,7 @@ mod tests {
     fn hinted(hints: ToolAnnotations, source: ToolSource, accesses: Option<Vec<Access>>) -> Touch {
         let definition = json!({"annotations": hints.to_json()}).as_object().unwrap().clone();
         let tool = Tool::new(samples::tool("t").name().clone(), definition, Category::Utility, source);
-        Touch::of(&ForeseenCall::new(Arc::new(tool), accesses))
+        Touch::of(&CallPreview::new(Arc::new(tool), accesses))
     }
 
     fn read(path: &str) -> Touch {

@@ -257,7 +257,7 @@ impl UndoConversationHandler {
             next += 1;
             entries.extend(self.ports.journal.of_session(principal, &session, LOOKED_THROUGH).await?);
             let room = AGENTS.saturating_sub(sessions.len());
-            let handed_over = self.ports.conversations.handed_over_in(principal, &session, room).await?;
+            let handed_over = self.ports.conversations.delegated_in(principal, &session, room).await?;
             sessions.extend(handed_over.into_iter().map(|one| one.id.session()));
         }
         if next > 1 {

@@ -79,7 +79,7 @@ pub struct CommandAccess {
     /// This part as it was written, for users.
     pub text: Arc<str>,
     /// Words without quotes, beginning with the program, after assignments and wrappers that change nothing: allow
-    /// rules are compared with them. Empty if the command is [opaque](Clarity::Opaque).
+    /// rules are compared with them. Empty if the command is [opaque](ParseConfidence::Opaque).
     pub words: Arc<[Arc<str>]>,
     /// Further readings as words, which deny and ask rules are compared with as well: after each wrapper, by the bare
     /// name of the program, without the options before a subcommand.
@@ -93,7 +93,7 @@ pub struct CommandAccess {
     /// `true` if its program only changes the files that it names.
     pub only_changes_files: bool,
     /// Degree to which it could be parsed.
-    pub clarity: Clarity,
+    pub clarity: ParseConfidence,
     /// Built-in rule that allows it if no deny rule, ask rule or mode applies.
     #[cfg_attr(feature = "serde", serde(default))]
     pub built_in_rule: Option<BuiltInRule>,
@@ -141,7 +141,7 @@ pub struct Widening {
 /// Degree to which a command could be parsed, which limits the allow rules that can cover it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
-pub enum Clarity {
+pub enum ParseConfidence {
     /// Plain words of a plain program: a pattern may cover it.
     Plain,
     /// Plain words, one of which makes the program run or write something else (`find -exec`), or a program that cannot
@@ -153,7 +153,7 @@ pub enum Clarity {
     Opaque(Arc<str>),
 }
 
-impl Clarity {
+impl ParseConfidence {
     /// Returns the reason why it is not plain; `None` if it is.
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -261,7 +261,7 @@ impl CommandAccess {
     /// Returns the built-in rule that allows the command; `None` if the command opens a file, even one that every
     /// command may open, or could not be parsed.
     pub fn allowing_rule(&self) -> Option<BuiltInRule> {
-        let opens_nothing = self.files().next().is_none() && !matches!(self.clarity, Clarity::Opaque(_));
+        let opens_nothing = self.files().next().is_none() && !matches!(self.clarity, ParseConfidence::Opaque(_));
         self.built_in_rule.filter(|_| opens_nothing)
     }
 
@@ -279,7 +279,7 @@ impl CommandAccess {
             operands: Arc::default(),
             free: Arc::default(),
             only_changes_files: false,
-            clarity: Clarity::Plain,
+            clarity: ParseConfidence::Plain,
             built_in_rule: None,
             widening: None,
         }
@@ -288,7 +288,7 @@ impl CommandAccess {
     /// Creates the access for a command line about which nothing is known.
     pub fn opaque(whole: impl Into<Arc<str>>, reason: impl Into<Arc<str>>) -> Self {
         let whole = whole.into();
-        let clarity = Clarity::Opaque(reason.into());
+        let clarity = ParseConfidence::Opaque(reason.into());
         Self {
             text: whole.clone(),
             whole,
@@ -316,8 +316,8 @@ fn quoted(word: &str) -> String {
 impl fmt::Display for CommandAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.clarity {
-            Clarity::Plain => f.write_str(&self.text),
-            Clarity::Exact(reason) | Clarity::Opaque(reason) => write!(f, "{} ({reason})", self.text),
+            ParseConfidence::Plain => f.write_str(&self.text),
+            ParseConfidence::Exact(reason) | ParseConfidence::Opaque(reason) => write!(f, "{} ({reason})", self.text),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Other names of a tool and of its parameters, and its appearance in the system that uses these names.
 
-pub mod face;
+pub mod dialect_adapter;
 pub mod rewrite;
 
 use crate::tool_failure::ToolFailure;
-use face::Face;
+use dialect_adapter::DialectAdapter;
 pub use rewrite::Rewrite;
 use serde_json::{Map, Value};
 
@@ -32,7 +32,7 @@ pub struct Alias {
     /// Conversion of its arguments, in steps.
     pub rewrites: &'static [Rewrite],
     /// Dialect adapter of the tool there; `None` if only its names are supported.
-    pub face: Option<&'static Face>,
+    pub adapter: Option<&'static DialectAdapter>,
 }
 
 /// Tool system whose names are supported. The name is chosen by the author of the aliases.
@@ -42,7 +42,7 @@ pub struct Dialect(pub &'static str);
 impl Alias {
     /// Creates an alias without a dialect adapter.
     pub const fn new(name: &'static str, dialect: Dialect, rewrites: &'static [Rewrite]) -> Self {
-        Self { name, dialect, rewrites, face: None }
+        Self { name, dialect, rewrites, adapter: None }
     }
 
     /// Returns `true` if this is the name in this dialect.

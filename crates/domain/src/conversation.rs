@@ -35,12 +35,12 @@ pub struct Conversation {
     /// Conversation that it is a copy of, and the number of events copied from it.
     pub forked_from: Option<(ConversationId, u64)>,
     /// Set if the conversation belongs to an agent to which work was delegated; `None` if a user began it.
-    pub handed_over: Option<HandedOver>,
+    pub delegated_by: Option<Delegation>,
 }
 
 /// Delegation of work to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HandedOver {
+pub struct Delegation {
     /// Session of the delegation; the session of an agent is its conversation.
     pub session: Arc<str>,
     /// Call that delegated the work.
@@ -72,7 +72,7 @@ impl FromStr for ConversationId {
 
 impl Conversation {
     /// Creates a conversation without events.
-    pub fn begun(id: ConversationId, principal: Principal, title: impl Into<String>, at: Timestamp) -> Self {
+    pub fn new(id: ConversationId, principal: Principal, title: impl Into<String>, at: Timestamp) -> Self {
         Self {
             id,
             principal,
@@ -82,7 +82,7 @@ impl Conversation {
             updated: at,
             events: 0,
             forked_from: None,
-            handed_over: None,
+            delegated_by: None,
         }
     }
 }

@@ -11,8 +11,8 @@ pub mod in_memory_conversations;
 pub mod in_memory_execution_log;
 pub mod in_memory_output_store;
 pub mod in_memory_questions;
+pub mod in_memory_read_state;
 pub mod in_memory_rule_store;
-pub mod in_memory_seen_files;
 pub mod in_memory_todos;
 pub mod in_memory_tool_repository;
 pub mod recording_caller;
@@ -37,13 +37,13 @@ pub mod execution_log_contract;
 pub mod output_store_contract;
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod question_store_contract;
+#[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
+pub mod read_state_contract;
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod reopened_contract;
 #[expect(clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod rule_store_contract;
 pub mod schema_validator_contract;
-#[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
-pub mod seen_files_contract;
 pub mod stores_contract;
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod todo_store_contract;

@@ -5,7 +5,7 @@ pub mod hidden_text;
 
 use crate::{
     access::AccessKind,
-    alias::{Alias, Dialect, face::Face},
+    alias::{Alias, Dialect, dialect_adapter::DialectAdapter},
     category::Category,
     server_name::ServerName,
     tool_name::ToolName,
@@ -236,18 +236,18 @@ impl Tool {
 
     /// Returns the dialect adapter for a call with this name: that of the name, or, for the tool's own name, the first
     /// one in the caller's dialect. `None` if the name belongs to several other systems.
-    pub fn face_for(&self, dialect: Option<Dialect>, called_as: &str) -> Option<&'static Face> {
+    pub fn adapter_for(&self, dialect: Option<Dialect>, called_as: &str) -> Option<&'static DialectAdapter> {
         let of_dialect = || self.aliases.iter().filter(|alias| Some(alias.dialect) == dialect);
         let named = of_dialect().find(|alias| alias.name == called_as);
         if called_as == self.own_name().as_str() {
-            return named.and_then(|alias| alias.face).or_else(|| of_dialect().find_map(|alias| alias.face));
+            return named.and_then(|alias| alias.adapter).or_else(|| of_dialect().find_map(|alias| alias.adapter));
         }
         if let Some(alias) = named {
-            return alias.face;
+            return alias.adapter;
         }
         let mut named = self.aliases.iter().filter(|alias| alias.name == called_as);
         match (named.next(), named.next()) {
-            (Some(alias), None) => alias.face,
+            (Some(alias), None) => alias.adapter,
             _ => None,
         }
     }
@@ -256,24 +256,24 @@ impl Tool {
     /// none.
     pub fn shown_in(&self, dialect: Dialect) -> Option<Vec<Self>> {
         let of_dialect = self.aliases.iter().filter(|alias| alias.dialect == dialect);
-        let shown: Vec<Self> = of_dialect.filter_map(|alias| self.as_face(alias.name, alias.face?)).collect();
+        let shown: Vec<Self> = of_dialect.filter_map(|alias| self.adapt(alias.name, alias.adapter?)).collect();
         (!shown.is_empty()).then_some(shown)
     }
 
     /// Returns the tool with the name and the adapter of an alias. Rules still match it by its own name.
-    fn as_face(&self, name: &str, face: &Face) -> Option<Self> {
+    fn adapt(&self, name: &str, adapter: &DialectAdapter) -> Option<Self> {
         let name = ToolName::parse(name).ok()?;
         let json = |text: &str| serde_json::from_str::<Value>(text).ok();
         let mut definition = Map::new();
         definition.insert("name".into(), name.as_str().into());
-        definition.insert("description".into(), face.description.into());
-        definition.insert("inputSchema".into(), json(face.input_schema)?);
-        if let Some(schema) = face.output_schema {
+        definition.insert("description".into(), adapter.description.into());
+        definition.insert("inputSchema".into(), json(adapter.input_schema)?);
+        if let Some(schema) = adapter.output_schema {
             definition.insert("outputSchema".into(), json(schema)?);
         }
         let annotations = self.advertised().get("annotations");
         definition.extend(annotations.map(|hints| ("annotations".to_owned(), hints.clone())));
-        let category = face.category.unwrap_or(self.category);
+        let category = adapter.category.unwrap_or(self.category);
         Some(Self { name, definition: definition.into(), advertised: None, category, ..self.clone() })
     }
 
@@ -425,7 +425,7 @@ impl Tool {
 
     /// Returns the other names of a server's tool: `{server}__{tool}`, `mcp_{server}_{tool}` and, if the name alone
     /// identifies the tool, `mcp_{tool}`.
-    pub fn upstream_spellings(&self) -> Option<[String; 3]> {
+    pub fn upstream_aliases(&self) -> Option<[String; 3]> {
         let ToolSource::McpServer { server, tool } = &self.source else { return None };
         Some([format!("{server}__{tool}"), format!("mcp_{server}_{tool}"), format!("mcp_{tool}")])
     }

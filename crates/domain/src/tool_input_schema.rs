@@ -13,8 +13,8 @@ mod load;
 mod nearest_name;
 
 #[cfg(feature = "json-schema")]
-pub use bounds::Unbounded;
+pub use bounds::UnboundedCost;
 #[cfg(feature = "json-schema")]
 pub use compiled::{NotValid, ToolInputSchema};
-pub use invalid::{Formats, InvalidArguments, InvalidSchema, More, Violation};
+pub use invalid::{Formats, InvalidArguments, InvalidSchema, UnlistedViolations, Violation};
 pub use nearest_name::nearest_name;

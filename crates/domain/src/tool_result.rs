@@ -31,14 +31,14 @@ pub struct ToolResult {
     object_of_text: OnceLock<Box<Map<String, Value>>>,
     error_kind: Option<ErrorKind>,
     /// Number of blocks that are output of the tool; `None` if they were not counted.
-    said: Said,
+    output_blocks: OutputBlockCount,
 }
 
 /// Number of blocks of a result that are output of its tool. Not part of the equality of results.
 #[derive(Debug, Clone, Copy, Default)]
-struct Said(Option<usize>);
+struct OutputBlockCount(Option<usize>);
 
-impl PartialEq for Said {
+impl PartialEq for OutputBlockCount {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -60,7 +60,13 @@ impl ToolResult {
     }
 
     fn of_object(object: Option<Map<String, Value>>, error_kind: Option<ErrorKind>) -> Self {
-        Self { text: None, object, object_of_text: OnceLock::new(), error_kind, said: Said::default() }
+        Self {
+            text: None,
+            object,
+            object_of_text: OnceLock::new(),
+            error_kind,
+            output_blocks: OutputBlockCount::default(),
+        }
     }
 
     /// Creates a result with the value as structured content, and its JSON as text for clients that read only text (MCP
@@ -211,29 +217,29 @@ impl ToolResult {
     /// Marks the current blocks as the output of the tool: blocks that are added later are not. Only the first call has
     /// an effect.
     #[must_use]
-    pub fn said_by_tool(mut self) -> Self {
+    pub fn mark_tool_output(mut self) -> Self {
         let blocks = if self.text.is_some() { 1 } else { self.content().len() };
-        self.said.0.get_or_insert(blocks);
+        self.output_blocks.0.get_or_insert(blocks);
         self
     }
 
     /// Updates the number of output blocks after some were removed, before any is added: added blocks are not output of
     /// the tool.
-    pub fn left_out_blocks(&mut self) {
+    pub fn update_output_blocks(&mut self) {
         let blocks = self.content().len();
-        self.said.0 = self.said.0.map(|said| said.min(blocks));
+        self.output_blocks.0 = self.output_blocks.0.map(|said| said.min(blocks));
     }
 
     /// Returns `true` if the result contains the output of its tool, as opposed to a replacement.
-    pub fn is_said_by_tool(&self) -> bool {
-        self.said.0.is_some()
+    pub fn is_tool_output(&self) -> bool {
+        self.output_blocks.0.is_some()
     }
 
     /// Returns the output blocks of the tool, and the blocks that were added to them. Without a count, all blocks are
     /// output.
     fn said_and_added(&self) -> (&[Value], &[Value]) {
         let blocks = self.content();
-        blocks.split_at(self.said.0.unwrap_or(blocks.len()).min(blocks.len()))
+        blocks.split_at(self.output_blocks.0.unwrap_or(blocks.len()).min(blocks.len()))
     }
 
     /// Returns the output blocks of the tool.
@@ -242,7 +248,7 @@ impl ToolResult {
     }
 
     /// Returns the output text of the tool.
-    pub fn said_text(&self) -> String {
+    pub fn tool_text(&self) -> String {
         joined(self.said_and_added().0)
     }
 
@@ -261,7 +267,7 @@ impl ToolResult {
             object.insert("isError".into(), true.into());
         }
         self.error_kind = is_error.then(|| self.error_kind.unwrap_or(ErrorKind::ExecutionFailed));
-        self.said = Said(Some(count));
+        self.output_blocks = OutputBlockCount(Some(count));
         match structured {
             Some(content) => self.with_structured_content(content),
             None => self,
@@ -436,7 +442,7 @@ mod tests {
             |result| result.with_block(text_block("y".into())),
             |result| result.with_structured_content(json!({"a": 1})),
             |result| result.followed_by(ToolResult::error(ErrorKind::Io, "z")),
-            |result| result.said_by_tool().said_as(vec!["z".into()], true, None),
+            |result| result.mark_tool_output().said_as(vec!["z".into()], true, None),
             |mut result| {
                 result.insert_meta("k", json!(1));
                 result.content_mut().unwrap().push(json!({"type": "image"}));
@@ -446,7 +452,7 @@ mod tests {
         for change in changes {
             let (text, block) = (change(text.clone()), change(block.clone()));
             assert_eq!((text.joined_text(), text.is_error()), (block.joined_text(), block.is_error()));
-            assert_eq!(text.said_text(), block.said_text());
+            assert_eq!(text.tool_text(), block.tool_text());
             assert_eq!(text.rest().collect::<Vec<_>>(), block.rest().collect::<Vec<_>>());
             assert_eq!(
                 serde_json::to_string(text.as_object()).unwrap(),

@@ -19,17 +19,17 @@ pub struct ToolSelection {
     /// Selected names; `None` for all tools. An empty list selects no tools.
     only: Option<Vec<String>>,
     without: Vec<String>,
-    spelled: Spelled,
+    name_matching: NameMatching,
 }
 
 /// Names of a tool that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Spelled {
+enum NameMatching {
     /// All names that resolve to the tool.
     #[default]
-    Anyhow,
+    AnyName,
     /// The canonical name, and the one that rules match.
-    Canonically,
+    CanonicalName,
 }
 
 impl ToolSelection {
@@ -46,7 +46,7 @@ impl ToolSelection {
     /// Selects exactly these tools, by their [own names](Tool::name), by those that [rules match](Tool::rule_name), and
     /// by patterns of such names. Aliases and other names select no tool.
     pub fn canonical(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { spelled: Spelled::Canonically, ..Self::only(names) }
+        Self { name_matching: NameMatching::CanonicalName, ..Self::only(names) }
     }
 
     /// Applies the text that a user typed. `a,b` replaces the selection, `+a,-b` adjusts it, and an empty text selects
@@ -58,7 +58,7 @@ impl ToolSelection {
         let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
         let adjusting = words.iter().filter(|word| word.starts_with(['+', '-'])).count();
         if adjusting == 0 {
-            return Ok(Self { spelled: self.spelled, ..Self::only(words) });
+            return Ok(Self { name_matching: self.name_matching, ..Self::only(words) });
         }
         if adjusting < words.len() {
             return Err(InvalidSelection { text: text.into() });
@@ -95,9 +95,9 @@ impl ToolSelection {
     }
 
     fn names_tool(&self, pattern: &str, tool: &Tool) -> bool {
-        match self.spelled {
-            Spelled::Anyhow => names(pattern, tool),
-            Spelled::Canonically => {
+        match self.name_matching {
+            NameMatching::AnyName => names(pattern, tool),
+            NameMatching::CanonicalName => {
                 [tool.name(), tool.rule_name()].iter().any(|name| wildcard_match(pattern, name.as_str()))
             }
         }
@@ -131,7 +131,7 @@ fn names(pattern: &str, tool: &Tool) -> bool {
     fits(tool.name().as_str())
         || fits(tool.rule_name().as_str())
         || tool.aliases.iter().any(|alias| fits(alias.name))
-        || tool.upstream_spellings().is_some_and(is_upstream)
+        || tool.upstream_aliases().is_some_and(is_upstream)
 }
 
 /// Returns `true` if `text` matches `pattern`, in which `*` matches any characters or none.

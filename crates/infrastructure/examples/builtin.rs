@@ -85,7 +85,7 @@ async fn run(folder: &str, tool: &str, arguments: Map<String, Value>) -> Result<
         deadline: Instant::now() + Duration::from_secs(60),
         grant: &Grant::new(policy, definition, accesses),
         client: &ClientProfile::without_protocol("example"),
-        beside: Default::default(),
+        forwarded: Default::default(),
         labels: &Default::default(),
         answers: None,
         caller: &SilentCaller,

@@ -4,7 +4,7 @@ use icu_properties::{
     CodePointMapData, CodePointSetData,
     props::{CanonicalCombiningClass, Emoji, EmojiModifier, ExtendedPictographic, JoiningType, Script},
 };
-use toolstead_domain::unseen::{is_invisible, is_unseen, joins};
+use toolstead_domain::invisible_characters::{is_invisible, is_joining, is_removable};
 
 const NON_JOINER: char = '\u{200c}';
 const JOINER: char = '\u{200d}';
@@ -22,7 +22,7 @@ const FLAGS: [&str; 3] = [
     "\u{1f3f4}\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
 ];
 
-/// Foreign text without [invisible](toolstead_domain::unseen::is_invisible) characters, except for those that the text
+/// Foreign text without [invisible](toolstead_domain::invisible_characters::is_invisible) characters, except for those that the text
 /// around them needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenText {
@@ -33,7 +33,7 @@ pub struct SeenText {
 }
 
 impl SeenText {
-    /// Removes [invisible](toolstead_domain::unseen::is_invisible) characters. Retained are
+    /// Removes [invisible](toolstead_domain::invisible_characters::is_invisible) characters. Retained are
     ///
     /// - zero-width joiners and non-joiners between letters that are shaped by them (UAX 31, rules A1, A2 and B), and
     ///   before a virama;
@@ -47,7 +47,7 @@ impl SeenText {
     ///
     /// Returns `None` if the text stays as it is.
     pub fn of(text: &str) -> Option<Self> {
-        if text.is_ascii() && !text.bytes().any(|byte| is_unseen(char::from(byte))) {
+        if text.is_ascii() && !text.bytes().any(|byte| is_removable(char::from(byte))) {
             return None;
         }
         if !text.chars().any(is_invisible) {
@@ -63,8 +63,8 @@ impl SeenText {
             }
             rest = &rest[character.len_utf8()..];
             let is_retained = match character {
-                character if is_unseen(character) => false,
-                character if joins(character) => Context::new(&seen.text, rest).needs(character),
+                character if is_removable(character) => false,
+                character if is_joining(character) => Context::new(&seen.text, rest).needs(character),
                 _ => true,
             };
             match is_retained {
@@ -269,7 +269,7 @@ mod tests {
             let (once, _) = seen(&text);
             prop_assert_eq!(seen(&once), (once.clone(), 0), "{:?}", text);
             // A visible character is followed by at most a variation selector and a joiner.
-            let invisible = once.chars().filter(|c| joins(*c)).count();
+            let invisible = once.chars().filter(|c| is_joining(*c)).count();
             prop_assert!(invisible <= 2 * once.chars().filter(|c| !is_invisible(*c)).count(), "{:?}", once);
         }
     }

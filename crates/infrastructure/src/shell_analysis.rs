@@ -21,7 +21,7 @@ use self::{
     reading::{syntax, walk::Walk},
 };
 use std::path::Path;
-use toolstead_domain::unseen::is_unseen;
+use toolstead_domain::invisible_characters::is_removable;
 
 /// Returns the accesses of a text that bash runs in this folder, an absolute path without symbolic links.
 pub fn analyse(text: &str, folder: &Path) -> Analysis {
@@ -72,7 +72,7 @@ fn unreadable(text: &str) -> Option<&'static str> {
         // Variation selectors are part of many emoji and are accepted: rules compare the written characters, not their
         // appearance.
         '\u{200c}' | '\u{200d}' | '\u{2028}' | '\u{2029}' => Some("it holds invisible characters"),
-        _ if is_unseen(character) => Some("it holds invisible characters"),
+        _ if is_removable(character) => Some("it holds invisible characters"),
         _ if !character.is_ascii() && character.is_whitespace() => {
             Some("it holds blanks that the shell does not split at")
         }

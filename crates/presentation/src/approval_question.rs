@@ -6,11 +6,11 @@ mod change;
 
 use change::ShownChange;
 use toolstead_domain::{
-    access::{Access, AccessKind, Clarity, PathAccess},
+    access::{Access, AccessKind, ParseConfidence, PathAccess},
+    invisible_characters::{is_joining, is_removable},
     permission::decision::Cause,
     ports::approver::{ApprovalPart, ApprovalRequest, ApprovalScope},
     tool::ToolSource,
-    unseen::{is_unseen, joins},
 };
 use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 
@@ -278,9 +278,9 @@ fn touched(access: &Access, characters: usize) -> Quoted {
         Access::ReadPath(read) => format!("read {}", path(read)),
         Access::WritePath(written) => format!("write {}", path(written)),
         Access::RunCommand(command) => match &command.clarity {
-            Clarity::Plain => format!("run {}", shown(&command.text)),
-            Clarity::Exact(reason) => format!("run {} (note: {})", shown(&command.text), shown(reason)),
-            Clarity::Opaque(reason) => {
+            ParseConfidence::Plain => format!("run {}", shown(&command.text)),
+            ParseConfidence::Exact(reason) => format!("run {} (note: {})", shown(&command.text), shown(reason)),
+            ParseConfidence::Opaque(reason) => {
                 format!("run {} (what this runs cannot be told: {})", shown(&command.text), shown(reason))
             }
         },
@@ -346,7 +346,7 @@ fn quoted(text: &str, characters: usize) -> Quoted {
 
 /// Returns `true` if a character moves, hides or reorders others, or is invisible.
 fn hides(c: char) -> bool {
-    c.is_control() || c.is_whitespace() || is_unseen(c) || joins(c) || c == '\u{2800}'
+    c.is_control() || c.is_whitespace() || is_removable(c) || is_joining(c) || c == '\u{2800}'
 }
 
 #[cfg(test)]

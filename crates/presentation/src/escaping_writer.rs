@@ -1,7 +1,7 @@
 //! Writer for all output that may reach a terminal.
 
 use std::io::{self, Write};
-use toolstead_domain::unseen::moves;
+use toolstead_domain::invisible_characters::displaces_text;
 
 /// Escapes characters that control a terminal or reorder its text.
 ///
@@ -24,7 +24,7 @@ impl<W: Write> Write for EscapingWriter<W> {
 /// Returns the text with control characters (C0, C1 and DEL) and direction marks as `\\u{…}`, except line feeds and
 /// tabs. Other invisible characters are unchanged, because they do not move text.
 pub(crate) fn escaped(text: &str) -> String {
-    text.chars().map(|c| if moves(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+    text.chars().map(|c| if displaces_text(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 
 /// Returns the text on one line: line feeds and tabs are escaped as well.
@@ -34,7 +34,7 @@ pub(crate) fn on_one_line(text: &str) -> String {
 
 /// Returns JSON with the same characters as `\\uXXXX`, which are equivalent. JSON already escapes C0.
 pub(crate) fn escaped_json(text: &str) -> String {
-    text.chars().map(|c| if moves(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }).collect()
+    text.chars().map(|c| if displaces_text(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }).collect()
 }
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ pub(super) async fn call_with(
         deadline: Instant::now() + time,
         grant: &grant,
         client: &ClientProfile::without_protocol("test"),
-        beside: Default::default(),
+        forwarded: Default::default(),
         labels: &Default::default(),
         answers: None,
         caller,

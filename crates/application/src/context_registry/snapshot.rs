@@ -110,7 +110,7 @@ impl ContextSnapshot {
                 let fits_ours = || own_templates.iter().any(|own| own.template().fits(uri));
                 match resources.take(provider, uri) {
                     Taken::Twice => tracing::warn!(provider, uri, "offered twice, so the second one is left out"),
-                    Taken::Plain if !is_of_server || !(server_uri::is_ours(uri) || fits_ours()) => {
+                    Taken::Plain if !is_of_server || !(server_uri::has_distinct_prefix(uri) || fits_ours()) => {
                         snapshot.resources.push(Offered { definition: one.clone(), own: None, answerers: answerers() })
                     }
                     Taken::Plain | Taken::ByAnother if is_of_server => {
@@ -130,7 +130,9 @@ impl ContextSnapshot {
                 let text = one.template().as_str();
                 match templates.take(provider, text) {
                     Taken::Twice => tracing::warn!(provider, text, "offered twice, so the second one is left out"),
-                    Taken::Plain if !is_of_server || !server_uri::is_ours(text) && one.template().has_scheme() => {
+                    Taken::Plain
+                        if !is_of_server || !server_uri::has_distinct_prefix(text) && one.template().has_scheme() =>
+                    {
                         snapshot.templates.push(Offered { definition: one.clone(), own: None, answerers: answerers() })
                     }
                     Taken::Plain | Taken::ByAnother => match one.at(&server_uri::of_server(provider, text)) {
@@ -237,7 +239,7 @@ impl ContextSnapshot {
         let leads_here = self.of_resource(uri).is_some_and(|answerers| answerers.provider.0.name() == provider);
         let is_of_server =
             self.providers.iter().any(|one| one.provider.0.name() == provider && one.provider.0.server().is_some());
-        if is_of_server && (!leads_here || server_uri::is_ours(uri)) && (own_resource() || own_template()) {
+        if is_of_server && (!leads_here || server_uri::has_distinct_prefix(uri)) && (own_resource() || own_template()) {
             return Cow::Owned(server_uri::of_server(provider, uri));
         }
         Cow::Borrowed(uri)
@@ -303,7 +305,7 @@ impl ContextSnapshot {
         if let Some(listed) = self.listed(uri) {
             return Some(listed);
         }
-        if server_uri::is_ours(uri) {
+        if server_uri::has_distinct_prefix(uri) {
             let server = server_uri::server_of(uri)?;
             return self.providers.iter().find(|one| one.provider.0.server().is_some_and(|one| one.as_str() == server));
         }

@@ -50,7 +50,7 @@ async fn what_a_provider_says_outside_of_requests_reaches_all_who_listen() {
     registry.register(provider.clone()).await.unwrap();
     let mut listeners = [registry.heard(), registry.heard()];
     let notice = ContextNotice::ResourceUpdated { uri: "a://x".into() };
-    provider.say(notice.clone());
+    provider.send_notice(notice.clone());
     for listener in &mut listeners {
         assert_eq!(*listener.recv().await.unwrap(), Heard { provider: "one".into(), notice: notice.clone() });
     }
@@ -175,9 +175,9 @@ async fn results_and_news_of_a_server_name_its_resources_as_they_are_known_here(
         assert_eq!(Value::Object(members), expected, "{provider}");
     }
     let mut heard = registry.heard();
-    two.say(ContextNotice::ResourceUpdated { uri: "b://7".into() });
-    one.say(ContextNotice::ResourceUpdated { uri: "a://x".into() });
-    two.say(ContextNotice::ResourceUpdated { uri: "c://of-one".into() });
+    two.send_notice(ContextNotice::ResourceUpdated { uri: "b://7".into() });
+    one.send_notice(ContextNotice::ResourceUpdated { uri: "a://x".into() });
+    two.send_notice(ContextNotice::ResourceUpdated { uri: "c://of-one".into() });
     let mut told = Vec::new();
     for _ in 0..4 {
         match &heard.recv().await.unwrap().notice {

@@ -6,7 +6,7 @@ use crate::tool_registry::ToolRegistry;
 use serde_json::{Map, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use toolstead_domain::{
-    alias::face::{Answered, Face, Said},
+    alias::dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
     ports::tool_provider::CallOutcome,
     tool::Tool,
     tool_failure::ToolFailure,
@@ -16,7 +16,7 @@ use toolstead_domain::{
 /// Dialect adapter of a tool, with the arguments of one call.
 #[derive(Debug)]
 pub(crate) struct AppliedDialect {
-    face: &'static Face,
+    face: &'static DialectAdapter,
     arguments: Map<String, Value>,
     in_tags: bool,
     characters: usize,
@@ -24,9 +24,9 @@ pub(crate) struct AppliedDialect {
 
 /// Returns the dialect adapter of the tool for this call. Nested calls and requests other than tool calls have none:
 /// they receive the tool's own answer.
-pub(super) fn of(tool: &Tool, command: &ExecuteToolCommand) -> Option<&'static Face> {
+pub(super) fn of(tool: &Tool, command: &ExecuteToolCommand) -> Option<&'static DialectAdapter> {
     let is_from_outside = command.parent.is_none() && command.answered_by.is_none();
-    is_from_outside.then(|| tool.face_for(command.scope.dialect, &command.tool)).flatten()
+    is_from_outside.then(|| tool.adapter_for(command.scope.dialect, &command.tool)).flatten()
 }
 
 impl AppliedDialect {
@@ -51,9 +51,9 @@ impl AppliedDialect {
         }
     }
 
-    fn said(&self, outcome: Result<&ToolResult, &ToolFailure>) -> Option<Said> {
+    fn said(&self, outcome: Result<&ToolResult, &ToolFailure>) -> Option<AdaptedResult> {
         let Self { arguments, in_tags, characters, .. } = self;
-        let answered = Answered { arguments, in_tags: *in_tags, characters: *characters, outcome };
+        let answered = AdapterInput { arguments, in_tags: *in_tags, characters: *characters, outcome };
         // The call has ended and is recorded. If the adapter panics, the caller receives the unadapted answer.
         catch_unwind(AssertUnwindSafe(|| (self.face.answer)(&answered))).unwrap_or_else(|_| {
             tracing::error!("a face panicked: the answer is told as ours");
@@ -63,9 +63,9 @@ impl AppliedDialect {
 
     fn apply_to_result(&self, mut result: ToolResult) -> ToolResult {
         // An output that a hook substituted is not an answer of the tool, and is not adapted.
-        let said = if result.is_said_by_tool() { self.said(Ok(&result)) } else { None };
+        let said = if result.is_tool_output() { self.said(Ok(&result)) } else { None };
         match said {
-            Some(Said { text, beside, is_error, structured }) => {
+            Some(AdaptedResult { text, extra_block: beside, is_error, structured }) => {
                 let texts = std::iter::once(text).chain(beside).collect();
                 result.said_as(texts, is_error, structured)
             }
@@ -83,7 +83,7 @@ impl AppliedDialect {
         if let Some(partial) = &mut failure.partial {
             partial.take_structured_content();
         }
-        let Some(Said { text, beside, .. }) = said else { return failure };
+        let Some(AdaptedResult { text, extra_block: beside, .. }) = said else { return failure };
         if let Some(beside) = beside {
             failure.partial = Some(Box::new(ToolResult::text(beside)));
         }

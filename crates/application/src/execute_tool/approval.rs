@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
+    invisible_characters::displaces_text,
     permission::{
         decision::{Cause, Decision, Finding, Verdict},
         offered_rule::check_written_rule,
@@ -29,7 +30,6 @@ use toolstead_domain::{
     tool_call::ToolCall,
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
-    unseen::moves,
 };
 
 /// Maximum number of characters of a denial's message that the model receives.
@@ -230,7 +230,7 @@ impl Approvals<'_> {
 
 /// Returns the message of a denial as one line of at most [`MESSAGE_CHARACTERS`]; `None` if it is empty.
 fn denial_message(message: &str) -> Option<String> {
-    let line: String = message.chars().map(|c| if c.is_control() || moves(c) { ' ' } else { c }).collect();
+    let line: String = message.chars().map(|c| if c.is_control() || displaces_text(c) { ' ' } else { c }).collect();
     let line = line.trim();
     (!line.is_empty()).then(|| line.chars().take(MESSAGE_CHARACTERS).collect())
 }

@@ -14,7 +14,7 @@ use toolstead_domain::{
     labels::Labels,
     ports::{
         caller::Caller,
-        calls::{Calls, ForeseenCall, NestedCall},
+        calls::{CallPreview, Calls, NestedCall},
     },
     scope::{Scope, View},
     tool::Tool,
@@ -87,7 +87,7 @@ impl Calls for Begun {
         }))
     }
 
-    async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
+    async fn preview(&self, call: NestedCall) -> Result<CallPreview, ToolFailure> {
         let time = self.handler.settings.default_timeout;
         self.handler.foresee_call(self.command(call), time).await.map_err(failure)
     }

@@ -215,7 +215,7 @@ impl<'a> CallInProgress<'a> {
 
     fn apply_hooks(&self, policy: &PermissionPolicy, decision: Decision) -> Decision {
         match &self.hooks {
-            Some(hooks) => hooks.apply_to(decision, policy.asks_nobody()),
+            Some(hooks) => hooks.apply_to(decision, policy.denies_instead_of_asking()),
             None => decision,
         }
     }

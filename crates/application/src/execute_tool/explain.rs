@@ -11,7 +11,7 @@ use toolstead_domain::{
     client_profile::ClientProfile,
     error_kind::ErrorKind,
     permission::decision::Decision,
-    ports::calls::ForeseenCall,
+    ports::calls::CallPreview,
     scope::Scope,
     tool::Tool,
     tool_call::{CallId, ToolCall},
@@ -76,18 +76,18 @@ impl ExecuteToolHandler {
         &self,
         command: ExecuteToolCommand,
         time: Duration,
-    ) -> Result<ForeseenCall, ExecuteToolError> {
+    ) -> Result<CallPreview, ExecuteToolError> {
         let registered = resolution::find(&self.registry, &command).await?;
         let policy = self.permissions.policy_of(&command.scope);
         if policy.refusal_of_every_call(&registered.tool).is_some() {
-            return Ok(ForeseenCall::new(registered.tool.clone(), None));
+            return Ok(CallPreview::new(registered.tool.clone(), None));
         }
         let Foreseen { call, accesses } = self.foresee(command, time.min(TIME)).await?;
         match accesses {
-            Ok(accesses) => Ok(ForeseenCall::new(call.tool, Some(accesses))),
+            Ok(accesses) => Ok(CallPreview::new(call.tool, Some(accesses))),
             Err(error) if error.kind() == ErrorKind::InvalidInput => Err(error),
             // The accesses may depend on the effects of an earlier call.
-            Err(_) => Ok(ForeseenCall::new(call.tool, None)),
+            Err(_) => Ok(CallPreview::new(call.tool, None)),
         }
     }
 

@@ -60,7 +60,7 @@ impl HookOutcome {
             if matches!(accesses, Touched::Unknown) {
                 accesses = Touched::by(registered, call, command, validation.time).await?;
             }
-            let patience = hook.patience().before;
+            let patience = hook.timeout().before;
             let asked = AssertUnwindSafe(timeout(patience, hook.before(call, accesses.told()))).catch_unwind();
             let said = tokio::select! {
                 said = asked => said,
@@ -139,8 +139,8 @@ impl HookOutcome {
             };
             let ended = EndedCall { call: self.call.as_ref(), accesses: self.accesses.as_deref(), execution, result };
             let patience = match command.cancel.reason() {
-                Some(_) => hook.patience().after.min(TIME_AFTER_CANCEL),
-                None => hook.patience().after,
+                Some(_) => hook.timeout().after.min(TIME_AFTER_CANCEL),
+                None => hook.timeout().after,
             };
             // A hook that hangs or panics does not block the record.
             let told = AssertUnwindSafe(timeout(patience, hook.after(ended))).catch_unwind();

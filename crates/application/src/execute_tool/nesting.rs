@@ -25,7 +25,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     ports::{
         caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-        calls::{Calls, ForeseenCall, NestedCall},
+        calls::{CallPreview, Calls, NestedCall},
     },
     scope::{Scope, View},
     task_request::without_tasks,
@@ -311,7 +311,7 @@ impl Calls for Within<'_> {
         self.through(View::of_run(name, Arc::new(policy)))
     }
 
-    async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
+    async fn preview(&self, call: NestedCall) -> Result<CallPreview, ToolFailure> {
         self.nested.foresee_in(self.scope(), call).await
     }
 
@@ -321,7 +321,7 @@ impl Calls for Within<'_> {
 }
 
 impl Nested<'_> {
-    async fn foresee_in(&self, scope: &Scope, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
+    async fn foresee_in(&self, scope: &Scope, call: NestedCall) -> Result<CallPreview, ToolFailure> {
         let command = self.command(call, scope, self.branch().cancel.child(), None);
         let time = (self.deadline + self.asking.time().so_far()).saturating_duration_since(Instant::now());
         self.handler.foresee_call(command, time).await.map_err(failure)

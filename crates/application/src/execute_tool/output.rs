@@ -177,7 +177,7 @@ async fn bounded(
     if let Some(blocks) = result.content_mut() {
         media::bound(blocks, left, keeper).await;
         blocks::bound(blocks, keeper).await;
-        result.left_out_blocks();
+        result.update_output_blocks();
     }
     let mut result = within_views(result, promised, left.characters, keeper).await;
     if let Some(notice) = notice {
@@ -263,7 +263,7 @@ pub(super) fn is_within(result: &ToolResult, budget: Budget) -> bool {
 fn cut(result: &mut ToolResult, whole: &Whole, budget: usize, kept: Option<Kept>, readers: &OutputReaders) {
     if let (Some(kept), Some(blocks)) = (kept, result.content_mut()) {
         whole.cut(blocks, budget, &kept, readers);
-        result.left_out_blocks();
+        result.update_output_blocks();
     }
 }
 

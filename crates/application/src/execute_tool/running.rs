@@ -33,7 +33,7 @@ use toolstead_domain::{
     ports::{
         caller::{Caller, InputResponses, NotAnswered, SilentCaller},
         calls::{NoCalls, WHOLE_OUTPUT},
-        tool_provider::{Answers, Beside, CallContext, CallOutcome, InputRequired, ToolProvider},
+        tool_provider::{Answers, CallContext, CallOutcome, ForwardedMembers, InputRequired, ToolProvider},
     },
     tool::{Tool, ToolSource},
     tool_call::ToolCall,
@@ -78,7 +78,7 @@ pub(super) struct Running<'a> {
 pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToolError> {
     let Running { handler, provider, command, call, grant, record, is_on_record } = *running;
     let (ports, settings) = (&handler.ports, &handler.settings);
-    let (parent, wanted) = (command.parent.as_ref(), command.timeout.or_else(|| provider.time_wanted(call)));
+    let (parent, wanted) = (command.parent.as_ref(), command.timeout.or_else(|| provider.requested_time(call)));
     let time = settings.time_for(&call.tool, wanted, parent);
     // Removes the call's secrets from texts; `None` if its texts are not recorded.
     let redaction = record.redaction();
@@ -116,7 +116,7 @@ pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToo
                 *call.tool.source() == ToolSource::BuiltIn && applied_dialect::of(&call.tool, command).is_none();
             // Some clients show only the first block, and the end of an error contains its cause.
             let result = if is_own && result.is_error() { result.with_joined_texts() } else { result };
-            Ok(CallOutcome::Done(result.said_by_tool()))
+            Ok(CallOutcome::Done(result.mark_tool_output()))
         }
         Err(failure) => {
             if let Some(cause) = &failure.source {
@@ -241,7 +241,7 @@ fn context<'a>(
         deadline,
         grant,
         client: &command.client,
-        beside: Beside { meta: Some(&command.meta), params: &command.params },
+        forwarded: ForwardedMembers { meta: Some(&command.meta), params: &command.params },
         labels: &command.labels,
         answers: None,
         caller,

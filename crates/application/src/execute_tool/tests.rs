@@ -46,7 +46,7 @@ use toolstead_domain::{
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
-        approver::{Approval, ApprovalRequest, ApprovalScope, Approver, Unattended},
+        approver::{Approval, ApprovalRequest, ApprovalScope, Approver, NoApprover},
         caller::{Caller, InputRequest, InputResponse, Progress},
         clock::{Clock, Timestamp},
         execution_log::ExecutionLog,
@@ -110,7 +110,7 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             rules: Vec::new(),
-            approver: Arc::new(Unattended),
+            approver: Arc::new(NoApprover),
             hooks: Vec::new(),
             outputs: Arc::new(NoOutputs),
             schemas: Arc::new(ScriptedSchemaValidator::new()),

@@ -21,7 +21,7 @@ use toolstead_domain::{
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
-        approver::Unattended,
+        approver::NoApprover,
         caller::{InputRequest, InputResponse},
         clock::Timestamp,
         context_provider::ContextProvider,
@@ -61,7 +61,7 @@ async fn house(rules: &[(Effect, &str)], hooks: Vec<Arc<dyn ToolHook>>, settings
     let clock = Arc::new(FixedClock::at(Timestamp(0)));
     let log = Arc::new(InMemoryExecutionLog::new());
     let ports = ExecuteToolPorts {
-        approver: Arc::new(Unattended),
+        approver: Arc::new(NoApprover),
         log: log.clone(),
         clock: clock.clone(),
         outputs: Arc::new(NoOutputs),

@@ -16,7 +16,7 @@ use std::time::Instant;
 use toolstead_domain::{
     error_kind::ErrorKind,
     ports::{
-        calls::{ForeseenCall, NestedCall},
+        calls::{CallPreview, NestedCall},
         tool_provider::CallContext,
     },
     tool::Tool,
@@ -177,8 +177,8 @@ async fn foresee(
     invocations: &[Invocation],
     share: usize,
     context: &CallContext<'_>,
-) -> Result<Vec<ForeseenCall>, ToolFailure> {
-    let foreseen = join_all(invocations.iter().map(|one| context.calls.foresee(one.call(share)))).await;
+) -> Result<Vec<CallPreview>, ToolFailure> {
+    let foreseen = join_all(invocations.iter().map(|one| context.calls.preview(one.call(share)))).await;
     let (mut good, mut problems) = (Vec::with_capacity(invocations.len()), Vec::new());
     for (index, (invocation, foreseen)) in invocations.iter().zip(foreseen).enumerate() {
         let name: String = invocation.tool_name.chars().take(128).collect();

@@ -19,7 +19,7 @@ use std::{fmt, sync::Arc};
 use toolstead_domain::{
     access::Access,
     agent::{budget::Budgets, definition::AgentDefinition},
-    conversation::{ConversationId, HandedOver},
+    conversation::{ConversationId, Delegation},
     error_kind::ErrorKind,
     model::message::Block,
     ports::{
@@ -150,7 +150,7 @@ impl OrchestratingTool for Subagent {
         }
         let model = agents.model(&input, &agent, above.as_deref())?;
         let conversation = resumed.unwrap_or_else(|| ConversationId(Uuid::now_v7()));
-        let handed_over = HandedOver { session: call.session.clone(), call: call.id, agent: agent.name.clone() };
+        let handed_over = Delegation { session: call.session.clone(), call: call.id, agent: agent.name.clone() };
         if agents.run_agent.ongoing(&call.principal, &conversation.session()).is_some() {
             let message = format!("The agent {conversation} is still at work.");
             return Err(
@@ -243,7 +243,7 @@ impl Agents {
             ToolFailure::new(ErrorKind::Io, "the agent's conversation cannot be read").caused_by(error)
         };
         let found = self.run_agent.conversations().find(principal, id).await.map_err(unreadable)?;
-        let handed_over = found.and_then(|found| found.handed_over).filter(|by| *by.session == *session);
+        let handed_over = found.and_then(|found| found.delegated_by).filter(|by| *by.session == *session);
         let handed_over = handed_over.ok_or_else(unknown)?;
         if let Some(other) = named.filter(|name| **name != *handed_over.agent) {
             let message = format!("The agent {id} is `{}`, and not `{other}`.", handed_over.agent);

@@ -94,7 +94,7 @@ async fn what_is_kept_holds_at_once_for_every_session() {
         assert_eq!(shelf.verdict(&Principal::local(), "t", &write(path)), Verdict::Allow);
     }
     let kept = [(ApprovalScope::Project, "Write(//w/p)".to_owned()), (ApprovalScope::Always, "Write(//w/a)".into())];
-    assert_eq!(shelf.store.kept(), kept);
+    assert_eq!(shelf.store.stored_rules(), kept);
     let policy = shelf.book.policy_of(&of(&Principal::local(), "t"));
     let reason = policy.decide(&shelf.tool, &Map::new(), &[write("/w/a")]).reason();
     assert!(reason.contains("/memory/always.toml:2"), "{reason}");
@@ -118,7 +118,7 @@ async fn a_scope_that_was_not_offered_is_once() {
         assert_eq!(held, ApprovalScope::Once);
     }
     assert_eq!(shelf.verdict(&Principal::local(), "s", &write("/w/a")), Verdict::Ask);
-    assert_eq!(shelf.store.kept(), []);
+    assert_eq!(shelf.store.stored_rules(), []);
 }
 
 #[test]
@@ -172,7 +172,8 @@ async fn commands_that_only_read_are_approved_for_one_session_beside_the_part() 
         operands: [Access::ReadPath(PathAccess::plain("/w/key"))].into(),
         ..CommandAccess::program(["cat", "key"])
     };
-    let exact = CommandAccess { clarity: Clarity::Exact("it deletes".into()), ..CommandAccess::program(["find"]) };
+    let exact =
+        CommandAccess { clarity: ParseConfidence::Exact("it deletes".into()), ..CommandAccess::program(["find"]) };
     for (access, expected) in [
         (run("make lint"), Verdict::Allow),
         (run("ls -la src"), Verdict::Allow),
@@ -189,7 +190,7 @@ async fn commands_that_only_read_are_approved_for_one_session_beside_the_part() 
         assert_eq!(shelf.verdict(&local, "s", &access), expected, "{access}");
         assert_ne!(shelf.verdict(&local, "t", &access), Verdict::Allow, "{access} in another session");
     }
-    assert_eq!(shelf.store.kept(), []);
+    assert_eq!(shelf.store.stored_rules(), []);
 }
 
 #[tokio::test]
@@ -276,7 +277,7 @@ fn accesses() -> impl Strategy<Value = Access> {
             let command = CommandAccess::program(words);
             Access::RunCommand(match clarity {
                 0 => command,
-                1 => CommandAccess { clarity: Clarity::Exact("it runs something".into()), ..command },
+                1 => CommandAccess { clarity: ParseConfidence::Exact("it runs something".into()), ..command },
                 _ => CommandAccess::opaque(command.text, "a substitution"),
             })
         }),

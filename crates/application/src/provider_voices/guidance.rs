@@ -1,6 +1,6 @@
 //! Joins the guidance of several providers into one text.
 
-use toolstead_domain::tool::hidden_text::hides;
+use toolstead_domain::tool::hidden_text::is_hidden;
 
 /// Maximum size of one provider's guidance, in bytes.
 const OF_ONE: usize = 2 << 10;
@@ -36,7 +36,7 @@ pub(super) fn joined(given: &[(String, String)]) -> Option<String> {
 fn lines(text: &str) -> String {
     let ends_line = |c: char| matches!(c, '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let text = text.replace("\r\n", "\n").replace(ends_line, "\n");
-    let visible = |line: &str| line.chars().filter(|c| !hides(*c)).collect::<String>();
+    let visible = |line: &str| line.chars().filter(|c| !is_hidden(*c)).collect::<String>();
     let lines: Vec<String> = text.lines().map(|line| visible(line).trim_end().to_owned()).collect();
     lines.join("\n").trim().to_owned()
 }

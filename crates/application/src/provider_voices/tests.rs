@@ -59,16 +59,16 @@ async fn the_least_severe_level_that_anybody_wants_is_told_to_providers_also_to_
     let voices = voices([&git]).await;
     let (mut one, mut two) = (voices.listen(scope("a")), voices.listen(scope("b")));
     one.set_level(Some(LogLevel::Error));
-    git.logs_are_wanted(Some(LogLevel::Error)).await;
+    git.wait_for_log_level(Some(LogLevel::Error)).await;
     two.set_level(Some(LogLevel::Debug));
-    git.logs_are_wanted(Some(LogLevel::Debug)).await;
+    git.wait_for_log_level(Some(LogLevel::Debug)).await;
     let late = Arc::new(ScriptedContext::new("late"));
     voices.context.register(late.clone()).await.unwrap();
-    late.logs_are_wanted(Some(LogLevel::Debug)).await;
+    late.wait_for_log_level(Some(LogLevel::Debug)).await;
     drop(two);
-    git.logs_are_wanted(Some(LogLevel::Error)).await;
+    git.wait_for_log_level(Some(LogLevel::Error)).await;
     one.set_level(None);
-    git.logs_are_wanted(None).await;
+    git.wait_for_log_level(None).await;
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use toolstead_domain::{
     model::message::{ToolArguments, ToolUse},
     ports::{
         caller::Caller,
-        calls::{ForeseenCall, NestedCall},
+        calls::{CallPreview, NestedCall},
         clock::Clock,
     },
     scope::Scope,
@@ -120,9 +120,9 @@ impl<'w> Way<'w> {
 
     /// Previews what the call would touch. A call whose preview fails will not run either.
     async fn touch(&self, call: &ToolUse) -> Touch {
-        let touch = |foreseen: &ForeseenCall| Touch::of(foreseen);
+        let touch = |foreseen: &CallPreview| Touch::of(foreseen);
         match self.within {
-            Some(calls) => calls.foresee(Self::nested(call)).await.as_ref().map_or_else(|_| Touch::nothing(), touch),
+            Some(calls) => calls.preview(Self::nested(call)).await.as_ref().map_or_else(|_| Touch::nothing(), touch),
             None => {
                 let foreseen = self.handler.foresee_call(self.command(call), FORESEEING).await;
                 foreseen.as_ref().map_or_else(|_| Touch::nothing(), touch)

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use toolstead_domain::{
-    conversation::{ConversationId, HandedOver},
-    ports::agent_hook::{AgentHook, AgentMoment, AgentWord},
+    conversation::{ConversationId, Delegation},
+    ports::agent_hook::{AgentHook, AgentHookEvent, AgentHookResponse},
     principal::Principal,
 };
 
@@ -13,7 +13,7 @@ pub(super) struct Hooks {
     hooks: Vec<Arc<dyn AgentHook>>,
     conversation: ConversationId,
     principal: Principal,
-    handed_over: Option<HandedOver>,
+    handed_over: Option<Delegation>,
 }
 
 /// The events for which hooks are called.
@@ -32,13 +32,13 @@ impl Hooks {
         hooks: Vec<Arc<dyn AgentHook>>,
         conversation: ConversationId,
         principal: Principal,
-        handed_over: Option<HandedOver>,
+        handed_over: Option<Delegation>,
     ) -> Self {
         Self { hooks, conversation, principal, handed_over }
     }
 
     /// Returns the delegation through which the agent received its work; `None`: a user gave it.
-    pub(super) fn handed_over(&self) -> Option<&HandedOver> {
+    pub(super) fn handed_over(&self) -> Option<&Delegation> {
         self.handed_over.as_ref()
     }
 
@@ -47,13 +47,13 @@ impl Hooks {
     }
 
     /// Calls the hooks one after another, until one blocks or stops the run.
-    pub(super) async fn hear(&self, told: Told, text: &str, goes_on_by_hook: bool) -> AgentWord {
-        let mut all = AgentWord::default();
+    pub(super) async fn hear(&self, told: Told, text: &str, goes_on_by_hook: bool) -> AgentHookResponse {
+        let mut all = AgentHookResponse::default();
         for hook in &self.hooks {
-            let moment = AgentMoment {
+            let moment = AgentHookEvent {
                 conversation: self.conversation,
                 principal: &self.principal,
-                handed_over: self.handed_over.as_ref(),
+                delegated_by: self.handed_over.as_ref(),
                 text,
                 goes_on_by_hook,
             };

@@ -111,7 +111,7 @@ impl WhileItLasts {
     ) -> Result<InputResponse, NotAnswered> {
         tokio::select! {
             biased;
-            _ = self.over.cancelled() => Err(NotAnswered::Gone),
+            _ = self.over.cancelled() => Err(NotAnswered::Disconnected),
             answer = answer => answer,
         }
     }

@@ -42,7 +42,7 @@ use toolstead_domain::{
         message::{Block, Role, ToolArguments, ToolUse},
         reply::StopReason,
     },
-    ports::{agent_hook::AgentWord, conversation_store::AppendError, tool_repository::StoreError},
+    ports::{agent_hook::AgentHookResponse, conversation_store::AppendError, tool_repository::StoreError},
     question,
     tool_execution::CancelReason,
 };
@@ -243,9 +243,9 @@ impl<'w> Run<'w> {
         let history = match found {
             Some(history) => history,
             None => {
-                let mut conversation = Conversation::begun(id, principal, title(&prompt), clock.now());
+                let mut conversation = Conversation::new(id, principal, title(&prompt), clock.now());
                 conversation.profile.clone_from(&self.command.profile);
-                conversation.handed_over = self.hooks.handed_over().cloned();
+                conversation.delegated_by = self.hooks.handed_over().cloned();
                 History::begin(store, clock, conversation).await.map_err(|error| not_read(&error))?
             }
         };
@@ -300,7 +300,7 @@ impl<'w> Run<'w> {
         let text = texts.collect::<Vec<_>>().join("\n");
         let word = match self.hooks.handed_over().map(|by| by.agent.clone()) {
             // Hooks cannot block delegated work here: the delegation was decided with its call.
-            Some(agent) => AgentWord { block: None, ..self.hear(Told::SubagentStarted, &agent).await? },
+            Some(agent) => AgentHookResponse { block: None, ..self.hear(Told::SubagentStarted, &agent).await? },
             None => self.hear(Told::PromptSubmitted, &text).await?,
         };
         if let Some(reason) = word.block {
@@ -335,7 +335,7 @@ impl<'w> Run<'w> {
     ///
     /// # Errors
     /// The outcome, if a hook ends the run, or if the run is cancelled.
-    async fn hear(&self, told: Told, text: &str) -> Result<AgentWord, AgentOutcome> {
+    async fn hear(&self, told: Told, text: &str) -> Result<AgentHookResponse, AgentOutcome> {
         let mut word = tokio::select! {
             biased;
             _ = self.cancel.cancelled() => return Err(AgentOutcome::Cancelled),

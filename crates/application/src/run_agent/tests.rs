@@ -38,7 +38,7 @@ use toolstead_domain::{
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
-        approver::{Approver, Unattended},
+        approver::{Approver, NoApprover},
         output_store::NoOutputs,
         tool_provider::ToolProvider,
     },
@@ -80,7 +80,7 @@ struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { rules: Vec::new(), approver: Arc::new(Unattended), hooks: Vec::new() }
+        Self { rules: Vec::new(), approver: Arc::new(NoApprover), hooks: Vec::new() }
     }
 }
 

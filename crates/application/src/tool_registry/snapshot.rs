@@ -113,7 +113,7 @@ impl Snapshot {
         let mut by_alias: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, one) in tools.iter().enumerate() {
             let mut spellings: BTreeSet<String> = one.tool.aliases.iter().map(|alias| alias.name.to_owned()).collect();
-            if let Some(upstream) = one.tool.upstream_spellings() {
+            if let Some(upstream) = one.tool.upstream_aliases() {
                 spellings.insert(one.tool.rule_name().to_string());
                 spellings.extend(upstream);
             }
@@ -254,7 +254,7 @@ impl RegisteredTool {
         let faces = self.faces.get_or_init(|| {
             let mut dialects: Vec<Dialect> = Vec::new();
             for alias in &self.tool.aliases {
-                if alias.face.is_some() && !dialects.contains(&alias.dialect) {
+                if alias.adapter.is_some() && !dialects.contains(&alias.dialect) {
                     dialects.push(alias.dialect);
                 }
             }

@@ -20,7 +20,7 @@ use toolstead_domain::{
         policy::PermissionPolicy,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
-    ports::{approver::Unattended, clock::Timestamp, output_store::NoOutputs, schema_validator::NoSchemaValidator},
+    ports::{approver::NoApprover, clock::Timestamp, output_store::NoOutputs, schema_validator::NoSchemaValidator},
     suggestion::DefaultSuggestions,
     testing::{
         fixed_clock::FixedClock, in_memory_execution_log::InMemoryExecutionLog,
@@ -44,7 +44,7 @@ async fn house(deny: &[&str]) -> House {
     let clock = Arc::new(FixedClock::at(Timestamp(0)));
     let log = Arc::new(InMemoryExecutionLog::new());
     let ports = ExecuteToolPorts {
-        approver: Arc::new(Unattended),
+        approver: Arc::new(NoApprover),
         log: log.clone(),
         clock: clock.clone(),
         outputs: Arc::new(NoOutputs),
@@ -205,6 +205,6 @@ async fn news_of_a_resource_reach_those_who_listen() {
     let house = house(&[]).await;
     let mut heard = house.registry.heard();
     let _watched = house.watched_by("a", "a://x").await.unwrap();
-    house.provider.say(ContextNotice::ResourceUpdated { uri: "a://x".into() });
+    house.provider.send_notice(ContextNotice::ResourceUpdated { uri: "a://x".into() });
     assert_eq!(heard.recv().await.unwrap().notice, ContextNotice::ResourceUpdated { uri: "a://x".into() });
 }

@@ -92,15 +92,15 @@ fn filled(body: &str, typed: &str, named: &BTreeMap<&str, &str>) -> Result<Strin
     while let Some((at, length, place)) = next_place(rest, named) {
         push(&mut text, &rest[..at])?;
         match place {
-            Place::All => {
+            Placeholder::All => {
                 push(&mut text, typed)?;
                 is_used = true;
             }
-            Place::Word(number) => {
+            Placeholder::Word(number) => {
                 push(&mut text, words.get(number - 1).map_or("", String::as_str))?;
                 is_used = true;
             }
-            Place::Named(value) => push(&mut text, value)?,
+            Placeholder::Named(value) => push(&mut text, value)?,
         }
         rest = &rest[at + length..];
     }
@@ -111,31 +111,31 @@ fn filled(body: &str, typed: &str, named: &BTreeMap<&str, &str>) -> Result<Strin
     Ok(text)
 }
 
-enum Place<'a> {
+enum Placeholder<'a> {
     All,
     Word(usize),
     Named(&'a str),
 }
 
 /// Returns the first placeholder in the text: its position, its length and its kind.
-fn next_place<'a>(text: &str, named: &BTreeMap<&str, &'a str>) -> Option<(usize, usize, Place<'a>)> {
+fn next_place<'a>(text: &str, named: &BTreeMap<&str, &'a str>) -> Option<(usize, usize, Placeholder<'a>)> {
     text.match_indices(['$', '{']).find_map(|(at, _)| {
         let rest = &text[at..];
         if let Some(behind) = rest.strip_prefix(ALL) {
             let is_longer_word = behind.starts_with(|next: char| next.is_alphanumeric() || next == '_');
-            return (!is_longer_word).then_some((at, ALL.len(), Place::All));
+            return (!is_longer_word).then_some((at, ALL.len(), Placeholder::All));
         }
         if let Some(behind) = rest.strip_prefix('$') {
             let digits = behind.len() - behind.trim_start_matches(|next: char| next.is_ascii_digit()).len();
             let number = behind[..digits].parse().ok().filter(|number| (1..=99).contains(number))?;
-            return Some((at, 1 + digits, Place::Word(number)));
+            return Some((at, 1 + digits, Placeholder::Word(number)));
         }
         let behind = rest.strip_prefix("{{.")?;
         let (name, end) = behind.split_at(behind.bytes().take(LONGEST_NAME + 1).position(|byte| byte == b'}')?);
         if !end.starts_with("}}") {
             return None;
         }
-        named.get(name).map(|value| (at, "{{.}}".len() + name.len(), Place::Named(value)))
+        named.get(name).map(|value| (at, "{{.}}".len() + name.len(), Placeholder::Named(value)))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::budget::Budget;
 use crate::{
-    conversation::{ConversationId, HandedOver},
+    conversation::{ConversationId, Delegation},
     error_kind::ErrorKind,
     model::usage::Usage,
     tool_call::CallId,
@@ -99,7 +99,7 @@ pub enum AgentEvent {
     /// Event of an agent to which this run delegated work. The text of that agent is not included.
     OfSubagent {
         /// Delegation by which it received its work.
-        handed_over: HandedOver,
+        delegation: Delegation,
         /// Conversation of that agent.
         conversation: ConversationId,
         /// Event of that agent.
@@ -199,7 +199,7 @@ impl AgentEvent {
                 json!({"type": "compacted", "how": how, "before_tokens": before, "after_tokens": after})
             }
             Self::Notice(text) => json!({"type": "notice", "text": text}),
-            Self::OfSubagent { handed_over, conversation, event } => {
+            Self::OfSubagent { delegation: handed_over, conversation, event } => {
                 let mut members = match event.to_json() {
                     Value::Object(members) => members,
                     _ => Map::new(),

@@ -29,7 +29,7 @@ pub fn server_of(uri: &str) -> Option<&str> {
 
 /// Returns `true` if the URI has the prefix of distinct URIs. A URI of a server with this prefix is made distinct as
 /// well.
-pub fn is_ours(uri: &str) -> bool {
+pub fn has_distinct_prefix(uri: &str) -> bool {
     uri.get(..OWN.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(OWN))
 }
 
@@ -43,10 +43,14 @@ mod tests {
             for server in ["git", "git-2"] {
                 let distinct = of_server(server, uri);
                 assert_eq!((within(server, &distinct), server_of(&distinct)), (Some(uri), Some(server)));
-                assert!(is_ours(&distinct));
+                assert!(has_distinct_prefix(&distinct));
             }
             assert_eq!(within("git", &of_server("git-2", uri)), None);
         }
-        assert!(is_ours("TOOLSTEAD://x/y") && !is_ours("toolstead:/x") && !is_ours("file:///a"));
+        assert!(
+            has_distinct_prefix("TOOLSTEAD://x/y")
+                && !has_distinct_prefix("toolstead:/x")
+                && !has_distinct_prefix("file:///a")
+        );
     }
 }

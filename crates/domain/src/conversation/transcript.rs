@@ -51,16 +51,16 @@ pub fn messages(events: &[ConversationEvent]) -> Vec<Message> {
     }
     let mut transcript = Transcript::default();
     if let Some((summary, _)) = compacted {
-        transcript.said(vec![Block::text(format!("{SUMMARY}{summary}"))]);
+        transcript.add_user_blocks(vec![Block::text(format!("{SUMMARY}{summary}"))]);
     }
     let kept_from = compacted.map_or(0, |(_, kept_from)| kept_from);
     for event in counted.into_iter().filter(|event| event.number >= kept_from) {
         match &event.kind {
-            ConversationEventKind::UserSaid { blocks } => transcript.said(spoken(blocks)),
+            ConversationEventKind::UserSaid { blocks } => transcript.add_user_blocks(spoken(blocks)),
             ConversationEventKind::ModelAnswered { blocks, stop, .. } => transcript.answered(answer(blocks, *stop)),
             ConversationEventKind::CallEnded { result, record, .. } => {
                 let is_masked = masked.contains(&event.number);
-                transcript.ended(if is_masked { pointer(result, record) } else { told(result) });
+                transcript.ended(if is_masked { pointer(result, record) } else { result_for_model(result) });
             }
             _ => {}
         }
@@ -80,7 +80,7 @@ struct Transcript {
 }
 
 impl Transcript {
-    fn said(&mut self, blocks: Vec<Block>) {
+    fn add_user_blocks(&mut self, blocks: Vec<Block>) {
         self.said.extend(blocks);
     }
 
@@ -166,7 +166,7 @@ fn answer(blocks: &[Block], stop: Option<StopReason>) -> Vec<Block> {
 }
 
 /// Returns a result as the model receives it.
-fn told(result: &ToolResultBlock) -> ToolResultBlock {
+fn result_for_model(result: &ToolResultBlock) -> ToolResultBlock {
     ToolResultBlock { content: spoken(&result.content), ..result.clone() }
 }
 

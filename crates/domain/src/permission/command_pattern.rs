@@ -1,6 +1,6 @@
 //! Command patterns in rules: `Bash(git *)`.
 
-use crate::access::{Clarity, CommandAccess};
+use crate::access::{CommandAccess, ParseConfidence};
 use std::borrow::Cow;
 
 /// Separator between words in the compared texts. No word of a command can contain it.
@@ -29,7 +29,7 @@ pub(crate) enum Purpose<'a> {
     /// The pattern covers commands: allow rules.
     Covering {
         /// Programs that the analysis looks through, so that no pattern can cover a command of them.
-        looked_through: &'a [&'a str],
+        transparent_programs: &'a [&'a str],
     },
     /// The pattern catches commands: deny and ask rules.
     Catching,
@@ -96,7 +96,7 @@ impl CommandPattern {
         let has_wildcard = open_end || tokens.parts.len() > 1;
         // Without a wildcard, an allow rule may contain any command line literally.
         if let (Some(broken), true) = (&tokens.broken, has_wildcard || purpose == Purpose::Catching) {
-            return Err(broken.told(head, open_end));
+            return Err(broken.describe(head, open_end));
         }
         let is_everything = tokens.parts.iter().all(|part| part.replace(BETWEEN, "").is_empty());
         if is_everything && (open_end || tokens.parts.len() > 1) {
@@ -105,7 +105,7 @@ impl CommandPattern {
         if is_everything {
             return Err("it holds no word, and would never match".into());
         }
-        if let (true, Purpose::Covering { looked_through }) = (has_wildcard, purpose) {
+        if let (true, Purpose::Covering { transparent_programs: looked_through }) = (has_wildcard, purpose) {
             tokens.can_be_allowed(looked_through)?;
         }
         let literal = unescaped(text);
@@ -123,12 +123,12 @@ impl CommandPattern {
     /// covered only by a rule with its complete text.
     pub(crate) fn covers(&self, command: &CommandAccess) -> bool {
         match (&self.words, &command.clarity) {
-            (Matcher::Wildcard(_), Clarity::Plain) => self.fits_words(&command.words),
-            (Matcher::Wildcard(_), Clarity::Exact(_) | Clarity::Opaque(_)) => false,
+            (Matcher::Wildcard(_), ParseConfidence::Plain) => self.fits_words(&command.words),
+            (Matcher::Wildcard(_), ParseConfidence::Exact(_) | ParseConfidence::Opaque(_)) => false,
             (Matcher::Exact(_), _) if self.literal == command.whole.trim() => true,
-            (Matcher::Exact(_), Clarity::Plain) => self.fits_words(&command.words),
-            (Matcher::Exact(_), Clarity::Exact(_)) => self.literal == command.text.trim(),
-            (Matcher::Exact(_), Clarity::Opaque(_)) => false,
+            (Matcher::Exact(_), ParseConfidence::Plain) => self.fits_words(&command.words),
+            (Matcher::Exact(_), ParseConfidence::Exact(_)) => self.literal == command.text.trim(),
+            (Matcher::Exact(_), ParseConfidence::Opaque(_)) => false,
         }
     }
 
@@ -136,7 +136,7 @@ impl CommandPattern {
     /// is not plain.
     pub(crate) fn misses(&self, command: &CommandAccess) -> bool {
         self.has_wildcard()
-            && command.clarity != Clarity::Plain
+            && command.clarity != ParseConfidence::Plain
             && (self.fits_words(&command.words) || self.fits_text(&command.text))
     }
 
@@ -168,7 +168,7 @@ impl CommandPattern {
 
     /// Returns `true` if a deny or ask rule catches this command, in any of its readings.
     pub(crate) fn catches(&self, command: &CommandAccess) -> bool {
-        if matches!(command.clarity, Clarity::Opaque(_)) {
+        if matches!(command.clarity, ParseConfidence::Opaque(_)) {
             return true;
         }
         let mut readings = std::iter::once(&command.words).chain(command.readings.iter());
@@ -244,7 +244,7 @@ enum Broken {
 
 impl Broken {
     /// Describes the fault and an alternative to write. `head` is the pattern without its open end.
-    fn told(&self, head: &str, open_end: bool) -> String {
+    fn describe(&self, head: &str, open_end: bool) -> String {
         match (self, open_end) {
             (Self::OpenQuote(quote), _) => {
                 let closed = if open_end { format!("{head} {quote}*") } else { format!("{head}{quote}") };
@@ -401,16 +401,16 @@ fn escaped(text: &str) -> String {
 /// Returns the narrowest pattern that covers this command; `None` if there is none.
 pub fn narrowest(command: &CommandAccess) -> Option<String> {
     let text = match command.clarity {
-        Clarity::Plain => return Some(quoted(&command.words)).filter(|text| covers(text, command)),
-        Clarity::Exact(_) => &command.text,
-        Clarity::Opaque(_) => &command.whole,
+        ParseConfidence::Plain => return Some(quoted(&command.words)).filter(|text| covers(text, command)),
+        ParseConfidence::Exact(_) => &command.text,
+        ParseConfidence::Opaque(_) => &command.whole,
     };
     Some(escaped(text.trim())).filter(|text| covers(text, command))
 }
 
 /// Returns `true` if the text is a valid pattern without a wildcard that covers the command.
 fn covers(text: &str, command: &CommandAccess) -> bool {
-    let pattern = CommandPattern::parse(text, Purpose::Covering { looked_through: &[] });
+    let pattern = CommandPattern::parse(text, Purpose::Covering { transparent_programs: &[] });
     pattern.is_ok_and(|pattern| !pattern.has_wildcard() && pattern.covers(command))
 }
 

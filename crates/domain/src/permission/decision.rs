@@ -16,7 +16,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 /// Maximum length of all suggested rules together, in bytes.
 const LONGEST_SUGGESTION: usize = 2_000;
 /// Maximum number of further findings in a refusal.
-const TOLD_FINDINGS: usize = 4;
+const MAX_REPORTED_FINDINGS: usize = 4;
 
 /// Verdict, ordered from lenient to strict: the strictest of several wins.
 ///
@@ -152,9 +152,9 @@ impl Decision {
     pub fn more(&self) -> String {
         let others: Vec<&Finding> = self.trace.iter().filter(|one| one.verdict != Verdict::Allow).collect();
         let others: Vec<&&Finding> = others.iter().filter(|one| one.part != self.decisive.part).collect();
-        let mut text: String = others.iter().take(TOLD_FINDINGS).map(|one| format!(" Also: {one}.")).collect();
-        if others.len() > TOLD_FINDINGS {
-            text.push_str(&format!(" And {} more.", others.len() - TOLD_FINDINGS));
+        let mut text: String = others.iter().take(MAX_REPORTED_FINDINGS).map(|one| format!(" Also: {one}.")).collect();
+        if others.len() > MAX_REPORTED_FINDINGS {
+            text.push_str(&format!(" And {} more.", others.len() - MAX_REPORTED_FINDINGS));
         }
         text
     }

@@ -31,7 +31,7 @@ impl Grant {
             Access::RunCommand(command) => command.files().collect(),
             _ => Vec::new(),
         });
-        let asked: Vec<Access> = files.filter(|operand| policy.asks_about_path(&tool, operand)).cloned().collect();
+        let asked: Vec<Access> = files.filter(|operand| policy.has_path_ask_rule(&tool, operand)).cloned().collect();
         approved.extend(asked);
         Self { policy, tool, approved }
     }
@@ -52,7 +52,7 @@ impl Grant {
         let finding = self.policy.judge(&self.tool, access);
         let is_approved = || self.approved.iter().any(|approved| approved.covers(access));
         match (finding.verdict, finding.cause) {
-            (Verdict::Ask, Cause::Rule(_)) if !is_approved() && self.policy.asks_about_part(&self.tool, access) => {
+            (Verdict::Ask, Cause::Rule(_)) if !is_approved() && self.policy.has_part_ask_rule(&self.tool, access) => {
                 Verdict::Ask
             }
             (Verdict::Deny, _) => Verdict::Deny,
@@ -65,7 +65,7 @@ impl Grant {
     pub fn objection_to_change(&self, path: PathAccess) -> Verdict {
         let access = Access::WritePath(path);
         match self.objection(&access) {
-            Verdict::Ask if !self.policy.asks_about_this_path(&self.tool, &access) => Verdict::Allow,
+            Verdict::Ask if !self.policy.has_named_path_ask_rule(&self.tool, &access) => Verdict::Allow,
             verdict => verdict,
         }
     }

@@ -1,7 +1,7 @@
 //! Rules that remember an approval: the offered rule, and a rule that the user writes instead.
 
 use crate::{
-    access::{Access, Clarity, CommandAccess},
+    access::{Access, CommandAccess, ParseConfidence},
     permission::{
         command_pattern,
         decision::narrowest_rule,
@@ -61,13 +61,13 @@ pub fn check_written_rule(text: &str, tool: &Tool, access: &Access) -> Result<St
 /// program that runs.
 fn is_narrow_enough(rule: &PermissionRule, command: &CommandAccess) -> bool {
     if rule.is_about_one_command() {
-        return !matches!(command.clarity, Clarity::Opaque(_));
+        return !matches!(command.clarity, ParseConfidence::Opaque(_));
     }
     let Some(least) = command.widening.map(|widening| usize::from(widening.least)) else { return false };
     let says_what_runs = |head: &[String]| {
         head.len() >= least && head.iter().zip(command.words.iter()).all(|(said, word)| *said == **word)
     };
-    command.clarity == Clarity::Plain && rule.outline().is_some_and(|outline| says_what_runs(&outline.head))
+    command.clarity == ParseConfidence::Plain && rule.outline().is_some_and(|outline| says_what_runs(&outline.head))
 }
 
 /// Returns the words with which a rule with wildcards must begin; empty if it may have none.
@@ -121,7 +121,7 @@ mod tests {
         check("tsc -p .", Some((1, None)), "Bash(tsc -p .)");
         check("make lint", None, "Bash(make lint)");
         let Access::RunCommand(plain) = command("find . -delete", Some((1, Some(1)))) else { unreachable!() };
-        let exact = Access::RunCommand(CommandAccess { clarity: Clarity::Exact("it deletes".into()), ..plain });
+        let exact = Access::RunCommand(CommandAccess { clarity: ParseConfidence::Exact("it deletes".into()), ..plain });
         assert_eq!(offered_rule(&exact, "bash").as_deref(), Some("Bash(find . -delete)"), "no pattern covers it");
     }
 
@@ -166,7 +166,8 @@ mod tests {
             );
         }
         let Access::RunCommand(plain) = git() else { unreachable!() };
-        let opaque = Access::RunCommand(CommandAccess { clarity: Clarity::Opaque("a variable".into()), ..plain });
+        let opaque =
+            Access::RunCommand(CommandAccess { clarity: ParseConfidence::Opaque("a variable".into()), ..plain });
         assert!(check_written_rule("Bash(git log -1)", &tool, &opaque).is_err());
         assert!(check_written_rule("Bash(git *)", &tool, &opaque).is_err());
         let host = Access::ReachHost("a.org".into());

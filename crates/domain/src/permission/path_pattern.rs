@@ -36,12 +36,12 @@ pub struct PatternBase {
     /// Names and aliases of tools that are known to [take command lines](crate::tool::Tool::takes_command_lines).
     pub command_tools: &'static [&'static str],
     /// Programs that the analysis of command lines looks through, so that no allow rule on them can cover anything.
-    pub looked_through: &'static [&'static str],
+    pub transparent_programs: &'static [&'static str],
 }
 
 /// Anchoring of a pattern, by the effect of its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum PatternAnchoring {
     /// At its anchor only: allow rules.
     Anchored,
     /// At any depth: deny and ask rules.
@@ -53,7 +53,7 @@ impl PathPattern {
     ///
     /// # Errors
     /// [`InvalidPattern`] if it is empty, is not a valid glob, or needs a home or rule folder that is not known.
-    pub(crate) fn parse(text: &str, base: &PatternBase, reach: Reach) -> Result<Self, InvalidPattern> {
+    pub(crate) fn parse(text: &str, base: &PatternBase, reach: PatternAnchoring) -> Result<Self, InvalidPattern> {
         let wrong = |reason: &str| InvalidPattern { pattern: text.into(), reason: reason.into() };
         let below = |folder: &Option<PathBuf>, rest: &str, reason: &str| {
             let folder = folder.as_ref().and_then(|folder| folder.to_str()).ok_or_else(|| wrong(reason))?;
@@ -69,11 +69,11 @@ impl PathPattern {
         } else {
             let rest = text.strip_prefix("./").unwrap_or(text);
             match reach {
-                Reach::AnyDepth => (Anchor::Absolute, format!("**/{rest}")),
-                Reach::Anchored if rest.starts_with('*') && !rest.contains('/') => {
+                PatternAnchoring::AnyDepth => (Anchor::Absolute, format!("**/{rest}")),
+                PatternAnchoring::Anchored if rest.starts_with('*') && !rest.contains('/') => {
                     (Anchor::Roots, format!("**/{rest}"))
                 }
-                Reach::Anchored => (Anchor::Roots, rest.to_owned()),
+                PatternAnchoring::Anchored => (Anchor::Roots, rest.to_owned()),
             }
         };
         let pattern = pattern.trim_end_matches('/');
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(pattern: &str, reach: Reach, path: &str, expected: bool) {
+    fn check(pattern: &str, reach: PatternAnchoring, path: &str, expected: bool) {
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
         let base =
             PatternBase { folder: Some("/w/conf".into()), home: Some("/home/me".into()), ..PatternBase::default() };
@@ -195,44 +195,44 @@ mod tests {
 
     #[test]
     fn an_allow_pattern_is_anchored_at_the_roots() {
-        check("src/**", Reach::Anchored, "/w/src/a/b.rs", true);
-        check("src/**", Reach::Anchored, "/w/a/src/b.rs", false);
-        check("src/*", Reach::Anchored, "/w/src/a/b.rs", true);
-        check("./src", Reach::Anchored, "/w/src/a/b.rs", true);
-        check("src", Reach::Anchored, "/w/srcs", false);
-        check("*.rs", Reach::Anchored, "/w/a/b/c.rs", true);
-        check("*.rs", Reach::Anchored, "/elsewhere/c.rs", false);
-        check("src/*.rs", Reach::Anchored, "/w/src/a/c.rs", false);
+        check("src/**", PatternAnchoring::Anchored, "/w/src/a/b.rs", true);
+        check("src/**", PatternAnchoring::Anchored, "/w/a/src/b.rs", false);
+        check("src/*", PatternAnchoring::Anchored, "/w/src/a/b.rs", true);
+        check("./src", PatternAnchoring::Anchored, "/w/src/a/b.rs", true);
+        check("src", PatternAnchoring::Anchored, "/w/srcs", false);
+        check("*.rs", PatternAnchoring::Anchored, "/w/a/b/c.rs", true);
+        check("*.rs", PatternAnchoring::Anchored, "/elsewhere/c.rs", false);
+        check("src/*.rs", PatternAnchoring::Anchored, "/w/src/a/c.rs", false);
     }
 
     #[test]
     fn a_deny_pattern_reaches_any_depth() {
-        check("secret/**", Reach::AnyDepth, "/w/a/secret/k", true);
-        check("secret", Reach::AnyDepth, "/w/secret/k", true);
-        check(".env", Reach::AnyDepth, "/w/x/.env", true);
-        check(".env", Reach::AnyDepth, "/w/x/.envrc", false);
+        check("secret/**", PatternAnchoring::AnyDepth, "/w/a/secret/k", true);
+        check("secret", PatternAnchoring::AnyDepth, "/w/secret/k", true);
+        check(".env", PatternAnchoring::AnyDepth, "/w/x/.env", true);
+        check(".env", PatternAnchoring::AnyDepth, "/w/x/.envrc", false);
     }
 
     #[test]
     fn a_prefix_says_where_the_pattern_begins() {
-        check("//etc/**", Reach::Anchored, "/etc/passwd", true);
-        check("~/.ssh/**", Reach::AnyDepth, "/home/me/.ssh/id", true);
-        check("/x", Reach::Anchored, "/w/conf/x", true);
-        check("/x", Reach::Anchored, "/w/x", false);
+        check("//etc/**", PatternAnchoring::Anchored, "/etc/passwd", true);
+        check("~/.ssh/**", PatternAnchoring::AnyDepth, "/home/me/.ssh/id", true);
+        check("/x", PatternAnchoring::Anchored, "/w/conf/x", true);
+        check("/x", PatternAnchoring::Anchored, "/w/x", false);
     }
 
     #[test]
     fn a_tree_fits_only_if_all_of_it_does() {
-        check("src/**", Reach::Anchored, "/w/src/", true);
-        check("src/*.rs", Reach::Anchored, "/w/src/", false);
-        check("src/**", Reach::Anchored, "/w/", false);
-        check("**", Reach::Anchored, "/w/", true);
+        check("src/**", PatternAnchoring::Anchored, "/w/src/", true);
+        check("src/*.rs", PatternAnchoring::Anchored, "/w/src/", false);
+        check("src/**", PatternAnchoring::Anchored, "/w/", false);
+        check("**", PatternAnchoring::Anchored, "/w/", true);
     }
 
     #[test]
     fn a_pattern_that_can_never_match_is_refused() {
         for bad in ["", "a/../b", "[", "//"] {
-            assert!(PathPattern::parse(bad, &PatternBase::default(), Reach::Anchored).is_err(), "{bad:?}");
+            assert!(PathPattern::parse(bad, &PatternBase::default(), PatternAnchoring::Anchored).is_err(), "{bad:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The permission policy: combines rules, roots and defaults into the one decision on what runs.
 
 use crate::{
-    access::{Access, AccessKind, Clarity, PathAccess},
+    access::{Access, AccessKind, ParseConfidence, PathAccess},
     category::Category,
     permission::{
         decision::{Cause, Decision, Finding, NearMiss, Verdict},
@@ -85,12 +85,12 @@ pub struct PermissionPolicy {
     /// Tools that are offered.
     pub selection: ToolSelection,
     /// Policies that apply in addition; set by [`narrowed`](Self::narrowed).
-    pub within: Option<Arc<Within>>,
+    pub within: Option<Arc<OuterPolicies>>,
 }
 
 /// Policies that narrow another policy.
 #[derive(Debug)]
-pub struct Within {
+pub struct OuterPolicies {
     policies: Vec<Arc<PermissionPolicy>>,
     /// Roots that are contained in the roots of all of these policies.
     roots: WorkspaceRoots,
@@ -105,7 +105,7 @@ impl PermissionPolicy {
         policies.push(Arc::new(Self { within: None, ..(**by).clone() }));
         policies.extend(by.within.iter().flat_map(|within| within.policies.iter().cloned()));
         let roots = self.workspace().intersection(by.workspace());
-        Self { within: Some(Arc::new(Within { policies, roots })), ..self.clone() }
+        Self { within: Some(Arc::new(OuterPolicies { policies, roots })), ..self.clone() }
     }
 
     /// Returns a restricted view of these tools alone, which may access everything in the roots of this policy. All
@@ -132,7 +132,7 @@ impl PermissionPolicy {
         policy.rules.retain(|rule| keep(rule));
         policy.within = self.within.as_ref().map(|within| {
             let policies = within.policies.iter().map(|one| Arc::new(one.keeping(keep))).collect();
-            Arc::new(Within { policies, roots: within.roots.clone() })
+            Arc::new(OuterPolicies { policies, roots: within.roots.clone() })
         });
         policy
     }
@@ -149,14 +149,14 @@ impl PermissionPolicy {
     }
 
     /// Returns `true` if calls that would need approval are denied.
-    pub fn asks_nobody(&self) -> bool {
+    pub fn denies_instead_of_asking(&self) -> bool {
         self.layers().any(|layer| layer.mode == Mode::DontAsk)
     }
 
     /// Decides on one call: the strictest finding on any part wins, deny over ask over allow.
     pub fn decide(&self, tool: &Tool, arguments: &Map<String, Value>, accesses: &[Access]) -> Decision {
         if let Some(cause) = self.leaves_out(tool) {
-            return whole(Verdict::Deny, cause);
+            return decision_on_call(Verdict::Deny, cause);
         }
         let strictest = |of: &dyn Fn(&Self) -> Option<Finding>| self.layers().filter_map(of).reduce(stricter);
         let on_whole_call = strictest(&|layer| layer.of_whole_call(tool, arguments));
@@ -238,17 +238,17 @@ impl PermissionPolicy {
     }
 
     /// Returns `true` if an ask rule on paths catches the access.
-    pub(super) fn asks_about_path(&self, tool: &Tool, access: &Access) -> bool {
+    pub(super) fn has_path_ask_rule(&self, tool: &Tool, access: &Access) -> bool {
         self.asks(tool, access, |rule| rule.subject() == RuleSubject::Path)
     }
 
     /// Returns `true` if an ask rule that names paths catches the access.
-    pub(super) fn asks_about_this_path(&self, tool: &Tool, access: &Access) -> bool {
+    pub(super) fn has_named_path_ask_rule(&self, tool: &Tool, access: &Access) -> bool {
         self.asks(tool, access, PermissionRule::names_paths)
     }
 
     /// Returns `true` if an ask rule that applies to parts of a call catches the access.
-    pub(super) fn asks_about_part(&self, tool: &Tool, access: &Access) -> bool {
+    pub(super) fn has_part_ask_rule(&self, tool: &Tool, access: &Access) -> bool {
         self.asks(tool, access, PermissionRule::is_about_parts)
     }
 
@@ -295,13 +295,13 @@ impl PermissionPolicy {
     /// is not selected, or a deny rule names it. Such a call is refused before anything else is checked.
     pub fn refusal_of_every_call(&self, tool: &Tool) -> Option<Decision> {
         if let Some(cause) = self.leaves_out(tool) {
-            return Some(whole(Verdict::Deny, cause));
+            return Some(decision_on_call(Verdict::Deny, cause));
         }
         let denies = |rule: &&Arc<PermissionRule>| rule.effect == Effect::Deny && denies_always(rule, tool);
         self.layers()
             .flat_map(|layer| &layer.rules)
             .find(denies)
-            .map(|rule| whole(Verdict::Deny, Cause::Rule(rule.clone())))
+            .map(|rule| decision_on_call(Verdict::Deny, Cause::Rule(rule.clone())))
     }
 
     /// Returns `true` if a deny rule closes everything that the access requests, so that no list includes it.
@@ -338,7 +338,7 @@ impl PermissionPolicy {
     /// Returns `true` if a command only changes files inside the roots or at unrestricted paths, and names all of them.
     fn only_changes_files(&self, access: &Access) -> bool {
         let Access::RunCommand(command) = access else { return false };
-        command.clarity == Clarity::Plain
+        command.clarity == ParseConfidence::Plain
             && command.only_changes_files
             && command.files().next().is_some()
             && command.operands.iter().all(|operand| self.bounds(operand).is_none())
@@ -494,7 +494,7 @@ fn is_own(tool: &Tool, access: &Access) -> bool {
         && !matches!(tool.source(), ToolSource::McpServer { .. })
 }
 
-fn whole(verdict: Verdict, cause: Cause) -> Decision {
+fn decision_on_call(verdict: Verdict, cause: Cause) -> Decision {
     let decisive = Finding::new(verdict, None, cause);
     Decision { verdict, trace: vec![decisive.clone()], decisive }
 }

@@ -57,7 +57,7 @@ impl ReadOnlyCommands {
 mod tests {
     use super::*;
     use crate::{
-        access::{Clarity, CommandAccess, PathAccess},
+        access::{CommandAccess, ParseConfidence, PathAccess},
         permission::decision::Cause,
         testing::samples,
     };
@@ -72,7 +72,7 @@ mod tests {
     }
 
     fn exact(line: &str) -> ApprovalPart {
-        let clarity = Clarity::Exact("it writes".into());
+        let clarity = ParseConfidence::Exact("it writes".into());
         part(Access::RunCommand(CommandAccess { clarity, ..CommandAccess::program(line.split(' ')) }))
     }
 

@@ -13,7 +13,7 @@ use crate::{
     tool::{Tool, ToolSource},
     workspace_roots::WorkspaceRoots,
 };
-use head::{Head, allows_name, fits, names, names_in_any_spelling, names_server};
+use head::{Head, allows_name, fits, matches_any_name, names, names_server};
 use kind::RuleKind;
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
@@ -371,7 +371,7 @@ impl PermissionRule {
         roots: &WorkspaceRoots,
     ) -> Option<Option<&'a Access>> {
         match &self.head {
-            Head::Tool(pattern) if !names_in_any_spelling(pattern, tool) => {
+            Head::Tool(pattern) if !matches_any_name(pattern, tool) => {
                 return accesses.iter().find(|access| self.denies_offering(pattern, access)).map(Some);
             }
             Head::Tool(_) if matches!(self.spec, Spec::Any) => return Some(None),
@@ -450,7 +450,7 @@ impl PermissionRule {
 
     /// Returns `true` if this deny rule denies every call of the tool, whatever its arguments.
     pub(super) fn denies_whole(&self, tool: &Tool) -> bool {
-        matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if names_in_any_spelling(pattern, tool))
+        matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if matches_any_name(pattern, tool))
     }
 
     /// Returns `true` if the rule names every access of this kind, and the tool has an alias of that kind: all its

@@ -1,20 +1,20 @@
 //! Hooks that are notified of the events of an agent's run, and may stop the run or make it continue.
 
 use crate::{
-    conversation::{ConversationId, HandedOver},
+    conversation::{ConversationId, Delegation},
     principal::Principal,
 };
 use async_trait::async_trait;
 
 /// Event that a hook receives.
 #[derive(Debug, Clone, Copy)]
-pub struct AgentMoment<'a> {
+pub struct AgentHookEvent<'a> {
     /// Conversation, whose id is also the id of the session.
     pub conversation: ConversationId,
     /// Owner of the conversation.
     pub principal: &'a Principal,
     /// Set if the conversation belongs to an agent to which work was delegated.
-    pub handed_over: Option<&'a HandedOver>,
+    pub delegated_by: Option<&'a Delegation>,
     /// Text of the event: the prompt before it is sent, the last text before the run ends, `auto` or `manual` before a
     /// compaction, the text of a notification.
     pub text: &'a str,
@@ -24,7 +24,7 @@ pub struct AgentMoment<'a> {
 
 /// Response of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AgentWord {
+pub struct AgentHookResponse {
     /// Reason to block what is about to happen: the prompt is not sent; the run does not end, and the model receives
     /// the reason; the compaction does not happen. Has no effect on a notification.
     pub block: Option<String>,
@@ -37,36 +37,36 @@ pub struct AgentWord {
 }
 
 /// Hook of the agent loop. The default of every method is an empty response, and a late or failed hook counts as one.
-/// Before a prompt, a failed gate is an exception: its reason is a [`AgentWord::block`].
+/// Before a prompt, a failed gate is an exception: its reason is a [`AgentHookResponse::block`].
 #[async_trait]
 pub trait AgentHook: Send + Sync {
     /// Runs before a prompt of the user is sent (UserPromptSubmit).
-    async fn prompt_submitted<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
-        AgentWord::default()
+    async fn prompt_submitted<'m>(&self, _moment: AgentHookEvent<'m>) -> AgentHookResponse {
+        AgentHookResponse::default()
     }
 
     /// Runs before a run ends because the model is done (Stop).
-    async fn stopping<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
-        AgentWord::default()
+    async fn stopping<'m>(&self, _moment: AgentHookEvent<'m>) -> AgentHookResponse {
+        AgentHookResponse::default()
     }
 
     /// Runs before a conversation is summarized (PreCompact).
-    async fn compacting<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
-        AgentWord::default()
+    async fn compacting<'m>(&self, _moment: AgentHookEvent<'m>) -> AgentHookResponse {
+        AgentHookResponse::default()
     }
 
     /// Runs before a subagent begins (SubagentStart); the text is its name.
-    async fn subagent_started<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
-        AgentWord::default()
+    async fn subagent_started<'m>(&self, _moment: AgentHookEvent<'m>) -> AgentHookResponse {
+        AgentHookResponse::default()
     }
 
     /// Runs before a subagent ends because its model is done (SubagentStop); the text is its last text.
-    async fn subagent_stopping<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
-        AgentWord::default()
+    async fn subagent_stopping<'m>(&self, _moment: AgentHookEvent<'m>) -> AgentHookResponse {
+        AgentHookResponse::default()
     }
 
     /// Runs when the user is notified of something, or an answer of the user is awaited (Notification).
-    async fn notified<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
-        AgentWord::default()
+    async fn notified<'m>(&self, _moment: AgentHookEvent<'m>) -> AgentHookResponse {
+        AgentHookResponse::default()
     }
 }

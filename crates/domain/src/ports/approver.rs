@@ -192,10 +192,10 @@ pub trait Approver: Send + Sync {
 
 /// Approver for use without a user: no approver is available.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unattended;
+pub struct NoApprover;
 
 #[async_trait]
-impl Approver for Unattended {
+impl Approver for NoApprover {
     async fn ask(&self, _: ApprovalRequest<'_>) -> Approval {
         Approval::Unattended
     }

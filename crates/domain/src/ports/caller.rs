@@ -176,7 +176,7 @@ pub enum NotAnswered {
     TimedOut,
     /// The client has disconnected.
     #[error("the client is gone")]
-    Gone,
+    Disconnected,
     /// The limit of calls that wait for answers of clients is reached.
     #[error("too many calls wait for answers already")]
     TooMany,

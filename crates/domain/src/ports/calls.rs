@@ -68,7 +68,7 @@ pub trait Calls: Send + Sync {
     ///
     /// # Errors
     /// [`ToolFailure`] if there is no such tool, or the arguments are invalid.
-    async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure>;
+    async fn preview(&self, call: NestedCall) -> Result<CallPreview, ToolFailure>;
 
     /// Makes a call.
     ///
@@ -162,14 +162,14 @@ impl NestedCall {
 /// Preview of a call that was not made.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct ForeseenCall {
+pub struct CallPreview {
     /// Tool to which the name resolves.
     pub tool: Arc<Tool>,
     /// All accesses of the call; `None` if they are not known yet.
     pub accesses: Option<Vec<Access>>,
 }
 
-impl ForeseenCall {
+impl CallPreview {
     /// Creates the preview of a call of this tool with these accesses.
     pub fn new(tool: Arc<Tool>, accesses: Option<Vec<Access>>) -> Self {
         Self { tool, accesses }
@@ -204,7 +204,7 @@ impl Calls for NoCalls {
         Box::new(Self)
     }
 
-    async fn foresee(&self, _: NestedCall) -> Result<ForeseenCall, ToolFailure> {
+    async fn preview(&self, _: NestedCall) -> Result<CallPreview, ToolFailure> {
         Err(Self::refusal())
     }
 

@@ -70,7 +70,7 @@ pub fn undone(entries: &[JournalEntry]) -> HashMap<CallId, CallId> {
 
 /// Content of a file that an entry refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptContent {
+pub struct StoredBlob {
     /// Digest of the bytes.
     pub digest: ContentDigest,
     /// Bytes of the content.
@@ -102,7 +102,7 @@ pub trait ChangeJournal: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`] if it could not be stored; the files must then not be changed.
-    async fn record(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), StoreError>;
+    async fn record(&self, entry: JournalEntry, contents: Vec<StoredBlob>) -> Result<(), StoreError>;
 
     /// Returns the changes by a call of the principal in this workspace; `None` if there are none, or they were
     /// removed.
@@ -139,7 +139,7 @@ impl ChangeJournal for NoJournal {
         false
     }
 
-    async fn record(&self, _: JournalEntry, _: Vec<KeptContent>) -> Result<(), StoreError> {
+    async fn record(&self, _: JournalEntry, _: Vec<StoredBlob>) -> Result<(), StoreError> {
         Ok(())
     }
 

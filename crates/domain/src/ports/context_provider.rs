@@ -78,7 +78,7 @@ pub trait ContextProvider: Send + Sync {
 
     /// Sets the minimum severity of log messages that any client requests from now on; `None` if no client requests
     /// any.
-    async fn log_level_wanted(&self, level: Option<LogLevel>) {
+    async fn set_log_level(&self, level: Option<LogLevel>) {
         let _ = level;
     }
 

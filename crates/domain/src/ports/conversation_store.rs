@@ -76,7 +76,7 @@ pub trait ConversationStore: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
-    async fn handed_over_in(
+    async fn delegated_in(
         &self,
         principal: &Principal,
         session: &str,
@@ -121,7 +121,7 @@ impl ConversationStore for NoConversations {
         Ok(Vec::new())
     }
 
-    async fn handed_over_in(&self, _: &Principal, _: &str, _: usize) -> Result<Vec<Conversation>, StoreError> {
+    async fn delegated_in(&self, _: &Principal, _: &str, _: usize) -> Result<Vec<Conversation>, StoreError> {
         Ok(Vec::new())
     }
 

@@ -16,14 +16,14 @@ pub trait RuleStore: Send + Sync {
     /// Stores the allow rule and returns its origin. Storing a rule that already exists succeeds.
     ///
     /// # Errors
-    /// [`RuleNotKept`]; nothing has then changed.
-    async fn keep(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotKept>;
+    /// [`RuleNotSaved`]; nothing has then changed.
+    async fn keep(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotSaved>;
 }
 
 /// Reason why a rule is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the rule cannot be kept: {0}")]
-pub struct RuleNotKept(pub String);
+pub struct RuleNotSaved(pub String);
 
 /// Store that stores no rules.
 #[derive(Debug, Clone, Copy, Default)]
@@ -34,7 +34,7 @@ impl RuleStore for NoRuleStore {
     fn keeps(&self, _: ApprovalScope) -> bool {
         false
     }
-    async fn keep(&self, _: &str, _: ApprovalScope) -> Result<RuleOrigin, RuleNotKept> {
-        Err(RuleNotKept("there is no place for it".into()))
+    async fn keep(&self, _: &str, _: ApprovalScope) -> Result<RuleOrigin, RuleNotSaved> {
+        Err(RuleNotSaved("there is no place for it".into()))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ports::{
     change_journal::ChangeJournal, conversation_store::ConversationStore, execution_log::ExecutionLog,
-    output_store::OutputStore, question_store::QuestionStore, seen_files::SeenFiles, todo_store::TodoStore,
+    output_store::OutputStore, question_store::QuestionStore, read_state::ReadState, todo_store::TodoStore,
     tool_repository::ToolRepository,
 };
 use std::{fmt, sync::Arc};
@@ -18,8 +18,8 @@ pub struct Stores {
     pub output_store: Arc<dyn OutputStore>,
     /// Changes of files: `testing::change_journal_contract`.
     pub change_journal: Arc<dyn ChangeJournal>,
-    /// Known file versions of sessions that continue in other processes: `testing::seen_files_contract`.
-    pub seen_files: Arc<dyn SeenFiles>,
+    /// Known file versions of sessions that continue in other processes: `testing::read_state_contract`.
+    pub seen_files: Arc<dyn ReadState>,
     /// Conversations with agents: `testing::conversation_store_contract`.
     pub conversations: Arc<dyn ConversationStore>,
     /// Plans of sessions: `testing::todo_store_contract`.

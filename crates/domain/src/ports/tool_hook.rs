@@ -64,7 +64,7 @@ pub struct BeforeCall {
 
 impl BeforeCall {
     /// Returns a response without objection.
-    pub fn go_on() -> Self {
+    pub fn proceed() -> Self {
         Self::default()
     }
 
@@ -118,14 +118,14 @@ pub struct AfterCall {
 
 /// Timeouts of a hook. A call is refused if a hook before it is late; a late hook after it is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HookPatience {
+pub struct HookTimeout {
     /// Timeout before a call.
     pub before: Duration,
     /// Timeout after a call.
     pub after: Duration,
 }
 
-impl Default for HookPatience {
+impl Default for HookTimeout {
     fn default() -> Self {
         Self { before: Duration::from_secs(60), after: Duration::from_secs(2) }
     }
@@ -172,8 +172,8 @@ pub trait ToolHook: Send + Sync {
     fn name(&self) -> &str;
 
     /// Returns the timeouts of the hook.
-    fn patience(&self) -> HookPatience {
-        HookPatience::default()
+    fn timeout(&self) -> HookTimeout {
+        HookTimeout::default()
     }
 
     /// Runs before a call is checked. `accesses` are the accesses of the call with its current arguments; `None` if

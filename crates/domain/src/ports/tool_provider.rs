@@ -107,7 +107,7 @@ pub trait ToolProvider: Send + Sync {
 
     /// Returns the timeout that the arguments of the call request; `None` for that of its tool. The call path limits it
     /// to its own maximum.
-    fn time_wanted(&self, call: &ToolCall) -> Option<Duration> {
+    fn requested_time(&self, call: &ToolCall) -> Option<Duration> {
         let _ = call;
         None
     }
@@ -163,7 +163,7 @@ pub trait ToolProvider: Send + Sync {
 
 /// Members of a call's request beside the call itself, for providers that forward them to a server.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Beside<'a> {
+pub struct ForwardedMembers<'a> {
     /// `_meta` of the request without the members for a single connection, as in [`ToolCall::meta`]; `None` if it had
     /// none.
     pub meta: Option<&'a Map<String, Value>>,
@@ -188,7 +188,7 @@ pub struct CallContext<'a> {
     /// Capabilities of the client.
     pub client: &'a ClientProfile,
     /// Members of the request beside the call.
-    pub beside: Beside<'a>,
+    pub forwarded: ForwardedMembers<'a>,
     /// Labels of the call, those of hooks included.
     pub labels: &'a Labels,
     /// Answers to the provider's earlier [`InputRequired`] for this call.
@@ -216,7 +216,7 @@ impl<'a> CallContext<'a> {
             deadline,
             grant,
             client,
-            beside: Beside { meta: Some(&call.meta), params: &[] },
+            forwarded: ForwardedMembers { meta: Some(&call.meta), params: &[] },
             labels: &NO_LABELS,
             answers: None,
             caller: &SilentCaller,

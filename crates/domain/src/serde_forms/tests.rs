@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    access::{Access, BuiltInRule, Clarity, CommandAccess, PathAccess, Widening},
+    access::{Access, BuiltInRule, CommandAccess, ParseConfidence, PathAccess, Widening},
     permission::decision::Verdict,
     ports::{
         approver::ApprovalScope,
@@ -55,8 +55,11 @@ fn access() -> impl Strategy<Value = Access> {
         shared().prop_map(move |prompt| Access::GetPrompt { server: server(), prompt }),
     ];
     leaf.prop_recursive(2, 12, 3, |inner| {
-        let clarity =
-            prop_oneof![Just(Clarity::Plain), shared().prop_map(Clarity::Exact), shared().prop_map(Clarity::Opaque)];
+        let clarity = prop_oneof![
+            Just(ParseConfidence::Plain),
+            shared().prop_map(ParseConfidence::Exact),
+            shared().prop_map(ParseConfidence::Opaque)
+        ];
         let built_in_rule = option::of(select(BuiltInRule::ALL));
         let widening = option::of((1..4_u8, option::of(1..4_u8)));
         let widening = widening.prop_map(|of| of.map(|(least, offered)| Widening { least, offered }));

@@ -3,7 +3,7 @@
 use super::{join_all::join_all, samples};
 use crate::{
     content_digest::ContentDigest,
-    ports::change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, KeptContent},
+    ports::change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, StoredBlob},
     principal::Principal,
 };
 use std::{ffi::OsString, os::unix::ffi::OsStringExt};
@@ -48,8 +48,8 @@ pub fn entry(number: u32) -> JournalEntry {
 }
 
 /// Returns the contents that [`entry`] refers to.
-pub fn contents() -> Vec<KeptContent> {
-    [0, 1].map(|which| KeptContent { digest: digest(which), bytes: CONTENTS[which].0.to_vec() }).to_vec()
+pub fn contents() -> Vec<StoredBlob> {
+    [0, 1].map(|which| StoredBlob { digest: digest(which), bytes: CONTENTS[which].0.to_vec() }).to_vec()
 }
 
 fn digest(which: usize) -> ContentDigest {
@@ -81,7 +81,7 @@ async fn an_entry_comes_back_as_it_was_with_its_contents(journal: &dyn ChangeJou
         },
     ];
     created.reverts = Some(samples::call_id(1));
-    let empty = KeptContent { digest: digest(2), bytes: Vec::new() };
+    let empty = StoredBlob { digest: digest(2), bytes: Vec::new() };
     comes_back(journal, created, vec![contents().remove(1), empty]).await;
     assert_eq!(journal.content(digest(2)).await.unwrap().as_deref(), Some(&[][..]));
     // A content that is too large to store is referenced but missing.
@@ -133,7 +133,7 @@ async fn entries_recorded_side_by_side_are_all_there(journal: &dyn ChangeJournal
     }
 }
 
-async fn comes_back(journal: &dyn ChangeJournal, entry: JournalEntry, contents: Vec<KeptContent>) {
+async fn comes_back(journal: &dyn ChangeJournal, entry: JournalEntry, contents: Vec<StoredBlob>) {
     journal.record(entry.clone(), contents).await.unwrap();
     assert_eq!(journal.find(&entry.principal, entry.call).await.unwrap(), Some(entry));
 }

@@ -3,7 +3,7 @@
 use super::{join_all::join_all, samples};
 use crate::{
     conversation::{
-        Conversation, ConversationId, HandedOver,
+        Conversation, ConversationId, Delegation,
         event::{ConversationEvent, ConversationEventKind},
     },
     model::{
@@ -37,7 +37,7 @@ pub async fn conversation_store_contract(store: &dyn ConversationStore) {
 
 /// Returns a new conversation.
 pub fn conversation(number: u32) -> Conversation {
-    Conversation::begun(id(number), Principal::local(), format!("talk {number}"), at(number))
+    Conversation::new(id(number), Principal::local(), format!("talk {number}"), at(number))
 }
 
 /// Returns one event of each kind, with values that are hard to store.
@@ -94,7 +94,7 @@ fn at(number: u32) -> Timestamp {
     Timestamp(samples::START.0 + i64::from(number))
 }
 
-fn said(text: impl Into<String>) -> Vec<ConversationEventKind> {
+fn user_message(text: impl Into<String>) -> Vec<ConversationEventKind> {
     vec![ConversationEventKind::UserSaid { blocks: vec![Block::text(text)] }]
 }
 
@@ -102,7 +102,7 @@ fn numbered(from: u64, at: Timestamp, kinds: Vec<ConversationEventKind>) -> Vec<
     (from..).zip(kinds).map(|(number, kind)| ConversationEvent { number, at, kind }).collect()
 }
 
-async fn begun(store: &dyn ConversationStore, number: u32) -> Conversation {
+async fn begin_conversation(store: &dyn ConversationStore, number: u32) -> Conversation {
     let begun = conversation(number);
     store.begin(&begun).await.unwrap();
     begun
@@ -113,7 +113,7 @@ async fn an_empty_store_knows_nothing(store: &dyn ConversationStore) {
     assert_eq!(store.find(&me, id(1)).await.unwrap(), None);
     assert_eq!(store.events(&me, id(1)).await.unwrap(), []);
     assert_eq!(store.latest(&me, 10).await.unwrap(), []);
-    let nowhere = store.append(&me, id(1), 0, at(1), said("hello")).await;
+    let nowhere = store.append(&me, id(1), 0, at(1), user_message("hello")).await;
     assert!(matches!(nowhere, Err(AppendError::NotFound(missing)) if missing == id(1)), "{nowhere:?}");
 }
 
@@ -130,51 +130,51 @@ async fn a_conversation_comes_back_as_it_was_begun(store: &dyn ConversationStore
 }
 
 async fn an_id_is_taken_once(store: &dyn ConversationStore) {
-    let first = begun(store, 20).await;
+    let first = begin_conversation(store, 20).await;
     let second = Conversation { title: "another".into(), ..first.clone() };
     assert!(store.begin(&second).await.is_err(), "an id names one conversation");
     assert_eq!(store.find(&first.principal, first.id).await.unwrap(), Some(first));
 }
 
 async fn events_come_back_as_they_were_with_their_numbers_and_times(store: &dyn ConversationStore) {
-    let Conversation { id, principal, .. } = begun(store, 30).await;
-    let first = store.append(&principal, id, 0, at(31), said("hello")).await.unwrap();
+    let Conversation { id, principal, .. } = begin_conversation(store, 30).await;
+    let first = store.append(&principal, id, 0, at(31), user_message("hello")).await.unwrap();
     assert_eq!(first, 1, "numbers begin with 1");
     let kinds = one_of_each();
     let last = store.append(&principal, id, 1, at(32), kinds.clone()).await.unwrap();
     assert_eq!(last, 11, "and have no gaps");
     assert_eq!(store.append(&principal, id, 11, at(33), Vec::new()).await.unwrap(), 11, "nothing adds nothing");
-    let events = [numbered(1, at(31), said("hello")), numbered(2, at(32), kinds)].concat();
+    let events = [numbered(1, at(31), user_message("hello")), numbered(2, at(32), kinds)].concat();
     assert_eq!(store.events(&principal, id).await.unwrap(), events);
     let found = store.find(&principal, id).await.unwrap().unwrap();
     assert_eq!((found.events, found.created, found.updated), (11, at(30), at(32)));
 }
 
 async fn of_two_who_add_at_once_one_is_refused(store: &dyn ConversationStore) {
-    let Conversation { id, principal, .. } = begun(store, 40).await;
+    let Conversation { id, principal, .. } = begin_conversation(store, 40).await;
     for wrong in [1, u64::MAX] {
-        let refused = store.append(&principal, id, wrong, at(41), said("late")).await;
+        let refused = store.append(&principal, id, wrong, at(41), user_message("late")).await;
         let told = matches!(refused, Err(AppendError::GoesOnElsewhere { found: 0, expected }) if expected == wrong);
         assert!(told, "{refused:?}");
     }
     let texts: Vec<String> = (0..20).map(|number| format!("says {number}")).collect();
-    let added = join_all(texts.iter().map(|text| store.append(&principal, id, 0, at(42), said(text)))).await;
+    let added = join_all(texts.iter().map(|text| store.append(&principal, id, 0, at(42), user_message(text)))).await;
     let won: Vec<usize> = (0..20).filter(|number| added[*number].is_ok()).collect();
     let &[winner] = won.as_slice() else { panic!("one of those who expect the same is the first: {won:?}") };
     let refused = added.iter().filter(|added| matches!(added, Err(AppendError::GoesOnElsewhere { found: 1, .. })));
     assert_eq!(refused.count(), 19, "the others are told");
     let events = store.events(&principal, id).await.unwrap();
-    assert_eq!(events, numbered(1, at(42), said(&texts[winner])), "what was refused is not there");
+    assert_eq!(events, numbered(1, at(42), user_message(&texts[winner])), "what was refused is not there");
 }
 
 async fn a_conversation_is_its_principals_alone(store: &dyn ConversationStore) {
-    let (own, ann) = (begun(store, 50).await, Principal::token("ann"));
+    let (own, ann) = (begin_conversation(store, 50).await, Principal::token("ann"));
     let id = own.id;
-    store.append(&own.principal, id, 0, at(51), said("mine")).await.unwrap();
+    store.append(&own.principal, id, 0, at(51), user_message("mine")).await.unwrap();
     assert_eq!(store.find(&ann, id).await.unwrap(), None, "an id is no key to another's conversation");
     assert_eq!(store.events(&ann, id).await.unwrap(), []);
     assert_eq!(store.latest(&ann, 10).await.unwrap(), []);
-    let refused = store.append(&ann, id, 1, at(52), said("hers")).await;
+    let refused = store.append(&ann, id, 1, at(52), user_message("hers")).await;
     assert!(matches!(refused, Err(AppendError::NotFound(_))), "{refused:?}");
     let copy = |original| Conversation { principal: ann.clone(), forked_from: Some((original, 1)), ..conversation(51) };
     assert!(store.begin(&copy(id)).await.is_err(), "nor can it be copied");
@@ -182,14 +182,14 @@ async fn a_conversation_is_its_principals_alone(store: &dyn ConversationStore) {
     // Another principal may have a conversation with the same id, and neither can read the other.
     let hers = Conversation { principal: ann.clone(), title: "hers".into(), ..own.clone() };
     store.begin(&hers).await.unwrap();
-    store.append(&ann, id, 0, at(53), said("hers")).await.unwrap();
-    assert_eq!(store.events(&ann, id).await.unwrap(), numbered(1, at(53), said("hers")));
-    assert_eq!(store.events(&own.principal, id).await.unwrap(), numbered(1, at(51), said("mine")));
+    store.append(&ann, id, 0, at(53), user_message("hers")).await.unwrap();
+    assert_eq!(store.events(&ann, id).await.unwrap(), numbered(1, at(53), user_message("hers")));
+    assert_eq!(store.events(&own.principal, id).await.unwrap(), numbered(1, at(51), user_message("mine")));
     assert_eq!(store.find(&own.principal, id).await.unwrap().map(|found| found.title), Some(own.title));
 }
 
 async fn a_copy_has_the_first_events_and_goes_its_own_way(store: &dyn ConversationStore) {
-    let Conversation { id: original, principal, .. } = begun(store, 60).await;
+    let Conversation { id: original, principal, .. } = begin_conversation(store, 60).await;
     let kinds = one_of_each();
     store.append(&principal, original, 0, at(61), kinds.clone()).await.unwrap();
     let fork = |number, events| Conversation { forked_from: Some((original, events)), ..conversation(number) };
@@ -199,8 +199,8 @@ async fn a_copy_has_the_first_events_and_goes_its_own_way(store: &dyn Conversati
     assert_eq!(found, Some(Conversation { events: 4, ..copy.clone() }));
     let first = numbered(1, at(61), kinds[..4].to_vec());
     assert_eq!(store.events(&principal, copy.id).await.unwrap(), first, "with their numbers and times");
-    assert_eq!(store.append(&principal, copy.id, 4, at(63), said("its own")).await.unwrap(), 5);
-    let own = [first, numbered(5, at(63), said("its own"))].concat();
+    assert_eq!(store.append(&principal, copy.id, 4, at(63), user_message("its own")).await.unwrap(), 5);
+    let own = [first, numbered(5, at(63), user_message("its own"))].concat();
     assert_eq!(store.events(&principal, copy.id).await.unwrap(), own);
     let unchanged = store.events(&principal, original).await.unwrap();
     assert_eq!(unchanged, numbered(1, at(61), kinds), "the original does not go on");
@@ -220,7 +220,7 @@ async fn the_one_that_was_added_to_last_is_listed_first(store: &dyn Conversation
     }
     // Even if the clock does not advance, or was set back, the order is that of adding.
     for (number, time) in [(72, 80), (70, 80), (71, 79)] {
-        store.append(&ben, id(number), 0, at(time), said("on")).await.unwrap();
+        store.append(&ben, id(number), 0, at(time), user_message("on")).await.unwrap();
     }
     let listed = async |limit| {
         let listed = store.latest(&ben, limit).await.unwrap();
@@ -235,7 +235,7 @@ async fn those_of_agents_are_found_by_the_session_that_handed_them_over(store: &
     let (eve, other) = (Principal::token("eve"), Principal::token("other"));
     let begun = |number, principal: &Principal, session: &str| Conversation {
         principal: principal.clone(),
-        handed_over: Some(HandedOver {
+        delegated_by: Some(Delegation {
             session: session.into(),
             call: samples::call_id(number),
             agent: format!("agent {number}").into(),
@@ -247,11 +247,11 @@ async fn those_of_agents_are_found_by_the_session_that_handed_them_over(store: &
     for one in [begun(81, &eve, "s"), begun(82, &eve, "s"), begun(83, &eve, "t"), begun(84, &other, "s")] {
         store.begin(&one).await.unwrap();
         let found = store.find(&one.principal, one.id).await.unwrap();
-        assert_eq!(found.and_then(|found| found.handed_over), one.handed_over);
+        assert_eq!(found.and_then(|found| found.delegated_by), one.delegated_by);
     }
-    store.append(&eve, id(81), 0, at(85), said("on")).await.unwrap();
+    store.append(&eve, id(81), 0, at(85), user_message("on")).await.unwrap();
     let listed = async |principal: &Principal, session: &str, limit| {
-        let listed = store.handed_over_in(principal, session, limit).await.unwrap();
+        let listed = store.delegated_in(principal, session, limit).await.unwrap();
         listed.into_iter().map(|one| one.id).collect::<Vec<_>>()
     };
     assert_eq!(listed(&eve, "s", 10).await, [81, 82].map(id));

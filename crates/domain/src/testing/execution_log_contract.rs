@@ -23,7 +23,7 @@ pub async fn execution_log_contract(log: &dyn ExecutionLog) {
     every_value_comes_back_as_it_was(log).await;
     rows_recorded_side_by_side_are_all_there(log).await;
     a_list_is_in_the_order_of_recording_and_fits_every_condition(log).await;
-    a_list_of_a_label_holds_the_rows_that_bear_it_alone(log).await;
+    a_list_by_label_returns_only_records_with_that_label(log).await;
     calls_are_found_by_the_beginning_of_their_ids(log).await;
     nested_calls_are_found_by_the_call_that_made_them(log).await;
     log.check().await.expect("a log that takes rows says so");
@@ -232,7 +232,7 @@ fn labels(name: &str, value: &str) -> Labels {
     Labels::default().with(name, value).expect("it fits")
 }
 
-async fn a_list_of_a_label_holds_the_rows_that_bear_it_alone(log: &dyn ExecutionLog) {
+async fn a_list_by_label_returns_only_records_with_that_label(log: &dyn ExecutionLog) {
     let rows = [
         (6000, labels("team", "search").with("ticket", "T-1").expect("it fits")),
         (6001, labels("team", "search").with("note", "a \"ticket\":\"T-1\" in a text").expect("it fits")),

@@ -22,7 +22,7 @@ pub struct FakeCredentials {
 
 #[derive(Debug, Default)]
 struct State {
-    held: BTreeMap<(Principal, String), String>,
+    tokens: BTreeMap<(Principal, String), String>,
     renewals: VecDeque<String>,
     by_signing_in: Option<String>,
     asked: Vec<String>,
@@ -37,7 +37,7 @@ impl FakeCredentials {
     /// Adds a token of a principal for a grant.
     #[must_use]
     pub fn holding(self, principal: &Principal, grant: &str, token: &str) -> Self {
-        self.state().held.insert((principal.clone(), grant.into()), token.into());
+        self.state().tokens.insert((principal.clone(), grant.into()), token.into());
         self
     }
 
@@ -69,7 +69,7 @@ fn bearer(token: &str) -> CredentialHeaders {
     vec![("authorization".into(), Secret::new(format!("Bearer {token}")))]
 }
 
-fn nobody(resource: &Resource) -> NoCredentials {
+fn not_signed_in(resource: &Resource) -> NoCredentials {
     let grant = &resource.grant;
     NoCredentials::SignIn(format!("nobody is signed in for `{grant}`"))
 }
@@ -83,8 +83,8 @@ impl Credentials for FakeCredentials {
     async fn headers(&self, principal: &Principal, resource: &Resource) -> Result<CredentialHeaders, NoCredentials> {
         let mut state = self.state();
         state.asked.push(format!("headers {}", resource.grant));
-        let held = state.held.get(&(principal.clone(), resource.grant.to_string()));
-        held.map(|token| bearer(token)).ok_or_else(|| nobody(resource))
+        let held = state.tokens.get(&(principal.clone(), resource.grant.to_string()));
+        held.map(|token| bearer(token)).ok_or_else(|| not_signed_in(resource))
     }
 
     async fn renewed(
@@ -97,17 +97,17 @@ impl Credentials for FakeCredentials {
         state.asked.push(format!("renewed {}", resource.grant));
         let key = (principal.clone(), resource.grant.to_string());
         // Another request has renewed them in the meantime.
-        if let Some(held) = state.held.get(&key).map(|token| bearer(token)).filter(|held| held != refused) {
+        if let Some(held) = state.tokens.get(&key).map(|token| bearer(token)).filter(|held| held != refused) {
             return Ok(held);
         }
         match state.renewals.pop_front() {
             Some(token) => {
-                state.held.insert(key, token.clone());
+                state.tokens.insert(key, token.clone());
                 Ok(bearer(&token))
             }
             None => {
-                state.held.remove(&key);
-                Err(nobody(resource))
+                state.tokens.remove(&key);
+                Err(not_signed_in(resource))
             }
         }
     }
@@ -115,8 +115,8 @@ impl Credentials for FakeCredentials {
     async fn sign_in(&self, principal: &Principal, resource: &Resource, _: &dyn Caller) -> Result<(), NoCredentials> {
         let mut state = self.state();
         state.asked.push(format!("sign_in {}", resource.grant));
-        let token = state.by_signing_in.clone().ok_or_else(|| nobody(resource))?;
-        state.held.insert((principal.clone(), resource.grant.to_string()), token);
+        let token = state.by_signing_in.clone().ok_or_else(|| not_signed_in(resource))?;
+        state.tokens.insert((principal.clone(), resource.grant.to_string()), token);
         Ok(())
     }
 }

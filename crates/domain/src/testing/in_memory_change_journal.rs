@@ -4,7 +4,7 @@ use super::{failure_switch::FailureSwitch, lock};
 use crate::{
     content_digest::ContentDigest,
     ports::{
-        change_journal::{ChangeJournal, JournalEntry, KeptContent},
+        change_journal::{ChangeJournal, JournalEntry, StoredBlob},
         tool_repository::StoreError,
     },
     principal::Principal,
@@ -16,12 +16,12 @@ use std::{collections::BTreeMap, sync::Mutex};
 /// Journal that stores every entry until it is dropped.
 #[derive(Debug, Default)]
 pub struct InMemoryChangeJournal {
-    kept: Mutex<Kept>,
+    kept: Mutex<JournalContents>,
     records: FailureSwitch,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct JournalContents {
     entries: Vec<JournalEntry>,
     contents: BTreeMap<ContentDigest, Vec<u8>>,
 }
@@ -45,7 +45,7 @@ impl InMemoryChangeJournal {
 
 #[async_trait]
 impl ChangeJournal for InMemoryChangeJournal {
-    async fn record(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), StoreError> {
+    async fn record(&self, entry: JournalEntry, contents: Vec<StoredBlob>) -> Result<(), StoreError> {
         self.records.check("record the change")?;
         let mut kept = lock(&self.kept);
         kept.contents.extend(contents.into_iter().map(|content| (content.digest, content.bytes)));

@@ -20,12 +20,12 @@ use std::sync::Mutex;
 #[derive(Debug, Default)]
 pub struct InMemoryConversations {
     /// Conversations in the order of their last change.
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Vec<StoredConversation>>,
     appends: FailureSwitch,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredConversation {
     conversation: Conversation,
     events: Vec<ConversationEvent>,
 }
@@ -42,7 +42,7 @@ impl InMemoryConversations {
     }
 }
 
-fn place(kept: &[Kept], principal: &Principal, id: ConversationId) -> Option<usize> {
+fn place(kept: &[StoredConversation], principal: &Principal, id: ConversationId) -> Option<usize> {
     kept.iter().position(|kept| kept.conversation.id == id && kept.conversation.principal == *principal)
 }
 
@@ -67,7 +67,7 @@ impl ConversationStore for InMemoryConversations {
                 .to_vec(),
         };
         let conversation = Conversation { events: count(&events), ..conversation.clone() };
-        kept.push(Kept { conversation, events });
+        kept.push(StoredConversation { conversation, events });
         Ok(())
     }
 
@@ -113,10 +113,10 @@ impl ConversationStore for InMemoryConversations {
     async fn latest(&self, principal: &Principal, limit: usize) -> Result<Vec<Conversation>, StoreError> {
         let kept = lock(&self.kept);
         let own = kept.iter().rev().map(|kept| &kept.conversation).filter(|one| one.principal == *principal);
-        Ok(own.filter(|one| one.handed_over.is_none()).take(limit).cloned().collect())
+        Ok(own.filter(|one| one.delegated_by.is_none()).take(limit).cloned().collect())
     }
 
-    async fn handed_over_in(
+    async fn delegated_in(
         &self,
         principal: &Principal,
         session: &str,
@@ -124,7 +124,7 @@ impl ConversationStore for InMemoryConversations {
     ) -> Result<Vec<Conversation>, StoreError> {
         let kept = lock(&self.kept);
         let own = kept.iter().rev().map(|kept| &kept.conversation).filter(|one| one.principal == *principal);
-        let in_session = |one: &&Conversation| one.handed_over.as_ref().is_some_and(|by| *by.session == *session);
+        let in_session = |one: &&Conversation| one.delegated_by.as_ref().is_some_and(|by| *by.session == *session);
         Ok(own.filter(in_session).take(limit).cloned().collect())
     }
 }

@@ -23,7 +23,7 @@ pub struct InMemoryOutputStore {
 
 #[derive(Debug, Default)]
 struct Outputs {
-    kept: Vec<Kept>,
+    kept: Vec<OutputEntry>,
     /// Number of the last handle. Never decreases.
     last: u64,
     /// Every content so far, with a number in place of a hash.
@@ -31,7 +31,7 @@ struct Outputs {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct OutputEntry {
     principal: Principal,
     stored: StoredOutput,
     content: Vec<u8>,
@@ -63,7 +63,12 @@ impl InMemoryOutputStore {
         lock(&self.outputs).kept.clear();
     }
 
-    fn kept<T>(&self, principal: &Principal, handle: OutputHandle, read: impl FnOnce(&Kept) -> T) -> Option<T> {
+    fn read_output<T>(
+        &self,
+        principal: &Principal,
+        handle: OutputHandle,
+        read: impl FnOnce(&OutputEntry) -> T,
+    ) -> Option<T> {
         let outputs = lock(&self.outputs);
         outputs.kept.iter().find(|kept| kept.principal == *principal && kept.stored.handle == handle).map(read)
     }
@@ -99,12 +104,16 @@ impl OutputStore for InMemoryOutputStore {
             media_type: media_type.to_owned(),
             digest: ContentDigest(digest),
         };
-        outputs.kept.push(Kept { principal: principal.clone(), stored: stored.clone(), content: content.to_vec() });
+        outputs.kept.push(OutputEntry {
+            principal: principal.clone(),
+            stored: stored.clone(),
+            content: content.to_vec(),
+        });
         Ok(stored)
     }
 
     async fn find(&self, principal: &Principal, handle: OutputHandle) -> Result<Option<StoredOutput>, StoreError> {
-        Ok(self.kept(principal, handle, |kept| kept.stored.clone()))
+        Ok(self.read_output(principal, handle, |kept| kept.stored.clone()))
     }
 
     async fn open(
@@ -112,7 +121,7 @@ impl OutputStore for InMemoryOutputStore {
         principal: &Principal,
         handle: OutputHandle,
     ) -> Result<Option<Box<dyn StoredContent>>, StoreError> {
-        let content = self.kept(principal, handle, |kept| kept.content.clone());
+        let content = self.read_output(principal, handle, |kept| kept.content.clone());
         Ok(content.map(|content| Box::new(Cursor::new(content)) as Box<dyn StoredContent>))
     }
 

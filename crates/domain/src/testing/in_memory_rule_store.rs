@@ -5,7 +5,7 @@ use crate::{
     permission::rule::RuleOrigin,
     ports::{
         approver::ApprovalScope,
-        rule_store::{RuleNotKept, RuleStore},
+        rule_store::{RuleNotSaved, RuleStore},
     },
 };
 use async_trait::async_trait;
@@ -30,7 +30,7 @@ impl InMemoryRuleStore {
     }
 
     /// Returns the stored rules, in order.
-    pub fn kept(&self) -> Vec<(ApprovalScope, String)> {
+    pub fn stored_rules(&self) -> Vec<(ApprovalScope, String)> {
         lock(&self.kept).clone()
     }
 }
@@ -41,12 +41,12 @@ impl RuleStore for InMemoryRuleStore {
         matches!(scope, ApprovalScope::Project | ApprovalScope::Always)
     }
 
-    async fn keep(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotKept> {
+    async fn keep(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotSaved> {
         if self.broken {
-            return Err(RuleNotKept("the disk is full".into()));
+            return Err(RuleNotSaved("the disk is full".into()));
         }
         if !self.keeps(scope) {
-            return Err(RuleNotKept(format!("there is no place for rules of the scope `{}`", scope.as_str())));
+            return Err(RuleNotSaved(format!("there is no place for rules of the scope `{}`", scope.as_str())));
         }
         let mut kept = lock(&self.kept);
         let rule = (scope, rule.to_owned());

@@ -17,13 +17,13 @@ use std::{
 /// Repository that stores catalogues and switches until it is dropped.
 #[derive(Debug, Default)]
 pub struct InMemoryToolRepository {
-    kept: Mutex<Kept>,
+    kept: Mutex<RepositoryContents>,
     reads: FailureSwitch,
     writes: FailureSwitch,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct RepositoryContents {
     catalogues: BTreeMap<ProviderIdentity, Catalogue>,
     disabled: BTreeSet<String>,
 }

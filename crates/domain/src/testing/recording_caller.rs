@@ -67,9 +67,9 @@ mod tests {
     #[test]
     fn answers_are_given_in_order_and_never_made_up() {
         let yes = InputResponse(json!({"action": "accept"}));
-        let caller = RecordingCaller::answering([Ok(yes.clone()), Err(NotAnswered::Gone)]);
+        let caller = RecordingCaller::answering([Ok(yes.clone()), Err(NotAnswered::Disconnected)]);
         let ask = || block_on(caller.ask(InputRequest { method: "roots/list".into(), params: json!({}) }));
-        assert_eq!([ask(), ask(), ask()], [Ok(yes), Err(NotAnswered::Gone), Err(NotAnswered::Unsupported)]);
+        assert_eq!([ask(), ask(), ask()], [Ok(yes), Err(NotAnswered::Disconnected), Err(NotAnswered::Unsupported)]);
         assert_eq!(caller.questions().len(), 3);
     }
 }

@@ -40,7 +40,7 @@ impl RecordingEvents {
     }
 
     /// Returns once this number of events was recorded.
-    pub async fn told(&self, events: u64) {
+    pub async fn wait_for_events(&self, events: u64) {
         self.told.reached(events).await;
     }
 }
@@ -71,7 +71,7 @@ mod tests {
             sink.be_watched(is_watched);
             sink.send(EventOrigin::default(), changed(version));
         }
-        block_on(sink.told(2));
+        block_on(sink.wait_for_events(2));
         assert_eq!(sink.events(), [1, 3].map(|version| (EventOrigin::default(), changed(version))));
     }
 }

@@ -15,7 +15,7 @@ use crate::{
         execution_log::{ExecutionFilter, ExecutionLog},
         output_store::OutputStore,
         question_store::QuestionStore,
-        seen_files::SeenFiles,
+        read_state::ReadState,
         stores::Stores,
         todo_store::TodoStore,
         tool_repository::{Catalogue, ToolRepository},
@@ -36,7 +36,7 @@ pub async fn reopened_stores_contract(mut reopen: impl AsyncFnMut() -> Stores) {
     reopened_execution_log_contract(async || reopen().await.execution_log).await;
     reopened_output_store_contract(async || reopen().await.output_store).await;
     reopened_change_journal_contract(async || reopen().await.change_journal).await;
-    reopened_seen_files_contract(async || reopen().await.seen_files).await;
+    reopened_read_state_contract(async || reopen().await.seen_files).await;
     reopened_conversations_contract(async || reopen().await.conversations).await;
     reopened_todos_contract(async || reopen().await.todos).await;
     reopened_questions_contract(async || reopen().await.questions).await;
@@ -153,11 +153,11 @@ pub async fn reopened_change_journal_contract(mut reopen: impl AsyncFnMut() -> A
 ///
 /// # Panics
 /// If data was lost; the message names it.
-pub async fn reopened_seen_files_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn SeenFiles>) {
+pub async fn reopened_read_state_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ReadState>) {
     let (owner, digest) = (Principal::local(), ContentDigest([3; 32]));
     let seen = reopen().await;
     for name in ["/w/kept", "/w/forgotten"] {
-        seen.saw(&owner, "s", Path::new(name), digest).await.unwrap();
+        seen.record_version(&owner, "s", Path::new(name), digest).await.unwrap();
     }
     seen.forget(&owner, "s", Path::new("/w/forgotten")).await.unwrap();
     drop(seen);
@@ -222,7 +222,7 @@ mod tests {
         block_on::block_on, in_memory_change_journal::InMemoryChangeJournal,
         in_memory_conversations::InMemoryConversations, in_memory_execution_log::InMemoryExecutionLog,
         in_memory_output_store::InMemoryOutputStore, in_memory_questions::InMemoryQuestions,
-        in_memory_seen_files::InMemorySeenFiles, in_memory_todos::InMemoryTodos,
+        in_memory_read_state::InMemoryReadState, in_memory_todos::InMemoryTodos,
         in_memory_tool_repository::InMemoryToolRepository,
     };
 
@@ -232,7 +232,7 @@ mod tests {
             execution_log,
             output_store: Arc::new(InMemoryOutputStore::new()),
             change_journal: Arc::new(InMemoryChangeJournal::new()),
-            seen_files: Arc::new(InMemorySeenFiles::new()),
+            seen_files: Arc::new(InMemoryReadState::new()),
             conversations: Arc::new(InMemoryConversations::new()),
             todos: Arc::new(InMemoryTodos::new()),
             questions: Arc::new(InMemoryQuestions::new()),
@@ -264,7 +264,7 @@ mod tests {
         assert!(fails(&|| block_on(reopened_execution_log_contract(async || opened().execution_log))));
         assert!(fails(&|| block_on(reopened_output_store_contract(async || opened().output_store))));
         assert!(fails(&|| block_on(reopened_change_journal_contract(async || opened().change_journal))));
-        assert!(fails(&|| block_on(reopened_seen_files_contract(async || opened().seen_files))));
+        assert!(fails(&|| block_on(reopened_read_state_contract(async || opened().seen_files))));
         assert!(fails(&|| block_on(reopened_conversations_contract(async || opened().conversations))));
         assert!(fails(&|| block_on(reopened_todos_contract(async || opened().todos))));
         assert!(fails(&|| block_on(reopened_questions_contract(async || opened().questions))));

@@ -2,7 +2,7 @@
 
 use crate::{
     ports::schema_validator::{NotValidated, SchemaValidator},
-    tool_input_schema::{Formats, More},
+    tool_input_schema::{Formats, UnlistedViolations},
 };
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub async fn schema_validator_contract(validator: &dyn SchemaValidator) {
     });
     let valid = json!({"day": "2026-01-01", "more": {"day": "2026-01-02"}});
     assert_eq!(validator.validate(&schema, Formats::Asserted, &valid).await, Ok(()), "what fits is valid");
-    let told = told(validator, &schema, json!({"day": "?", "all": ["x"]})).await;
+    let told = rejection_message(validator, &schema, json!({"day": "?", "all": ["x"]})).await;
     assert_eq!(
         told, "/all/0: expected an integer, got \"x\"\n/day: expected a text of the format date, got \"?\"",
         "violations are told as in the process itself"
@@ -32,7 +32,11 @@ pub async fn schema_validator_contract(validator: &dyn SchemaValidator) {
     let many = json!({"day": "2026-01-01", "all": vec!["x"; 100]});
     match validator.validate(&schema, Formats::Asserted, &many).await {
         Err(NotValidated::Invalid(invalid)) => {
-            assert_eq!((invalid.violations.len(), invalid.more), (20, More::Exactly(80)), "the others are counted");
+            assert_eq!(
+                (invalid.violations.len(), invalid.more),
+                (20, UnlistedViolations::Exactly(80)),
+                "the others are counted"
+            );
         }
         other => panic!("what does not fit is invalid: {other:?}"),
     }
@@ -41,7 +45,7 @@ pub async fn schema_validator_contract(validator: &dyn SchemaValidator) {
     assert!(matches!(refused, Err(NotValidated::Schema(_))), "what is no schema is told as such: {refused:?}");
 }
 
-async fn told(validator: &dyn SchemaValidator, schema: &Value, value: Value) -> String {
+async fn rejection_message(validator: &dyn SchemaValidator, schema: &Value, value: Value) -> String {
     match validator.validate(schema, Formats::Asserted, &value).await {
         Err(NotValidated::Invalid(invalid)) => invalid.to_string(),
         other => panic!("what does not fit is invalid: {other:?}"),

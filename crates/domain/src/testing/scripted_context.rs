@@ -38,11 +38,11 @@ pub struct ScriptedContext {
     listed: AtomicU64,
     asked: Mutex<Vec<ContextRequest>>,
     notices: Mutex<VecDeque<ContextNotice>>,
-    said: Signal,
+    notice_sent: Signal,
     watched: Mutex<Vec<String>>,
     instructions: Mutex<Option<String>>,
-    logs_wanted: Mutex<Option<LogLevel>>,
-    told: Signal,
+    log_level: Mutex<Option<LogLevel>>,
+    log_level_set: Signal,
 }
 
 impl ScriptedContext {
@@ -56,11 +56,11 @@ impl ScriptedContext {
             listed: AtomicU64::new(0),
             asked: Mutex::default(),
             notices: Mutex::default(),
-            said: Signal::default(),
+            notice_sent: Signal::default(),
             watched: Mutex::default(),
             instructions: Mutex::default(),
-            logs_wanted: Mutex::default(),
-            told: Signal::default(),
+            log_level: Mutex::default(),
+            log_level_set: Signal::default(),
         }
     }
 
@@ -107,9 +107,9 @@ impl ScriptedContext {
     }
 
     /// Sends a notification that belongs to no request.
-    pub fn say(&self, notice: ContextNotice) {
+    pub fn send_notice(&self, notice: ContextNotice) {
         lock(&self.notices).push_back(notice);
-        self.said.raise();
+        self.notice_sent.raise();
     }
 
     /// Returns the current subscriptions, in the order in which they began.
@@ -118,13 +118,13 @@ impl ScriptedContext {
     }
 
     /// Returns when this is the minimum severity of requested log messages.
-    pub async fn logs_are_wanted(&self, level: Option<LogLevel>) {
+    pub async fn wait_for_log_level(&self, level: Option<LogLevel>) {
         loop {
-            let told = self.told.count();
-            if *lock(&self.logs_wanted) == level {
+            let level_changes = self.log_level_set.count();
+            if *lock(&self.log_level) == level {
                 return;
             }
-            self.told.reached(told + 1).await;
+            self.log_level_set.reached(level_changes + 1).await;
         }
     }
 
@@ -172,9 +172,9 @@ impl ContextProvider for ScriptedContext {
         lock(&self.instructions).clone()
     }
 
-    async fn log_level_wanted(&self, level: Option<LogLevel>) {
-        *lock(&self.logs_wanted) = level;
-        self.told.raise();
+    async fn set_log_level(&self, level: Option<LogLevel>) {
+        *lock(&self.log_level) = level;
+        self.log_level_set.raise();
     }
 
     async fn subscribe(&self, uri: &str) -> Result<(), ToolFailure> {
@@ -188,11 +188,11 @@ impl ContextProvider for ScriptedContext {
 
     async fn notice(&self) -> ContextNotice {
         loop {
-            let said = self.said.count();
+            let said = self.notice_sent.count();
             if let Some(notice) = lock(&self.notices).pop_front() {
                 return notice;
             }
-            self.said.reached(said + 1).await;
+            self.notice_sent.reached(said + 1).await;
         }
     }
 

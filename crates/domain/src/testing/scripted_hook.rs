@@ -3,7 +3,7 @@
 use super::{lock, signal::Signal};
 use crate::{
     access::Access,
-    ports::tool_hook::{AfterCall, BeforeCall, EndedCall, HookPatience, ToolHook},
+    ports::tool_hook::{AfterCall, BeforeCall, EndedCall, HookTimeout, ToolHook},
     tool_call::{CallId, ToolCall},
     tool_execution::ToolExecution,
     tool_result::ToolResult,
@@ -16,17 +16,17 @@ use std::{collections::VecDeque, sync::Mutex};
 #[derive(Debug, Default)]
 pub struct ScriptedHook {
     name: String,
-    patience: HookPatience,
+    timeout: HookTimeout,
     before: Mutex<VecDeque<Option<BeforeCall>>>,
     after: Mutex<VecDeque<AfterCall>>,
-    heard_before: Mutex<Vec<HeardBefore>>,
-    heard_after: Mutex<Vec<HeardAfter>>,
+    received_before: Mutex<Vec<BeforeCallArguments>>,
+    received_after: Mutex<Vec<AfterCallArguments>>,
     asked: Signal,
 }
 
 /// Arguments of a hook before a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HeardBefore {
+pub struct BeforeCallArguments {
     /// Id of the call.
     pub id: CallId,
     /// Canonical name of the tool.
@@ -39,7 +39,7 @@ pub struct HeardBefore {
 
 /// Arguments of a hook after a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HeardAfter {
+pub struct AfterCallArguments {
     /// Record that will be written.
     pub execution: ToolExecution,
     /// Result of the call.
@@ -75,18 +75,18 @@ impl ScriptedHook {
 
     /// Sets the timeouts of the hook.
     #[must_use]
-    pub fn patient_for(self, patience: HookPatience) -> Self {
-        Self { patience, ..self }
+    pub fn with_timeout(self, patience: HookTimeout) -> Self {
+        Self { timeout: patience, ..self }
     }
 
     /// Returns the arguments before calls, in order.
-    pub fn heard_before(&self) -> Vec<HeardBefore> {
-        lock(&self.heard_before).clone()
+    pub fn received_before(&self) -> Vec<BeforeCallArguments> {
+        lock(&self.received_before).clone()
     }
 
     /// Returns the arguments after calls, in order.
-    pub fn heard_after(&self) -> Vec<HeardAfter> {
-        lock(&self.heard_after).clone()
+    pub fn received_after(&self) -> Vec<AfterCallArguments> {
+        lock(&self.received_after).clone()
     }
 
     /// Returns once it was called before this number of calls.
@@ -101,12 +101,12 @@ impl ToolHook for ScriptedHook {
         &self.name
     }
 
-    fn patience(&self) -> HookPatience {
-        self.patience
+    fn timeout(&self) -> HookTimeout {
+        self.timeout
     }
 
     async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
-        lock(&self.heard_before).push(HeardBefore {
+        lock(&self.received_before).push(BeforeCallArguments {
             id: call.id,
             tool: call.tool.name().to_string(),
             arguments: call.arguments.clone(),
@@ -117,13 +117,13 @@ impl ToolHook for ScriptedHook {
         match scripted {
             Some(Some(answer)) => answer,
             Some(None) => std::future::pending().await,
-            None => BeforeCall::go_on(),
+            None => BeforeCall::proceed(),
         }
     }
 
     async fn after(&self, ended: EndedCall<'_>) -> AfterCall {
-        let heard = HeardAfter { execution: ended.execution.clone(), result: ended.result.cloned() };
-        lock(&self.heard_after).push(heard);
+        let heard = AfterCallArguments { execution: ended.execution.clone(), result: ended.result.cloned() };
+        lock(&self.received_after).push(heard);
         lock(&self.after).pop_front().unwrap_or_default()
     }
 }
@@ -153,17 +153,17 @@ mod tests {
             .answering_before(BeforeCall::deny("no"))
             .answering_after(AfterCall { messages: vec!["over".into()], ..AfterCall::default() });
         let before = || block_on(hook.before(&call, Some(&[])));
-        assert_eq!([before(), before()], [BeforeCall::deny("no"), BeforeCall::go_on()]);
+        assert_eq!([before(), before()], [BeforeCall::deny("no"), BeforeCall::proceed()]);
         block_on(hook.asked(2));
         let row = samples::execution(1);
         let ended = EndedCall { call: Some(&call), accesses: None, execution: &row, result: None };
         assert_eq!(block_on(hook.after(ended)).messages, ["over"]);
         assert_eq!(block_on(hook.after(ended)), AfterCall::default());
-        let heard = &hook.heard_before()[0];
+        let heard = &hook.received_before()[0];
         assert_eq!(
             (&*heard.tool, &heard.arguments, heard.accesses.as_deref()),
             ("echo", &call.arguments, Some(&[][..]))
         );
-        assert_eq!(hook.heard_after()[1], HeardAfter { execution: row, result: None });
+        assert_eq!(hook.received_after()[1], AfterCallArguments { execution: row, result: None });
     }
 }

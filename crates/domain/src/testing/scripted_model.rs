@@ -36,7 +36,7 @@ struct State {
     asked: Signal,
     stuck: Signal,
     released: Signal,
-    taken_back: Signal,
+    dropped_answers: Signal,
 }
 
 /// Scripted answer.
@@ -143,8 +143,8 @@ impl ScriptedModel {
     }
 
     /// Returns the number of answers that were dropped before their end.
-    pub fn taken_back(&self) -> u64 {
-        self.state.taken_back.count()
+    pub fn dropped_answers(&self) -> u64 {
+        self.state.dropped_answers.count()
     }
 }
 
@@ -265,20 +265,20 @@ impl ModelProvider for ScriptedModel {
         let answer = next.ok_or_else(|| ModelError::Protocol("the script is at its end".into()))?;
         match answer.refusal {
             Some(error) => Err(error),
-            None => Ok(Box::new(Played { answer, state: self.state.clone(), is_over: false })),
+            None => Ok(Box::new(AnswerInProgress { answer, state: self.state.clone(), is_over: false })),
         }
     }
 }
 
 /// Answer that is being received.
-struct Played {
+struct AnswerInProgress {
     answer: ScriptedAnswer,
     state: Arc<State>,
     is_over: bool,
 }
 
 #[async_trait]
-impl ModelAnswer for Played {
+impl ModelAnswer for AnswerInProgress {
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         if self.is_over {
             return None;
@@ -309,10 +309,10 @@ impl ModelAnswer for Played {
     }
 }
 
-impl Drop for Played {
+impl Drop for AnswerInProgress {
     fn drop(&mut self) {
         if !self.is_over {
-            self.state.taken_back.raise();
+            self.state.dropped_answers.raise();
         }
     }
 }
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(heard(&model).last(), Some(&Err(broken.clone())));
         assert_eq!(heard(&model), [Err(broken)]);
         assert!(matches!(heard(&model)[..], [Err(ModelError::Protocol(_))]), "the script is at its end");
-        assert_eq!((model.requests().len(), model.left(), model.taken_back()), (4, 0, 0));
+        assert_eq!((model.requests().len(), model.left(), model.dropped_answers()), (4, 0, 0));
     }
 
     #[test]
@@ -389,6 +389,6 @@ mod tests {
             }
             drop(endless);
         });
-        assert_eq!(model.taken_back(), 2);
+        assert_eq!(model.dropped_answers(), 2);
     }
 }

@@ -297,7 +297,7 @@ mod tests {
             deadline: Instant::now(),
             grant: &Grant::new(Arc::new(PermissionPolicy::default()), call.tool.clone(), vec![]),
             client: &ClientProfile::without_protocol("test"),
-            beside: Default::default(),
+            forwarded: Default::default(),
             labels: &Default::default(),
             answers: None,
             caller,

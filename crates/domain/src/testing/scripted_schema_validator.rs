@@ -14,7 +14,7 @@ use std::sync::Mutex;
 #[derive(Debug, Default)]
 pub struct ScriptedSchemaValidator {
     failure: Option<NotValidated>,
-    seen: Mutex<Vec<Value>>,
+    received_values: Mutex<Vec<Value>>,
 }
 
 impl ScriptedSchemaValidator {
@@ -29,15 +29,15 @@ impl ScriptedSchemaValidator {
     }
 
     /// Returns the values that it received.
-    pub fn seen(&self) -> Vec<Value> {
-        lock(&self.seen).clone()
+    pub fn received_values(&self) -> Vec<Value> {
+        lock(&self.received_values).clone()
     }
 }
 
 #[async_trait]
 impl SchemaValidator for ScriptedSchemaValidator {
     async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), NotValidated> {
-        lock(&self.seen).push(value.clone());
+        lock(&self.received_values).push(value.clone());
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }

@@ -3,7 +3,7 @@
 use super::{
     change_journal_contract::change_journal_contract, conversation_store_contract::conversation_store_contract,
     execution_log_contract::execution_log_contract, output_store_contract::output_store_contract,
-    question_store_contract::question_store_contract, seen_files_contract::seen_files_contract,
+    question_store_contract::question_store_contract, read_state_contract::read_state_contract,
     todo_store_contract::todo_store_contract, tool_repository_contract::tool_repository_contract,
 };
 use crate::ports::stores::Stores;
@@ -18,7 +18,7 @@ pub async fn stores_contract(stores: &Stores) {
     // Before the outputs: both may share stored contents, and those of an output would then be known here.
     change_journal_contract(&*stores.change_journal).await;
     output_store_contract(&*stores.output_store).await;
-    seen_files_contract(&*stores.seen_files).await;
+    read_state_contract(&*stores.seen_files).await;
     conversation_store_contract(&*stores.conversations).await;
     todo_store_contract(&*stores.todos).await;
     question_store_contract(&*stores.questions).await;

@@ -101,7 +101,7 @@ async fn call_unasked(provider: &dyn ToolProvider, call: &ToolCall) -> Result<Ca
         deadline: Instant::now() + Duration::from_secs(10),
         grant: &grant,
         client: &client,
-        beside: Default::default(),
+        forwarded: Default::default(),
         labels: &Default::default(),
         answers: None,
         caller: &caller,

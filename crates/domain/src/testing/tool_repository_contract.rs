@@ -24,8 +24,8 @@ pub async fn tool_repository_contract(repository: &dyn ToolRepository) {
     a_catalogue_comes_back_as_it_was(repository).await;
     saving_replaces_one_catalogue_alone(repository).await;
     a_catalogue_is_that_of_one_place_one_name_and_one_start(repository).await;
-    changes_are_kept_with_their_tools(repository).await;
-    switches_are_kept_apart_from_catalogues(repository).await;
+    changes_are_stored_with_their_tools(repository).await;
+    enabled_flags_are_separate_from_catalogues(repository).await;
 }
 
 async fn an_empty_repository_knows_nothing(repository: &dyn ToolRepository) {
@@ -67,7 +67,7 @@ async fn saving_replaces_one_catalogue_alone(repository: &dyn ToolRepository) {
     assert_eq!(tools_of(repository, "many").await, many, "a large catalogue comes back whole");
 }
 
-async fn switches_are_kept_apart_from_catalogues(repository: &dyn ToolRepository) {
+async fn enabled_flags_are_separate_from_catalogues(repository: &dyn ToolRepository) {
     let enabled = |tools: Vec<Tool>| -> Vec<(String, bool)> {
         tools.iter().map(|tool| (tool.name().to_string(), tool.enabled)).collect()
     };
@@ -116,7 +116,7 @@ async fn a_catalogue_is_that_of_one_place_one_name_and_one_start(repository: &dy
     }
 }
 
-async fn changes_are_kept_with_their_tools(repository: &dyn ToolRepository) {
+async fn changes_are_stored_with_their_tools(repository: &dyn ToolRepository) {
     let provider = ProviderIdentity::of_program("changing");
     let change = |tool: &str, parts: &[DefinitionPart], second| DefinitionChange {
         tool: tool.into(),

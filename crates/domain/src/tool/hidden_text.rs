@@ -1,6 +1,6 @@
 //! Characters of a definition that hide or reorder text for users, while a model reads it.
 
-use crate::unseen::turns;
+use crate::invisible_characters::changes_direction;
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub(super) struct HiddenText {
 }
 
 /// Maximum length of a reported path, in characters.
-const TOLD_CHARACTERS: usize = 120;
+const MAX_PLACE_CHARACTERS: usize = 120;
 
 /// Searches every text and every member name.
 pub(super) fn find(definition: &Map<String, Value>) -> Option<HiddenText> {
@@ -47,16 +47,16 @@ fn in_value(value: &Value, place: &mut Vec<String>) -> Option<HiddenText> {
 
 fn in_text(text: &str, place: &[String]) -> Option<HiddenText> {
     let (character, kind) = text.chars().find_map(|character| Some((character, kind(character)?)))?;
-    let place: String = place.join(".").chars().filter(|one| kind_of_told(*one)).take(TOLD_CHARACTERS).collect();
+    let place: String = place.join(".").chars().filter(|one| is_displayable(*one)).take(MAX_PLACE_CHARACTERS).collect();
     Some(HiddenText { character, kind, place })
 }
 
-fn kind_of_told(character: char) -> bool {
+fn is_displayable(character: char) -> bool {
     kind(character).is_none() && !character.is_control()
 }
 
 /// Returns `true` if the character hides or reorders text that a model reads. Line ends and tabs do not.
-pub fn hides(character: char) -> bool {
+pub fn is_hidden(character: char) -> bool {
     kind(character).is_some()
 }
 
@@ -65,7 +65,7 @@ fn kind(character: char) -> Option<&'static str> {
     match character {
         '\t' | '\n' | '\r' => None,
         character if character.is_control() => Some("control character"),
-        character if turns(character) => Some("character that turns text around"),
+        character if changes_direction(character) => Some("character that turns text around"),
         '\u{e0000}'..='\u{e007f}' => Some("tag character"),
         _ => None,
     }

@@ -5,8 +5,8 @@
 //! [`SchemaValidator`](crate::ports::schema_validator::SchemaValidator) in another process.
 
 use super::{
-    bounds::{self, NotHere, SchemaCost, Unbounded},
-    invalid::{Formats, InvalidArguments, InvalidSchema, More, Violation},
+    bounds::{self, NotCompiled, SchemaCost, UnboundedCost},
+    invalid::{Formats, InvalidArguments, InvalidSchema, UnlistedViolations, Violation},
     lengths,
     load::{self, Load},
     nearest_name::nearest_name,
@@ -52,9 +52,9 @@ pub struct ToolInputSchema {
 #[derive(Debug)]
 enum Engine {
     /// Compiled in this process; each place of an instance has this cost.
-    Here(Box<Validator>, SchemaCost),
+    InProcess(Box<Validator>, SchemaCost),
     /// Not compiled in this process.
-    Elsewhere(Unbounded),
+    Separate(UnboundedCost),
 }
 
 struct NoRemote;
@@ -76,13 +76,13 @@ impl ToolInputSchema {
         check_size(schema)?;
         let engine = match bounds::cost(schema) {
             Ok(cost) => match validator(schema, formats, PATTERN_MEMORY) {
-                Ok(validator) => Engine::Here(Box::new(validator), cost),
+                Ok(validator) => Engine::InProcess(Box::new(validator), cost),
                 // The pattern is either too large for this process or invalid.
-                Err(_) if cost.patterns > 0 => Engine::Elsewhere(Unbounded::Patterns),
+                Err(_) if cost.patterns > 0 => Engine::Separate(UnboundedCost::Patterns),
                 Err(invalid) => return Err(invalid),
             },
-            Err(NotHere::Unbounded(unbounded)) => Engine::Elsewhere(unbounded),
-            Err(NotHere::Dangling(reference)) => {
+            Err(NotCompiled::Unbounded(unbounded)) => Engine::Separate(unbounded),
+            Err(NotCompiled::Dangling(reference)) => {
                 let what = "which it does not hold, and references out of a schema are not followed";
                 return Err(InvalidSchema { reason: format!("the schema refers to {reference}, {what}") });
             }
@@ -98,7 +98,7 @@ impl ToolInputSchema {
         check_size(schema)?;
         let validator = validator(schema, formats, 1 << 20)?;
         let free = SchemaCost { schemas: 1, patterns: 0, backtracks: false };
-        Ok(Self::new(schema, formats, Engine::Here(Box::new(validator), free)))
+        Ok(Self::new(schema, formats, Engine::InProcess(Box::new(validator), free)))
     }
 
     fn new(schema: &Value, formats: Formats, engine: Engine) -> Self {
@@ -133,11 +133,11 @@ impl ToolInputSchema {
             false => Vec::new(),
         };
         let is_too_long = !kept.is_empty();
-        let only_too_long = |violations| Err(InvalidArguments { violations, more: More::Unknown }.into());
+        let only_too_long = |violations| Err(InvalidArguments { violations, more: UnlistedViolations::Unknown }.into());
         let (validator, cost) = match &self.engine {
-            Engine::Here(validator, cost) => (validator, *cost),
-            Engine::Elsewhere(_) if is_too_long => return only_too_long(kept),
-            Engine::Elsewhere(unbounded) => return Err(NotValid::Unbounded(*unbounded)),
+            Engine::InProcess(validator, cost) => (validator, *cost),
+            Engine::Separate(_) if is_too_long => return only_too_long(kept),
+            Engine::Separate(unbounded) => return Err(NotValid::Unbounded(*unbounded)),
         };
         let load = Load::of(arguments);
         let collects = load.looked_at(cost) <= MAX_COLLECTING_STEPS;
@@ -146,12 +146,12 @@ impl ToolInputSchema {
             return only_too_long(kept);
         }
         if !is_bounded {
-            return Err(NotValid::Unbounded(Unbounded::Instance));
+            return Err(NotValid::Unbounded(UnboundedCost::Instance));
         }
         if !is_too_long && validator.is_valid(arguments) {
             return Ok(());
         }
-        let mut more = More::None;
+        let mut more = UnlistedViolations::None;
         if collects {
             let long: Vec<String> = kept.iter().map(|one| one.path.clone()).collect();
             let mut further = 0;
@@ -166,11 +166,11 @@ impl ToolInputSchema {
                 }
             }
             if further > 0 {
-                more = More::Exactly(further);
+                more = UnlistedViolations::Exactly(further);
             }
         } else {
             kept.extend(validator.validate(arguments).err().map(|error| self.violation(&error)));
-            more = More::Unknown;
+            more = UnlistedViolations::Unknown;
         }
         kept.sort_by(|a, b| a.path.cmp(&b.path));
         Err(InvalidArguments { violations: kept, more }.into())
@@ -248,8 +248,8 @@ fn shown(value: &Value) -> String {
 
 /// Returns the beginning of a value as JSON. No more of it is serialized.
 fn written(value: &Value, characters: usize) -> String {
-    struct Beginning(Vec<u8>, usize);
-    impl io::Write for Beginning {
+    struct BoundedBuffer(Vec<u8>, usize);
+    impl io::Write for BoundedBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if self.0.len() > self.1 {
                 return Err(io::ErrorKind::FileTooLarge.into());
@@ -263,7 +263,7 @@ fn written(value: &Value, characters: usize) -> String {
         }
     }
     // A character has at most four bytes.
-    let mut beginning = Beginning(Vec::new(), characters * 4);
+    let mut beginning = BoundedBuffer(Vec::new(), characters * 4);
     // Fails if the value is longer than the limit.
     let _ = serde_json::to_writer(&mut beginning, value);
     shortened(String::from_utf8_lossy(&beginning.0).into_owned(), characters)
@@ -345,7 +345,7 @@ pub enum NotValid {
     Invalid(#[from] InvalidArguments),
     /// Validation in this process could cost too much.
     #[error("the schema is not validated here: {0}")]
-    Unbounded(Unbounded),
+    Unbounded(UnboundedCost),
 }
 
 #[cfg(test)]
@@ -438,7 +438,7 @@ mod tests {
         let twice =
             json!({"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "additionalProperties": false});
         let large = json!({"properties": {"a": {"pattern": "^(\\w{300}){300}$"}}});
-        for (schema, unbounded) in [(&twice, Unbounded::Ambiguous), (&large, Unbounded::Patterns)] {
+        for (schema, unbounded) in [(&twice, UnboundedCost::Ambiguous), (&large, UnboundedCost::Patterns)] {
             let here = compile(schema.clone());
             assert_eq!(here.validate(&json!({})), Err(NotValid::Unbounded(unbounded)));
         }
@@ -461,12 +461,12 @@ mod tests {
             other => panic!("{other:?}"),
         }
         };
-        assert_eq!(told(&json!({"all": vec![json!({}); 3]})), (6, More::None));
-        assert_eq!(told(&json!({"all": vec![json!({}); 100]})), (20, More::Exactly(180)));
-        assert_eq!(told(&json!({"all": vec![json!({}); 50_000]})), (1, More::Unknown));
+        assert_eq!(told(&json!({"all": vec![json!({}); 3]})), (6, UnlistedViolations::None));
+        assert_eq!(told(&json!({"all": vec![json!({}); 100]})), (20, UnlistedViolations::Exactly(180)));
+        assert_eq!(told(&json!({"all": vec![json!({}); 50_000]})), (1, UnlistedViolations::Unknown));
         // Too many values for so few steps.
         let many = compile(json!({"items": {"type": "integer"}})).validate(&json!(vec![0; 1_100_000]));
-        assert_eq!(many, Err(NotValid::Unbounded(Unbounded::Instance)));
+        assert_eq!(many, Err(NotValid::Unbounded(UnboundedCost::Instance)));
     }
 
     #[test]

@@ -43,12 +43,12 @@ pub struct InvalidArguments {
     /// First violations, sorted by path. Never empty.
     pub violations: Vec<Violation>,
     /// Number of further violations, as far as it is known.
-    pub more: More,
+    pub more: UnlistedViolations,
 }
 
 /// Number of violations that are not listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum More {
+pub enum UnlistedViolations {
     /// None.
     None,
     /// Exactly this number.
@@ -57,7 +57,7 @@ pub enum More {
     Unknown,
 }
 
-impl fmt::Display for More {
+impl fmt::Display for UnlistedViolations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => Ok(()),

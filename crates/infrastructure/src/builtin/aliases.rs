@@ -410,7 +410,7 @@ const TABLE: &[Row] = &[
 pub(super) fn aliases_of(tool: &str) -> Vec<Alias> {
     let rows = TABLE.iter().filter(|(canonical, ..)| *canonical == tool);
     rows.map(|&(_, name, dialect, rewrites)| Alias {
-        face: face_of(dialect, name),
+        adapter: face_of(dialect, name),
         ..Alias::new(name, dialect, rewrites)
     })
     .collect()

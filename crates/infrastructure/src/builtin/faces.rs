@@ -11,10 +11,10 @@ mod tfo;
 mod wording;
 
 use crate::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
-use toolstead_domain::alias::{Dialect, face::Face};
+use toolstead_domain::alias::{Dialect, dialect_adapter::DialectAdapter};
 
 /// Dialect adapters of one system, each with the name of its tool there.
-type Faces = &'static [(&'static str, Face)];
+type Faces = &'static [(&'static str, DialectAdapter)];
 
 /// Tables by dialect.
 static TABLES: &[(Dialect, Faces)] = &[
@@ -26,7 +26,7 @@ static TABLES: &[(Dialect, Faces)] = &[
 ];
 
 /// Returns the dialect adapter of this name.
-pub(super) fn face_of(dialect: Dialect, name: &str) -> Option<&'static Face> {
+pub(super) fn face_of(dialect: Dialect, name: &str) -> Option<&'static DialectAdapter> {
     let (_, faces) = TABLES.iter().find(|(one, _)| *one == dialect)?;
     faces.iter().find(|(one, _)| *one == name).map(|(_, face)| face)
 }
@@ -37,7 +37,7 @@ mod tests {
     use crate::builtin;
     use serde_json::{Value, json};
     use toolstead_domain::{
-        alias::face::{Answered, Said},
+        alias::dialect_adapter::{AdaptedResult, AdapterInput},
         error_kind::ErrorKind,
         testing::samples,
         tool::Tool,
@@ -45,9 +45,9 @@ mod tests {
     };
 
     #[track_caller]
-    fn said(dialect: Dialect, name: &str, arguments: &Value, result: &ToolResult) -> Option<Said> {
+    fn said(dialect: Dialect, name: &str, arguments: &Value, result: &ToolResult) -> Option<AdaptedResult> {
         let arguments = arguments.as_object().unwrap();
-        let answered = Answered { arguments, characters: 10_000, in_tags: false, outcome: Ok(result) };
+        let answered = AdapterInput { arguments, characters: 10_000, in_tags: false, outcome: Ok(result) };
         (face_of(dialect, name).unwrap().answer)(&answered)
     }
 
@@ -71,9 +71,11 @@ mod tests {
             (CLAUDE_CODE, "Grep", searched(json!([]))),
             (CLAUDE_CODE, "Grep", counts),
         ] {
-            let result = ToolResult::text(format!("a\n{REMARK}")).with_structured_content(structured).said_by_tool();
+            let result =
+                ToolResult::text(format!("a\n{REMARK}")).with_structured_content(structured).mark_tool_output();
             let said = said(dialect, name, &json!({"directory": "d", "pattern": "x"}), &result);
-            let told = said.is_none_or(|said| said.text.contains(REMARK) || said.beside.as_deref() == Some(REMARK));
+            let told =
+                said.is_none_or(|said| said.text.contains(REMARK) || said.extra_block.as_deref() == Some(REMARK));
             assert!(told, "{dialect:?} `{name}`");
         }
     }
@@ -118,7 +120,7 @@ mod tests {
             (CLAUDE_CODE, "Edit"),
         ] {
             let said = said(dialect, name, &given, &result);
-            let told = said.is_none_or(|said| said.text.contains(NOTE) || said.beside.as_deref() == Some(NOTE));
+            let told = said.is_none_or(|said| said.text.contains(NOTE) || said.extra_block.as_deref() == Some(NOTE));
             assert!(told, "{dialect:?} `{name}`");
         }
     }
@@ -129,12 +131,12 @@ mod tests {
         let told = json!({"stdout": "x", "stderr": "", "exit_code": 0, "truncated": false, "output_bytes": 1});
         let result = ToolResult::text("x").with_structured_content(told);
         let end = format!("The command ended with exit code 0 after 0.1 s. {WHY}");
-        let result = result.followed_by(ToolResult::error(ErrorKind::ExecutionFailed, end)).said_by_tool();
+        let result = result.followed_by(ToolResult::error(ErrorKind::ExecutionFailed, end)).mark_tool_output();
         for (dialect, name) in
             [(TFO, "execute_command"), (MICRO_X, "bash"), (CLAI, "cmd"), (KODELET, "bash"), (CLAUDE_CODE, "Bash")]
         {
             let said = said(dialect, name, &json!({"command": "x"}), &result).unwrap();
-            let tells = said.text.contains(WHY) || said.beside.is_some_and(|beside| beside.contains(WHY));
+            let tells = said.text.contains(WHY) || said.extra_block.is_some_and(|beside| beside.contains(WHY));
             assert!(said.is_error && tells, "{dialect:?} `{name}`: {}", said.text);
         }
     }
@@ -144,12 +146,13 @@ mod tests {
         const REDUCED: &str = "`timeout_ms` is more than calls may take here, and was reduced.";
         let told = json!({"stdout": "x", "stderr": "", "exit_code": 0, "truncated": false, "output_bytes": 1});
         let result = ToolResult::text("x").with_structured_content(told).with_block(text_block(REDUCED.into()));
-        let result = result.said_by_tool();
+        let result = result.mark_tool_output();
         for (dialect, name) in
             [(TFO, "execute_command"), (MICRO_X, "bash"), (CLAI, "cmd"), (KODELET, "bash"), (CLAUDE_CODE, "Bash")]
         {
             let said = said(dialect, name, &json!({"command": "x"}), &result);
-            let tells = |said: &Said| said.text.contains(REDUCED) || said.beside.as_deref() == Some(REDUCED);
+            let tells =
+                |said: &AdaptedResult| said.text.contains(REDUCED) || said.extra_block.as_deref() == Some(REDUCED);
             assert!(said.as_ref().is_none_or(tells), "{dialect:?} `{name}`: {said:?}");
         }
     }
@@ -166,7 +169,7 @@ mod tests {
         for (dialect, faces) in TABLES {
             for (name, face) in *faces {
                 let bears = |tool: &&Tool| {
-                    tool.aliases.iter().any(|alias| alias.is(name, Some(*dialect)) && alias.face == Some(face))
+                    tool.aliases.iter().any(|alias| alias.is(name, Some(*dialect)) && alias.adapter == Some(face))
                 };
                 let tool = tools.iter().find(bears).unwrap_or_else(|| panic!("{dialect:?} `{name}` is no alias"));
                 let shown = tool.shown_in(*dialect).unwrap();

@@ -17,7 +17,7 @@ use toolstead_domain::{
     ports::{
         change_journal::ChangeJournal,
         question_store::QuestionStore,
-        seen_files::SeenFiles,
+        read_state::ReadState,
         todo_store::TodoStore,
         tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
     },
@@ -170,7 +170,7 @@ impl BuiltInTools {
 
     /// Stores the read-state of sessions there, instead of in memory.
     #[must_use]
-    pub fn with_seen_files(mut self, seen: Arc<dyn SeenFiles>) -> Self {
+    pub fn with_seen_files(mut self, seen: Arc<dyn ReadState>) -> Self {
         self.world = self.world.with_seen_files(seen);
         self
     }
@@ -250,7 +250,7 @@ impl ToolProvider for BuiltInTools {
         }
     }
 
-    fn time_wanted(&self, call: &ToolCall) -> Option<Duration> {
+    fn requested_time(&self, call: &ToolCall) -> Option<Duration> {
         self.tool(call).ok()?.time_wanted(&call.arguments)
     }
 
@@ -282,7 +282,7 @@ impl ToolProvider for BuiltInTools {
         let shorter = CallContext { output_characters: context.output_characters.saturating_sub(reserved), ..*context };
         let run =
             Run { world: &self.world, tools: &self.definitions, explained: &self.explained, call, context: &shorter };
-        let result = self.tool(call)?.run(&call.arguments, &run).await?.said_by_tool();
+        let result = self.tool(call)?.run(&call.arguments, &run).await?.mark_tool_output();
         if tasks.is_empty() {
             return Ok(CallOutcome::Done(result));
         }

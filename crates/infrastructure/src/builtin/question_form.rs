@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
     client_profile::{ClientProfile, ProtocolVersion},
+    invisible_characters::displaces_text,
     ports::caller::InputRequest,
     question::{Choice, Question},
-    unseen::moves,
 };
 
 /// Maximum number of characters of one answer.
@@ -83,7 +83,7 @@ fn message(questions: &[Question]) -> String {
 /// Returns a model's text after Toolstead's introduction. Of several lines each follows a mark, so that no line can
 /// imitate another source.
 fn behind_our_words(text: &str) -> String {
-    let clean = |line: &str| line.chars().map(|c| if moves(c) { '\u{fffd}' } else { c }).collect::<String>();
+    let clean = |line: &str| line.chars().map(|c| if displaces_text(c) { '\u{fffd}' } else { c }).collect::<String>();
     match text.lines().collect::<Vec<_>>().as_slice() {
         [line] => format!("{ASKS} {}", clean(line)),
         lines => lines.iter().fold(ASKS.to_owned(), |text, line| format!("{text}\n| {}", clean(line))),

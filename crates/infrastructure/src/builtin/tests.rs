@@ -193,7 +193,7 @@ impl Bench {
     pub(super) fn saw(&self, name: &str) {
         let (path, digest) = (self.path(name), digest_of(&self.get(name)));
         self.runtime
-            .block_on(self.run.world.seen().saw(&self.run.principal, &self.run.session, &path, digest))
+            .block_on(self.run.world.seen().record_version(&self.run.principal, &self.run.session, &path, digest))
             .unwrap();
     }
 

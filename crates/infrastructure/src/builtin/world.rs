@@ -31,7 +31,7 @@ use toolstead_domain::{
         event_sink::{EventSink, NoEvents},
         models::{Models, NoModels},
         question_store::QuestionStore,
-        seen_files::SeenFiles,
+        read_state::ReadState,
         todo_store::TodoStore,
         web_search::WebSearch,
     },
@@ -47,7 +47,7 @@ pub struct World {
     limits: FileLimits,
     journal: Arc<dyn ChangeJournal>,
     events: Arc<dyn EventSink>,
-    seen: Arc<dyn SeenFiles>,
+    seen: Arc<dyn ReadState>,
     judged: Arc<JudgedEntries>,
     lines: Arc<LineIndexes>,
     helpers: Arc<Helpers>,
@@ -124,7 +124,7 @@ impl World {
 
     /// Stores the read-state of each session there, instead of in memory.
     #[must_use]
-    pub fn with_seen_files(self, seen: Arc<dyn SeenFiles>) -> Self {
+    pub fn with_seen_files(self, seen: Arc<dyn ReadState>) -> Self {
         Self { seen, ..self }
     }
 
@@ -234,7 +234,7 @@ impl World {
         &self.events
     }
 
-    pub(super) fn seen(&self) -> &Arc<dyn SeenFiles> {
+    pub(super) fn seen(&self) -> &Arc<dyn ReadState> {
         &self.seen
     }
 

@@ -9,15 +9,19 @@ use super::{
 };
 use async_trait::async_trait;
 use toolstead_domain::ports::{
-    agent_hook::{AgentHook, AgentMoment, AgentWord},
+    agent_hook::{AgentHook, AgentHookEvent, AgentHookResponse},
     tool_hook::HookVerdict,
 };
 
 impl CommandHooks {
     /// Runs the hooks of an agent event. Returns the report on each of them and their combined answer.
-    pub async fn rehearse_moment(&self, event: HookEvent, moment: AgentMoment<'_>) -> (Vec<HookReport>, AgentWord) {
+    pub async fn rehearse_moment(
+        &self,
+        event: HookEvent,
+        moment: AgentHookEvent<'_>,
+    ) -> (Vec<HookReport>, AgentHookResponse) {
         // For a subagent this is the session that started it.
-        let of_subagent = moment.handed_over.filter(|_| event.is_of_subagent());
+        let of_subagent = moment.delegated_by.filter(|_| event.is_of_subagent());
         let session = of_subagent.map_or_else(|| moment.conversation.session(), |by| by.session.clone());
         let reports = self.run(Occasion::Agent(event, &session, moment)).await;
         let word = word(&reports);
@@ -27,7 +31,7 @@ impl CommandHooks {
 
 #[async_trait]
 impl AgentHook for CommandHooks {
-    async fn prompt_submitted<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+    async fn prompt_submitted<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         let begun = after(&self.begin(&moment.conversation.session()).await);
         let (_, mut said) = self.rehearse_moment(HookEvent::UserPromptSubmit, moment).await;
         said.context.splice(0..0, begun.context.into_iter().map(|one| one.text));
@@ -36,34 +40,34 @@ impl AgentHook for CommandHooks {
         said
     }
 
-    async fn stopping<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+    async fn stopping<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         self.rehearse_moment(HookEvent::Stop, moment).await.1
     }
 
-    async fn subagent_started<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+    async fn subagent_started<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         let (_, said) = self.rehearse_moment(HookEvent::SubagentStart, moment).await;
         // The subagent's start was already decided with its call.
-        AgentWord { block: None, ..said }
+        AgentHookResponse { block: None, ..said }
     }
 
-    async fn subagent_stopping<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+    async fn subagent_stopping<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         self.rehearse_moment(HookEvent::SubagentStop, moment).await.1
     }
 
-    async fn compacting<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+    async fn compacting<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         self.rehearse_moment(HookEvent::PreCompact, moment).await.1
     }
 
-    async fn notified<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+    async fn notified<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         let (_, said) = self.rehearse_moment(HookEvent::Notification, moment).await;
         // A notification has already happened, so it cannot be blocked.
-        AgentWord { block: None, ..said }
+        AgentHookResponse { block: None, ..said }
     }
 }
 
 /// Combines the answers of all hooks of one event. The first objection counts.
-fn word(reports: &[HookReport]) -> AgentWord {
-    let mut whole = AgentWord::default();
+fn word(reports: &[HookReport]) -> AgentHookResponse {
+    let mut whole = AgentHookResponse::default();
     for HookReport { hook, outcome } in reports {
         let HookOutcome::Ran { answer, .. } = outcome else { continue };
         let name = &hook.name;
@@ -123,7 +127,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::{collections::BTreeMap, sync::Arc, time::Duration};
     use toolstead_domain::{
-        conversation::{ConversationId, HandedOver},
+        conversation::{ConversationId, Delegation},
         permission::policy::Mode,
         principal::Principal,
         testing::samples,
@@ -159,12 +163,18 @@ mod tests {
         CommandHooks::new(definitions, surroundings, Launcher::start().unwrap())
     }
 
-    async fn said(definitions: Vec<HookDefinition>, event: HookEvent, text: &str) -> AgentWord {
+    async fn said(definitions: Vec<HookDefinition>, event: HookEvent, text: &str) -> AgentHookResponse {
         let (hooks, principal) = (hooks(definitions), Principal::local());
         let conversation = ConversationId("01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap());
-        let by = HandedOver { session: "s".into(), call: samples::call_id(1), agent: "reader".into() };
+        let by = Delegation { session: "s".into(), call: samples::call_id(1), agent: "reader".into() };
         let handed_over = event.is_of_subagent().then_some(&by);
-        let moment = AgentMoment { conversation, principal: &principal, handed_over, text, goes_on_by_hook: true };
+        let moment = AgentHookEvent {
+            conversation,
+            principal: &principal,
+            delegated_by: handed_over,
+            text,
+            goes_on_by_hook: true,
+        };
         match event {
             HookEvent::UserPromptSubmit => hooks.prompt_submitted(moment).await,
             HookEvent::Stop => hooks.stopping(moment).await,
@@ -219,34 +229,41 @@ mod tests {
     #[tokio::test]
     async fn what_a_hook_answers_becomes_a_word() {
         use HookEvent::{Notification, PreCompact, Stop, UserPromptSubmit};
-        let block = |text: &str| AgentWord { block: Some(text.into()), ..AgentWord::default() };
-        let silent = AgentWord::default();
+        let block = |text: &str| AgentHookResponse { block: Some(text.into()), ..AgentHookResponse::default() };
+        let silent = AgentHookResponse::default();
         for (event, line, expected) in [
             (UserPromptSubmit, "echo no >&2; exit 2", block("no")),
             (Stop, r#"echo '{"decision": "block", "reason": "tests fail"}'"#, block("tests fail")),
             (PreCompact, "echo later >&2; exit 2", block("later")),
             (Notification, "echo no >&2; exit 2", silent.clone()),
-            (UserPromptSubmit, "echo it rains", AgentWord { context: vec!["it rains".into()], ..silent.clone() }),
+            (
+                UserPromptSubmit,
+                "echo it rains",
+                AgentHookResponse { context: vec!["it rains".into()], ..silent.clone() },
+            ),
             (Stop, "echo it rains", silent.clone()),
             (
                 UserPromptSubmit,
                 r#"echo '{"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "wet"}}'"#,
-                AgentWord { context: vec!["wet".into()], ..silent.clone() },
+                AgentHookResponse { context: vec!["wet".into()], ..silent.clone() },
             ),
             (
                 Stop,
                 r#"echo '{"continue": false, "stopReason": "enough"}'"#,
-                AgentWord { stop: Some("the hook `h`: enough".into()), ..silent.clone() },
+                AgentHookResponse { stop: Some("the hook `h`: enough".into()), ..silent.clone() },
             ),
             (
                 Notification,
                 r#"echo '{"systemMessage": "rang"}'"#,
-                AgentWord { messages: vec!["h: rang".into()], ..silent.clone() },
+                AgentHookResponse { messages: vec!["h: rang".into()], ..silent.clone() },
             ),
             (
                 Stop,
                 "echo boom >&2; exit 1",
-                AgentWord { messages: vec!["the hook `h` broke: it ended with code 1: boom".into()], ..silent.clone() },
+                AgentHookResponse {
+                    messages: vec!["the hook `h` broke: it ended with code 1: boom".into()],
+                    ..silent.clone()
+                },
             ),
         ] {
             assert_eq!(said(vec![hook(event, "*", line)], event, "auto").await, expected, "{line}");

@@ -25,7 +25,7 @@ use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use toolstead_domain::{
     access::Access,
     permission::policy::Mode,
-    ports::tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookPatience, HookVerdict, ToolHook},
+    ports::tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookTimeout, HookVerdict, ToolHook},
     sandbox_policy::SandboxPolicy,
     tool_call::ToolCall,
     tool_result::ToolResult,
@@ -433,12 +433,12 @@ impl ToolHook for CommandHooks {
         "configured"
     }
 
-    fn patience(&self) -> HookPatience {
+    fn timeout(&self) -> HookTimeout {
         let longest = |events: &[HookEvent]| {
             let hooks = self.definitions.iter().filter(|hook| events.contains(&hook.event));
             hooks.map(|hook| hook.timeout).max().unwrap_or_default()
         };
-        HookPatience {
+        HookTimeout {
             before: longest(&[HookEvent::SessionStart]) + longest(&[HookEvent::PreToolUse]) + SLACK,
             after: longest(&[HookEvent::PostToolUse, HookEvent::PostToolUseFailure, HookEvent::PermissionDenied])
                 + SLACK,

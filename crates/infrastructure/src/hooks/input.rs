@@ -9,7 +9,7 @@ use std::path::Path;
 use toolstead_domain::{
     access::Access,
     permission::policy::Mode,
-    ports::{agent_hook::AgentMoment, tool_hook::EndedCall},
+    ports::{agent_hook::AgentHookEvent, tool_hook::EndedCall},
     tool_call::ToolCall,
     tool_execution::Outcome,
     tool_result::ToolResult,
@@ -25,7 +25,7 @@ pub(super) enum Occasion<'a> {
     /// Begin or end of a session.
     Session(HookEvent, &'a str),
     /// Event of an agent's run in this session.
-    Agent(HookEvent, &'a str, AgentMoment<'a>),
+    Agent(HookEvent, &'a str, AgentHookEvent<'a>),
 }
 
 impl<'a> Occasion<'a> {
@@ -76,7 +76,7 @@ impl<'a> Occasion<'a> {
             Self::Agent(HookEvent::PreCompact, _, moment) => vec![moment.text],
             Self::Agent(HookEvent::Notification, _, moment) => vec![kind_of_notification(moment.text)],
             Self::Agent(event, _, moment) if event.is_of_subagent() => {
-                moment.handed_over.map(|by| &*by.agent).into_iter().collect()
+                moment.delegated_by.map(|by| &*by.agent).into_iter().collect()
             }
             Self::Agent(..) => Vec::new(),
             Self::Session(HookEvent::SessionStart, _) => vec![SOURCE],
@@ -138,7 +138,7 @@ pub(super) fn input(occasion: Occasion<'_>, mode: Mode, start: &Path) -> Value {
             }
             HookEvent::SubagentStart | HookEvent::SubagentStop => {
                 put("agent_id", moment.conversation.to_string().into());
-                put("agent_type", moment.handed_over.map_or("", |by| &*by.agent).into());
+                put("agent_type", moment.delegated_by.map_or("", |by| &*by.agent).into());
                 if event == HookEvent::SubagentStop {
                     put("stop_hook_active", moment.goes_on_by_hook.into());
                     put("agent_transcript_path", "".into());

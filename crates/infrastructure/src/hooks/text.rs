@@ -1,6 +1,6 @@
 //! Sanitization of hook texts for models and terminals.
 
-use toolstead_domain::unseen::is_unseen;
+use toolstead_domain::invisible_characters::is_removable;
 
 /// Maximum length of a hook's text, in characters.
 pub(super) const MAX_TEXT: usize = 10_000;
@@ -14,7 +14,7 @@ pub(super) fn clean(text: &str) -> String {
         match c {
             '\u{1b}' => skip_sequence(&mut characters),
             '\n' | '\t' => cleaned.push(c),
-            c if is_unseen(c) => continue,
+            c if is_removable(c) => continue,
             c => cleaned.push(c),
         }
         count += 1;

@@ -293,7 +293,7 @@ impl ToolProvider for McpServer {
         let request = ForwardedRequest {
             method: "tools/call",
             name: Some(called.tool),
-            params: Params::Call { tool: called.tool, arguments: &call.arguments, more: context.beside.params },
+            params: Params::Call { tool: called.tool, arguments: &call.arguments, more: context.forwarded.params },
             capabilities: &tasks::with_tasks(self.capabilities_of(context.client), context.client),
             meta: &call.meta,
             answers: context.answers,

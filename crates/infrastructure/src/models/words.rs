@@ -1,6 +1,6 @@
 //! Sanitization of a provider's texts for users and models.
 
-use toolstead_domain::{secret::Secret, unseen::is_invisible};
+use toolstead_domain::{invisible_characters::is_invisible, secret::Secret};
 
 /// Maximum length of a text, in characters.
 const MAX_CHARACTERS: usize = 600;

@@ -11,7 +11,9 @@ use std::{
 };
 use toolstead_domain::{
     ports::schema_validator::{NotValidated, SchemaValidator},
-    tool_input_schema::{Formats, InvalidArguments, InvalidSchema, More, NotValid, ToolInputSchema, Violation},
+    tool_input_schema::{
+        Formats, InvalidArguments, InvalidSchema, NotValid, ToolInputSchema, UnlistedViolations, Violation,
+    },
 };
 
 /// Name of the helper that validates.
@@ -91,9 +93,9 @@ impl SchemaValidator for HelperSchemaValidator {
                     .map(|[path, expected, got]| Violation { path, expected, got })
                     .collect(),
                 more: match more {
-                    Some(0) => More::None,
-                    Some(count) => More::Exactly(count),
-                    None => More::Unknown,
+                    Some(0) => UnlistedViolations::None,
+                    Some(count) => UnlistedViolations::Exactly(count),
+                    None => UnlistedViolations::Unknown,
                 },
             }
             .into()),
@@ -148,9 +150,9 @@ fn judged(order: &str, input: &mut dyn Read) -> Verdict {
         Err(NotValid::Invalid(InvalidArguments { violations, more })) => Verdict::Invalid {
             violations: violations.into_iter().map(|one| [one.path, one.expected, one.got]).collect(),
             more: match more {
-                More::None => Some(0),
-                More::Exactly(count) => Some(count),
-                More::Unknown => None,
+                UnlistedViolations::None => Some(0),
+                UnlistedViolations::Exactly(count) => Some(count),
+                UnlistedViolations::Unknown => None,
             },
         },
     }

@@ -47,7 +47,7 @@ pub fn clean_text(text: &str) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use toolstead_domain::unseen::is_unseen;
+    use toolstead_domain::invisible_characters::is_removable;
 
     #[test]
     fn nothing_that_hides_or_moves_text_or_looks_like_a_call_is_left() {
@@ -74,7 +74,7 @@ mod tests {
         fn what_is_clean_stays_as_it_is(text in "[<a-z|/ \r\n\u{0}-\u{1f}\u{202a}-\u{202e}]{0,60}|(</?(tool_use|invoke) ?){0,5}") {
             let once = clean_text(&text);
             prop_assert_eq!(clean_text(&once), once.clone());
-            prop_assert!(!once.chars().any(is_unseen));
+            prop_assert!(!once.chars().any(is_removable));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The result of an analysis.
 
 use std::path::PathBuf;
-use toolstead_domain::access::{Clarity, CommandAccess};
+use toolstead_domain::access::{CommandAccess, ParseConfidence};
 
 /// Accesses of a command line, as far as they are known before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Analysis {
 
     /// Returns `true` if at least one part is not understood.
     pub fn is_opaque(&self) -> bool {
-        self.commands.iter().any(|command| matches!(command.clarity, Clarity::Opaque(_)))
+        self.commands.iter().any(|command| matches!(command.clarity, ParseConfidence::Opaque(_)))
     }
 }
 

@@ -10,7 +10,7 @@ use super::*;
 use proptest::prelude::*;
 use rows::ROWS;
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::access::{Clarity, CommandAccess};
+use toolstead_domain::access::{CommandAccess, ParseConfidence};
 
 /// Returns a summary in one line: commands, with `!` if only an exact rule covers them and `?` if they are opaque, and
 /// files with `>` (written), `<` (read) and `/**` (with everything below).
@@ -20,9 +20,9 @@ fn rendered(text: &str) -> String {
     for command in &analysis.commands {
         let words = command.words.join("·");
         let part = match &command.clarity {
-            Clarity::Plain => words,
-            Clarity::Exact(_) => format!("{words} !"),
-            Clarity::Opaque(_) => "?".to_owned(),
+            ParseConfidence::Plain => words,
+            ParseConfidence::Exact(_) => format!("{words} !"),
+            ParseConfidence::Opaque(_) => "?".to_owned(),
         };
         if part != "?" || !parts.contains(&part) {
             parts.push(part);
@@ -47,8 +47,8 @@ fn is_caught(text: &str, program: &str) -> bool {
 fn reason(text: &str) -> String {
     let analysis = analyse(text, Path::new("/w"));
     let reasons = analysis.commands.iter().find_map(|command| match &command.clarity {
-        Clarity::Plain => None,
-        Clarity::Exact(reason) | Clarity::Opaque(reason) => Some(reason.to_string()),
+        ParseConfidence::Plain => None,
+        ParseConfidence::Exact(reason) | ParseConfidence::Opaque(reason) => Some(reason.to_string()),
     });
     reasons.unwrap_or_default()
 }

@@ -20,7 +20,7 @@ use std::{
 use toolstead_domain::{
     content_digest::ContentDigest,
     ports::{
-        change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, KeptContent},
+        change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, StoredBlob},
         clock::Timestamp,
         tool_repository::StoreError,
     },
@@ -44,7 +44,7 @@ impl SqliteChangeJournal {
         Self { writer, readers, blobs, workspace }
     }
 
-    async fn keep(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), Arc<Fault>> {
+    async fn keep(&self, entry: JournalEntry, contents: Vec<StoredBlob>) -> Result<(), Arc<Fault>> {
         loop {
             // Blocks this thread, as the port permits. If all blocking threads wait for this, no further one could do
             // it.
@@ -120,7 +120,7 @@ impl SqliteChangeJournal {
 
 #[async_trait]
 impl ChangeJournal for SqliteChangeJournal {
-    async fn record(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), StoreError> {
+    async fn record(&self, entry: JournalEntry, contents: Vec<StoredBlob>) -> Result<(), StoreError> {
         let failed = format!("record what the call {} changes", entry.call);
         self.keep(entry, contents).await.map_err(|fault| store_error(failed, fault))
     }

@@ -10,7 +10,7 @@ use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
 use std::{os::unix::ffi::OsStrExt, path::PathBuf};
 use toolstead_domain::{
     conversation::{
-        Conversation, ConversationId, HandedOver,
+        Conversation, ConversationId, Delegation,
         event::{ConversationEvent, ConversationEventKind},
     },
     ports::{
@@ -160,7 +160,7 @@ impl ConversationStore for SqliteConversationStore {
         events.map_err(|fault| store_error(format!("read the conversation {id}"), fault))
     }
 
-    async fn handed_over_in(
+    async fn delegated_in(
         &self,
         principal: &Principal,
         session: &str,
@@ -196,9 +196,9 @@ async fn insert(connection: &mut SqliteConnection, owner: Owner, conversation: C
     .bind(conversation.updated.0)
     .bind(conversation.forked_from.map(|(original, _)| original.0))
     .bind(copied)
-    .bind(conversation.handed_over.as_ref().map(|by| by.session.to_string()))
-    .bind(conversation.handed_over.as_ref().map(|by| by.call.0))
-    .bind(conversation.handed_over.as_ref().map(|by| by.agent.to_string()))
+    .bind(conversation.delegated_by.as_ref().map(|by| by.session.to_string()))
+    .bind(conversation.delegated_by.as_ref().map(|by| by.call.0))
+    .bind(conversation.delegated_by.as_ref().map(|by| by.agent.to_string()))
     .fetch_one(&mut *transaction)
     .await?;
     if let Some((original, _)) = conversation.forked_from {
@@ -325,7 +325,7 @@ fn event(row: &SqliteRow) -> Result<ConversationEvent, Fault> {
 fn conversation(principal: &Principal, row: &SqliteRow) -> Result<Conversation, Fault> {
     let id = ConversationId(row.try_get("id")?);
     let title: String = row.try_get("title")?;
-    let mut conversation = Conversation::begun(id, principal.clone(), title, Timestamp(row.try_get("created")?));
+    let mut conversation = Conversation::new(id, principal.clone(), title, Timestamp(row.try_get("created")?));
     conversation.profile = row.try_get("profile")?;
     conversation.updated = Timestamp(row.try_get("updated")?);
     conversation.events = row.try_get::<i64, _>("events")?.unsigned_abs();
@@ -336,7 +336,7 @@ fn conversation(principal: &Principal, row: &SqliteRow) -> Result<Conversation, 
     let session: Option<String> = row.try_get("within_session")?;
     let call: Option<Uuid> = row.try_get("within_call")?;
     let agent: Option<String> = row.try_get("agent")?;
-    conversation.handed_over = session.zip(call).zip(agent).map(|((session, call), agent)| HandedOver {
+    conversation.delegated_by = session.zip(call).zip(agent).map(|((session, call), agent)| Delegation {
         session: session.into(),
         call: CallId(call),
         agent: agent.into(),

@@ -36,7 +36,7 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolstead_domain::ports::{
     change_journal::ChangeJournal, clock::Clock, conversation_store::ConversationStore, execution_log::ExecutionLog,
-    output_store::OutputStore, question_store::QuestionStore, seen_files::SeenFiles, stores::Stores,
+    output_store::OutputStore, question_store::QuestionStore, read_state::ReadState, stores::Stores,
     todo_store::TodoStore, tool_repository::ToolRepository,
 };
 
@@ -135,7 +135,7 @@ impl Database {
     }
 
     /// Returns the read-state of files in a workspace, for sessions that resume in another process.
-    pub fn seen_files(&self, workspace: &Path) -> Arc<dyn SeenFiles> {
+    pub fn seen_files(&self, workspace: &Path) -> Arc<dyn ReadState> {
         Arc::new(SqliteSeenFiles::new(self.writer.clone(), self.readers.clone(), workspace.into()))
     }
 

@@ -14,7 +14,7 @@ use std::{
 };
 use toolstead_domain::{
     content_digest::ContentDigest,
-    ports::{seen_files::SeenFiles, tool_repository::StoreError},
+    ports::{read_state::ReadState, tool_repository::StoreError},
     principal::Principal,
 };
 
@@ -67,8 +67,8 @@ impl SqliteSeenFiles {
 }
 
 #[async_trait]
-impl SeenFiles for SqliteSeenFiles {
-    async fn saw(
+impl ReadState for SqliteSeenFiles {
+    async fn record_version(
         &self,
         principal: &Principal,
         session: &str,

@@ -72,11 +72,11 @@ mod tests {
             "0199ff00-0000-7000-8000-00000000000c",
         ];
         for (id, at) in ids.iter().zip(1..) {
-            let conversation = Conversation::begun(id.parse().unwrap(), Principal::local(), "talk", Timestamp(at));
+            let conversation = Conversation::new(id.parse().unwrap(), Principal::local(), "talk", Timestamp(at));
             store.begin(&conversation).await.unwrap();
         }
         let others = "0199aa00-0000-7000-8000-00000000000d";
-        let of_others = Conversation::begun(others.parse().unwrap(), Principal::token("ann"), "talk", Timestamp(9));
+        let of_others = Conversation::new(others.parse().unwrap(), Principal::token("ann"), "talk", Timestamp(9));
         store.begin(&of_others).await.unwrap();
 
         let meant = async |wanted: Wanted| chosen(&store, &wanted).await.map(|one| one.id.to_string());

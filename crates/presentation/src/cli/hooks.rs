@@ -12,11 +12,11 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
     access::Access,
-    conversation::{ConversationId, HandedOver},
+    conversation::{ConversationId, Delegation},
     error_kind::ErrorKind,
     labels::Labels,
     ports::{
-        agent_hook::AgentMoment,
+        agent_hook::AgentHookEvent,
         clock::Timestamp,
         tool_hook::{EndedCall, HookVerdict},
     },
@@ -165,9 +165,10 @@ async fn test_moment(
     let principal = Principal::local();
     let conversation = ConversationId(Uuid::now_v7());
     let handed_over =
-        HandedOver { session: conversation.session(), call: CallId(conversation.0), agent: "general".into() };
+        Delegation { session: conversation.session(), call: CallId(conversation.0), agent: "general".into() };
     let handed_over = event.is_of_subagent().then_some(&handed_over);
-    let moment = AgentMoment { conversation, principal: &principal, handed_over, text, goes_on_by_hook: false };
+    let moment =
+        AgentHookEvent { conversation, principal: &principal, delegated_by: handed_over, text, goes_on_by_hook: false };
     let (reports, word) = hooks.rehearse_moment(event, moment).await;
     let is_notice = matches!(event, HookEvent::Notification | HookEvent::SubagentStart);
     let exit = if word.stop.is_some() || (word.block.is_some() && !is_notice) { Exit::Denied } else { Exit::Done };

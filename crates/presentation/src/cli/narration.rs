@@ -124,7 +124,7 @@ impl Narration {
                 self.beside(line, &mut pieces);
             }
             AgentEvent::Notice(text) => self.beside(opened("note:", text), &mut pieces),
-            AgentEvent::OfSubagent { handed_over, event, .. } => {
+            AgentEvent::OfSubagent { delegation: handed_over, event, .. } => {
                 if let AgentEvent::Ended { outcome, usage, calls, .. } = &**event {
                     let how = outcome.as_str().replace('_', " ");
                     let tokens = grouped(usage.total());

@@ -131,7 +131,7 @@ async fn requested(
     let none = Map::new();
     let mut request = ContextRequest::parse(kind, arguments.as_object().unwrap_or(&none));
     match (&mut request, server) {
-        (Ok(ContextRequest::Read { uri }), Some(server)) if !server_uri::is_ours(uri) => {
+        (Ok(ContextRequest::Read { uri }), Some(server)) if !server_uri::has_distinct_prefix(uri) => {
             *uri = server_uri::of_server(server, uri);
         }
         (Ok(ContextRequest::Get { name, .. }), Some(server)) => {

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, timeout_at};
-use toolstead_domain::ports::approver::{Approval, ApprovalRequest, ApprovalScope, Approver, Unattended};
+use toolstead_domain::ports::approver::{Approval, ApprovalRequest, ApprovalScope, Approver, NoApprover};
 
 /// Name of the approver in the audit log.
 const PERSON: &str = "the person at the terminal";
@@ -41,7 +41,7 @@ impl TerminalApprover {
     pub fn at(terminal: Option<Arc<Terminal>>, patience: Duration) -> Arc<dyn Approver> {
         match terminal {
             Some(terminal) => Arc::new(Self::new(terminal, patience)),
-            None => Arc::new(Unattended),
+            None => Arc::new(NoApprover),
         }
     }
 

@@ -55,7 +55,7 @@ impl Base<'_> {
             folder: Some(self.folder.to_path_buf()),
             home: self.home.map(Path::to_path_buf),
             command_tools: builtin::command_tools(),
-            looked_through: LOOKED_THROUGH,
+            transparent_programs: LOOKED_THROUGH,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::config::{
     trust::{self, TrustedFiles},
 };
 use std::path::{Path, PathBuf};
-use toolstead_domain::unseen::{is_invisible, moves};
+use toolstead_domain::invisible_characters::{displaces_text, is_invisible};
 
 /// File systems of the kernel and folders for run-time state. The sandbox rejects them as roots, too.
 const OF_THE_SYSTEM: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
@@ -69,7 +69,7 @@ impl ClientRoots {
 
 /// Returns `true` if the character could make a name look like another one.
 fn is_misleading(c: char) -> bool {
-    matches!(c, '\n' | '\t') || moves(c) || is_invisible(c)
+    matches!(c, '\n' | '\t') || displaces_text(c) || is_invisible(c)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::config::{Config, command_lines::commands_of, policy::origin_of, problem::Problem};
 use toolstead_domain::{
-    access::{Access, Clarity, CommandAccess},
+    access::{Access, CommandAccess, ParseConfidence},
     permission::{command_pattern::Outline, decision::narrowest_rule, rule::PermissionRule},
 };
 use toolstead_infrastructure::shell_analysis::catalogue::{Class, LOOKED_THROUGH, program};
@@ -145,14 +145,14 @@ fn tried(outline: &Outline, filler: &[&str]) -> Result<CommandAccess, CommandAcc
     let line = CommandAccess::program(arguments.iter().copied()).text;
     let line = format!("{program} {line}");
     let covered = |command: &CommandAccess| {
-        command.clarity == Clarity::Plain && command.words.iter().map(|word| &**word).eq(words.iter().copied())
+        command.clarity == ParseConfidence::Plain && command.words.iter().map(|word| &**word).eq(words.iter().copied())
     };
     let mut commands = commands_of(&line);
     match commands.iter().position(covered) {
         Some(at) => Ok(commands.swap_remove(at)),
         None => Err(commands
             .into_iter()
-            .find(|one| one.clarity != Clarity::Plain)
+            .find(|one| one.clarity != ParseConfidence::Plain)
             .unwrap_or_else(|| CommandAccess::opaque(line, "its first word is one of the shell's own"))),
     }
 }

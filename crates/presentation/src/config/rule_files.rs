@@ -26,7 +26,7 @@ use toolstead_domain::{
     permission::rule::{Effect, PermissionRule, RuleOrigin},
     ports::{
         approver::ApprovalScope,
-        rule_store::{RuleNotKept, RuleStore},
+        rule_store::{RuleNotSaved, RuleStore},
     },
 };
 
@@ -202,11 +202,11 @@ impl RuleFiles {
         }
     }
 
-    fn add(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotKept> {
-        let path = self.file(scope).ok_or_else(|| RuleNotKept("there is no file for it".into()))?;
+    fn add(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotSaved> {
+        let path = self.file(scope).ok_or_else(|| RuleNotSaved("there is no file for it".into()))?;
         let owner = if scope == ApprovalScope::Project { Owner::Project } else { Owner::Person };
-        let written = add(&self.folders, path, &[rule], owner).map_err(|problem| RuleNotKept(problem.to_string()))?;
-        let written = written.into_iter().next().ok_or_else(|| RuleNotKept("nothing was written".into()))?;
+        let written = add(&self.folders, path, &[rule], owner).map_err(|problem| RuleNotSaved(problem.to_string()))?;
+        let written = written.into_iter().next().ok_or_else(|| RuleNotSaved("nothing was written".into()))?;
         Ok(RuleOrigin::File(written.path, written.line))
     }
 }
@@ -217,10 +217,10 @@ impl RuleStore for RuleFiles {
         self.file(scope).is_some()
     }
 
-    async fn keep(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotKept> {
+    async fn keep(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotSaved> {
         let (files, rule) = (self.clone(), rule.to_owned());
         let added = tokio::task::spawn_blocking(move || files.add(&rule, scope)).await;
-        added.unwrap_or_else(|panic| Err(RuleNotKept(panic.to_string())))
+        added.unwrap_or_else(|panic| Err(RuleNotSaved(panic.to_string())))
     }
 }
 

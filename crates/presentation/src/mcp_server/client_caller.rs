@@ -232,14 +232,14 @@ impl Caller for ClientCaller {
         let message = message.to_string().into_bytes();
         let mut asked = Asked { caller: self, open, answered: false };
         match &self.outlet {
-            Outlet::Lines(lines) => lines.send(message).await.map_err(|_| NotAnswered::Gone)?,
+            Outlet::Lines(lines) => lines.send(message).await.map_err(|_| NotAnswered::Disconnected)?,
             Outlet::Response(news) => {
-                self.listening().ok_or(NotAnswered::Gone)?.waiting.push_back(message);
+                self.listening().ok_or(NotAnswered::Disconnected)?.waiting.push_back(message);
                 news.notify_one();
             }
             Outlet::Nowhere => return Err(NotAnswered::Unsupported),
         }
-        let outcome = asked.open.answered().await.ok_or(NotAnswered::Gone)?;
+        let outcome = asked.open.answered().await.ok_or(NotAnswered::Disconnected)?;
         asked.answered = true;
         outcome.map(InputResponse).map_err(|error| {
             tracing::debug!(%error, "the client did not take a question");

@@ -251,7 +251,10 @@ impl HeldCall {
             };
             let mut state = self.lock();
             if state.is_waiting && *self.until.borrow() == at {
-                self.end(&mut state, if why == Abandoned::Late { &NotAnswered::TimedOut } else { &NotAnswered::Gone });
+                self.end(
+                    &mut state,
+                    if why == Abandoned::Late { &NotAnswered::TimedOut } else { &NotAnswered::Disconnected },
+                );
                 return why;
             }
         }
@@ -267,7 +270,7 @@ impl HeldCall {
 
     /// Cancels the call: its client cancelled it or its session ended, or another call needs its place.
     pub(super) fn take_back(&self) {
-        self.end(&mut self.lock(), &NotAnswered::Gone);
+        self.end(&mut self.lock(), &NotAnswered::Disconnected);
         self.terms.cancel.cancel(CancelReason::Client);
     }
 
@@ -294,7 +297,7 @@ impl HeldCall {
         if !Capability::of(&request).is_some_and(is_declared) {
             return Err(NotAnswered::Unsupported);
         }
-        let me = self.me.upgrade().ok_or(NotAnswered::Gone)?;
+        let me = self.me.upgrade().ok_or(NotAnswered::Disconnected)?;
         let terms = &self.terms;
         let made_room = terms.room.enter(terms.id, &terms.principal, &me, Self::is_waiting);
         if let Some(oldest) = made_room.map_err(|_| NotAnswered::TooMany)? {
@@ -304,7 +307,7 @@ impl HeldCall {
         let open = {
             let mut state = self.lock();
             if state.is_over {
-                return Err(NotAnswered::Gone);
+                return Err(NotAnswered::Disconnected);
             }
             if state.asked >= MAX_QUESTIONS {
                 return Err(NotAnswered::Exhausted);
@@ -320,7 +323,7 @@ impl HeldCall {
             Open { call: self, key, number }
         };
         self.waker.wake();
-        let said = answered.await.unwrap_or(Err(NotAnswered::Gone));
+        let said = answered.await.unwrap_or(Err(NotAnswered::Disconnected));
         drop(open);
         said
     }

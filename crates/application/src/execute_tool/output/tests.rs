@@ -358,7 +358,8 @@ async fn binary_content_counts_as_it_is_sent() {
 async fn a_notice_is_not_taken_for_what_the_tool_said_where_blocks_are_left_out() {
     let outputs = InMemoryOutputStore::new();
     let blocks = vec![text_block("a".repeat(500)), text_block("b".into())];
-    let result = ToolResult::of_blocks(blocks).with_structured_content(json!({"a": "x".repeat(500)})).said_by_tool();
+    let result =
+        ToolResult::of_blocks(blocks).with_structured_content(json!({"a": "x".repeat(500)})).mark_tool_output();
     let bound = bounded_in(&outputs, result, None, 60).await;
     assert_eq!(bound.content().len(), 2, "the notices of text and structured content: {bound:?}");
     let in_face = bound.clone().said_as(vec!["said".into()], false, None);

@@ -2,21 +2,22 @@
 
 use super::*;
 use toolstead_domain::{
-    alias::face::{Answered, Face, Said},
+    alias::dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
     ports::tool_hook::HookContext,
     testing::scripted_hook::ScriptedHook,
 };
 
 /// Adapter that reports the arguments and the outcome.
-static FACE: Face = Face::new("Peeks.", r#"{"type": "object", "properties": {"at": {"type": "string"}}}"#)
-    .with_defaults(&[Rewrite::Default("limit", "7")])
-    .saying(said);
+static FACE: DialectAdapter =
+    DialectAdapter::new("Peeks.", r#"{"type": "object", "properties": {"at": {"type": "string"}}}"#)
+        .with_defaults(&[Rewrite::Default("limit", "7")])
+        .with_answer(said);
 
-fn said(answered: &Answered<'_>) -> Option<Said> {
+fn said(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let at = answered.text_argument("at").unwrap_or("nothing");
     match answered.outcome {
-        Ok(result) => Some(Said::text(format!("peeked at {at}: {}", result.said_text()))),
-        Err(failure) => Some(Said::error(format!("no peek at {at}: {}", failure.kind))),
+        Ok(result) => Some(AdaptedResult::text(format!("peeked at {at}: {}", result.tool_text()))),
+        Err(failure) => Some(AdaptedResult::error(format!("no peek at {at}: {}", failure.kind))),
     }
 }
 
@@ -24,7 +25,7 @@ fn faced(name: &str, alias: &'static str) -> Tool {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}}});
     let mut tool = tool_with_schema(name, schema);
     let rewrites: &[Rewrite] = &[Rewrite::Rename("at", "path")];
-    tool.aliases = vec![Alias { face: Some(&FACE), ..Alias::new(alias, Dialect("theirs"), rewrites) }];
+    tool.aliases = vec![Alias { adapter: Some(&FACE), ..Alias::new(alias, Dialect("theirs"), rewrites) }];
     tool
 }
 
@@ -114,12 +115,13 @@ async fn lists_of_a_dialect_show_faces_and_leave_out_those_whose_names_lead_else
 }
 
 /// Adapter that panics.
-static BROKEN: Face = Face::new("Breaks.", r#"{"type": "object"}"#).saying(|_| panic!("no words"));
+static BROKEN: DialectAdapter =
+    DialectAdapter::new("Breaks.", r#"{"type": "object"}"#).with_answer(|_| panic!("no words"));
 
 #[tokio::test]
 async fn a_face_that_breaks_leaves_the_answer_as_ours() {
     let mut tool = faced("look", "Peek");
-    tool.aliases[0].face = Some(&BROKEN);
+    tool.aliases[0].adapter = Some(&BROKEN);
     let seen = ScriptedTool::of(tool).answers(ToolResult::text("a line"));
     let house = Plan::default().house(ScriptedProvider::new("built-in").with(seen)).await;
     assert_eq!(house.call("Peek", json!({"at": "b"})).await, "a line");

@@ -22,7 +22,7 @@ impl ToolHook for Guard {
             Some("later") => HookVerdict::Defer("after the release".into()).into(),
             Some("panic") => panic!("a hook that panics"),
             Some("context") => BeforeCall { context: vec!["mind the gap".into()], ..Default::default() },
-            _ => BeforeCall::go_on(),
+            _ => BeforeCall::proceed(),
         }
     }
 
@@ -60,7 +60,7 @@ async fn a_hook_has_somebody_asked_about_what_the_rules_allow() {
         |rules, approver| Plan { hooks: vec![Arc::new(Guard::default())], rules, approver, ..Default::default() };
     let yes = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
     for (rules, approver, expected) in [
-        (vec![], Arc::new(Unattended) as Arc<dyn Approver>, "Nobody can be asked here"),
+        (vec![], Arc::new(NoApprover) as Arc<dyn Approver>, "Nobody can be asked here"),
         (vec![], yes, "content"),
         // No approval is requested for a call that a rule denies.
         (
@@ -129,7 +129,7 @@ impl ToolHook for Witness {
     async fn before(&self, _: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
         self.hears(accesses);
         let rewritten = json!({"path": "/w/b"}).as_object().unwrap().clone();
-        if self.rewrites { BeforeCall::rewrite(rewritten) } else { BeforeCall::go_on() }
+        if self.rewrites { BeforeCall::rewrite(rewritten) } else { BeforeCall::proceed() }
     }
 
     async fn after(&self, ended: EndedCall<'_>) -> AfterCall {
@@ -170,7 +170,7 @@ impl ToolHook for Doubt {
 
     async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
         match self.0.fetch_add(1, Ordering::SeqCst) {
-            0 => BeforeCall::go_on(),
+            0 => BeforeCall::proceed(),
             _ => BeforeCall::ask("again?"),
         }
     }

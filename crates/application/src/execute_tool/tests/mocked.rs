@@ -54,7 +54,7 @@ async fn a_call_passes_a_mocked_hook_a_mocked_approver_and_a_mocked_provider() {
     hook.expect_before()
         .once()
         .withf(|call, accesses| call.tool.name().as_str() == "publish" && *accesses == Some(&write("/w/site")[..]))
-        .returning(|_, _| BeforeCall::go_on());
+        .returning(|_, _| BeforeCall::proceed());
     hook.expect_after()
         .once()
         .withf(|ended| ended.execution.outcome == Outcome::Succeeded)

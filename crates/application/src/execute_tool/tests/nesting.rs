@@ -303,7 +303,7 @@ impl ToolHook for Yields {
     }
     async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
         yield_now().await;
-        BeforeCall::go_on()
+        BeforeCall::proceed()
     }
     async fn after(&self, _: EndedCall<'_>) -> AfterCall {
         yield_now().await;

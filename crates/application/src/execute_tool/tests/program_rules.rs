@@ -69,7 +69,7 @@ async fn a_rule_of_the_program_answers_in_its_own_name_and_for_no_longer_than_th
     }
     assert_eq!(ruled.approved_by()[0].as_deref(), Some("the program's rule `nightly` (session)"));
     assert_eq!(ruled.judged(), 1);
-    assert!(ruled.kept.kept().is_empty(), "a rule keeps nothing beyond the session");
+    assert!(ruled.kept.stored_rules().is_empty(), "a rule keeps nothing beyond the session");
 
     let ruled = Ruled::of(RuleAnswer::Refuse, &[], Vec::new()).await;
     let told = ruled.house.call("write", json!({})).await;

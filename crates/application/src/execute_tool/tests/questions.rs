@@ -68,7 +68,7 @@ async fn each_question_of_a_server_names_it_and_has_a_row_below_that_of_its_call
         (Ok(json!({"action": "cancel"})), "cancelled", OutcomeKind::Cancelled),
         (Err(refused), "declined", OutcomeKind::Refused),
         (Err(NotAnswered::TimedOut), "unanswered", OutcomeKind::Failed),
-        (Err(NotAnswered::Gone), "cancelled", OutcomeKind::Cancelled),
+        (Err(NotAnswered::Disconnected), "cancelled", OutcomeKind::Cancelled),
     ] {
         let house = open().house(of_git(false, |tool| tool.asks(form("hush-hush?")).ends_by(told_by))).await;
         let (command, caller) = old("mcp__git__log", vec![answer]);

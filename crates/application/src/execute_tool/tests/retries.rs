@@ -682,5 +682,5 @@ async fn an_answer_to_a_call_that_was_taken_back_grants_nothing() {
     let house = plan.house(provider()).await;
     let told = house.told(ExecuteToolCommand { cancel, ..command("write", json!({})) }).await;
     assert!(told.starts_with("cancelled"), "{told}");
-    assert_eq!(store.kept(), []);
+    assert_eq!(store.stored_rules(), []);
 }

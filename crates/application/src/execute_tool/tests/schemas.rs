@@ -19,7 +19,7 @@ async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_i
         let house = Plan { schemas: schemas.clone(), ..Plan::default() }.house(provider).await;
         let told = house.call("t", arguments.clone()).await;
         assert!(told.contains(expected), "{told}");
-        assert_eq!(schemas.seen(), [arguments]);
+        assert_eq!(schemas.received_values(), [arguments]);
         assert_eq!(house.log.rows().len(), 1);
     }
     check(ScriptedSchemaValidator::new(), json!({"b": 1}), "(no output)").await;
@@ -55,7 +55,7 @@ async fn what_no_rule_lets_be_called_is_refused_before_its_schema_is_looked_at()
         told.starts_with("refused permission_denied: The call of `t` is not permitted: the deny rule `t`"),
         "{told}"
     );
-    assert!(schemas.seen().is_empty());
+    assert!(schemas.received_values().is_empty());
     let row = house.only_row();
     assert!(matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _)), "{row:?}");
     assert_eq!(row.decision.map(|decision| decision.verdict).as_deref(), Some("deny"));
@@ -133,7 +133,7 @@ impl ToolHook for Listener {
     async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
         let heard = (call.arguments.clone().into(), accesses.unwrap_or_default().to_vec());
         self.0.lock().unwrap().push(heard);
-        BeforeCall::go_on()
+        BeforeCall::proceed()
     }
 
     async fn after(&self, _: EndedCall<'_>) -> AfterCall {

@@ -68,19 +68,19 @@ impl Calls for Tools {
         Box::new(NoCalls)
     }
 
-    async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
+    async fn preview(&self, call: NestedCall) -> Result<CallPreview, ToolFailure> {
         let access = match call.tool.split_once(' ') {
             Some(("read", path)) => Access::ReadPath(PathAccess::plain(path)),
             Some(("write" | "fail", path)) => Access::WritePath(PathAccess::plain(path)),
             _ if call.tool == "alone" => {
                 let mut tool = samples::tool("alone");
                 tool.stands_alone = true;
-                return Ok(ForeseenCall::new(Arc::new(tool), Some(Vec::new())));
+                return Ok(CallPreview::new(Arc::new(tool), Some(Vec::new())));
             }
-            _ if call.tool == NAME => return Ok(ForeseenCall::new(Arc::new(samples::tool(NAME)), None)),
+            _ if call.tool == NAME => return Ok(CallPreview::new(Arc::new(samples::tool(NAME)), None)),
             _ => return Err(ToolFailure::new(ErrorKind::NotFound, format!("Unknown tool: {}", call.tool))),
         };
-        Ok(ForeseenCall::new(Arc::new(samples::tool("t")), Some(vec![access])))
+        Ok(CallPreview::new(Arc::new(samples::tool("t")), Some(vec![access])))
     }
 
     async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
@@ -115,7 +115,7 @@ async fn run_until(tools: &Tools, arguments: Value, deadline: Instant) -> Result
         deadline,
         grant: &Grant::new(Arc::default(), call.tool.clone(), Vec::new()),
         client: &ClientProfile::without_protocol("test"),
-        beside: Default::default(),
+        forwarded: Default::default(),
         labels: &Default::default(),
         answers: None,
         caller: &SilentCaller,

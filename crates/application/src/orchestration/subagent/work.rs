@@ -15,7 +15,7 @@ use std::{
 use tokio::{runtime::Handle, time::sleep_until};
 use toolstead_domain::{
     agent::event::{AgentEvent, AgentOutcome},
-    conversation::{ConversationId, HandedOver},
+    conversation::{ConversationId, Delegation},
     error_kind::ErrorKind,
     model::usage::Usage,
     ports::{
@@ -35,7 +35,7 @@ use toolstead_domain::{
 pub(super) struct Work {
     pub(super) agents: Agents,
     pub(super) command: RunAgentCommand,
-    pub(super) handed_over: HandedOver,
+    pub(super) handed_over: Delegation,
     pub(super) above: Option<Arc<Ongoing>>,
 }
 
@@ -253,7 +253,7 @@ async fn over(deadline: Instant, caller: &dyn Caller) {
 /// Publishes the events of the work. Publishes its end even if the work is dropped.
 struct Watched {
     above: Option<Arc<Ongoing>>,
-    handed_over: HandedOver,
+    handed_over: Delegation,
     conversation: ConversationId,
     is_told: bool,
 }
@@ -266,7 +266,7 @@ impl Watched {
             event => {
                 self.is_told |= matches!(event, AgentEvent::Ended { .. });
                 let (handed_over, conversation) = (self.handed_over.clone(), self.conversation);
-                AgentEvent::OfSubagent { handed_over, conversation, event: Box::new(event) }
+                AgentEvent::OfSubagent { delegation: handed_over, conversation, event: Box::new(event) }
             }
         };
         above.tell(event);

@@ -206,12 +206,12 @@ async fn a_summary_that_fails_or_that_a_hook_is_against_leaves_the_run_able_to_g
     struct Against;
     #[async_trait::async_trait]
     impl AgentHook for Against {
-        async fn compacting<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+        async fn compacting<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
             assert_eq!(moment.text, "auto");
-            AgentWord { block: Some("not now".into()), ..AgentWord::default() }
+            AgentHookResponse { block: Some("not now".into()), ..AgentHookResponse::default() }
         }
     }
-    use toolstead_domain::ports::agent_hook::{AgentMoment, AgentWord};
+    use toolstead_domain::ports::agent_hook::{AgentHookEvent, AgentHookResponse};
     let hooks: [Vec<Arc<dyn AgentHook>>; 2] = [Vec::new(), vec![Arc::new(Against)]];
     for (hooks, words) in hooks.into_iter().zip(["no summary could be made: busy", "a hook is against it: not now"]) {
         let house = house_of(10, hooks).await;

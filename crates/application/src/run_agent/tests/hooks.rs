@@ -4,21 +4,21 @@ use super::*;
 use async_trait::async_trait;
 use std::sync::Mutex;
 use toolstead_domain::{
-    ports::agent_hook::{AgentMoment, AgentWord},
+    ports::agent_hook::{AgentHookEvent, AgentHookResponse},
     testing::scripted_approver::ScriptedApprover,
 };
 
 /// Returns scripted responses, and records the events received.
 #[derive(Default)]
 struct Hook {
-    prompt: AgentWord,
-    stop: AgentWord,
+    prompt: AgentHookResponse,
+    stop: AgentHookResponse,
     told: Mutex<Vec<String>>,
     notified: tokio::sync::Notify,
 }
 
 impl Hook {
-    fn tell(&self, what: &str, moment: AgentMoment<'_>) {
+    fn tell(&self, what: &str, moment: AgentHookEvent<'_>) {
         let again = if moment.goes_on_by_hook { " again" } else { "" };
         self.told.lock().unwrap().push(format!("{what}{again}: {}", moment.text));
     }
@@ -26,20 +26,20 @@ impl Hook {
 
 #[async_trait]
 impl AgentHook for Hook {
-    async fn prompt_submitted<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+    async fn prompt_submitted<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         self.tell("prompt", moment);
         self.prompt.clone()
     }
 
-    async fn stopping<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+    async fn stopping<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         self.tell("stop", moment);
         self.stop.clone()
     }
 
-    async fn notified<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+    async fn notified<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         self.tell("notify", moment);
         self.notified.notify_one();
-        AgentWord::default()
+        AgentHookResponse::default()
     }
 }
 
@@ -54,18 +54,21 @@ async fn check(hook: Hook, answers: usize, end: &str, history: &[&str], told: &[
     ran
 }
 
-fn block(reason: &str) -> AgentWord {
-    AgentWord { block: Some(reason.into()), ..AgentWord::default() }
+fn block(reason: &str) -> AgentHookResponse {
+    AgentHookResponse { block: Some(reason.into()), ..AgentHookResponse::default() }
 }
 
-fn stop(reason: &str) -> AgentWord {
-    AgentWord { stop: Some(reason.into()), ..AgentWord::default() }
+fn stop(reason: &str) -> AgentHookResponse {
+    AgentHookResponse { stop: Some(reason.into()), ..AgentHookResponse::default() }
 }
 
 #[tokio::test]
 async fn a_hook_hears_the_prompt_and_may_add_to_it_or_refuse_it() {
-    let word =
-        AgentWord { context: vec!["it is raining".into()], messages: vec!["hello".into()], ..AgentWord::default() };
+    let word = AgentHookResponse {
+        context: vec!["it is raining".into()],
+        messages: vec!["hello".into()],
+        ..AgentHookResponse::default()
+    };
     let ran = check(
         Hook { prompt: word, ..Hook::default() },
         1,
@@ -139,11 +142,11 @@ async fn nothing_follows_the_end_of_a_run_and_no_notification_delays_it() {
     }
     #[async_trait]
     impl AgentHook for Slow {
-        async fn notified<'m>(&self, _: AgentMoment<'m>) -> AgentWord {
+        async fn notified<'m>(&self, _: AgentHookEvent<'m>) -> AgentHookResponse {
             self.told.notify_one();
             self.may_end.notified().await;
             self.ended.notify_one();
-            AgentWord { messages: vec!["late".into()], ..AgentWord::default() }
+            AgentHookResponse { messages: vec!["late".into()], ..AgentHookResponse::default() }
         }
     }
     let hook = Arc::new(Slow::default());

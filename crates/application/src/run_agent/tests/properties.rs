@@ -37,7 +37,7 @@ fn script(said: &[Said]) -> Vec<ScriptedAnswer> {
 async fn check_goes_on_from(events: &[ConversationEvent]) {
     let house = house().await;
     let conversation =
-        toolstead_domain::conversation::Conversation::begun(house.conversation, Principal::local(), "", samples::START);
+        toolstead_domain::conversation::Conversation::new(house.conversation, Principal::local(), "", samples::START);
     house.store.begin(&conversation).await.unwrap();
     let kinds = events.iter().map(|event| event.kind.clone()).collect();
     house.store.append(&Principal::local(), house.conversation, 0, samples::START, kinds).await.unwrap();

@@ -11,7 +11,7 @@ use toolstead_domain::{
     model::usage::Prices,
     ports::{
         agent_catalogue::NoAgents,
-        agent_hook::{AgentMoment, AgentWord},
+        agent_hook::{AgentHookEvent, AgentHookResponse},
         models::Models,
         tasks::{NewTask, TaskOutput, TaskWork, Tasks},
     },
@@ -100,7 +100,7 @@ impl House {
     }
 
     async fn children(&self) -> Vec<Conversation> {
-        self.store.handed_over_in(&Principal::local(), &self.conversation.session(), 100).await.unwrap()
+        self.store.delegated_in(&Principal::local(), &self.conversation.session(), 100).await.unwrap()
     }
 
     /// The results of the calls, a line each.
@@ -134,7 +134,7 @@ async fn work_is_done_in_a_conversation_of_its_own_and_its_report_goes_back() {
 
     let children = house.children().await;
     let [own] = &children[..] else { panic!("{children:?}") };
-    let (by, subagent, echo) = (own.handed_over.clone().unwrap(), house.rows("subagent"), house.rows("echo"));
+    let (by, subagent, echo) = (own.delegated_by.clone().unwrap(), house.rows("subagent"), house.rows("echo"));
     assert_eq!((&*by.agent, by.call, &by.session), ("general", subagent[0].id, &house.conversation.session()));
     assert_eq!((echo[0].parent, &echo[0].session), (Some(subagent[0].id), &own.id.to_string()));
     assert_eq!(subagent[0].accesses, ["hand work to the agent general"]);
@@ -290,7 +290,7 @@ async fn a_tree_of_agents_is_taken_back_with_all_that_runs_in_it() {
     let ran = Ran { events };
     assert_eq!(ran.end(), "cancelled");
     provider.ended(1).await;
-    assert_eq!(fourth.taken_back(), 1, "the request is taken back");
+    assert_eq!(fourth.dropped_answers(), 1, "the request is taken back");
     let rows = house.log.rows();
     assert_eq!(rows.len(), 4, "{rows:#?}");
     assert!(rows.iter().all(|row| matches!(row.outcome, Outcome::Cancelled(_))), "{rows:#?}");
@@ -357,32 +357,32 @@ async fn an_agent_is_gone_on_with_in_its_session_alone() {
 struct Supervisor(Mutex<Vec<String>>);
 
 impl Supervisor {
-    fn tell(&self, what: &str, moment: AgentMoment<'_>) {
-        let agent = moment.handed_over.map_or("-", |by| &*by.agent);
+    fn tell(&self, what: &str, moment: AgentHookEvent<'_>) {
+        let agent = moment.delegated_by.map_or("-", |by| &*by.agent);
         self.0.lock().unwrap().push(format!("{what} {agent}: {}", moment.text));
     }
 }
 
 #[async_trait]
 impl AgentHook for Supervisor {
-    async fn prompt_submitted<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+    async fn prompt_submitted<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         self.tell("prompt", moment);
-        AgentWord::default()
+        AgentHookResponse::default()
     }
 
-    async fn stopping<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+    async fn stopping<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         self.tell("stop", moment);
-        AgentWord::default()
+        AgentHookResponse::default()
     }
 
-    async fn subagent_started<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+    async fn subagent_started<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         self.tell("start", moment);
-        AgentWord { block: Some("no".into()), context: vec!["it rains".into()], ..AgentWord::default() }
+        AgentHookResponse { block: Some("no".into()), context: vec!["it rains".into()], ..AgentHookResponse::default() }
     }
 
-    async fn subagent_stopping<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+    async fn subagent_stopping<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         self.tell("end", moment);
-        AgentWord { block: Some("look again".into()), ..AgentWord::default() }
+        AgentHookResponse { block: Some("look again".into()), ..AgentHookResponse::default() }
     }
 }
 

@@ -39,7 +39,7 @@ async fn an_answer_is_taken_back_and_what_came_of_it_is_kept() {
         }
         assert!(matches!(last, Some(AgentEvent::Ended { outcome: AgentOutcome::Cancelled, .. })), "{last:?}");
         assert_eq!(house.history().await, history);
-        assert_eq!(model.taken_back(), 1, "the request is taken back");
+        assert_eq!(model.dropped_answers(), 1, "the request is taken back");
         check_goes_on(&house).await;
     }
 }

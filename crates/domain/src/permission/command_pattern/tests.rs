@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const ALLOW: Purpose<'_> = Purpose::Covering { looked_through: &["timeout", "nohup", "nice"] };
+const ALLOW: Purpose<'_> = Purpose::Covering { transparent_programs: &["timeout", "nohup", "nice"] };
 
 fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Arc<[Arc<str>]> {
     words.into_iter().map(Into::into).collect()
@@ -126,7 +126,7 @@ fn what_would_run_or_write_something_else_needs_a_rule_that_says_all_of_it() {
     let line = r"find . -name \*.o -exec rm {} ;";
     let find = CommandAccess {
         words: words(["find", ".", "-name", "*.o", "-exec", "rm", "{}", ";"]),
-        clarity: Clarity::Exact("`-exec` runs another program".into()),
+        clarity: ParseConfidence::Exact("`-exec` runs another program".into()),
         ..plain(line)
     };
     assert!(!allows("find *", &find) && !allows("find . *", &find));
@@ -134,7 +134,7 @@ fn what_would_run_or_write_something_else_needs_a_rule_that_says_all_of_it() {
     // `LD_PRELOAD=x npm test`: the words alone do not say all of it.
     let loaded = CommandAccess {
         words: words(["npm", "test"]),
-        clarity: Clarity::Exact("it sets LD_PRELOAD".into()),
+        clarity: ParseConfidence::Exact("it sets LD_PRELOAD".into()),
         ..plain("LD_PRELOAD=x npm test")
     };
     assert!(!allows("npm test", &loaded) && allows("LD_PRELOAD=x npm test", &loaded));
@@ -289,11 +289,11 @@ fn any_word() -> impl Strategy<Value = String> {
     ]
 }
 
-fn any_clarity() -> impl Strategy<Value = Clarity> {
+fn any_clarity() -> impl Strategy<Value = ParseConfidence> {
     prop_oneof![
-        4 => Just(Clarity::Plain),
-        1 => Just(Clarity::Exact("it runs something".into())),
-        1 => Just(Clarity::Opaque("nobody knows".into())),
+        4 => Just(ParseConfidence::Plain),
+        1 => Just(ParseConfidence::Exact("it runs something".into())),
+        1 => Just(ParseConfidence::Opaque("nobody knows".into())),
     ]
 }
 

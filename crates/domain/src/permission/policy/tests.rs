@@ -187,7 +187,7 @@ fn a_deny_rule_on_all_agents_hides_the_tool_that_bears_such_a_name() {
     let mut subagent = tool("subagent");
     let is_hidden = |tool: &Tool, rule: &str| !policy(Mode::Default, &[(D, rule)]).advertises(tool);
     assert!(!is_hidden(&subagent, "Agent"));
-    subagent.aliases = vec![Alias { name: "Task", dialect: Dialect("other"), rewrites: &[], face: None }];
+    subagent.aliases = vec![Alias { name: "Task", dialect: Dialect("other"), rewrites: &[], adapter: None }];
     assert!(is_hidden(&subagent, "Agent") && is_hidden(&subagent, "Task") && is_hidden(&subagent, "subagent"));
     assert!(!is_hidden(&subagent, "Agent(reviewer)") && !is_hidden(&subagent, "Tools"));
 }
@@ -466,7 +466,7 @@ fn reason(mode: Mode, rules: &[(Effect, &str)], waiting: &[&str], access: Access
 #[test]
 fn what_is_asked_about_names_the_allow_rule_that_speaks_of_it_in_vain() {
     let exact = |line: &str| {
-        let clarity = Clarity::Exact("npx starts another program".into());
+        let clarity = ParseConfidence::Exact("npx starts another program".into());
         Access::RunCommand(CommandAccess { clarity, ..CommandAccess::program(line.split(' ')) })
     };
     let said = reason(Mode::Default, &[(A, "Bash(git *)"), (A, "Bash(npx *)")], &[], exact("npx tsc"));
@@ -566,9 +566,9 @@ fn any_access() -> impl Strategy<Value = Access> {
     });
     let words = prop::collection::vec("[a-z*'\"\\\\$;|<> -]{1,5}", 1..4);
     let clarity = prop_oneof![
-        Just(Clarity::Plain),
-        Just(Clarity::Exact("it writes".into())),
-        Just(Clarity::Opaque("nobody knows".into()))
+        Just(ParseConfidence::Plain),
+        Just(ParseConfidence::Exact("it writes".into())),
+        Just(ParseConfidence::Opaque("nobody knows".into()))
     ];
     prop_oneof![
         path.prop_map(Access::WritePath),
@@ -727,7 +727,7 @@ fn a_built_in_rule_allows_what_no_rule_and_no_mode_forbids() {
         command("head -5", None),
         CommandAccess { free: [file.clone()].into(), ..head.clone() },
         CommandAccess { operands: [file].into(), ..head.clone() },
-        CommandAccess { clarity: Clarity::Opaque("it is not understood".into()), ..head.clone() },
+        CommandAccess { clarity: ParseConfidence::Opaque("it is not understood".into()), ..head.clone() },
     ] {
         assert_eq!(decided(Mode::Default, &[], &not_proven).verdict, Ask, "{not_proven:?}");
     }

@@ -94,7 +94,7 @@ pub(super) fn names(pattern: &str, tool: &Tool) -> bool {
 
 /// Returns `true` if a deny or ask rule with this pattern matches the tool: also by the names that other clients use
 /// for the tools of a server.
-pub(super) fn names_in_any_spelling(pattern: &str, tool: &Tool) -> bool {
+pub(super) fn matches_any_name(pattern: &str, tool: &Tool) -> bool {
     let is_upstream = |spellings: [String; 3]| spellings.iter().any(|spelling| fits(pattern, spelling));
-    names(pattern, tool) || tool.upstream_spellings().is_some_and(is_upstream)
+    names(pattern, tool) || tool.upstream_aliases().is_some_and(is_upstream)
 }

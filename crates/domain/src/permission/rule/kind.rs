@@ -95,7 +95,7 @@ pub(super) trait RuleKind: fmt::Debug + Send + Sync {
 }
 
 /// Compiled parentheses; the error contains an alternative to write.
-type Parsed = Result<Arc<dyn RuleKind>, String>;
+type RuleKindResult = Result<Arc<dyn RuleKind>, String>;
 
 /// Head that names a kind of access, of any tool.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ pub(super) struct AccessHead {
     pub(super) access: AccessKind,
     /// Part of a call that a rule without parentheses is compared with.
     pub(super) subject: RuleSubject,
-    pub(super) parse: fn(&str, Effect, &PatternBase) -> Parsed,
+    pub(super) parse: fn(&str, Effect, &PatternBase) -> RuleKindResult,
 }
 
 const HEADS: &[AccessHead] = &[
@@ -132,7 +132,7 @@ const HEADS: &[AccessHead] = &[
 
 /// Kinds after the name of a tool, in the order in which they are tried. Each returns `None` for a text that is not its
 /// own; any other text is a path.
-const BEHIND_A_TOOL: &[fn(&str, Effect) -> Option<Parsed>] = &[host::behind_a_tool, parameter::behind_a_tool];
+const BEHIND_A_TOOL: &[fn(&str, Effect) -> Option<RuleKindResult>] = &[host::behind_a_tool, parameter::behind_a_tool];
 
 /// Returns the head with this name, if it names a kind of access.
 pub(super) fn access_head(name: &str) -> Option<&'static AccessHead> {
@@ -145,12 +145,12 @@ pub(super) fn names(kind: AccessKind) -> impl Iterator<Item = &'static str> {
 }
 
 /// Parses the parentheses after the name of a tool that takes command lines.
-pub(super) fn behind_a_command_tool(text: &str, effect: Effect, base: &PatternBase) -> Parsed {
+pub(super) fn behind_a_command_tool(text: &str, effect: Effect, base: &PatternBase) -> RuleKindResult {
     command::parse(text, effect, base)
 }
 
 /// Parses the parentheses after the name of any other tool.
-pub(super) fn behind_a_tool(text: &str, effect: Effect, base: &PatternBase) -> Parsed {
+pub(super) fn behind_a_tool(text: &str, effect: Effect, base: &PatternBase) -> RuleKindResult {
     let own = BEHIND_A_TOOL.iter().find_map(|parse| parse(text, effect));
     own.unwrap_or_else(|| path::parse(text, effect, base))
 }

@@ -93,7 +93,7 @@ impl Bench {
             deadline: Instant::now() + Duration::from_secs(120),
             grant: &grant,
             client: &client,
-            beside: Default::default(),
+            forwarded: Default::default(),
             labels: &Default::default(),
             answers: None,
             caller: &SilentCaller,

@@ -16,7 +16,7 @@ use std::path::Path;
 use toolstead_domain::{
     alias::{
         Rewrite::Default,
-        face::{Answered, Face, Said},
+        dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
     },
     tool_result::NO_OUTPUT,
 };
@@ -25,7 +25,7 @@ use toolstead_domain::{
 pub(super) const FACES: Faces = &[
     (
         "async_cmd",
-        Face::new(
+        DialectAdapter::new(
             "Start a program without waiting for its end. With args it gets them as they are.",
             r#"{"type": "object", "required": ["command"], "properties": {
                 "command": {"type": "string", "description": "The program: its name or path. Without args, a line for a shell."},
@@ -33,31 +33,31 @@ pub(super) const FACES: Faces = &[
                 "cwd": {"type": "string", "description": "The folder that it starts in."},
                 "env": {"type": "object", "description": "Environment variables."}}}"#,
         )
-        .saying(sessions::started),
+        .with_answer(sessions::started),
     ),
     (
         "async_cmd_await",
-        Face::new(
+        DialectAdapter::new(
             "Wait until async commands have ended.",
             r#"{"type": "object", "required": ["async_cmd_ids", "timeout_seconds"], "properties": {
                 "async_cmd_ids": {"type": "array", "items": {"type": "string"}, "description": "Which ones."},
                 "timeout_seconds": {"type": "number", "description": "How long to wait."}}}"#,
         )
-        .saying(sessions::awaited),
+        .with_answer(sessions::awaited),
     ),
-    ("async_cmd_cancel", Face::new("End an async command.", ONE_COMMAND).saying(|answered| sessions::state(answered, "async_cmd_cancel"))),
+    ("async_cmd_cancel", DialectAdapter::new("End an async command.", ONE_COMMAND).with_answer(|answered| sessions::state(answered, "async_cmd_cancel"))),
     (
         "async_cmd_logs",
-        Face::new("Show what an async command has printed.", ONE_COMMAND).saying(sessions::logs),
+        DialectAdapter::new("Show what an async command has printed.", ONE_COMMAND).with_answer(sessions::logs),
     ),
     (
         "async_cmd_status",
-        Face::new("Tell the state of an async command.", ONE_COMMAND)
-            .saying(|answered| sessions::state(answered, "async_cmd_status")),
+        DialectAdapter::new("Tell the state of an async command.", ONE_COMMAND)
+            .with_answer(|answered| sessions::state(answered, "async_cmd_status")),
     ),
     (
         "cat",
-        Face::new(
+        DialectAdapter::new(
             "Show what a file holds.",
             r#"{"type": "object", "required": ["file"], "properties": {
                 "file": {"type": "string", "description": "The file."},
@@ -65,42 +65,42 @@ pub(super) const FACES: Faces = &[
                 "showEnds": {"type": "boolean", "description": "Mark the end of each line with $."},
                 "squeezeBlank": {"type": "boolean", "description": "Show one of several blank lines in a row."}}}"#,
         )
-        .saying(|answered| shown(answered, "cat", read)),
+        .with_answer(|answered| shown(answered, "cat", read)),
     ),
     (
         "clai_check",
-        Face::new("Tell the state of a run: RUNNING, COMPLETED or FAILED.", ONE_RUN).saying(sessions::run_state),
+        DialectAdapter::new("Tell the state of a run: RUNNING, COMPLETED or FAILED.", ONE_RUN).with_answer(sessions::run_state),
     ),
     (
         "clai_help",
-        Face::new("Explain the tools.", NOTHING).saying(|answered| shown(answered, "clai_help", |_| None)),
+        DialectAdapter::new("Explain the tools.", NOTHING).with_answer(|answered| shown(answered, "clai_help", |_| None)),
     ),
     (
         "clai_result",
-        Face::new("Show what a run has printed, and its exit code.", ONE_RUN).saying(sessions::run_result),
+        DialectAdapter::new("Show what a run has printed, and its exit code.", ONE_RUN).with_answer(sessions::run_result),
     ),
     (
         "clai_wait_for_workers",
-        Face::new(
+        DialectAdapter::new(
             "Wait until all runs have ended.",
             r#"{"type": "object", "required": ["timeout_seconds"], "properties": {
                 "timeout_seconds": {"type": "number", "description": "How long to wait."}}}"#,
         )
-        .saying(sessions::workers),
+        .with_answer(sessions::workers),
     ),
     (
         "cmd",
-        Face::new(
+        DialectAdapter::new(
             "Run a command line. Fails if its exit code is not 0.",
             r#"{"type": "object", "required": ["command"], "properties": {
                 "command": {"type": "string", "description": "The command line."},
                 "timeout_seconds": {"type": "number", "description": "How long it may take; 60 without it."}}}"#,
         )
-        .saying(|answered| programs::command(answered, "cmd")),
+        .with_answer(|answered| programs::command(answered, "cmd")),
     ),
     (
         "date",
-        Face::new(
+        DialectAdapter::new(
             "Tell the current date and time.",
             r#"{"type": "object", "required": [], "properties": {
                 "format": {"type": "string", "description": "A format of strftime, like %Y-%m-%d."},
@@ -110,11 +110,11 @@ pub(super) const FACES: Faces = &[
         )
         // The default format of the program `date`.
         .with_defaults(&[Default("format", "%a %b %e %H:%M:%S %Z %Y")])
-        .saying(|answered| shown(answered, "date", time)),
+        .with_answer(|answered| shown(answered, "date", time)),
     ),
     (
         "ffprobe",
-        Face::new(
+        DialectAdapter::new(
             "Tell what a sound or video file holds.",
             r#"{"type": "object", "required": ["file"], "properties": {
                 "file": {"type": "string", "description": "The file."},
@@ -125,31 +125,31 @@ pub(super) const FACES: Faces = &[
                 "selectStreams": {"type": "string", "description": "Only these streams, like v:0."},
                 "showEntries": {"type": "string", "description": "Only these entries, like format=duration."}}}"#,
         )
-        .saying(|answered| programs::program(answered, "ffprobe")),
+        .with_answer(|answered| programs::program(answered, "ffprobe")),
     ),
     (
         "file_tree",
-        Face::new(
+        DialectAdapter::new(
             "Show what a folder holds, as a tree.",
             r#"{"type": "object", "required": ["directory"], "properties": {
                 "directory": {"type": "string", "description": "The folder."},
                 "level": {"type": "integer", "description": "How many levels."}}}"#,
         )
-        .saying(|answered| shown(answered, "file_tree", tree::drawn)),
+        .with_answer(|answered| shown(answered, "file_tree", tree::drawn)),
     ),
     (
         "file_type",
-        Face::new(
+        DialectAdapter::new(
             "Tell what kind of file a file is.",
             r#"{"type": "object", "required": ["file_path"], "properties": {
                 "file_path": {"type": "string", "description": "The file."},
                 "mime_type": {"type": "boolean", "description": "Tell its MIME type."}}}"#,
         )
-        .saying(|answered| shown(answered, "file_type", kind)),
+        .with_answer(|answered| shown(answered, "file_type", kind)),
     ),
     (
         "find",
-        Face::new(
+        DialectAdapter::new(
             "Find files and folders below a folder.",
             r#"{"type": "object", "required": ["directory"], "properties": {
                 "directory": {"type": "string", "description": "The folder."},
@@ -157,20 +157,20 @@ pub(super) const FACES: Faces = &[
                 "type": {"type": "string", "enum": ["f", "d"], "description": "f: files, d: folders."},
                 "maxdepth": {"type": "integer", "description": "How many levels."}}}"#,
         )
-        .saying(|answered| shown(answered, "find", found)),
+        .with_answer(|answered| shown(answered, "find", found)),
     ),
     (
         "freetext_command",
-        Face::new(
+        DialectAdapter::new(
             "Run a command line. Fails if its exit code is not 0.",
             r#"{"type": "object", "required": ["command"], "properties": {
                 "command": {"type": "string", "description": "The command line."}}}"#,
         )
-        .saying(|answered| programs::command(answered, "freetext_command")),
+        .with_answer(|answered| programs::command(answered, "freetext_command")),
     ),
     (
         "git",
-        Face::new(
+        DialectAdapter::new(
             "Run a git command that only reads.",
             r#"{"type": "object", "required": ["operation"], "properties": {
                 "operation": {"type": "string", "enum": ["log", "diff", "show", "status", "blame"], "description": "The command."},
@@ -180,43 +180,43 @@ pub(super) const FACES: Faces = &[
                 "n": {"type": "integer", "description": "How many entries of the log."},
                 "dir": {"type": "string", "description": "The folder of the repository."}}}"#,
         )
-        .saying(|answered| programs::program(answered, "git")),
+        .with_answer(|answered| programs::program(answered, "git")),
     ),
     (
         "go",
-        Face::new(
+        DialectAdapter::new(
             "Run a command of the go tool, like test or build.",
             r#"{"type": "object", "required": ["command"], "properties": {
                 "command": {"type": "string", "description": "The command."},
                 "args": {"type": "string", "description": "What stands behind it."},
                 "dir": {"type": "string", "description": "The folder that it runs in."}}}"#,
         )
-        .saying(|answered| programs::program(answered, "go")),
+        .with_answer(|answered| programs::program(answered, "go")),
     ),
     (
         "line_count",
-        Face::new("Count the lines of a file.", ONE_FILE).saying(|answered| shown(answered, "line_count", |_| None)),
+        DialectAdapter::new("Count the lines of a file.", ONE_FILE).with_answer(|answered| shown(answered, "line_count", |_| None)),
     ),
     (
         "ls",
-        Face::new(
+        DialectAdapter::new(
             "List a folder.",
             r#"{"type": "object", "required": ["directory"], "properties": {
                 "directory": {"type": "string", "description": "The folder."},
                 "all": {"type": "boolean", "description": "Also what is hidden."},
                 "long": {"type": "boolean", "description": "With permissions, sizes and times."}}}"#,
         )
-        .saying(|answered| shown(answered, "ls", names)),
+        .with_answer(|answered| shown(answered, "ls", names)),
     ),
     (
         "pwd",
-        Face::new("Tell the current folder.", NOTHING).saying(|answered| {
+        DialectAdapter::new("Tell the current folder.", NOTHING).with_answer(|answered| {
             shown(answered, "pwd", |answered| answered.member("cwd")?.as_str().map(str::to_owned))
         }),
     ),
     (
         "rg",
-        Face::new(
+        DialectAdapter::new(
             "Find text in files by a regular expression, as ripgrep does.",
             r#"{"type": "object", "required": ["pattern"], "properties": {
                 "pattern": {"type": "string", "description": "The expression."},
@@ -225,22 +225,22 @@ pub(super) const FACES: Faces = &[
                 "line_number": {"type": "boolean", "description": "Show line numbers."},
                 "hidden": {"type": "boolean", "description": "Search what is hidden, too."}}}"#,
         )
-        .saying(|answered| shown(answered, "rg", hits)),
+        .with_answer(|answered| shown(answered, "rg", hits)),
     ),
     (
         "rows_between",
-        Face::new(
+        DialectAdapter::new(
             "Show the lines of a file from one to another, both included.",
             r#"{"type": "object", "required": ["file_path", "start_line", "end_line"], "properties": {
                 "file_path": {"type": "string", "description": "The file."},
                 "start_line": {"type": "integer", "description": "The first line, from 1."},
                 "end_line": {"type": "integer", "description": "The last line."}}}"#,
         )
-        .saying(|answered| shown(answered, "rows_between", rows)),
+        .with_answer(|answered| shown(answered, "rows_between", rows)),
     ),
     (
         "sed",
-        Face::new(
+        DialectAdapter::new(
             "Replace what fits a regular expression in the lines of a file, or in some of them.",
             r#"{"type": "object", "required": ["file_path", "pattern", "repl"], "properties": {
                 "file_path": {"type": "string", "description": "The file."},
@@ -249,30 +249,30 @@ pub(super) const FACES: Faces = &[
                 "start_line": {"type": "integer", "description": "The first line to change, from 1."},
                 "end_line": {"type": "integer", "description": "The last line to change."}}}"#,
         )
-        .saying(|answered| shown(answered, "sed", replaced)),
+        .with_answer(|answered| shown(answered, "sed", replaced)),
     ),
     (
         "website_text",
-        Face::new(
+        DialectAdapter::new(
             "Get the text of a website.",
             r#"{"type": "object", "required": ["url"], "properties": {
                 "url": {"type": "string", "description": "The URL of the website."}}}"#,
         )
-        .saying(|answered| {
+        .with_answer(|answered| {
             let is_shown = answered.error_kind().is_some() || answered.is_text_alone();
             is_shown.then(|| shown(answered, "website_text", website)).flatten()
         }),
     ),
     (
         "write_file",
-        Face::new(
+        DialectAdapter::new(
             "Write a file, or add to its end. It is created with its folders if it is not there.",
             r#"{"type": "object", "required": ["file_path", "content"], "properties": {
                 "file_path": {"type": "string", "description": "The file."},
                 "content": {"type": "string", "description": "What to write."},
                 "append": {"type": "boolean", "description": "Add it to the end."}}}"#,
         )
-        .saying(|answered| shown(answered, "write_file", written)),
+        .with_answer(|answered| shown(answered, "write_file", written)),
     ),
 ];
 
@@ -285,32 +285,36 @@ const ONE_RUN: &str = r#"{"type": "object", "required": ["run_id"], "properties"
     "run_id": {"type": "string", "description": "Which run."}}}"#;
 
 /// Returns the result of a tool: its text in clai's format, or Toolstead's own text. An empty text is marked as such.
-fn shown(answered: &Answered<'_>, name: &str, text: fn(&Answered<'_>) -> Option<String>) -> Option<Said> {
+fn shown(
+    answered: &AdapterInput<'_>,
+    name: &str,
+    text: fn(&AdapterInput<'_>) -> Option<String>,
+) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return Some(failed(name, &answered.text()));
     }
     let text = text(answered).unwrap_or_else(|| answered.text().into_owned());
-    Some(Said::text(if text.is_empty() || text == NO_OUTPUT { "<EMPTY-RESPONSE>" } else { &text }))
+    Some(AdaptedResult::text(if text.is_empty() || text == NO_OUTPUT { "<EMPTY-RESPONSE>" } else { &text }))
 }
 
-fn failed(name: &str, error: &str) -> Said {
-    Said::error(format!("ERROR: failed to run tool: {name}, error: {error}"))
+fn failed(name: &str, error: &str) -> AdaptedResult {
+    AdaptedResult::error(format!("ERROR: failed to run tool: {name}, error: {error}"))
 }
 
 /// Returns `true` if the result is complete.
-fn is_whole(answered: &Answered<'_>) -> bool {
+fn is_whole(answered: &AdapterInput<'_>) -> bool {
     answered.member("truncated") == Some(&Value::Bool(false))
 }
 
-fn is_set(answered: &Answered<'_>, flag: &str) -> bool {
+fn is_set(answered: &AdapterInput<'_>, flag: &str) -> bool {
     answered.arguments.get(flag) == Some(&Value::Bool(true))
 }
 
-fn items<'a>(answered: &Answered<'a>, list: &str) -> Option<&'a [Value]> {
+fn items<'a>(answered: &AdapterInput<'a>, list: &str) -> Option<&'a [Value]> {
     answered.member(list)?.as_array().map(Vec::as_slice)
 }
 
-fn read(answered: &Answered<'_>) -> Option<String> {
+fn read(answered: &AdapterInput<'_>) -> Option<String> {
     let is_changed = ["number", "showEnds", "squeezeBlank"].iter().any(|flag| is_set(answered, flag));
     let is_text = answered.member("kind").is_some_and(|kind| kind == "text");
     let content = || answered.member("content")?.as_str().map(str::to_owned);
@@ -318,7 +322,7 @@ fn read(answered: &Answered<'_>) -> Option<String> {
 }
 
 /// Omits the remark that the file continues, because the caller requested only a part.
-fn rows(answered: &Answered<'_>) -> Option<String> {
+fn rows(answered: &AdapterInput<'_>) -> Option<String> {
     let last = answered.member("end_line").and_then(Value::as_i64);
     let wanted = answered.arguments.get("end_line").and_then(Value::as_i64);
     let (content, first) = (answered.member("content")?.as_str()?, answered.member("start_line")?.as_i64()?);
@@ -327,7 +331,7 @@ fn rows(answered: &Answered<'_>) -> Option<String> {
 }
 
 /// Returns the kind of a file in the format of the program `file`.
-fn kind(answered: &Answered<'_>) -> Option<String> {
+fn kind(answered: &AdapterInput<'_>) -> Option<String> {
     if is_set(answered, "mime_type") {
         return None;
     }
@@ -345,7 +349,7 @@ fn kind(answered: &Answered<'_>) -> Option<String> {
 }
 
 /// Returns the names in a folder, without the folder itself.
-fn names(answered: &Answered<'_>) -> Option<String> {
+fn names(answered: &AdapterInput<'_>) -> Option<String> {
     if is_set(answered, "long") || !is_whole(answered) {
         let text = answered.text();
         let below: Vec<&str> = text.lines().skip(1).map(str::trim_start).collect();
@@ -356,7 +360,7 @@ fn names(answered: &Answered<'_>) -> Option<String> {
 }
 
 /// Returns paths that begin with the folder as the caller wrote it. The folder itself is included.
-fn found(answered: &Answered<'_>) -> Option<String> {
+fn found(answered: &AdapterInput<'_>) -> Option<String> {
     if !is_whole(answered) {
         return None;
     }
@@ -371,7 +375,7 @@ fn found(answered: &Answered<'_>) -> Option<String> {
     Some(with_remarks(lines.join("\n"), answered))
 }
 
-fn hits(answered: &Answered<'_>) -> Option<String> {
+fn hits(answered: &AdapterInput<'_>) -> Option<String> {
     let given = |name| answered.text_argument(name).unwrap_or_default();
     match items(answered, "files")? {
         [] if answered.member("total_matches").and_then(Value::as_u64) == Some(0) => {
@@ -388,7 +392,7 @@ fn hits(answered: &Answered<'_>) -> Option<String> {
     }
 }
 
-fn replaced(answered: &Answered<'_>) -> Option<String> {
+fn replaced(answered: &AdapterInput<'_>) -> Option<String> {
     let text = |name| answered.text_argument(name).unwrap_or_default();
     let line = |name| answered.arguments.get(name).and_then(Value::as_i64);
     let lines = match (line("start_line"), line("end_line")) {
@@ -400,19 +404,19 @@ fn replaced(answered: &Answered<'_>) -> Option<String> {
     changed(answered, text)
 }
 
-fn written(answered: &Answered<'_>) -> Option<String> {
+fn written(answered: &AdapterInput<'_>) -> Option<String> {
     let path = answered.text_argument("file_path").or_else(|| answered.text_argument("path"))?;
     let bytes = answered.text_argument("content")?.len();
     changed(answered, format!("Successfully wrote {bytes} bytes to {}", Path::new(path).display()))
 }
 
 /// Returns the text for a changed file, with remarks. A dry run returns `None`, for Toolstead's own text.
-fn changed(answered: &Answered<'_>, text: String) -> Option<String> {
+fn changed(answered: &AdapterInput<'_>, text: String) -> Option<String> {
     let notes = notes(answered).map(|notes| format!("\n{notes}")).unwrap_or_default();
     (!is_dry_run(answered)).then(|| text + &notes)
 }
 
-fn website(answered: &Answered<'_>) -> Option<String> {
+fn website(answered: &AdapterInput<'_>) -> Option<String> {
     let text = content(answered)?.to_owned();
     Some(match remark(answered) {
         Some(remark) => format!("{text}\n[{remark}]"),
@@ -420,7 +424,7 @@ fn website(answered: &Answered<'_>) -> Option<String> {
     })
 }
 
-fn time(answered: &Answered<'_>) -> Option<String> {
+fn time(answered: &AdapterInput<'_>) -> Option<String> {
     let member = |name| answered.member(name);
     if is_set(answered, "unix") {
         return member("unix").map(Value::to_string);

@@ -10,7 +10,7 @@ use super::{Faces, given::telling};
 use toolstead_domain::{
     alias::{
         Rewrite::Default,
-        face::{Answered, Face, Said},
+        dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
     },
     error_kind::ErrorKind,
 };
@@ -19,7 +19,7 @@ use toolstead_domain::{
 pub(super) const FACES: Faces = &[
     (
         "AskUserQuestion",
-        Face::new(
+        DialectAdapter::new(
             "Asks the user questions with choices. The user can always answer in other words.",
             r#"{"type": "object", "properties": {
                 "questions": {"type": "array", "description": "One to four.", "items": {"type": "object", "properties": {
@@ -32,11 +32,11 @@ pub(super) const FACES: Faces = &[
                     "required": ["question", "header", "options", "multiSelect"]}}},
                 "required": ["questions"]}"#,
         )
-        .saying(asking::asked),
+        .with_answer(asking::asked),
     ),
     (
         "Bash",
-        Face::new(
+        DialectAdapter::new(
             "Runs a command in a fresh shell. Use Read, Edit, Write, Glob and Grep for files, not cat, sed, find or grep.",
             r#"{"type": "object", "properties": {
                 "command": {"type": "string"},
@@ -45,22 +45,22 @@ pub(super) const FACES: Faces = &[
                 "run_in_background": {"type": "boolean", "description": "Read its output later with BashOutput."}},
                 "required": ["command"]}"#,
         )
-        .saying(commands::bash),
+        .with_answer(commands::bash),
     ),
     (
         "BashOutput",
-        Face::new(
+        DialectAdapter::new(
             "Shows what a shell in the background has printed since the last look, and its state.",
             r#"{"type": "object", "properties": {
                 "bash_id": {"type": "string"},
                 "filter": {"type": "string", "description": "A regular expression: only lines that fit it."}},
                 "required": ["bash_id"]}"#,
         )
-        .saying(commands::output),
+        .with_answer(commands::output),
     ),
     (
         "Edit",
-        Face::new(
+        DialectAdapter::new(
             "Replaces a text in a file. Read the file first. Fails unless old_string stands there exactly once, or \
              replace_all is set.",
             r#"{"type": "object", "properties": {
@@ -70,22 +70,22 @@ pub(super) const FACES: Faces = &[
                 "replace_all": {"type": "boolean", "default": false}},
                 "required": ["file_path", "old_string", "new_string"]}"#,
         )
-        .saying(files::edited),
+        .with_answer(files::edited),
     ),
     (
         "Glob",
-        Face::new(
+        DialectAdapter::new(
             "Finds files by a pattern like \"**/*.js\", the last changed first.",
             r#"{"type": "object", "properties": {
                 "pattern": {"type": "string"},
                 "path": {"type": "string", "description": "The folder; the working directory without it."}},
                 "required": ["pattern"]}"#,
         )
-        .saying(search::globbed),
+        .with_answer(search::globbed),
     ),
     (
         "Grep",
-        Face::new(
+        DialectAdapter::new(
             "Finds text in files by a regular expression, as ripgrep does. Use it instead of grep or rg in Bash.",
             r#"{"type": "object", "properties": {
                 "pattern": {"type": "string"},
@@ -104,19 +104,19 @@ pub(super) const FACES: Faces = &[
                 "offset": {"type": "number", "description": "Leave out so many first."}},
                 "required": ["pattern"]}"#,
         )
-        .saying(search::grepped),
+        .with_answer(search::grepped),
     ),
     (
         "KillShell",
-        Face::new(
+        DialectAdapter::new(
             "Ends a shell in the background.",
             r#"{"type": "object", "properties": {"shell_id": {"type": "string"}}, "required": ["shell_id"]}"#,
         )
-        .saying(commands::killed),
+        .with_answer(commands::killed),
     ),
     (
         "LS",
-        Face::new(
+        DialectAdapter::new(
             "Lists files and folders as a tree. Prefer Glob and Grep where you know what you look for.",
             r#"{"type": "object", "properties": {
                 "path": {"type": "string", "description": "Absolute path."},
@@ -126,7 +126,7 @@ pub(super) const FACES: Faces = &[
     ),
     (
         "MultiEdit",
-        Face::new(
+        DialectAdapter::new(
             "Makes several edits in one file, in order: all or none. Read the file first.",
             r#"{"type": "object", "properties": {
                 "file_path": {"type": "string", "description": "Absolute path."},
@@ -137,11 +137,11 @@ pub(super) const FACES: Faces = &[
                     "required": ["old_string", "new_string"]}}},
                 "required": ["file_path", "edits"]}"#,
         )
-        .saying(files::edited_several_times),
+        .with_answer(files::edited_several_times),
     ),
     (
         "NotebookEdit",
-        Face::new(
+        DialectAdapter::new(
             "Replaces, inserts or deletes a cell of a Jupyter notebook.",
             r#"{"type": "object", "properties": {
                 "notebook_path": {"type": "string", "description": "Absolute path."},
@@ -151,11 +151,11 @@ pub(super) const FACES: Faces = &[
                 "edit_mode": {"type": "string", "enum": ["replace", "insert", "delete"], "default": "replace"}},
                 "required": ["notebook_path", "new_source"]}"#,
         )
-        .saying(not_done),
+        .with_answer(not_done),
     ),
     (
         "Read",
-        Face::new(
+        DialectAdapter::new(
             "Reads a file with line numbers, also images, PDF and notebooks. Up to 2000 lines at a time.",
             r#"{"type": "object", "properties": {
                 "file_path": {"type": "string", "description": "Absolute path."},
@@ -164,11 +164,11 @@ pub(super) const FACES: Faces = &[
                 "pages": {"type": "string", "description": "Pages of a PDF, like \"1-5\"."}},
                 "required": ["file_path"]}"#,
         )
-        .saying(files::read),
+        .with_answer(files::read),
     ),
     (
         "TodoWrite",
-        Face::new(
+        DialectAdapter::new(
             "Writes the plan anew. Keep one step in progress.",
             r#"{"type": "object", "properties": {
                 "todos": {"type": "array", "items": {"type": "object", "properties": {
@@ -178,11 +178,11 @@ pub(super) const FACES: Faces = &[
                     "required": ["content", "status", "activeForm"]}}},
                 "required": ["todos"]}"#,
         )
-        .saying(asking::planned),
+        .with_answer(asking::planned),
     ),
     (
         "WebFetch",
-        Face::new(
+        DialectAdapter::new(
             "Fetches a page and has a small model answer a prompt about it. http becomes https. A redirect to another \
              host is told and not followed: call again with the new URL.",
             r#"{"type": "object", "properties": {
@@ -190,11 +190,11 @@ pub(super) const FACES: Faces = &[
                 "prompt": {"type": "string", "description": "What to find out from the page."}},
                 "required": ["url", "prompt"]}"#,
         )
-        .saying(web::fetched),
+        .with_answer(web::fetched),
     ),
     (
         "WebSearch",
-        Face::new(
+        DialectAdapter::new(
             "Searches the web and gives titles and URLs. Domains may be allowed or blocked, not both.",
             r#"{"type": "object", "properties": {
                 "query": {"type": "string", "minLength": 2},
@@ -203,23 +203,23 @@ pub(super) const FACES: Faces = &[
                 "required": ["query"]}"#,
         )
         .with_defaults(&[Default("count", "10")])
-        .saying(web::searched),
+        .with_answer(web::searched),
     ),
     (
         "Write",
-        Face::new(
+        DialectAdapter::new(
             "Writes a file. One that is there must have been read before; prefer Edit for it.",
             r#"{"type": "object", "properties": {
                 "file_path": {"type": "string", "description": "Absolute path."},
                 "content": {"type": "string"}},
                 "required": ["file_path", "content"]}"#,
         )
-        .saying(files::written),
+        .with_answer(files::written),
     ),
 ];
 
 /// Returns the failure of a tool for files: first the sentence that models expect, then Toolstead's own text.
-fn not_done(answered: &Answered<'_>) -> Option<Said> {
+fn not_done(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let known = match answered.error_kind()? {
         ErrorKind::NotRead => "File has not been read yet. Read it first before writing to it.".to_owned(),
         ErrorKind::StaleFile => "File has been modified since read, either by the user or by a linter. Read it again \
@@ -234,10 +234,10 @@ fn not_done(answered: &Answered<'_>) -> Option<Said> {
         ),
         _ => return None,
     };
-    Some(Said::error(format!("{known}\n{}", answered.text())))
+    Some(AdaptedResult::error(format!("{known}\n{}", answered.text())))
 }
 
-fn with_text(sentence: &str, answered: &Answered<'_>) -> String {
+fn with_text(sentence: &str, answered: &AdapterInput<'_>) -> String {
     match answered.text_argument("old_string") {
         Some(text) => format!("{sentence}\nString: {}", telling(text)),
         None => sentence.to_owned(),

@@ -1,18 +1,18 @@
 //! A fetched page, for dialects that show little but its text.
 
 use serde_json::Value;
-use toolstead_domain::alias::face::Answered;
+use toolstead_domain::alias::dialect_adapter::AdapterInput;
 
 /// Returns the text of a page without Toolstead's text around it; `None` for an image, a redirect, or a page without
 /// content.
-pub(super) fn content<'a>(answered: &Answered<'a>) -> Option<&'a str> {
+pub(super) fn content<'a>(answered: &AdapterInput<'a>) -> Option<&'a str> {
     let is_text = answered.error_kind().is_none() && answered.is_text_alone();
     let content = answered.member("content").and_then(Value::as_str).filter(|content| !content.is_empty());
     content.filter(|_| is_text && answered.member("redirect_to").is_none())
 }
 
 /// Returns the remarks on a page: where it was saved, what is missing, and how to read that.
-pub(super) fn remark(answered: &Answered<'_>) -> Option<String> {
+pub(super) fn remark(answered: &AdapterInput<'_>) -> Option<String> {
     let text = |name| answered.member(name).and_then(Value::as_str);
     let saved = text("saved_path").map(|path| format!("Saved as `{path}`."));
     let notes = answered.member("notes").and_then(Value::as_array).into_iter().flatten();
@@ -59,12 +59,12 @@ mod tests {
         let text = "https://a/\n----- web page 1 -----\na\n----- end -----\nfalse\n----- end of web page 1 -----\nThese are all.";
         let result = ToolResult::text(text).with_structured_content(told);
         let arguments = Map::new();
-        let answered = Answered { arguments: &arguments, characters: 99, in_tags: false, outcome: Ok(&result) };
+        let answered = AdapterInput { arguments: &arguments, characters: 99, in_tags: false, outcome: Ok(&result) };
         assert_eq!(content(&answered), Some("a\n----- end -----\nfalse"));
         assert_eq!(remark(&answered).as_deref(), Some("Saved as `x`.\nNote: n.\nThese are all."));
         // Without Toolstead's text after the page.
         let text = text.strip_suffix("\nThese are all.").unwrap();
         let result = ToolResult::text(text).with_structured_content(json!({"content": "a", "truncated": true}));
-        assert_eq!(remark(&Answered { outcome: Ok(&result), ..answered }), None);
+        assert_eq!(remark(&AdapterInput { outcome: Ok(&result), ..answered }), None);
     }
 }

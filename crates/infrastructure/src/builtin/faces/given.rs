@@ -1,7 +1,7 @@
 //! Texts of the caller that a result repeats, shortened to fit.
 
 use serde_json::Value;
-use toolstead_domain::alias::face::{Answered, Said};
+use toolstead_domain::alias::dialect_adapter::{AdaptedResult, AdapterInput};
 
 /// Maximum number of characters of a line or pattern that a result repeats.
 const TELLING: usize = 200;
@@ -15,7 +15,7 @@ pub(super) fn telling(text: &str) -> String {
 }
 
 /// Adds members to a result, unless they are longer than a text may be.
-pub(super) fn with_members(answered: &Answered<'_>, said: Said, members: Value) -> Said {
+pub(super) fn with_members(answered: &AdapterInput<'_>, said: AdaptedResult, members: Value) -> AdaptedResult {
     match members.to_string().chars().count() <= answered.characters {
         true => said.with_structured(members),
         false => said,
@@ -33,8 +33,9 @@ mod tests {
         assert_eq!(telling("ä"), "ä");
         assert_eq!(telling(&"ä".repeat(1000)), format!("{}…", "ä".repeat(TELLING)));
         let (arguments, result) = (serde_json::Map::new(), ToolResult::text("done"));
-        let answered = Answered { arguments: &arguments, in_tags: false, characters: 20, outcome: Ok(&result) };
-        let members = |text: &str| with_members(&answered, Said::text("done"), json!({"content": text})).structured;
+        let answered = AdapterInput { arguments: &arguments, in_tags: false, characters: 20, outcome: Ok(&result) };
+        let members =
+            |text: &str| with_members(&answered, AdaptedResult::text("done"), json!({"content": text})).structured;
         assert_eq!(members("12345"), Some(json!({"content": "12345"})));
         assert_eq!(members("123456789"), None);
     }

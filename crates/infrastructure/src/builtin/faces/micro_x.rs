@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use toolstead_domain::{
     alias::{
         Rewrite::Default,
-        face::{Answered, Face, Said},
+        dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
     },
     error_kind::ErrorKind,
 };
@@ -20,7 +20,7 @@ use toolstead_domain::{
 pub(super) const FACES: Faces = &[
     (
         "anthropic_usage",
-        Face::new(
+        DialectAdapter::new(
             "Report what an organization uses at Anthropic: tokens (usage), spend in USD (cost), or productivity with \
              Claude Code (claude_code).",
             r#"{"type": "object", "properties": {
@@ -32,11 +32,11 @@ pub(super) const FACES: Faces = &[
                 "limit": {"type": "number", "description": "How many buckets or records"}},
                 "required": ["action", "starting_at"]}"#,
         )
-        .saying(reported_usage),
+        .with_answer(reported_usage),
     ),
     (
         "append_file",
-        Face::new(
+        DialectAdapter::new(
             "Add content to the end of a file. The file must exist: write the beginning of a large file with \
              write_file, and its other parts with this.",
             r#"{"type": "object", "properties": {
@@ -44,22 +44,22 @@ pub(super) const FACES: Faces = &[
                 "content": {"type": "string", "description": "What to add"}},
                 "required": ["path", "content"]}"#,
         )
-        .saying(appended),
+        .with_answer(appended),
     ),
     (
         "bash",
-        Face::new(
+        DialectAdapter::new(
             "Run a bash command and return what it prints, stdout and then stderr. It may take 30 seconds.",
             r#"{"type": "object", "properties": {
                 "command": {"type": "string", "description": "The bash command"}},
                 "required": ["command"]}"#,
         )
         .with_defaults(&[Default("timeout_ms", "30000")])
-        .saying(ran),
+        .with_answer(ran),
     ),
     (
         "calendar_create_event",
-        Face::new(
+        DialectAdapter::new(
             "Create an event in Google Calendar: a timed one (ISO 8601 with time), or an all-day one (YYYY-MM-DD). May \
              invite attendees by email.",
             r#"{"type": "object", "properties": {
@@ -72,22 +72,22 @@ pub(super) const FACES: Faces = &[
                 "calendarId": {"type": "string", "description": "Calendar ID (default 'primary')"}},
                 "required": ["summary", "start", "end"]}"#,
         )
-        .saying(created_event),
+        .with_answer(created_event),
     ),
     (
         "calendar_get_event",
-        Face::new(
+        DialectAdapter::new(
             "Get all details of a Google Calendar event by its event ID.",
             r#"{"type": "object", "properties": {
                 "eventId": {"type": "string", "description": "The event ID, which calendar_list_events gives"},
                 "calendarId": {"type": "string", "description": "Calendar ID (default 'primary')"}},
                 "required": ["eventId"]}"#,
         )
-        .saying(event),
+        .with_answer(event),
     ),
     (
         "calendar_list_events",
-        Face::new(
+        DialectAdapter::new(
             "List Google Calendar events by time range or search query: ID, summary, start and end, location, status and \
              organizer. Without a time range those of today.",
             r#"{"type": "object", "properties": {
@@ -97,21 +97,21 @@ pub(super) const FACES: Faces = &[
                 "maxResults": {"type": "number", "description": "The most results (default 10)"},
                 "calendarId": {"type": "string", "description": "Calendar ID (default 'primary')"}}}"#,
         )
-        .saying(events),
+        .with_answer(events),
     ),
     (
         "delete_file",
-        Face::new(
+        DialectAdapter::new(
             "Delete a file.",
             r#"{"type": "object", "properties": {
                 "path": {"type": "string", "description": "Path of the file, absolute or relative"}},
                 "required": ["path"]}"#,
         )
-        .saying(|answered| failed(answered, "Error deleting file").or_else(|| plain(answered))),
+        .with_answer(|answered| failed(answered, "Error deleting file").or_else(|| plain(answered))),
     ),
     (
         "edit_file",
-        Face::new(
+        DialectAdapter::new(
             "Replace a text in a file. It must stand there once, unless replace_all is set.",
             r#"{"type": "object", "properties": {
                 "path": {"type": "string", "description": "Path of the file, absolute or relative"},
@@ -120,21 +120,21 @@ pub(super) const FACES: Faces = &[
                 "replace_all": {"type": "boolean", "description": "Replace it everywhere"}},
                 "required": ["path", "old_string", "new_string"]}"#,
         )
-        .saying(|answered| failed(answered, "Error editing file").or_else(|| plain(answered))),
+        .with_answer(|answered| failed(answered, "Error editing file").or_else(|| plain(answered))),
     ),
     (
         "gmail_read",
-        Face::new(
+        DialectAdapter::new(
             "Read a whole email of Gmail by its message ID, which gmail_search gives.",
             r#"{"type": "object", "properties": {
                 "messageId": {"type": "string", "description": "The message ID"}},
                 "required": ["messageId"]}"#,
         )
-        .saying(read_mail),
+        .with_answer(read_mail),
     ),
     (
         "gmail_search",
-        Face::new(
+        DialectAdapter::new(
             "Search Gmail in its own syntax ('is:unread', 'from:someone@example.com', 'subject:hello'). Gives ID, date, \
              sender, subject and snippet of each email that matches.",
             r#"{"type": "object", "properties": {
@@ -142,11 +142,11 @@ pub(super) const FACES: Faces = &[
                 "maxResults": {"type": "number", "description": "The most results (default 10)"}},
                 "required": ["query"]}"#,
         )
-        .saying(found_mail),
+        .with_answer(found_mail),
     ),
     (
         "gmail_send",
-        Face::new(
+        DialectAdapter::new(
             "Send an email from your Gmail account.",
             r#"{"type": "object", "properties": {
                 "to": {"type": "string", "description": "Address of the recipient; commas part several"},
@@ -154,21 +154,21 @@ pub(super) const FACES: Faces = &[
                 "body": {"type": "string", "description": "The plain text"}},
                 "required": ["to", "subject", "body"]}"#,
         )
-        .saying(sent_mail),
+        .with_answer(sent_mail),
     ),
     (
         "linkedin_job_detail",
-        Face::new(
+        DialectAdapter::new(
             "Read the full description of a job at LinkedIn, by the address that linkedin_jobs gave.",
             r#"{"type": "object", "properties": {
                 "url": {"type": "string", "description": "Address of the job at LinkedIn"}},
                 "required": ["url"]}"#,
         )
-        .saying(job_read),
+        .with_answer(job_read),
     ),
     (
         "linkedin_jobs",
-        Face::new(
+        DialectAdapter::new(
             "Search LinkedIn for jobs. Returns title, company, location, date, salary and address of each.",
             r#"{"type": "object", "properties": {
                 "keyword": {"type": "string", "description": "What to search for, such as 'software engineer'"},
@@ -181,31 +181,31 @@ pub(super) const FACES: Faces = &[
                 "sortBy": {"type": "string", "description": "'recent' or 'relevant'"}},
                 "required": ["keyword"]}"#,
         )
-        .saying(jobs_found),
+        .with_answer(jobs_found),
     ),
     (
         "read_file",
-        Face::new(
+        DialectAdapter::new(
             "Read a file and return its text. Works on text files and .docx documents.",
             r#"{"type": "object", "properties": {
                 "path": {"type": "string", "description": "Path of the file, absolute or relative"}},
                 "required": ["path"]}"#,
         )
         .with_defaults(&[Default("line_numbers", "false"), Default("limit", "10000")])
-        .saying(read),
+        .with_answer(read),
     ),
-    ("system-info__disk_info", Face::new("Disk usage of the fixed drives of this machine.", NOTHING).saying(reported)),
+    ("system-info__disk_info", DialectAdapter::new("Disk usage of the fixed drives of this machine.", NOTHING).with_answer(reported)),
     (
         "system-info__network_info",
-        Face::new("Network interfaces of this machine with their addresses.", NOTHING).saying(reported),
+        DialectAdapter::new("Network interfaces of this machine with their addresses.", NOTHING).with_answer(reported),
     ),
     (
         "system-info__system_info",
-        Face::new("Operating system, processors, memory and uptime of this machine.", NOTHING).saying(reported),
+        DialectAdapter::new("Operating system, processors, memory and uptime of this machine.", NOTHING).with_answer(reported),
     ),
     (
         "web_fetch",
-        Face::new(
+        DialectAdapter::new(
             "Fetch a URL and return its content as readable text: HTML pages as plain text with their links, JSON \
              indented, plain text as it is. GET requests only.",
             r#"{"type": "object", "properties": {
@@ -214,29 +214,29 @@ pub(super) const FACES: Faces = &[
                 "required": ["url"]}"#,
         )
         .with_defaults(&[Default("format", r#""text""#)])
-        .saying(fetched),
+        .with_answer(fetched),
     ),
     (
         "web_search",
-        Face::new(
+        DialectAdapter::new(
             "Search the web and return titles, URLs and descriptions. Read a page itself with web_fetch.",
             r#"{"type": "object", "properties": {
                 "query": {"type": "string", "description": "The query, at most 400 characters"},
                 "count": {"type": "number", "description": "How many results, 1 to 20, 5 without it"}},
                 "required": ["query"]}"#,
         )
-        .saying(searched),
+        .with_answer(searched),
     ),
     (
         "write_file",
-        Face::new(
+        DialectAdapter::new(
             "Write content to a file; it is created with its folders if it is not there.",
             r#"{"type": "object", "properties": {
                 "path": {"type": "string", "description": "Path of the file, absolute or relative"},
                 "content": {"type": "string", "description": "What to write"}},
                 "required": ["path", "content"]}"#,
         )
-        .saying(|answered| {
+        .with_answer(|answered| {
             let written = || changed(answered, format!("Successfully wrote to {}", path(answered)));
             failed(answered, "Error writing file").or_else(written)
         }),
@@ -246,35 +246,35 @@ pub(super) const FACES: Faces = &[
 const NOTHING: &str = r#"{"type": "object", "properties": {}}"#;
 
 /// Returns a failure after the words with which the tool begins an error.
-fn failed(answered: &Answered<'_>, words: &str) -> Option<Said> {
-    answered.error_kind().map(|_| Said::error(format!("{words}: {}", answered.text())))
+fn failed(answered: &AdapterInput<'_>, words: &str) -> Option<AdaptedResult> {
+    answered.error_kind().map(|_| AdaptedResult::error(format!("{words}: {}", answered.text())))
 }
 
-fn plain(answered: &Answered<'_>) -> Option<Said> {
-    Some(Said::text(answered.text()))
+fn plain(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
+    Some(AdaptedResult::text(answered.text()))
 }
 
 /// Returns the path as the caller wrote it.
-fn path<'a>(answered: &Answered<'a>) -> &'a str {
+fn path<'a>(answered: &AdapterInput<'a>) -> &'a str {
     let given = answered.text_argument("path").or_else(|| answered.text_argument("file_path"));
     given.or_else(|| answered.member("path")?.as_str()).unwrap_or_default()
 }
 
-fn appended(answered: &Answered<'_>) -> Option<Said> {
+fn appended(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let path = path(answered);
     // The missing file may be a stored output.
     let is_text = |name| answered.text_argument(name).is_some();
     match answered.error_kind() {
         None => changed(answered, format!("Successfully appended to {path}")),
-        Some(ErrorKind::NotFound) if is_text("content") && (is_text("path") || is_text("file_path")) => {
-            Some(Said::error(format!("Error: file does not exist: {path}. Use write_file to create it first.")))
-        }
+        Some(ErrorKind::NotFound) if is_text("content") && (is_text("path") || is_text("file_path")) => Some(
+            AdaptedResult::error(format!("Error: file does not exist: {path}. Use write_file to create it first.")),
+        ),
         Some(_) => failed(answered, "Error appending to file"),
     }
 }
 
 /// Returns jobs as a numbered list, with remarks.
-fn jobs_found(answered: &Answered<'_>) -> Option<Said> {
+fn jobs_found(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return refused(answered, "Error fetching LinkedIn jobs", "Error searching LinkedIn jobs");
     }
@@ -297,14 +297,14 @@ fn jobs_found(answered: &Answered<'_>) -> Option<Said> {
         blocks => blocks.join("\n\n"),
     };
     let notes = answered.member("notes").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    Some(Said::text(text).beside(Some(notes.collect::<Vec<_>>().join("\n"))))
+    Some(AdaptedResult::text(text).with_extra_block(Some(notes.collect::<Vec<_>>().join("\n"))))
 }
 
-fn job_read(answered: &Answered<'_>) -> Option<Said> {
+fn job_read(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind() == Some(ErrorKind::UpstreamProtocol) && status(answered).is_none() {
         let text = "Could not extract job description from the page. LinkedIn may have blocked the request or the page \
                     structure has changed.";
-        return Some(Said::error(text).beside(Some(answered.text().into_owned())));
+        return Some(AdaptedResult::error(text).with_extra_block(Some(answered.text().into_owned())));
     }
     if answered.error_kind().is_some() {
         return refused(answered, "Error fetching job page", "Error fetching job details");
@@ -313,43 +313,43 @@ fn job_read(answered: &Answered<'_>) -> Option<Said> {
     let facts = [("Title", "title"), ("Company", "company"), ("Location", "location")];
     let head = facts.into_iter().filter_map(|(label, name)| Some(format!("{label}: {}\n", fact(name)?)));
     let (head, description) = (head.collect::<String>(), fact("description")?);
-    Some(Said::text(format!("{head}\n--- Job Description ---\n\n{description}")))
+    Some(AdaptedResult::text(format!("{head}\n--- Job Description ---\n\n{description}")))
 }
 
 /// Returns the HTTP status of the page because of which the call failed.
-fn status(answered: &Answered<'_>) -> Option<u64> {
+fn status(answered: &AdapterInput<'_>) -> Option<u64> {
     answered.outcome.err()?.data.get("status")?.as_u64()
 }
 
 /// Returns a failure: by the status of the page, with suggestions beside it, or for another reason.
-fn refused(answered: &Answered<'_>, by_status: &str, otherwise: &str) -> Option<Said> {
+fn refused(answered: &AdapterInput<'_>, by_status: &str, otherwise: &str) -> Option<AdaptedResult> {
     match status(answered) {
         Some(status) => {
             let text = format!("{by_status}: HTTP {status}");
-            Some(Said::error(text).beside(Some(answered.text().into_owned())))
+            Some(AdaptedResult::error(text).with_extra_block(Some(answered.text().into_owned())))
         }
         None => failed(answered, otherwise),
     }
 }
 
 /// Returns the text for a changed file, with remarks. A dry run returns `None`, for Toolstead's own text.
-fn changed(answered: &Answered<'_>, text: String) -> Option<Said> {
-    (!is_dry_run(answered)).then(|| Said::text(text).beside(notes(answered)))
+fn changed(answered: &AdapterInput<'_>, text: String) -> Option<AdaptedResult> {
+    (!is_dry_run(answered)).then(|| AdaptedResult::text(text).with_extra_block(notes(answered)))
 }
 
 /// Returns the text of a whole file. For other files and for parts it returns `None`, for Toolstead's own text.
-fn read(answered: &Answered<'_>) -> Option<Said> {
+fn read(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let member = |name| answered.member(name);
     let is_whole =
         member("kind").is_some_and(|kind| kind == "text") && member("truncated") == Some(&Value::Bool(false));
     let content = || member("content").and_then(Value::as_str);
-    failed(answered, "Error reading file").or_else(|| is_whole.then(content).flatten().map(Said::text))
+    failed(answered, "Error reading file").or_else(|| is_whole.then(content).flatten().map(AdaptedResult::text))
 }
 
-fn created_event(answered: &Answered<'_>) -> Option<Said> {
+fn created_event(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let created = || {
         let text = |name| answered.member(name).and_then(Value::as_str).unwrap_or_default();
-        Some(Said::text(format!(
+        Some(AdaptedResult::text(format!(
             "Event created successfully.\n  ID: {}\n  Summary: {}\n  Start: {}\n  End: {}\n  Link: {}",
             answered.member("id")?.as_str()?,
             text("summary"),
@@ -361,7 +361,7 @@ fn created_event(answered: &Answered<'_>) -> Option<Said> {
     failed(answered, "Error creating calendar event").or_else(created)
 }
 
-fn event(answered: &Answered<'_>) -> Option<Said> {
+fn event(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let told = || {
         let text = |name| answered.member(name).and_then(Value::as_str).unwrap_or_default();
         let list = |name| answered.member(name).and_then(Value::as_array).into_iter().flatten();
@@ -389,13 +389,13 @@ fn event(answered: &Answered<'_>) -> Option<Said> {
         if !rules.is_empty() {
             lines.push(format!("Recurrence: {}", rules.join("; ")));
         }
-        Some(Said::text(lines.join("\n")))
+        Some(AdaptedResult::text(lines.join("\n")))
     };
     failed(answered, "Error getting calendar event").or_else(told)
 }
 
 /// Returns the events; the token of the next page follows as a remark.
-fn events(answered: &Answered<'_>) -> Option<Said> {
+fn events(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let found = || {
         let block = |event: &Value| {
             let text = |name: &str| event.get(name).and_then(Value::as_str);
@@ -411,30 +411,30 @@ fn events(answered: &Answered<'_>) -> Option<Said> {
         let blocks = answered.member("events")?.as_array()?.iter().map(block).collect::<Option<Vec<_>>>()?;
         let text = if blocks.is_empty() { "No events found.".into() } else { blocks.join("\n\n") };
         let more = answered.member("next_page_token").map(|token| format!("[There are more: page_token {token}]"));
-        Some(Said::text(text).beside(more))
+        Some(AdaptedResult::text(text).with_extra_block(more))
     };
     failed(answered, "Error listing calendar events").or_else(found)
 }
 
 /// Returns a mail after its headers. Notes on omitted parts follow as a remark.
-fn read_mail(answered: &Answered<'_>) -> Option<Said> {
+fn read_mail(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let mail = || {
         let text = |name| answered.member(name).and_then(Value::as_str);
         let list = |name| Some(answered.member(name)?.as_array()?.iter().filter_map(Value::as_str).collect::<Vec<_>>());
         let body = text("body").filter(|body| !body.is_empty()).unwrap_or("(no text content)");
         let (from, to, date, subject) = (text("from")?, list("to")?.join(", "), text("date")?, text("subject")?);
         let notes = list("notes").filter(|notes| !notes.is_empty()).map(|notes| notes.join("\n"));
-        let said = Said::text(format!("From: {from}\nTo: {to}\nDate: {date}\nSubject: {subject}\n\n{body}"));
-        Some(said.beside(notes))
+        let said = AdaptedResult::text(format!("From: {from}\nTo: {to}\nDate: {date}\nSubject: {subject}\n\n{body}"));
+        Some(said.with_extra_block(notes))
     };
     failed(answered, "Error reading email").or_else(mail)
 }
 
-fn found_mail(answered: &Answered<'_>) -> Option<Said> {
+fn found_mail(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let found = || {
         let messages = answered.member("messages")?.as_array()?;
         if messages.is_empty() {
-            return Some(Said::text("No emails found matching your query."));
+            return Some(AdaptedResult::text("No emails found matching your query."));
         }
         let block = |message: &Value| {
             let text = |name| message.get(name)?.as_str();
@@ -442,24 +442,25 @@ fn found_mail(answered: &Answered<'_>) -> Option<Said> {
             let (subject, snippet) = (text("subject")?, text("snippet")?);
             Some(format!("ID: {id}\n  Date: {date}\n  From: {from}\n  Subject: {subject}\n  Snippet: {snippet}"))
         };
-        Some(Said::text(messages.iter().map(block).collect::<Option<Vec<_>>>()?.join("\n\n")))
+        Some(AdaptedResult::text(messages.iter().map(block).collect::<Option<Vec<_>>>()?.join("\n\n")))
     };
     failed(answered, "Error searching Gmail").or_else(found)
 }
 
-fn sent_mail(answered: &Answered<'_>) -> Option<Said> {
-    let sent = || Some(Said::text(format!("Email sent successfully (ID: {})", answered.member("id")?.as_str()?)));
+fn sent_mail(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
+    let sent =
+        || Some(AdaptedResult::text(format!("Email sent successfully (ID: {})", answered.member("id")?.as_str()?)));
     failed(answered, "Error sending email").or_else(sent)
 }
 
-fn ran(answered: &Answered<'_>) -> Option<Said> {
+fn ran(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if let Err(failure) = answered.outcome {
         return Some(match (failure.kind, &failure.partial) {
             (ErrorKind::Timeout, Some(_)) => {
                 let text = format!("[timed out after {}s]", seconds(answered));
-                Said::error(with_remark(text, told_beside(answered)).trim_end())
+                AdaptedResult::error(with_remark(text, told_beside(answered)).trim_end())
             }
-            _ => Said::error(format!("Error executing command: {}", failure.text())),
+            _ => AdaptedResult::error(format!("Error executing command: {}", failure.text())),
         });
     }
     if answered.member("task_id").is_some() {
@@ -468,31 +469,31 @@ fn ran(answered: &Answered<'_>) -> Option<Said> {
     let printed = Printed::of(answered);
     Some(match printed.code {
         // The failure has another reason than the exit code.
-        0 if answered.error_kind().is_some() => Said::error(answered.text()),
-        0 => Said::text(printed.text.trim_end()),
+        0 if answered.error_kind().is_some() => AdaptedResult::error(answered.text()),
+        0 => AdaptedResult::text(printed.text.trim_end()),
         code => {
             let text = format!("{}\n[exit code {code}]", printed.text.trim_end_matches('\n'));
-            Said { is_error: answered.error_kind().is_some(), ..Said::text(text) }
+            AdaptedResult { is_error: answered.error_kind().is_some(), ..AdaptedResult::text(text) }
         }
     })
 }
 
 /// Returns the timeout of the command in seconds.
-fn seconds(answered: &Answered<'_>) -> f64 {
+fn seconds(answered: &AdapterInput<'_>) -> f64 {
     let given = |name| answered.arguments.get(name).and_then(Value::as_f64);
     let given = given("timeout_ms").or_else(|| given("timeout").map(|seconds| seconds * 1000.0));
     time_had(answered, given.unwrap_or(30_000.0)) / 1000.0
 }
 
-fn searched(answered: &Answered<'_>) -> Option<Said> {
+fn searched(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.text_argument("query").is_some_and(|query| query.trim().is_empty()) {
-        return Some(Said::error("Error: query must not be empty"));
+        return Some(AdaptedResult::error("Error: query must not be empty"));
     }
     failed(answered, "Error").or_else(|| {
         let query = answered.member("query")?.as_str()?;
         let hits = answered.member("results")?.as_array()?;
         if hits.is_empty() {
-            return Some(Said::text(format!("No results found for: {query}")));
+            return Some(AdaptedResult::text(format!("No results found for: {query}")));
         }
         let mut text = format!("Search: \"{query}\"\nResults: {}", hits.len());
         for (at, hit) in hits.iter().enumerate() {
@@ -502,12 +503,12 @@ fn searched(answered: &Answered<'_>) -> Option<Said> {
                 text += &format!("\n   {}", part("description"));
             }
         }
-        Some(Said::text(text))
+        Some(AdaptedResult::text(text))
     })
 }
 
 /// Returns a page after lines that describe it.
-fn fetched(answered: &Answered<'_>) -> Option<Said> {
+fn fetched(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if let Some(failed) = failed(answered, "Error") {
         return Some(failed);
     }
@@ -526,18 +527,18 @@ fn fetched(answered: &Answered<'_>) -> Option<Said> {
     if is_cut {
         said.push_str(&format!("\n\n[Content truncated at {shown} characters]"));
     }
-    Some(Said::text(said).beside(remark(answered)))
+    Some(AdaptedResult::text(said).with_extra_block(remark(answered)))
 }
 
 /// Returns the report after its label, as JSON. Amounts in dollars are rounded only here, each and their sum.
-fn reported_usage(answered: &Answered<'_>) -> Option<Said> {
+fn reported_usage(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     const ACTIONS: [(&str, &str); 3] =
         [("usage", "Token Usage Report"), ("cost", "Cost Report"), ("claude_code", "Claude Code Usage Report")];
     let action = answered.text_argument("action");
     let Some((action, label)) = ACTIONS.into_iter().find(|(known, _)| Some(*known) == action) else {
         let action = action.filter(|_| answered.error_kind() == Some(ErrorKind::InvalidInput))?;
         let text = format!("Unknown action '{action}'. Must be one of: usage, cost, claude_code.");
-        return Some(Said::error(text));
+        return Some(AdaptedResult::error(text));
     };
     failed(answered, "Error querying Anthropic Admin API").or_else(|| {
         let mut data = answered.member("data")?.clone();
@@ -559,7 +560,7 @@ fn reported_usage(answered: &Answered<'_>) -> Option<Said> {
         if let Some(total) = answered.member("totals")?.get("amount_usd").filter(|_| action == "cost") {
             report.insert("total_amount_usd".into(), rounded_dollars(total)?);
         }
-        Some(Said::text(format!("{label}:\n{}", pretty(&Value::Object(report)))))
+        Some(AdaptedResult::text(format!("{label}:\n{}", pretty(&Value::Object(report)))))
     })
 }
 
@@ -568,6 +569,6 @@ fn rounded_dollars(amount: &Value) -> Option<Value> {
     serde_json::from_str(&rounded(amount.as_str()?).ok()?).ok()
 }
 
-fn reported(answered: &Answered<'_>) -> Option<Said> {
+fn reported(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     failed(answered, "Error").or_else(|| plain(answered))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolstead_domain::{
-    alias::face::Answered,
+    alias::dialect_adapter::AdapterInput,
     tool_result::{NO_OUTPUT, ToolResult},
 };
 
@@ -22,14 +22,14 @@ pub(super) struct Printed {
 
 impl Printed {
     /// Extracts the output and the exit code from the result of a tool that runs commands.
-    pub(super) fn of(answered: &Answered<'_>) -> Self {
+    pub(super) fn of(answered: &AdapterInput<'_>) -> Self {
         let number = |name| answered.member(name).and_then(Value::as_i64);
         let code = number("exit_code").or_else(|| number("signal").map(|signal| -signal)).unwrap_or(0);
         Self { text: text(answered), code }
     }
 }
 
-fn text(answered: &Answered<'_>) -> String {
+fn text(answered: &AdapterInput<'_>) -> String {
     let stream = |name| answered.member(name).and_then(Value::as_str);
     let is_whole = answered.member("truncated") == Some(&Value::Bool(false));
     let text = match (stream("stdout"), stream("stderr")) {
@@ -50,7 +50,7 @@ pub(super) fn with_remark(mut text: String, remark: Option<String>) -> String {
 
 /// Returns the remarks on a command except for its exit status, if the exit code or the timeout expresses that: what
 /// was refused, what was undone, and why it was ended.
-pub(super) fn told_beside(answered: &Answered<'_>) -> Option<String> {
+pub(super) fn told_beside(answered: &AdapterInput<'_>) -> Option<String> {
     let undone = || {
         let lines = answered.member("undone_or_refused").and_then(Value::as_array)?;
         Some(lines.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(". "))
@@ -94,7 +94,7 @@ fn behind_end(text: &str) -> &str {
 
 /// Returns the timeout in milliseconds of a command that reached it: the requested one, unless the command ran for a
 /// different time.
-pub(super) fn time_had(answered: &Answered<'_>, wanted: f64) -> f64 {
+pub(super) fn time_had(answered: &AdapterInput<'_>, wanted: f64) -> f64 {
     match answered.member("duration_ms").and_then(Value::as_f64) {
         Some(ran) if ran + MOMENT < wanted || ran > wanted + TIME_TO_END => match ran < 1_000.0 {
             true => ran.round(),
@@ -105,7 +105,7 @@ pub(super) fn time_had(answered: &Answered<'_>, wanted: f64) -> f64 {
 }
 
 /// Returns the first block of a tool that runs commands: the output. The exit status follows in another block.
-fn first_block(answered: &Answered<'_>) -> String {
+fn first_block(answered: &AdapterInput<'_>) -> String {
     let blocks = answered.outcome.map_or(&[][..], ToolResult::content);
     let text = blocks.first().and_then(|block| block.get("text")?.as_str()).unwrap_or_default();
     if text == NO_OUTPUT { String::new() } else { text.to_owned() }
@@ -145,7 +145,7 @@ mod tests {
         let result = ToolResult::text("a\n").with_structured_content(told);
         let result = result.with_block(text_block("`.git/config` was undone.".into()));
         let arguments = Map::new();
-        let answered = Answered { arguments: &arguments, characters: 99, in_tags: false, outcome: Ok(&result) };
+        let answered = AdapterInput { arguments: &arguments, characters: 99, in_tags: false, outcome: Ok(&result) };
         assert_eq!(Printed::of(&answered).text, "a\n[`.git/config` was undone.]\n");
     }
 
@@ -161,7 +161,8 @@ mod tests {
             let partial = ToolResult::text("a").with_structured_content(json!({"duration_ms": ran}));
             let failure = ToolFailure::new(ErrorKind::Timeout, "late").with_partial(partial);
             let arguments = Map::new();
-            let answered = Answered { arguments: &arguments, characters: 99, in_tags: false, outcome: Err(&failure) };
+            let answered =
+                AdapterInput { arguments: &arguments, characters: 99, in_tags: false, outcome: Err(&failure) };
             assert_eq!(time_had(&answered, wanted), expected, "{ran} of {wanted}");
         }
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use toolstead_domain::{
     alias::{
         Rewrite::{Default, DefaultUnless},
-        face::{Answered, Face, Said},
+        dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
     },
     category::Category,
     error_kind::ErrorKind,
@@ -19,16 +19,16 @@ use toolstead_domain::{
 pub(super) const FACES: Faces = &[
     (
         "claude_conversation",
-        Face::new(
+        DialectAdapter::new(
             "Chat with Claude AI.",
             r#"{"type": "object", "properties": {"message": {"type": "string", "description": "Message to Claude"}, "model": {"type": "string"}, "system_prompt": {"type": "string"}}, "required": ["message"]}"#,
         )
         .in_category(Category::Ai)
-        .saying(conversation),
+        .with_answer(conversation),
     ),
     (
         "echo",
-        Face::new(
+        DialectAdapter::new(
             "Echo a message back.",
             r#"{"type": "object", "properties": {"message": {"type": "string", "description": "Message to echo"}}}"#,
         )
@@ -36,80 +36,80 @@ pub(super) const FACES: Faces = &[
     ),
     (
         "execute_command",
-        Face::new(
+        DialectAdapter::new(
             "Execute a shell command.",
             r#"{"type": "object", "properties": {"command": {"type": "string", "description": "Command to execute"}, "working_dir": {"type": "string"}, "timeout": {"type": "number", "description": "Timeout in seconds", "default": 30}}, "required": ["command"]}"#,
         )
         .in_category(Category::System)
         .with_defaults(&[DefaultUnless("background", "timeout_ms", "30000")])
-        .saying(command),
+        .with_answer(command),
     ),
     (
         "list_directory",
-        Face::new(
+        DialectAdapter::new(
             "List directory contents.",
             r#"{"type": "object", "properties": {"path": {"type": "string", "description": "Path to directory", "default": "."}, "recursive": {"type": "boolean", "default": false}}}"#,
         )
         .in_category(Category::File)
         .with_defaults(&[Default("limit", "10000")])
-        .saying(folder),
+        .with_answer(folder),
     ),
     (
         "read_file",
-        Face::new(
+        DialectAdapter::new(
             "Read contents of a file.",
             r#"{"type": "object", "properties": {"path": {"type": "string", "description": "Path to file"}, "encoding": {"type": "string", "description": "File encoding", "default": "utf-8"}}, "required": ["path"]}"#,
         )
         .in_category(Category::File)
         .with_defaults(&[Default("line_numbers", "false"), Default("limit", "10000")])
-        .saying(file),
+        .with_answer(file),
     ),
     (
         "search_files",
-        Face::new(
+        DialectAdapter::new(
             "Search files by pattern.",
             r#"{"type": "object", "properties": {"path": {"type": "string", "description": "Directory to search", "default": "."}, "pattern": {"type": "string", "description": "Glob pattern", "default": "*"}}}"#,
         )
         .in_category(Category::File)
         .with_defaults(&[Default("limit", "10000")])
-        .saying(found),
+        .with_answer(found),
     ),
     (
         "system_info",
-        Face::new("Get system information.", r#"{"type": "object", "properties": {}}"#)
+        DialectAdapter::new("Get system information.", r#"{"type": "object", "properties": {}}"#)
             .in_category(Category::System)
-            .saying(system),
+            .with_answer(system),
     ),
     (
         "write_file",
-        Face::new(
+        DialectAdapter::new(
             "Write content to a file.",
             r#"{"type": "object", "properties": {"path": {"type": "string", "description": "Path to file"}, "content": {"type": "string", "description": "Content to write", "default": ""}, "create_dirs": {"type": "boolean", "default": false}}, "required": ["path"]}"#,
         )
         .in_category(Category::File)
         .with_defaults(&[Default("content", r#""""#), Default("create_dirs", "false")])
-        .saying(written),
+        .with_answer(written),
     ),
 ];
 
 /// Returns a failure with the text that every tool of that system uses for it.
-fn failed(answered: &Answered<'_>, required: &[&str]) -> Option<Said> {
+fn failed(answered: &AdapterInput<'_>, required: &[&str]) -> Option<AdaptedResult> {
     let kind = answered.error_kind()?;
-    let late = || (kind == ErrorKind::Timeout).then(|| Said::error("Tool execution timed out"));
+    let late = || (kind == ErrorKind::Timeout).then(|| AdaptedResult::error("Tool execution timed out"));
     missing(answered, required).or_else(late)
 }
 
-fn conversation(answered: &Answered<'_>) -> Option<Said> {
+fn conversation(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     match answered.error_kind() {
         Some(_) => failed(answered, &["message"]),
-        None => answered.member("text")?.as_str().filter(|text| !text.is_empty()).map(Said::text),
+        None => answered.member("text")?.as_str().filter(|text| !text.is_empty()).map(AdaptedResult::text),
     }
 }
 
-fn command(answered: &Answered<'_>) -> Option<Said> {
+fn command(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind() == Some(ErrorKind::Timeout) {
         let text = format!("Command timed out after {}s", seconds(answered));
-        return Some(Said::error(with_remark(text, told_beside(answered))));
+        return Some(AdaptedResult::error(with_remark(text, told_beside(answered))));
     }
     if answered.outcome.is_err() {
         return failed(answered, &["command"]);
@@ -126,17 +126,17 @@ fn command(answered: &Answered<'_>) -> Option<Said> {
     });
     // In that system an exit code is not an error.
     let is_error = answered.error_kind().is_some() && code.is_none_or(|code| code == 0);
-    Some(Said { is_error, ..Said::text(pretty(&json)).beside(about_command(answered)) })
+    Some(AdaptedResult { is_error, ..AdaptedResult::text(pretty(&json)).with_extra_block(about_command(answered)) })
 }
 
 /// Returns the requested timeout in seconds if the command used it, otherwise the time that it ran.
-fn seconds(answered: &Answered<'_>) -> f64 {
+fn seconds(answered: &AdapterInput<'_>) -> f64 {
     let given = answered.arguments.get("timeout").and_then(Value::as_f64).filter(|seconds| *seconds > 0.0);
     time_had(answered, given.unwrap_or(30.0) * 1000.0) / 1000.0
 }
 
 /// Returns the remarks for which the format has no member.
-fn about_command(answered: &Answered<'_>) -> Option<String> {
+fn about_command(answered: &AdapterInput<'_>) -> Option<String> {
     let mut told: Vec<String> = told_beside(answered).into_iter().collect();
     if answered.member("truncated") == Some(&Value::Bool(true)) {
         told.push(match answered.member("output").and_then(Value::as_str) {
@@ -147,11 +147,11 @@ fn about_command(answered: &Answered<'_>) -> Option<String> {
     Some(told.join("\n"))
 }
 
-fn folder(answered: &Answered<'_>) -> Option<Said> {
+fn folder(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let path = answered.text_argument("path").unwrap_or(".");
     match answered.error_kind() {
         Some(ErrorKind::NotFound | ErrorKind::UnsupportedType) => {
-            return Some(Said::error(format!("Not a directory: {path}")));
+            return Some(AdaptedResult::error(format!("Not a directory: {path}")));
         }
         Some(_) => return failed(answered, &[]),
         None => {}
@@ -168,7 +168,7 @@ fn folder(answered: &Answered<'_>) -> Option<Said> {
     Some(list(answered, entries.collect()))
 }
 
-fn found(answered: &Answered<'_>) -> Option<Said> {
+fn found(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return failed(answered, &[]);
     }
@@ -177,12 +177,12 @@ fn found(answered: &Answered<'_>) -> Option<Said> {
 }
 
 /// Returns the items as a JSON array, followed by a block with the remarks on missing entries.
-fn list(answered: &Answered<'_>, items: Vec<Value>) -> Said {
-    Said::text(pretty(&items.into())).beside(remarks(&answered.text()))
+fn list(answered: &AdapterInput<'_>, items: Vec<Value>) -> AdaptedResult {
+    AdaptedResult::text(pretty(&items.into())).with_extra_block(remarks(&answered.text()))
 }
 
 /// Returns the text of the file.
-fn file(answered: &Answered<'_>) -> Option<Said> {
+fn file(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return failed(answered, &["path"]);
     }
@@ -191,28 +191,31 @@ fn file(answered: &Answered<'_>) -> Option<Said> {
     let content = answered.member("content")?.as_str().filter(|content| !content.is_empty())?;
     let text = answered.text();
     let notes = text.strip_prefix(content.trim_end_matches('\n')).map(|notes| notes.trim_matches('\n').to_owned());
-    (is_whole && is_text).then(|| Said::text(content).beside(notes))
+    (is_whole && is_text).then(|| AdaptedResult::text(content).with_extra_block(notes))
 }
 
 const SYSTEM: [&str; 9] =
     ["platform", "system", "release", "version", "machine", "processor", "python_version", "cwd", "user"];
 
-fn system(answered: &Answered<'_>) -> Option<Said> {
+fn system(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return failed(answered, &[]);
     }
     let told = answered.structured()?;
     let members: Map<String, Value> =
         SYSTEM.iter().map(|name| ((*name).to_owned(), told.get(name).cloned().unwrap_or_default())).collect();
-    Some(Said::text(pretty(&members.into())))
+    Some(AdaptedResult::text(pretty(&members.into())))
 }
 
-fn written(answered: &Answered<'_>) -> Option<Said> {
+fn written(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return failed(answered, &["path"]);
     }
     if is_dry_run(answered) {
         return None;
     }
-    Some(Said::text(format!("Written to {}", answered.text_argument("path")?)).beside(notes(answered)))
+    Some(
+        AdaptedResult::text(format!("Written to {}", answered.text_argument("path")?))
+            .with_extra_block(notes(answered)),
+    )
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolstead_domain::{
-    alias::face::{Answered, Said},
+    alias::dialect_adapter::{AdaptedResult, AdapterInput},
     error_kind::ErrorKind,
 };
 
@@ -20,7 +20,7 @@ pub(super) fn remarks(text: &str) -> Option<String> {
 }
 
 /// Appends the remarks of the tool to a text: what was cut, refused, or could not be read.
-pub(super) fn with_remarks(text: String, answered: &Answered<'_>) -> String {
+pub(super) fn with_remarks(text: String, answered: &AdapterInput<'_>) -> String {
     match remarks(&answered.text()) {
         Some(remarks) if text.is_empty() => remarks,
         Some(remarks) => format!("{text}\n{remarks}"),
@@ -29,12 +29,12 @@ pub(super) fn with_remarks(text: String, answered: &Answered<'_>) -> String {
 }
 
 /// Returns `true` if the call was a dry run.
-pub(super) fn is_dry_run(answered: &Answered<'_>) -> bool {
+pub(super) fn is_dry_run(answered: &AdapterInput<'_>) -> bool {
     answered.member("dry_run") == Some(&Value::Bool(true))
 }
 
 /// Returns the remarks of a tool that changes a file, which follow its first sentence.
-pub(super) fn notes(answered: &Answered<'_>) -> Option<String> {
+pub(super) fn notes(answered: &AdapterInput<'_>) -> Option<String> {
     let (text, path) = (answered.text(), answered.member("path")?.as_str()?);
     let (_, behind) = text.lines().next()?.split_once(&format!("`{path}`"))?;
     let (_, notes) = behind.split_once(". ")?;
@@ -42,7 +42,7 @@ pub(super) fn notes(answered: &Answered<'_>) -> Option<String> {
 }
 
 /// Returns an error about the first missing parameter, if the call failed because of its arguments.
-pub(super) fn missing(answered: &Answered<'_>, parameters: &[&str]) -> Option<Said> {
+pub(super) fn missing(answered: &AdapterInput<'_>, parameters: &[&str]) -> Option<AdaptedResult> {
     if answered.error_kind() != Some(ErrorKind::InvalidInput) {
         return None;
     }
@@ -51,7 +51,7 @@ pub(super) fn missing(answered: &Answered<'_>, parameters: &[&str]) -> Option<Sa
         Some(value) => value.as_str() != Some(""),
     };
     let missing = parameters.iter().find(|name| !is_given(name))?;
-    Some(Said::error(format!("{missing} is required")))
+    Some(AdaptedResult::error(format!("{missing} is required")))
 }
 
 /// Returns a path below a folder, without a leading `./`.
@@ -88,7 +88,7 @@ mod tests {
         ] {
             let result = ToolResult::text(text).with_structured_content(json!({"path": "a.txt"}));
             let arguments = Map::new();
-            let answered = Answered { arguments: &arguments, characters: 99, in_tags: false, outcome: Ok(&result) };
+            let answered = AdapterInput { arguments: &arguments, characters: 99, in_tags: false, outcome: Ok(&result) };
             assert_eq!(notes(&answered).as_deref(), expected, "{text}");
         }
     }

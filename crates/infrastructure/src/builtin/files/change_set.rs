@@ -25,7 +25,7 @@ use toolstead_domain::{
     access::PathAccess,
     content_digest::ContentDigest,
     error_kind::ErrorKind,
-    ports::change_journal::{FileChange, FileState, KeptContent},
+    ports::change_journal::{FileChange, FileState, StoredBlob},
     tool_failure::ToolFailure,
 };
 
@@ -454,7 +454,7 @@ fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<Done>, ToolFail
 }
 
 /// Returns all contents of the steps, each once.
-fn contents<'s>(steps: impl Iterator<Item = &'s Step<'s>>) -> Vec<KeptContent> {
+fn contents<'s>(steps: impl Iterator<Item = &'s Step<'s>>) -> Vec<StoredBlob> {
     let mut kept: BTreeMap<ContentDigest, &Vec<u8>> = BTreeMap::new();
     for step in steps {
         for (state, bytes) in [(&step.before, &step.old), (&step.after, &step.new)] {
@@ -463,7 +463,7 @@ fn contents<'s>(steps: impl Iterator<Item = &'s Step<'s>>) -> Vec<KeptContent> {
             }
         }
     }
-    kept.into_iter().map(|(digest, bytes)| KeptContent { digest, bytes: bytes.clone() }).collect()
+    kept.into_iter().map(|(digest, bytes)| StoredBlob { digest, bytes: bytes.clone() }).collect()
 }
 
 #[cfg(test)]

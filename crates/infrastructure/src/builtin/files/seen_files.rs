@@ -8,7 +8,7 @@ use std::{
 };
 use toolstead_domain::{
     content_digest::ContentDigest,
-    ports::{seen_files::SeenFiles, tool_provider::CallContext, tool_repository::StoreError},
+    ports::{read_state::ReadState, tool_provider::CallContext, tool_repository::StoreError},
     principal::Principal,
 };
 
@@ -66,8 +66,8 @@ impl SeenInMemory {
 }
 
 #[async_trait]
-impl SeenFiles for SeenInMemory {
-    async fn saw(
+impl ReadState for SeenInMemory {
+    async fn record_version(
         &self,
         principal: &Principal,
         session: &str,
@@ -147,7 +147,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::testing::seen_files_contract::seen_files_contract;
+    use toolstead_domain::testing::read_state_contract::read_state_contract;
 
     fn path(number: usize) -> PathBuf {
         format!("/{number}").into()
@@ -161,7 +161,7 @@ mod tests {
 
     impl Sights<'_> {
         async fn saw(&self, session: &str, number: usize, digest: ContentDigest) {
-            self.0.saw(&self.1, session, &path(number), digest).await.unwrap();
+            self.0.record_version(&self.1, session, &path(number), digest).await.unwrap();
         }
 
         async fn known(&self, session: &str, number: usize) -> Option<ContentDigest> {
@@ -171,7 +171,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_memory_keeps_the_contract() {
-        seen_files_contract(&SeenInMemory::default()).await;
+        read_state_contract(&SeenInMemory::default()).await;
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! Converts terminal output of programs to plain text.
 
 use std::str;
-use toolstead_domain::unseen::turns;
+use toolstead_domain::invisible_characters::changes_direction;
 
 /// Maximum number of bytes of an incomplete line that are retained, because later output may overwrite the line. Of a
 /// longer line only the end is retained.
@@ -132,7 +132,7 @@ impl PlainText {
             '\0' => self.put("\\0", out),
             '\t' => self.put("\t", out),
             // Characters that change the apparent order of text.
-            character if turns(character) => self.put(&character.escape_unicode().to_string(), out),
+            character if changes_direction(character) => self.put(&character.escape_unicode().to_string(), out),
             character if character.is_control() => {}
             character => self.put(character.encode_utf8(&mut [0; 4]), out),
         }

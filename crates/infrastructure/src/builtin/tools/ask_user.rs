@@ -193,7 +193,7 @@ async fn ask(questions: Vec<Question>, patience: Option<u64>, run: &Run<'_>) -> 
 fn not_answered(why: &NotAnswered) -> ToolFailure {
     let kind = match why {
         NotAnswered::TimedOut => ErrorKind::Timeout,
-        NotAnswered::Gone => ErrorKind::Cancelled,
+        NotAnswered::Disconnected => ErrorKind::Cancelled,
         NotAnswered::TooMany | NotAnswered::Exhausted => ErrorKind::RateLimited,
         NotAnswered::NotRecorded => ErrorKind::Io,
         NotAnswered::Unsupported | NotAnswered::Refused { .. } | NotAnswered::Unfit(_) => ErrorKind::Unavailable,

@@ -49,7 +49,7 @@ use toolstead_domain::{
     category::Category,
     content_digest::ContentDigest,
     error_kind::ErrorKind,
-    ports::{seen_files::SeenFiles, tool_repository::StoreError},
+    ports::{read_state::ReadState, tool_repository::StoreError},
     tool::{OutputReading, ToolAnnotations},
     tool_failure::ToolFailure,
     tool_result::ToolResult,
@@ -296,7 +296,7 @@ fn document(mut output: Output, shown: documents::Shown) -> Result<ToolResult, T
 struct Reading {
     limits: FileLimits,
     lines: Arc<LineIndexes>,
-    seen: Arc<dyn SeenFiles>,
+    seen: Arc<dyn ReadState>,
     viewer: Viewer,
     /// Maximum number of characters shown to the model.
     characters: usize,
@@ -383,7 +383,7 @@ impl Reading {
             return None;
         }
         if let Some(real) = &content.real {
-            self.remembered(self.seen.saw(&self.viewer.principal, &self.viewer.session, real, digest));
+            self.remembered(self.seen.record_version(&self.viewer.principal, &self.viewer.session, real, digest));
         }
         Some(digest)
     }

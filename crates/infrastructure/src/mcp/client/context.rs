@@ -78,7 +78,7 @@ impl McpServer {
             }
         };
         let mut members = params.as_object_mut().map(std::mem::take).unwrap_or_default();
-        for (name, value) in context.beside.params {
+        for (name, value) in context.forwarded.params {
             members.entry(name.clone()).or_insert_with(|| value.clone());
         }
         let forwarded = ForwardedRequest {
@@ -218,7 +218,7 @@ impl ContextProvider for McpServer {
         }
     }
 
-    async fn log_level_wanted(&self, level: Option<LogLevel>) {
+    async fn set_log_level(&self, level: Option<LogLevel>) {
         self.shared.beside.want_logs(level);
     }
 

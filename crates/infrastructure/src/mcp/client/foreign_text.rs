@@ -1,6 +1,6 @@
 //! Sanitized display of text from servers, for users and models.
 
-use toolstead_domain::unseen::is_invisible;
+use toolstead_domain::invisible_characters::is_invisible;
 
 /// Returns the text on one line, without control and direction characters, truncated after `limit` characters.
 pub(super) fn shown(text: &str, limit: usize) -> String {

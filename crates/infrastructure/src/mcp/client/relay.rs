@@ -167,7 +167,7 @@ fn code_of(why: &NotAnswered) -> i64 {
         NotAnswered::Unsupported => RpcError::METHOD_NOT_FOUND,
         NotAnswered::Unfit(_) => RpcError::INVALID_PARAMS,
         NotAnswered::TimedOut
-        | NotAnswered::Gone
+        | NotAnswered::Disconnected
         | NotAnswered::TooMany
         | NotAnswered::Exhausted
         | NotAnswered::NotRecorded => RpcError::INTERNAL,

@@ -15,7 +15,7 @@ use crate::shell_analysis::{
     folders::{self, Folders, Move},
     word::{Dynamic, Word},
 };
-use toolstead_domain::access::Clarity;
+use toolstead_domain::access::ParseConfidence;
 
 /// Returns the reason why the name of the program is unknown, if it is.
 fn unknown_name(name: &Word) -> Option<&'static str> {
@@ -79,10 +79,10 @@ pub(crate) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
             result.opaque("a quoted `cd` hides where later commands run");
         }
     }
-    let before = std::mem::replace(&mut result.clarity, Clarity::Plain);
+    let before = std::mem::replace(&mut result.clarity, ParseConfidence::Plain);
     known_risks(words, scope.folders, &mut result);
-    let risky = result.clarity != Clarity::Plain;
-    if !matches!(result.clarity, Clarity::Opaque(_)) && before != Clarity::Plain {
+    let risky = result.clarity != ParseConfidence::Plain;
+    if !matches!(result.clarity, ParseConfidence::Opaque(_)) && before != ParseConfidence::Plain {
         result.clarity = before;
     }
     if let Some(names) = builtins::variables_set_by(&name.text, words) {

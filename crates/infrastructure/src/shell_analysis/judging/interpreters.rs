@@ -10,7 +10,7 @@ use crate::shell_analysis::{
     folders::Folders,
     word::{Dynamic, Word},
 };
-use toolstead_domain::access::Clarity;
+use toolstead_domain::access::ParseConfidence;
 
 /// Interpreters that start normally even with an option for the version or for help.
 const NEVER_ANSWER: &[&str] = &["erl", "escript", "tclsh", "wish"];
@@ -56,15 +56,15 @@ pub(super) fn runs_a_module(name: &str, arguments: &[Word]) -> bool {
 }
 
 /// Returns the confidence in an interpreter with these arguments in one of those folders.
-pub(super) fn judge(name: &str, arguments: &[Word], folders: &Folders) -> Clarity {
-    let Some(interpreter) = named(name).interpreter() else { return Clarity::Plain };
+pub(super) fn judge(name: &str, arguments: &[Word], folders: &Folders) -> ParseConfidence {
+    let Some(interpreter) = named(name).interpreter() else { return ParseConfidence::Plain };
     if let [only] = arguments
         && only.literal().is_some_and(|only| interpreter.answers(name, only))
     {
-        return Clarity::Plain;
+        return ParseConfidence::Plain;
     }
-    let exact = || Clarity::Exact(format!("{name} runs the text it is given").into());
-    let input = || Clarity::Opaque(format!("{name} reads what it runs from its input").into());
+    let exact = || ParseConfidence::Exact(format!("{name} runs the text it is given").into());
+    let input = || ParseConfidence::Opaque(format!("{name} reads what it runs from its input").into());
     let texts: Vec<&str> = arguments.iter().map(|word| word.text.as_str()).collect();
     let known = match name {
         "sqlite3" if sqlite_text_is_unknown(arguments) => return unknown_text(arguments),
@@ -89,10 +89,10 @@ fn is_unknown(word: &Word) -> bool {
 }
 
 /// Returns the opaque classification of a text that one of these words makes unknown.
-fn unknown_text(words: &[Word]) -> Clarity {
+fn unknown_text(words: &[Word]) -> ParseConfidence {
     let of_files = |word: &Word| word.dynamic.is_none_or(|dynamic| dynamic == Dynamic::Found);
     let unknown = words.iter().find(|word| is_unknown(word));
-    Clarity::Opaque(if unknown.is_some_and(of_files) {
+    ParseConfidence::Opaque(if unknown.is_some_and(of_files) {
         "names of files become part of what it runs".into()
     } else {
         "what it runs is known only then".into()
@@ -122,9 +122,9 @@ impl Interpreter {
     }
 
     /// Classifies the texts and files that the options and operands run.
-    fn judge(&self, name: &str, arguments: &[Word], folders: &Folders) -> Clarity {
-        let exact = || Clarity::Exact(format!("{name} runs the text it is given").into());
-        let input = || Clarity::Opaque(format!("{name} reads what it runs from its input").into());
+    fn judge(&self, name: &str, arguments: &[Word], folders: &Folders) -> ParseConfidence {
+        let exact = || ParseConfidence::Exact(format!("{name} runs the text it is given").into());
+        let input = || ParseConfidence::Opaque(format!("{name} reads what it runs from its input").into());
         let reading = Reading::of(self.letters, self.flags, arguments, self.operand != Operand::Other);
         let library_is_input = |(library, _): &(Word, bool)| is_or_sets_input(library, folders);
         if reading.asks
@@ -175,7 +175,7 @@ impl Interpreter {
             }
             let plain = !reading.unsure && reading.libraries.iter().all(is_bare);
             return match runs_module(module, &arguments[*at..]) {
-                Clarity::Plain if !plain => exact(),
+                ParseConfidence::Plain if !plain => exact(),
                 clarity => clarity,
             };
         }
@@ -189,7 +189,7 @@ impl Interpreter {
                 if hidden || reading.unsure || !reading.libraries.iter().all(is_bare) {
                     exact()
                 } else {
-                    Clarity::Plain
+                    ParseConfidence::Plain
                 }
             }
             _ => input(),
@@ -216,21 +216,21 @@ fn is_bare((library, is_glued): &(Word, bool)) -> bool {
 }
 
 /// Returns the confidence in Python with this module and its arguments.
-fn runs_module(module: &Word, arguments: &[Word]) -> Clarity {
+fn runs_module(module: &Word, arguments: &[Word]) -> ParseConfidence {
     let asks = |module: &str| ASKING_MODULES.contains(&module.split('.').next().unwrap_or(module));
     let Some(name) = module.literal() else { return unknown_text(std::slice::from_ref(module)) };
     let first = arguments.first().map(|word| word.text.as_str());
     if asks(name) || name == "runpy" && first.is_some_and(asks) {
-        return Clarity::Opaque(format!("the module {name} reads what it runs from its input").into());
+        return ParseConfidence::Opaque(format!("the module {name} reads what it runs from its input").into());
     }
     let takes_text = matches!(name, "runpy" | "timeit") || arguments.iter().any(|word| word.text.starts_with("-m"));
     if RUNNING_MODULES.contains(&name) && takes_text && arguments.iter().any(is_unknown) {
         return unknown_text(arguments);
     }
     if RUNNING_MODULES.contains(&name) || name.is_empty() {
-        return Clarity::Exact(format!("the module {name} runs what it is given").into());
+        return ParseConfidence::Exact(format!("the module {name} runs what it is given").into());
     }
-    Clarity::Plain
+    ParseConfidence::Plain
 }
 
 /// Returns `true` if a text that sqlite3 runs may be the name of a file: any operand except the database.

@@ -6,23 +6,23 @@ use crate::shell_analysis::{
     folders::Folders,
     word::Word,
 };
-use toolstead_domain::access::Clarity;
+use toolstead_domain::access::ParseConfidence;
 
 /// Returns the confidence in a program that runs a text: one of its arguments, or a file that it reads.
-pub(super) fn judge_text(words: &[Word], folders: &Folders) -> Clarity {
+pub(super) fn judge_text(words: &[Word], folders: &Folders) -> ParseConfidence {
     let (name, arguments) = (known_as(&words[0].text), &words[1..]);
     if let Some(input) = named(name).input {
         let is_exempt = |word: &Word| {
             input.unless.contains(&word.text.as_str()) || input.or_operands && !word.text.starts_with('-')
         };
         if !arguments.iter().any(is_exempt) || arguments.iter().any(|word| inputs::holds_input(word, folders)) {
-            return Clarity::Opaque(format!("{name} runs the commands in its input").into());
+            return ParseConfidence::Opaque(format!("{name} runs the commands in its input").into());
         }
     }
     match name {
         "sed" => sed::judge(arguments, folders),
         "make" | "gmake" if inputs::make_reads_rules(words, folders) => {
-            Clarity::Opaque("make reads its rules from its input".into())
+            ParseConfidence::Opaque("make reads its rules from its input".into())
         }
         _ => interpreters::judge(name, arguments, folders),
     }

@@ -6,7 +6,7 @@ use crate::shell_analysis::{
     folders::Folders,
     word::{Dynamic, Word},
 };
-use toolstead_domain::access::Clarity;
+use toolstead_domain::access::ParseConfidence;
 
 /// Strongest effect of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,8 +20,8 @@ enum Script {
 }
 
 /// Returns the confidence in sed with these arguments.
-pub(super) fn judge(arguments: &[Word], folders: &Folders) -> Clarity {
-    let opaque = |reason: &str| Clarity::Opaque(reason.into());
+pub(super) fn judge(arguments: &[Word], folders: &Folders) -> ParseConfidence {
+    let opaque = |reason: &str| ParseConfidence::Opaque(reason.into());
     let (mut script, mut operands, mut does) = (String::new(), Vec::new(), Script::Edits);
     let (mut has_script, mut only_operands) = (false, false);
     let mut rest = arguments.iter();
@@ -105,8 +105,8 @@ pub(super) fn judge(arguments: &[Word], folders: &Folders) -> Clarity {
         (None, None) => Script::RunsItsInput,
     };
     match does {
-        Script::Edits => Clarity::Plain,
-        Script::RunsWhatItSays => Clarity::Exact("sed may run or write something".into()),
+        Script::Edits => ParseConfidence::Plain,
+        Script::RunsWhatItSays => ParseConfidence::Exact("sed may run or write something".into()),
         Script::RunsItsInput => opaque("sed may run the text that it edits"),
     }
 }

@@ -6,7 +6,7 @@ use crate::shell_analysis::{
     catalogue::{bare, known_as, program},
     word::Word,
 };
-use toolstead_domain::access::Clarity;
+use toolstead_domain::access::ParseConfidence;
 
 /// Maximum number of words in a command whose suffixes are all read. A command with more is opaque.
 const MAX_SUFFIX_WORDS: usize = 256;
@@ -112,7 +112,7 @@ pub(super) fn read_value(value: &str, scope: &Scope<'_>, surely: bool, result: &
 pub(super) fn inner(text: &str, scope: &Scope<'_>, surely: bool, result: &mut Understood) {
     let analysis = scope.analyse_within(text);
     let unclear = analysis.commands.iter().find_map(|command| match &command.clarity {
-        Clarity::Opaque(reason) => Some(reason.clone()),
+        ParseConfidence::Opaque(reason) => Some(reason.clone()),
         _ => None,
     });
     // A part that a limit cut off may contain a command that a deny rule matches.

@@ -7,7 +7,7 @@ use crate::shell_analysis::{
     word::Word,
 };
 use std::{collections::HashSet, sync::Arc};
-use toolstead_domain::access::{BuiltInRule, Clarity};
+use toolstead_domain::access::{BuiltInRule, ParseConfidence};
 
 /// Words after quote removal.
 pub(crate) type Words = Vec<Arc<str>>;
@@ -21,7 +21,7 @@ pub(crate) struct Understood {
     pub(crate) readings: Vec<Words>,
     /// Set of the same readings, to find duplicates quickly.
     known: HashSet<Words>,
-    pub(crate) clarity: Clarity,
+    pub(crate) clarity: ParseConfidence,
     /// Target if the command changes the working folder.
     pub(crate) moves: Option<Move>,
     /// Files that the command names, if it is known to change them.
@@ -56,7 +56,7 @@ impl Understood {
             words: texts(words),
             readings: Vec::new(),
             known: HashSet::new(),
-            clarity: Clarity::Plain,
+            clarity: ParseConfidence::Plain,
             moves: None,
             operands: Vec::new(),
             inner: Vec::new(),
@@ -66,24 +66,24 @@ impl Understood {
 
     /// Lowers the confidence from plain to exact, with this reason. An exact or opaque command stays unchanged.
     pub(crate) fn exact(&mut self, reason: impl Into<Arc<str>>) {
-        if self.clarity == Clarity::Plain {
-            self.clarity = Clarity::Exact(reason.into());
+        if self.clarity == ParseConfidence::Plain {
+            self.clarity = ParseConfidence::Exact(reason.into());
         }
     }
 
     /// Lowers the confidence to this one, if it is higher.
-    pub(crate) fn trust_no_further(&mut self, clarity: Clarity) {
+    pub(crate) fn trust_no_further(&mut self, clarity: ParseConfidence) {
         match clarity {
-            Clarity::Plain => {}
-            Clarity::Exact(reason) => self.exact(reason),
-            Clarity::Opaque(reason) => self.opaque(reason),
+            ParseConfidence::Plain => {}
+            ParseConfidence::Exact(reason) => self.exact(reason),
+            ParseConfidence::Opaque(reason) => self.opaque(reason),
         }
     }
 
     /// Lowers the confidence to opaque, with this reason. An opaque command stays unchanged.
     pub(crate) fn opaque(&mut self, reason: impl Into<Arc<str>>) {
-        if !matches!(self.clarity, Clarity::Opaque(_)) {
-            self.clarity = Clarity::Opaque(reason.into());
+        if !matches!(self.clarity, ParseConfidence::Opaque(_)) {
+            self.clarity = ParseConfidence::Opaque(reason.into());
         }
     }
 

@@ -17,7 +17,7 @@ use crate::shell_analysis::{
     word::{Expansion, Expansions, Misread, Word},
 };
 use std::{collections::HashSet, path::Path, sync::Arc};
-use toolstead_domain::access::{Clarity, CommandAccess};
+use toolstead_domain::access::{CommandAccess, ParseConfidence};
 use tree_sitter::Node;
 
 /// Maximum number of opaque parts that are listed. Further ones change nothing for a rule.
@@ -234,7 +234,7 @@ impl<'t> Findings<'t> {
             Some(to) => self.folders.go(to),
             None => self.folders.settle(),
         }
-        let opaque = matches!(understood.clarity, Clarity::Opaque(_));
+        let opaque = matches!(understood.clarity, ParseConfidence::Opaque(_));
         let words: Arc<[Arc<str>]> = if opaque {
             // The words of an opaque command prove nothing, but deny rules must still match them.
             let words = std::mem::take(&mut understood.words);
@@ -243,7 +243,7 @@ impl<'t> Findings<'t> {
         } else {
             understood.words.into()
         };
-        let widening = (understood.clarity == Clarity::Plain).then(|| widening(&words)).flatten();
+        let widening = (understood.clarity == ParseConfidence::Plain).then(|| widening(&words)).flatten();
         self.result.commands.push(CommandAccess {
             whole: self.whole.clone(),
             text,

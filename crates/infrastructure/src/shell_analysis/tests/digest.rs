@@ -198,9 +198,9 @@ fn judgement(line: &str, tool: &Tool, policy: &PermissionPolicy) -> String {
     let mut accesses = Vec::new();
     for command in analysis.commands {
         let confidence = match command.clarity {
-            Clarity::Plain => "plain",
-            Clarity::Exact(_) => "exact",
-            Clarity::Opaque(_) => "opaque",
+            ParseConfidence::Plain => "plain",
+            ParseConfidence::Exact(_) => "exact",
+            ParseConfidence::Opaque(_) => "opaque",
         };
         let (words, readings) = (&command.words, &command.readings);
         let widening = command.widening.map(|widening| (widening.least, widening.offered));

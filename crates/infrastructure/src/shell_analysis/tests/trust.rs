@@ -1,7 +1,7 @@
 //! Confidence in commands: programs that start others, variables that name programs, patterns that become options, and
 //! commands from standard input. The tables only contain the confidence; a deny rule matches each text that runs `rm`.
 
-use super::{Clarity, analyse, is_caught};
+use super::{ParseConfidence, analyse, is_caught};
 use std::path::Path;
 
 /// Patterns of rules cover these, and a deny rule on `rm` does not match them.
@@ -706,10 +706,10 @@ const OPAQUE: &[&str] = &[
 
 fn trusted(text: &str) -> &'static str {
     let commands = analyse(text, Path::new("/w")).commands;
-    let has = |wanted: fn(&Clarity) -> bool| commands.iter().any(|command| wanted(&command.clarity));
-    if has(|clarity| matches!(clarity, Clarity::Opaque(_))) {
+    let has = |wanted: fn(&ParseConfidence) -> bool| commands.iter().any(|command| wanted(&command.clarity));
+    if has(|clarity| matches!(clarity, ParseConfidence::Opaque(_))) {
         "opaque"
-    } else if has(|clarity| matches!(clarity, Clarity::Exact(_))) {
+    } else if has(|clarity| matches!(clarity, ParseConfidence::Exact(_))) {
         "exact"
     } else {
         "plain"

@@ -17,7 +17,7 @@ use std::{
     io::{self, Write},
 };
 use tokio::sync::oneshot;
-use toolstead_domain::unseen::moves;
+use toolstead_domain::invisible_characters::displaces_text;
 
 const PROMPT: &str = "> ";
 const GOES_ON: &str = "… ";
@@ -130,7 +130,7 @@ impl Completer for Typing {
         let names = COMMANDS.iter().map(|(name, ..)| *name).chain(self.commands.iter().map(String::as_str));
         let fitting = names.filter(|name| typed.starts_with('/') && name.starts_with(typed));
         // The editor prints names unescaped, and names of files may contain any character.
-        let fitting = fitting.filter(|name| !name.chars().any(moves));
+        let fitting = fitting.filter(|name| !name.chars().any(displaces_text));
         Ok((0, fitting.map(str::to_owned).collect()))
     }
 }

@@ -200,7 +200,7 @@ mod tests {
 
     fn conversation() -> Conversation {
         let id = "01990000-0000-7000-8000-00000000000a".parse().unwrap();
-        Conversation::begun(id, Principal::local(), "mend it", Timestamp(0))
+        Conversation::new(id, Principal::local(), "mend it", Timestamp(0))
     }
 
     #[test]

@@ -258,7 +258,7 @@ impl Caller for Leaving {
     fn log(&self, _: LogMessage) {}
 
     async fn ask(&self, _: InputRequest) -> Result<InputResponse, NotAnswered> {
-        Err(NotAnswered::Gone)
+        Err(NotAnswered::Disconnected)
     }
 }
 

@@ -176,7 +176,7 @@ fn no_beginning_of_a_command_and_no_gap_in_one_that_a_wildcard_covers_is_told_as
     for line in PLAIN {
         let commands = commands_of(line);
         let [command] = &commands[..] else { panic!("{line}: {commands:?}") };
-        assert_eq!(command.clarity, Clarity::Plain, "{line}");
+        assert_eq!(command.clarity, ParseConfidence::Plain, "{line}");
         let words: Vec<&str> = command.words.iter().map(|word| &**word).collect();
         let beginnings = (1..=words.len()).map(|count| format!("{} *", words[..count].join(" ")));
         let with_a_gap = (1..words.len().max(2) - 1).map(|at| {

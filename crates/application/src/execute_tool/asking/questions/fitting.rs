@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use toolstead_domain::{
+    invisible_characters::displaces_text,
     ports::caller::{InputRequest, InputResponse, NotAnswered},
     tool::{Tool, ToolSource},
-    unseen::moves,
     workspace_roots::{WorkspaceRoots, lexical},
 };
 
@@ -54,7 +54,8 @@ pub(crate) fn fitted(mut request: InputRequest, tool: &Tool, in_own_words: bool)
 /// Returns the server's message below `heading`. Each line of a message with several lines has a mark, so that it
 /// cannot pose as text of Toolstead.
 fn attributed(heading: &str, message: &str) -> String {
-    let clean = |line: &str| -> String { line.chars().map(|c| if moves(c) { '\u{fffd}' } else { c }).collect() };
+    let clean =
+        |line: &str| -> String { line.chars().map(|c| if displaces_text(c) { '\u{fffd}' } else { c }).collect() };
     let lines: Vec<&str> = message.lines().collect();
     match lines.as_slice() {
         [] => heading.to_owned(),

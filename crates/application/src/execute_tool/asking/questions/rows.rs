@@ -118,7 +118,7 @@ impl Closed {
             Err(NotAnswered::TimedOut) => ("unanswered", End::Failed(ErrorKind::ApprovalTimeout)),
             Err(NotAnswered::TooMany | NotAnswered::Exhausted) => ("unanswered", End::Failed(ErrorKind::RateLimited)),
             Err(NotAnswered::NotRecorded) => ("unanswered", End::Failed(ErrorKind::Internal)),
-            Err(NotAnswered::Gone) => ("cancelled", End::Cancelled),
+            Err(NotAnswered::Disconnected) => ("cancelled", End::Cancelled),
         };
         let detail = said.as_ref().err().map(ToString::to_string).unwrap_or_default();
         Self { word, detail, end }

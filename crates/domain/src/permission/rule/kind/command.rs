@@ -1,6 +1,6 @@
 //! `Bash(git *)`: commands.
 
-use super::{Parsed, RuleKind};
+use super::{RuleKind, RuleKindResult};
 use crate::{
     access::{Access, CommandAccess},
     permission::{
@@ -15,9 +15,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct Commands(CommandPattern);
 
-pub(super) fn parse(text: &str, effect: Effect, base: &PatternBase) -> Parsed {
+pub(super) fn parse(text: &str, effect: Effect, base: &PatternBase) -> RuleKindResult {
     let purpose = match effect {
-        Effect::Allow => Purpose::Covering { looked_through: base.looked_through },
+        Effect::Allow => Purpose::Covering { transparent_programs: base.transparent_programs },
         Effect::Ask | Effect::Deny => Purpose::Catching,
     };
     Ok(Arc::new(Commands(CommandPattern::parse(text, purpose)?)))

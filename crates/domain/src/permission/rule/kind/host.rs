@@ -1,6 +1,6 @@
 //! `WebFetch(domain:example.com)`: hosts.
 
-use super::{Parsed, RuleKind};
+use super::{RuleKind, RuleKindResult};
 use crate::{
     access::Access,
     permission::{
@@ -16,18 +16,18 @@ use std::{net::Ipv4Addr, sync::Arc};
 #[derive(Debug)]
 struct Domain(String);
 
-pub(super) fn parse(text: &str, _: Effect, _: &PatternBase) -> Parsed {
+pub(super) fn parse(text: &str, _: Effect, _: &PatternBase) -> RuleKindResult {
     let host = text.strip_prefix("domain:").map(str::trim).filter(|host| !host.is_empty());
     domain(host.ok_or("write `WebFetch(domain:example.com)` or `WebFetch(domain:*.example.com)`")?)
 }
 
-pub(super) fn behind_a_tool(text: &str, _: Effect) -> Option<Parsed> {
+pub(super) fn behind_a_tool(text: &str, _: Effect) -> Option<RuleKindResult> {
     let host = text.strip_prefix("domain:").map(str::trim).filter(|host| !host.is_empty())?;
     Some(domain(host))
 }
 
 /// Parses a pattern. A pattern that no host can match is an error: a deny rule with it would protect nothing.
-fn domain(host: &str) -> Parsed {
+fn domain(host: &str) -> RuleKindResult {
     // A trailing dot (the DNS root) does not change the name, and calls are checked without it.
     let pattern = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     if !pattern.is_ascii() {

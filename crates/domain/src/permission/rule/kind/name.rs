@@ -1,6 +1,6 @@
 //! `Agent(reviewer)`, `Tools(mcp__git__*)`: names of agents, and of tools that programs may call.
 
-use super::{Parsed, RuleKind};
+use super::{RuleKind, RuleKindResult};
 use crate::{
     access::Access,
     permission::{
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct Name(String);
 
-pub(super) fn parse(text: &str, _: Effect, _: &PatternBase) -> Parsed {
+pub(super) fn parse(text: &str, _: Effect, _: &PatternBase) -> RuleKindResult {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '*' | ':' | '/');
     match !text.is_empty() && text.chars().all(allowed) {
         true => Ok(Arc::new(Name(text.into()))),

@@ -1,6 +1,6 @@
 //! `tool(parameter:value)`: arguments, for deny and ask.
 
-use super::{Parsed, RuleKind};
+use super::{RuleKind, RuleKindResult};
 use crate::{
     access::Access,
     permission::rule::{Effect, RuleSubject},
@@ -18,7 +18,7 @@ struct Parameter {
     value: String,
 }
 
-pub(super) fn behind_a_tool(text: &str, effect: Effect) -> Option<Parsed> {
+pub(super) fn behind_a_tool(text: &str, effect: Effect) -> Option<RuleKindResult> {
     let (path, value) = text.split_once(':').filter(|(path, _)| is_path(path))?;
     Some(match effect {
         Effect::Allow => {
@@ -42,7 +42,7 @@ impl RuleKind for Parameter {
     }
 
     fn catches_arguments(&self, arguments: &Map<String, Value>, tool: Option<&Tool>) -> Option<bool> {
-        let given = given(arguments, &self.path).or_else(|| default_of(tool?, &self.path));
+        let given = argument_at(arguments, &self.path).or_else(|| default_of(tool?, &self.path));
         Some(given.is_some_and(|given| is_value(&self.value, given)))
     }
 
@@ -56,7 +56,7 @@ fn is_path(name: &str) -> bool {
 }
 
 /// Returns the value at a dotted path of the arguments.
-fn given<'a>(arguments: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+fn argument_at<'a>(arguments: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     let mut parts = path.split('.');
     let first = arguments.get(parts.next()?)?;
     parts.try_fold(first, |value, part| value.get(part))

@@ -1,10 +1,10 @@
 //! `Read(src/**)`: paths.
 
-use super::{Parsed, RuleKind};
+use super::{RuleKind, RuleKindResult};
 use crate::{
     access::{Access, PathAccess},
     permission::{
-        path_pattern::{PathPattern, PatternBase, Reach},
+        path_pattern::{PathPattern, PatternAnchoring, PatternBase},
         rule::{Effect, RuleSubject},
     },
     workspace_roots::WorkspaceRoots,
@@ -14,10 +14,10 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct Paths(PathPattern);
 
-pub(super) fn parse(text: &str, effect: Effect, base: &PatternBase) -> Parsed {
+pub(super) fn parse(text: &str, effect: Effect, base: &PatternBase) -> RuleKindResult {
     let reach = match effect {
-        Effect::Allow => Reach::Anchored,
-        Effect::Ask | Effect::Deny => Reach::AnyDepth,
+        Effect::Allow => PatternAnchoring::Anchored,
+        Effect::Ask | Effect::Deny => PatternAnchoring::AnyDepth,
     };
     match PathPattern::parse(text, base, reach) {
         Ok(pattern) => Ok(Arc::new(Paths(pattern))),

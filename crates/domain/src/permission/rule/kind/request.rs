@@ -1,6 +1,6 @@
 //! `Resource(up:demo://*)`, `Prompt(up:review)`: resources and prompts of one server.
 
-use super::{Parsed, RuleKind};
+use super::{RuleKind, RuleKindResult};
 use crate::{
     access::Access,
     permission::{
@@ -25,18 +25,18 @@ struct Requests {
     name: String,
 }
 
-pub(super) fn parse_resource(text: &str, effect: Effect, _: &PatternBase) -> Parsed {
+pub(super) fn parse_resource(text: &str, effect: Effect, _: &PatternBase) -> RuleKindResult {
     if text.split_once(':').is_some_and(|(_, rest)| rest.starts_with("//")) {
         return Err(format!("the server's name is missing: write `Resource(SERVER:{text})`"));
     }
     parse(RuleSubject::Resource, text, effect)
 }
 
-pub(super) fn parse_prompt(text: &str, effect: Effect, _: &PatternBase) -> Parsed {
+pub(super) fn parse_prompt(text: &str, effect: Effect, _: &PatternBase) -> RuleKindResult {
     parse(RuleSubject::Prompt, text, effect)
 }
 
-fn parse(subject: RuleSubject, text: &str, effect: Effect) -> Parsed {
+fn parse(subject: RuleSubject, text: &str, effect: Effect) -> RuleKindResult {
     let form = match subject {
         RuleSubject::Prompt => "Prompt(SERVER:NAME)",
         _ => "Resource(SERVER:URI)",

@@ -228,7 +228,7 @@ impl<'a> Serving<'a> {
 fn is_called(tool: &Tool, name: &str) -> bool {
     tool.name().as_str() == name
         || tool.aliases.iter().any(|alias| alias.name == name)
-        || tool.upstream_spellings().is_some_and(|spellings| spellings.iter().any(|one| one == name))
+        || tool.upstream_aliases().is_some_and(|spellings| spellings.iter().any(|one| one == name))
 }
 
 /// A tool in a list.

@@ -10,7 +10,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 use toolstead_domain::{
-    ports::calls::{ForeseenCall, NestedCall},
+    ports::calls::{CallPreview, NestedCall},
     scope::View,
     testing::samples,
     tool_result::ToolResult,
@@ -64,7 +64,7 @@ impl Calls for Scripted {
         Box::new(Self { chosen: selection, ..self.clone() })
     }
 
-    async fn foresee(&self, _: NestedCall) -> Result<ForeseenCall, ToolFailure> {
+    async fn preview(&self, _: NestedCall) -> Result<CallPreview, ToolFailure> {
         unreachable!("a program calls")
     }
 

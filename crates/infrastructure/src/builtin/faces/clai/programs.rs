@@ -7,12 +7,12 @@ use crate::builtin::faces::{
 };
 use serde_json::Value;
 use toolstead_domain::{
-    alias::face::{Answered, Said},
+    alias::dialect_adapter::{AdaptedResult, AdapterInput},
     error_kind::ErrorKind,
 };
 
 /// Returns the result of a command line.
-pub(super) fn command(answered: &Answered<'_>, name: &str) -> Option<Said> {
+pub(super) fn command(answered: &AdapterInput<'_>, name: &str) -> Option<AdaptedResult> {
     let line = telling(answered.text_argument("command").unwrap_or_default());
     let error = |error: &str| Some(failed(name, &format!("run freetext command {line:?}: {error}")));
     if let Err(failure) = answered.outcome {
@@ -35,7 +35,7 @@ pub(super) fn command(answered: &Answered<'_>, name: &str) -> Option<Said> {
 }
 
 /// Returns the result of a program that has its own tool.
-pub(super) fn program(answered: &Answered<'_>, name: &str) -> Option<Said> {
+pub(super) fn program(answered: &AdapterInput<'_>, name: &str) -> Option<AdaptedResult> {
     let Printed { text, code } = Printed::of(answered);
     match (answered.outcome, code) {
         (Ok(_), code) if code != 0 => {

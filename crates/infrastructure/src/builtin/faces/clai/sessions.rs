@@ -2,23 +2,23 @@
 
 use super::{failed, items, shown};
 use serde_json::{Map, Value, json};
-use toolstead_domain::alias::face::{Answered, Said};
+use toolstead_domain::alias::dialect_adapter::{AdaptedResult, AdapterInput};
 
 /// Returns the JSON of an async command, or the error of the tool of that name.
-fn told(answered: &Answered<'_>, name: &str, value: impl FnOnce() -> Option<Value>) -> Option<Said> {
+fn told(answered: &AdapterInput<'_>, name: &str, value: impl FnOnce() -> Option<Value>) -> Option<AdaptedResult> {
     match answered.error_kind() {
         Some(_) => Some(failed(name, &answered.text())),
-        None => value().map(|value| Said::text(value.to_string())),
+        None => value().map(|value| AdaptedResult::text(value.to_string())),
     }
 }
 
-pub(super) fn started(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn started(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     told(answered, "async_cmd", || {
         Some(json!({"async_cmd_id": answered.member("task_id")?, "status": "running", "pid": answered.member("pid")?}))
     })
 }
 
-pub(super) fn awaited(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn awaited(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     told(answered, "async_cmd_await", || {
         let states: Vec<Value> = items(answered, "tasks")?.iter().map(facts).collect();
         let result = if answered.member("timed_out") == Some(&Value::Bool(true)) { "timeout" } else { "completed" };
@@ -27,7 +27,7 @@ pub(super) fn awaited(answered: &Answered<'_>) -> Option<Said> {
 }
 
 /// Returns the state of one task, from a list of one or from a result about it alone.
-pub(super) fn state(answered: &Answered<'_>, name: &str) -> Option<Said> {
+pub(super) fn state(answered: &AdapterInput<'_>, name: &str) -> Option<AdaptedResult> {
     told(answered, name, || {
         let task = match items(answered, "tasks") {
             Some(tasks) => tasks.first()?,
@@ -38,7 +38,7 @@ pub(super) fn state(answered: &Answered<'_>, name: &str) -> Option<Said> {
 }
 
 /// Returns both streams in the order in which they were printed.
-pub(super) fn logs(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn logs(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     told(answered, "async_cmd_logs", || {
         let member = |name| answered.member(name);
         let output = json!({"preview": member("output")?, "truncated": member("truncated")?});
@@ -76,7 +76,7 @@ fn run_status(ours: &Value) -> &'static str {
     }
 }
 
-pub(super) fn run_state(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn run_state(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     shown(answered, "clai_check", |answered| {
         let task = items(answered, "tasks")?.first()?;
         Some(run_status(&task["status"]).to_owned())
@@ -84,7 +84,7 @@ pub(super) fn run_state(answered: &Answered<'_>) -> Option<Said> {
 }
 
 /// Returns both streams in the order in which they were printed.
-pub(super) fn run_result(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn run_result(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     shown(answered, "clai_result", |answered| {
         let output = answered.member("output")?.as_str()?;
         let code = answered.member("exit_code")?.as_i64()?;
@@ -92,7 +92,7 @@ pub(super) fn run_result(answered: &Answered<'_>) -> Option<Said> {
     })
 }
 
-pub(super) fn workers(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn workers(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_none() && answered.member("timed_out") == Some(&Value::Bool(true)) {
         return Some(failed("clai_wait_for_workers", "the time is over, and there are workers that go on"));
     }

@@ -3,10 +3,10 @@
 use super::{is_whole, items};
 use crate::builtin::faces::wording::with_remarks;
 use serde_json::Value;
-use toolstead_domain::alias::face::Answered;
+use toolstead_domain::alias::dialect_adapter::AdapterInput;
 
 /// Returns the tree with the number of its folders and files; `None` if the result is not complete.
-pub(super) fn drawn(answered: &Answered<'_>) -> Option<String> {
+pub(super) fn drawn(answered: &AdapterInput<'_>) -> Option<String> {
     let entries = items(answered, "entries").filter(|_| is_whole(answered))?;
     let mut text = answered.text_argument("directory").unwrap_or(".").to_owned();
     // For each folder above an entry: `true` if more entries follow in it.

@@ -2,21 +2,21 @@
 
 use crate::builtin::faces::given::with_members;
 use serde_json::{Value, json};
-use toolstead_domain::alias::face::{Answered, Said};
+use toolstead_domain::alias::dialect_adapter::{AdaptedResult, AdapterInput};
 
 /// Adds Toolstead's own members, because they contain whether questions are pending.
-pub(super) fn asked(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn asked(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let members = answered.structured().filter(|_| answered.error_kind().is_none())?;
-    Some(with_members(answered, Said::text(answered.text()), members.clone()))
+    Some(with_members(answered, AdaptedResult::text(answered.text()), members.clone()))
 }
 
-pub(super) fn planned(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn planned(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return None;
     }
     let plan = |name| Some(answered.member(name)?.as_array()?.iter().map(step).collect::<Vec<Value>>());
     let members = json!({"oldTodos": plan("old")?, "newTodos": plan("new")?});
-    Some(with_members(answered, Said::text(answered.text()), members))
+    Some(with_members(answered, AdaptedResult::text(answered.text()), members))
 }
 
 fn step(ours: &Value) -> Value {

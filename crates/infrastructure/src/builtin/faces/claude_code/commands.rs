@@ -3,15 +3,15 @@
 use crate::builtin::faces::printed::{Printed, time_had, told_beside, with_remark};
 use serde_json::{Value, json};
 use toolstead_domain::{
-    alias::face::{Answered, Said},
+    alias::dialect_adapter::{AdaptedResult, AdapterInput},
     error_kind::ErrorKind,
 };
 
-pub(super) fn bash(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn bash(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if let Err(failure) = answered.outcome {
         let is_over = failure.kind == ErrorKind::Timeout && failure.partial.is_some();
         let late = || with_remark(format!("Command timed out after {}", time(answered)), told_beside(answered));
-        return is_over.then(|| Said::error(late().trim_end()));
+        return is_over.then(|| AdaptedResult::error(late().trim_end()));
     }
     let Printed { text, code } = Printed::of(answered);
     let is_error = answered.error_kind().is_some();
@@ -20,14 +20,14 @@ pub(super) fn bash(answered: &Answered<'_>) -> Option<Said> {
         None if code != 0 && is_error => format!("Exit code {code}\n{text}"),
         None => text,
     };
-    let said = Said { is_error, ..Said::text(said.trim_end_matches('\n')) };
+    let said = AdaptedResult { is_error, ..AdaptedResult::text(said.trim_end_matches('\n')) };
     Some(match shape(answered) {
         Some(shape) => said.with_structured(shape),
         None => said,
     })
 }
 
-fn shape(answered: &Answered<'_>) -> Option<Value> {
+fn shape(answered: &AdapterInput<'_>) -> Option<Value> {
     let member = |name| answered.member(name);
     let mut shape =
         json!({"stdout": member("stdout")?, "stderr": member("stderr")?, "interrupted": false, "isImage": false});
@@ -40,7 +40,7 @@ fn shape(answered: &Answered<'_>) -> Option<Value> {
 }
 
 /// Returns the timeout of the command.
-fn time(answered: &Answered<'_>) -> String {
+fn time(answered: &AdapterInput<'_>) -> String {
     let given = |name| answered.arguments.get(name).and_then(Value::as_u64);
     let given = given("timeout").or_else(|| given("timeout_ms")).unwrap_or(120_000);
     let milliseconds = time_had(answered, given as f64) as u64;
@@ -51,12 +51,12 @@ fn time(answered: &Answered<'_>) -> String {
 }
 
 /// Returns the changes of a shell that were undone, and what was refused to it.
-fn undone(answered: &Answered<'_>) -> Option<String> {
+fn undone(answered: &AdapterInput<'_>) -> Option<String> {
     let lines = answered.member("undone_or_refused")?.as_array()?.iter().filter_map(Value::as_str);
     Some(lines.collect::<Vec<_>>().join(". ")).filter(|told| !told.is_empty())
 }
 
-pub(super) fn output(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn output(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let member = |name| answered.member(name);
     if answered.error_kind().is_some() || member("truncated") != Some(&Value::Bool(false)) {
         return None;
@@ -73,16 +73,16 @@ pub(super) fn output(answered: &Answered<'_>) -> Option<Said> {
         text => format!("<stdout>\n{}\n</stdout>", text.trim_end_matches('\n')),
     };
     let text = format!("<status>{status}</status>\n\n{code}{printed}");
-    Some(Said::text(with_remark(text.trim_end().to_owned(), undone(answered)).trim_end()))
+    Some(AdaptedResult::text(with_remark(text.trim_end().to_owned(), undone(answered)).trim_end()))
 }
 
 /// Returns the result for a shell that this call ended. Otherwise, for example if the shell had ended before, returns
 /// `None`: Toolstead's own text is used.
-pub(super) fn killed(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn killed(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let text = |name| answered.member(name)?.as_str();
     let (id, command) = (text("task_id")?, text("command")?);
     (answered.error_kind().is_none() && text("status")? == "cancelled").then(|| {
         let message = format!("Successfully killed shell: {id} ({command})");
-        Said::text(message.clone()).with_structured(json!({"message": message, "shell_id": id}))
+        AdaptedResult::text(message.clone()).with_structured(json!({"message": message, "shell_id": id}))
     })
 }

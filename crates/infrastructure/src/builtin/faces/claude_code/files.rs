@@ -6,10 +6,10 @@ use crate::builtin::faces::{
     wording::{is_dry_run, notes},
 };
 use serde_json::{Value, json};
-use toolstead_domain::alias::face::{Answered, Said};
+use toolstead_domain::alias::dialect_adapter::{AdaptedResult, AdapterInput};
 
 /// Returns a text. For other files it returns `None`, for Toolstead's own result.
-pub(super) fn read(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn read(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return not_done(answered);
     }
@@ -22,10 +22,10 @@ pub(super) fn read(answered: &Answered<'_>) -> Option<Said> {
         "startLine": member("start_line").unwrap_or(&Value::from(1)),
         "totalLines": member("total_lines").unwrap_or(&Value::Null),
     });
-    Some(with_members(answered, Said::text(answered.text()), json!({"type": "text", "file": file})))
+    Some(with_members(answered, AdaptedResult::text(answered.text()), json!({"type": "text", "file": file})))
 }
 
-pub(super) fn written(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn written(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return not_done(answered);
     }
@@ -40,10 +40,10 @@ pub(super) fn written(answered: &Answered<'_>) -> Option<Said> {
         "structuredPatch": if is_new { json!([]) } else { patch(answered.member("diff")) },
     });
     let text = if is_new { created(path) } else { format!("The file {path} has been updated.") };
-    Some(with_members(answered, Said::text(text).beside(notes(answered)), shape))
+    Some(with_members(answered, AdaptedResult::text(text).with_extra_block(notes(answered)), shape))
 }
 
-pub(super) fn edited(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn edited(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return not_done(answered);
     }
@@ -60,10 +60,10 @@ pub(super) fn edited(answered: &Answered<'_>) -> Option<Said> {
         "replaceAll": answered.arguments.get("replace_all") == Some(&Value::Bool(true)),
     });
     let said = if is_new(answered) { created(path) } else { updated(path, &answered.text()) };
-    Some(with_members(answered, Said::text(said).beside(notes(answered)), shape))
+    Some(with_members(answered, AdaptedResult::text(said).with_extra_block(notes(answered)), shape))
 }
 
-pub(super) fn edited_several_times(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn edited_several_times(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return not_done(answered);
     }
@@ -73,16 +73,19 @@ pub(super) fn edited_several_times(answered: &Answered<'_>) -> Option<Said> {
     let edits = answered.arguments.get("edits").and_then(Value::as_array).map_or(0, Vec::len);
     let (path, text) = (path(answered), answered.text());
     let (_, of_files) = text.split_once('\n').unwrap_or_default();
-    Some(Said::text(format!("Applied {edits} edit{} to {path}:\n{of_files}", if edits == 1 { "" } else { "s" })))
+    Some(AdaptedResult::text(format!(
+        "Applied {edits} edit{} to {path}:\n{of_files}",
+        if edits == 1 { "" } else { "s" }
+    )))
 }
 
 /// Returns the path as the caller wrote it.
-fn path<'a>(answered: &Answered<'a>) -> &'a str {
+fn path<'a>(answered: &AdapterInput<'a>) -> &'a str {
     let given = answered.text_argument("file_path").or_else(|| answered.text_argument("path"));
     given.or_else(|| answered.member("path")?.as_str()).unwrap_or_default()
 }
 
-fn is_new(answered: &Answered<'_>) -> bool {
+fn is_new(answered: &AdapterInput<'_>) -> bool {
     answered.member("created") == Some(&Value::Bool(true))
 }
 

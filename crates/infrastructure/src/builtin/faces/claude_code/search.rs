@@ -2,9 +2,9 @@
 
 use crate::builtin::faces::wording::with_remarks;
 use serde_json::{Value, json};
-use toolstead_domain::alias::face::{Answered, Said};
+use toolstead_domain::alias::dialect_adapter::{AdaptedResult, AdapterInput};
 
-pub(super) fn globbed(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn globbed(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return None;
     }
@@ -13,10 +13,10 @@ pub(super) fn globbed(answered: &Answered<'_>) -> Option<Said> {
     let shape = json!({"numFiles": names.len(), "filenames": names, "truncated": answered.member("truncated")?});
     let text =
         if names.is_empty() { with_remarks("No files found".into(), answered) } else { answered.text().into_owned() };
-    Some(Said::text(text).with_structured(shape))
+    Some(AdaptedResult::text(text).with_structured(shape))
 }
 
-pub(super) fn grepped(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn grepped(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return None;
     }
@@ -46,7 +46,7 @@ pub(super) fn grepped(answered: &Answered<'_>) -> Option<Said> {
         shape["content"] = lines.into();
         shape["numLines"] = lines.lines().count().into();
     }
-    Some(Said::text(said).with_structured(shape))
+    Some(AdaptedResult::text(said).with_structured(shape))
 }
 
 fn told(count: usize, noun: &str) -> String {

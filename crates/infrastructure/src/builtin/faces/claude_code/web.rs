@@ -6,10 +6,10 @@ use crate::builtin::faces::{
 };
 use http::StatusCode;
 use serde_json::{Value, json};
-use toolstead_domain::alias::face::{Answered, Said};
+use toolstead_domain::alias::dialect_adapter::{AdaptedResult, AdapterInput};
 
 /// Returns the answer of the model, or the page, with the members that clients use.
-pub(super) fn fetched(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn fetched(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() || !answered.is_text_alone() {
         return None;
     }
@@ -31,10 +31,10 @@ pub(super) fn fetched(answered: &Answered<'_>) -> Option<Said> {
         "durationMs": member("duration_ms"),
         "url": text("url"),
     });
-    Some(with_members(answered, Said::text(result).beside(beside), members))
+    Some(with_members(answered, AdaptedResult::text(result).with_extra_block(beside), members))
 }
 
-fn moved(answered: &Answered<'_>, to: &str, status: &str) -> String {
+fn moved(answered: &AdapterInput<'_>, to: &str, status: &str) -> String {
     let given = |name: &str| answered.text_argument(name).unwrap_or_default();
     let next = json!({"url": to, "prompt": given("prompt")});
     format!(
@@ -45,7 +45,7 @@ fn moved(answered: &Answered<'_>, to: &str, status: &str) -> String {
 }
 
 /// Returns the hits as titles and addresses, and an instruction to name them as sources.
-pub(super) fn searched(answered: &Answered<'_>) -> Option<Said> {
+pub(super) fn searched(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return None;
     }
@@ -64,5 +64,5 @@ pub(super) fn searched(answered: &Answered<'_>) -> Option<Said> {
         ),
     };
     let text = format!("Web search results for query: \"{query}\"\n\n{found}");
-    Some(Said::text(text).with_structured(json!({"query": query, "results": links})))
+    Some(AdaptedResult::text(text).with_structured(json!({"query": query, "results": links})))
 }

@@ -6,52 +6,52 @@ use std::fmt::Write as _;
 use toolstead_domain::{
     alias::{
         Rewrite::{Default, ZeroIs},
-        face::{Answered, Face, Said},
+        dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
     },
     error_kind::ErrorKind,
 };
 
-pub(super) const NAVIGATE: Face = Face::new(
+pub(super) const NAVIGATE: DialectAdapter = DialectAdapter::new(
     "Navigate to web pages.",
     r#"{"type": "object", "properties": {"url": {"type": "string", "description": "The http or https URL"}, "timeout": {"type": "integer", "description": "Timeout in milliseconds", "default": 30000}}, "required": ["url"]}"#,
 )
 .with_defaults(&[ZeroIs("timeout_ms", 30_000)])
-.saying(navigated);
+.with_answer(navigated);
 
-pub(super) const GET_PAGE: Face = Face::new(
+pub(super) const GET_PAGE: DialectAdapter = DialectAdapter::new(
     "Extract page content: a line for each visible element, as <button id=3>Submit</button>. click and type take the ids, which hold until the page is read again.",
     r#"{"type": "object", "properties": {}}"#,
 )
 .with_defaults(&[Default("elements", "true")])
-.saying(page);
+.with_answer(page);
 
-pub(super) const CLICK: Face = Face::new(
+pub(super) const CLICK: DialectAdapter = DialectAdapter::new(
     "Click page elements.",
     r#"{"type": "object", "properties": {"element_id": {"type": "integer", "description": "Element ID from get_page output", "minimum": 1}, "timeout": {"type": "integer", "description": "Timeout in milliseconds", "default": 10000}}, "required": ["element_id"]}"#,
 )
 .with_defaults(&[ZeroIs("timeout_ms", 10_000)])
-.saying(|answered| done(answered, "Element clicked successfully"));
+.with_answer(|answered| done(answered, "Element clicked successfully"));
 
-pub(super) const TYPE: Face = Face::new(
+pub(super) const TYPE: DialectAdapter = DialectAdapter::new(
     "Type text into forms.",
     r#"{"type": "object", "properties": {"element_id": {"type": "integer", "description": "Element ID from get_page output", "minimum": 1}, "text": {"type": "string", "description": "Text to type"}, "clear": {"type": "boolean", "description": "Clear field before typing", "default": true}, "submit": {"type": "boolean", "description": "Press Enter after typing", "default": false}, "timeout": {"type": "integer", "description": "Timeout in milliseconds", "default": 10000}}, "required": ["element_id", "text"]}"#,
 )
 .with_defaults(&[ZeroIs("timeout_ms", 10_000)])
-.saying(|answered| done(answered, "Text typed successfully"));
+.with_answer(|answered| done(answered, "Text typed successfully"));
 
-pub(super) const WAIT_FOR: Face = Face::new(
+pub(super) const WAIT_FOR: DialectAdapter = DialectAdapter::new(
     "Wait for the web page to finish loading.",
     r#"{"type": "object", "properties": {"timeout": {"type": "integer", "description": "Maximum time to wait in milliseconds", "default": 30000}}}"#,
 )
 .with_defaults(&[ZeroIs("timeout_ms", 30_000)])
-.saying(waited);
+.with_answer(waited);
 
-pub(super) const SCREENSHOT: Face = Face::new(
+pub(super) const SCREENSHOT: DialectAdapter = DialectAdapter::new(
     "Capture screenshots. The path that it answers with is one for image_recognition.",
     r#"{"type": "object", "properties": {"full_page": {"type": "boolean", "description": "Capture full page or just viewport", "default": false}, "format": {"type": "string", "enum": ["png", "jpeg"], "default": "png"}}}"#,
 )
 .with_defaults(&[Default("keep", "true")])
-.saying(pictured);
+.with_answer(pictured);
 
 /// Returns a text member, or an empty text.
 fn text<'a>(of: &'a Value, name: &str) -> &'a str {
@@ -59,7 +59,7 @@ fn text<'a>(of: &'a Value, name: &str) -> &'a str {
 }
 
 /// Returns the notes, saved file and errors of the page, for which kodelet's format has no place.
-fn news(answered: &Answered<'_>) -> Option<String> {
+fn news(answered: &AdapterInput<'_>) -> Option<String> {
     let lines = |name| answered.member(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let errors: Vec<&str> = lines("messages").collect();
     let errors = (!errors.is_empty()).then(|| format!("Errors of the page:\n{}", errors.join("\n")));
@@ -68,26 +68,26 @@ fn news(answered: &Answered<'_>) -> Option<String> {
     (!news.is_empty()).then(|| news.join("\n"))
 }
 
-fn done(answered: &Answered<'_>, words: &str) -> Option<Said> {
+fn done(answered: &AdapterInput<'_>, words: &str) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return plain(answered);
     }
-    Some(told(answered, None, Some(words.into())).beside(news(answered)))
+    Some(told(answered, None, Some(words.into())).with_extra_block(news(answered)))
 }
 
-fn navigated(answered: &Answered<'_>) -> Option<Said> {
+fn navigated(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let Some(facts) = answered.structured() else { return plain(answered) };
     done(answered, &format!("Navigated to {}\nTitle: {}", text(facts, "url"), text(facts, "title")))
 }
 
-fn waited(answered: &Answered<'_>) -> Option<Said> {
+fn waited(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind() == Some(ErrorKind::Timeout) {
         return Some(told(answered, Some("Wait timeout - condition not met".into()), None));
     }
     done(answered, "Wait condition met successfully")
 }
 
-fn pictured(answered: &Answered<'_>) -> Option<Said> {
+fn pictured(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     // Without a path the result is the picture.
     let (Some(facts), Some(path)) = (answered.structured(), answered.member("path").and_then(Value::as_str)) else {
         return plain(answered);
@@ -95,7 +95,7 @@ fn pictured(answered: &Answered<'_>) -> Option<Said> {
     done(answered, &format!("Screenshot saved to {path} ({}x{})", facts["width"], facts["height"]))
 }
 
-fn page(answered: &Answered<'_>) -> Option<Said> {
+fn page(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let elements = answered.member("elements").and_then(Value::as_array);
     let (None, Some(elements), Some(facts)) = (answered.error_kind(), elements, answered.structured()) else {
         return plain(answered);
@@ -117,7 +117,7 @@ fn page(answered: &Answered<'_>) -> Option<Said> {
         left_out > 0
     );
     let beside: Vec<String> = rest.into_iter().chain(news(answered)).collect();
-    Some(told(answered, None, Some(said)).beside(Some(beside.join("\n"))))
+    Some(told(answered, None, Some(said)).with_extra_block(Some(beside.join("\n"))))
 }
 
 /// Returns an element in kodelet's format.
@@ -176,16 +176,16 @@ mod tests {
     use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
 
     #[track_caller]
-    fn said(face: &Face, outcome: Result<&ToolResult, &ToolFailure>, in_tags: bool) -> Said {
+    fn said(face: &DialectAdapter, outcome: Result<&ToolResult, &ToolFailure>, in_tags: bool) -> AdaptedResult {
         let arguments = Map::new();
-        (face.answer)(&Answered { arguments: &arguments, characters: 9_999, in_tags, outcome }).unwrap()
+        (face.answer)(&AdapterInput { arguments: &arguments, characters: 9_999, in_tags, outcome }).unwrap()
     }
 
     fn facts(more: Value) -> ToolResult {
         let mut facts = json!({"url": "https://shop.example/", "title": "Shop", "tab": 1, "tabs": 1, "page": "",
             "left_out": 0, "notes": [], "messages": []});
         facts.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        ToolResult::text("ours").with_structured_content(facts).said_by_tool()
+        ToolResult::text("ours").with_structured_content(facts).mark_tool_output()
     }
 
     #[test]
@@ -238,8 +238,11 @@ mod tests {
             (&WAIT_FOR, "Wait condition met successfully"),
         ] {
             let told = said(face, Ok(&news), false);
-            assert_eq!((told.text.as_str(), told.beside.as_deref(), told.is_error), (expected, Some(behind), false));
-            assert_eq!(said(face, Ok(&facts(json!({}))), false).beside, None);
+            assert_eq!(
+                (told.text.as_str(), told.extra_block.as_deref(), told.is_error),
+                (expected, Some(behind), false)
+            );
+            assert_eq!(said(face, Ok(&facts(json!({}))), false).extra_block, None);
             assert_eq!(said(face, Ok(&news), true).text, format!("<result>\n{expected}\n</result>"));
         }
     }
@@ -250,9 +253,9 @@ mod tests {
         let told = said(&GET_PAGE, Ok(&facts(json!({"elements": elements, "left_out": 7, "handle": "o3"}))), false);
         let head = "URL: https://shop.example/\nTitle: Shop\nHTML Length: 25 characters\nTruncated: true";
         assert_eq!(told.text, format!("{head}\n\n<button id=1>Buy</button>"));
-        assert!(told.beside.is_some_and(|beside| beside.contains("7 more") && beside.contains("`o3`")));
+        assert!(told.extra_block.is_some_and(|beside| beside.contains("7 more") && beside.contains("`o3`")));
         let whole = said(&GET_PAGE, Ok(&facts(json!({"elements": []}))), false);
-        assert!(whole.text.contains("Truncated: false") && whole.beside.is_none());
+        assert!(whole.text.contains("Truncated: false") && whole.extra_block.is_none());
     }
 
     #[test]
@@ -260,12 +263,12 @@ mod tests {
         let picture = |path: Value| {
             ToolResult::text("ours")
                 .with_structured_content(json!({"url": "u", "width": 800, "height": 600, "path": path}))
-                .said_by_tool()
+                .mark_tool_output()
         };
         assert_eq!(said(&SCREENSHOT, Ok(&picture("o7".into())), false).text, "Screenshot saved to o7 (800x600)");
         let arguments = Map::new();
         let shown = picture(Value::Null);
-        let answered = Answered { arguments: &arguments, characters: 9, in_tags: false, outcome: Ok(&shown) };
+        let answered = AdapterInput { arguments: &arguments, characters: 9, in_tags: false, outcome: Ok(&shown) };
         assert_eq!((SCREENSHOT.answer)(&answered), None);
     }
 

@@ -11,10 +11,10 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     event::{EventKind, EventOrigin, FileChangeKind},
     ports::{
-        change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, KeptContent},
+        change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, StoredBlob},
         clock::Timestamp,
         event_sink::EventSink,
-        seen_files::SeenFiles,
+        read_state::ReadState,
     },
     tool_call::CallId,
     tool_failure::ToolFailure,
@@ -26,7 +26,7 @@ use uuid::Uuid;
 pub(crate) struct Recording {
     journal: Arc<dyn ChangeJournal>,
     events: Arc<dyn EventSink>,
-    seen: Arc<dyn SeenFiles>,
+    seen: Arc<dyn ReadState>,
     viewer: Viewer,
     call: CallId,
     tool: String,
@@ -81,7 +81,7 @@ impl Recording {
     }
 
     /// Records changes before they are made.
-    pub(crate) fn record(&self, changes: Vec<FileChange>, contents: Vec<KeptContent>) -> Result<(), ToolFailure> {
+    pub(crate) fn record(&self, changes: Vec<FileChange>, contents: Vec<StoredBlob>) -> Result<(), ToolFailure> {
         let entry = self.entry(self.call, changes, self.reverts);
         self.runtime.block_on(self.journal.record(entry, contents)).map_err(|error| {
             let message = "nothing was changed, because the change could not be recorded for an undo";
@@ -167,7 +167,7 @@ impl Recording {
         let (principal, session) = (&self.viewer.principal, self.viewer.session.as_str());
         let remembered = self.runtime.block_on(async {
             match after {
-                Some(state) => self.seen.saw(principal, session, real, state.digest).await,
+                Some(state) => self.seen.record_version(principal, session, real, state.digest).await,
                 None => self.seen.forget(principal, session, real).await,
             }
         });
@@ -179,7 +179,7 @@ impl Recording {
 
     /// Updates the read-state of the session after a read. Blocks.
     pub(crate) fn saw(&self, real: &Path, digest: ContentDigest) {
-        let saw = self.seen.saw(&self.viewer.principal, &self.viewer.session, real, digest);
+        let saw = self.seen.record_version(&self.viewer.principal, &self.viewer.session, real, digest);
         // The content is returned anyway: at worst a later change of the file is refused.
         if let Err(error) = self.runtime.block_on(saw) {
             tracing::warn!(call = %self.call, %error, "the session does not know what it has read");

@@ -85,7 +85,7 @@ async fn who_does_not_answer_is_heard_and_no_answer_is_made_up() {
     }
     for (said, kind) in [
         (Err(NotAnswered::TimedOut), ErrorKind::Timeout),
-        (Err(NotAnswered::Gone), ErrorKind::Cancelled),
+        (Err(NotAnswered::Disconnected), ErrorKind::Cancelled),
         (Err(NotAnswered::TooMany), ErrorKind::RateLimited),
         (Err(NotAnswered::Refused { code: -1, message: "no".into() }), ErrorKind::Unavailable),
         (Ok(json!({"action": "accept"})), ErrorKind::UpstreamProtocol),

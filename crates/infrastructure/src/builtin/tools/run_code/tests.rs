@@ -22,7 +22,7 @@ use crate::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 use toolstead_domain::{
-    access::{Access, Clarity},
+    access::{Access, ParseConfidence},
     category::Category,
     error_kind::ErrorKind,
     permission::{policy::PermissionPolicy, rule::Effect},
@@ -99,7 +99,7 @@ fn code_is_judged_as_a_text_that_a_program_runs() {
     ] {
         let command = command(language, code).unwrap();
         assert_eq!(command.words.iter().map(|word| &**word).collect::<Vec<_>>(), words);
-        assert!(matches!(command.clarity, Clarity::Exact(_)), "{command}");
+        assert!(matches!(command.clarity, ParseConfidence::Exact(_)), "{command}");
     }
     assert_eq!(&*command("shell", "rm x").unwrap().text, "rm x");
 }

@@ -17,7 +17,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 use std::io::Cursor;
 use toolstead_domain::{
-    error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult, unseen::removal_note,
+    error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult, invisible_characters::removal_note,
 };
 use url::Url;
 

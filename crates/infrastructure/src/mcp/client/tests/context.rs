@@ -25,7 +25,7 @@ use toolstead_domain::{
     permission::grant::Grant,
     ports::{
         context_provider::ContextProvider,
-        tool_provider::{Answers, Beside, CallContext, CallOutcome},
+        tool_provider::{Answers, CallContext, CallOutcome, ForwardedMembers},
     },
     principal::Principal,
     tool::{Tool, ToolSource},
@@ -204,7 +204,7 @@ impl Rich {
         let context = CallContext {
             caller: &caller,
             answers,
-            beside: Beside { meta: Some(&call.meta), params: &more },
+            forwarded: ForwardedMembers { meta: Some(&call.meta), params: &more },
             ..CallContext::new(&call, &grant, &client, Instant::now() + SOON)
         };
         self.server.respond(&request, &call, &context).await
@@ -344,7 +344,7 @@ async fn what_is_watched_is_told_and_watched_again_on_the_next_connection() {
 async fn an_old_server_logs_as_much_as_somebody_wants_and_is_named_in_what_it_says() {
     let rich = Rich::start(false);
     rich.listed().await;
-    rich.server.log_level_wanted(Some(LogLevel::Debug)).await;
+    rich.server.set_log_level(Some(LogLevel::Debug)).await;
     let set = rich.heard_method("logging/setLevel", 1).await;
     assert_eq!(set[0]["params"], json!({"level": "debug"}));
     for (logger, expected) in [(json!("db"), "s/db"), (json!(null), "s")] {
@@ -354,7 +354,7 @@ async fn an_old_server_logs_as_much_as_somebody_wants_and_is_named_in_what_it_sa
         };
         assert_eq!((message.logger.as_deref(), message.data, principal), (Some(expected), json!({"a": 1}), None));
     }
-    rich.server.log_level_wanted(None).await;
+    rich.server.set_log_level(None).await;
     assert_eq!(rich.heard_method("logging/setLevel", 2).await[1]["params"], json!({"level": "emergency"}));
 }
 

@@ -7,7 +7,7 @@ use crate::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 use serde_json::Map;
 use std::fmt::Write;
 use toolstead_domain::{
-    access::Clarity,
+    access::ParseConfidence,
     category::Category,
     permission::{
         decision::{Cause, Verdict},
@@ -80,7 +80,7 @@ impl User {
     fn parts(&self, policy: &PermissionPolicy, line: &str) -> Vec<ApprovalPart> {
         let (_, asked) = self.decided(policy, line);
         let is_opaque = |access: &Access| match access {
-            Access::RunCommand(command) => matches!(command.clarity, Clarity::Opaque(_)),
+            Access::RunCommand(command) => matches!(command.clarity, ParseConfidence::Opaque(_)),
             _ => false,
         };
         let part = |access: Access| ApprovalPart {

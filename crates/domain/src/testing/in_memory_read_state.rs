@@ -3,7 +3,7 @@
 use super::lock;
 use crate::{
     content_digest::ContentDigest,
-    ports::{seen_files::SeenFiles, tool_repository::StoreError},
+    ports::{read_state::ReadState, tool_repository::StoreError},
     principal::Principal,
 };
 use async_trait::async_trait;
@@ -18,11 +18,11 @@ type Sight = (Principal, String, PathBuf);
 
 /// Store that holds every version until it is dropped: tests read few files.
 #[derive(Debug, Default)]
-pub struct InMemorySeenFiles {
+pub struct InMemoryReadState {
     seen: Mutex<HashMap<Sight, ContentDigest>>,
 }
 
-impl InMemorySeenFiles {
+impl InMemoryReadState {
     /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
@@ -34,8 +34,8 @@ fn sight(principal: &Principal, session: &str, real: &Path) -> Sight {
 }
 
 #[async_trait]
-impl SeenFiles for InMemorySeenFiles {
-    async fn saw(
+impl ReadState for InMemoryReadState {
+    async fn record_version(
         &self,
         principal: &Principal,
         session: &str,
@@ -64,10 +64,10 @@ impl SeenFiles for InMemorySeenFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{block_on::block_on, seen_files_contract::seen_files_contract};
+    use crate::testing::{block_on::block_on, read_state_contract::read_state_contract};
 
     #[test]
     fn the_memory_keeps_the_contract() {
-        block_on(seen_files_contract(&InMemorySeenFiles::new()));
+        block_on(read_state_contract(&InMemoryReadState::new()));
     }
 }

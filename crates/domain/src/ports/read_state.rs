@@ -11,12 +11,12 @@ use std::path::Path;
 /// - the known version of a file is the one that was recorded last;
 /// - the store is bounded: the oldest versions are deleted first, and a file without a version counts as never read.
 #[async_trait]
-pub trait SeenFiles: Send + Sync {
+pub trait ReadState: Send + Sync {
     /// Records this content as the session's known version of the file at a real path.
     ///
     /// # Errors
     /// [`StoreError`] if it could not be stored. The previous version is then still known.
-    async fn saw(
+    async fn record_version(
         &self,
         principal: &Principal,
         session: &str,

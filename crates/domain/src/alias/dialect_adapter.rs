@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// Appearance of a tool in another tool system: its description for models, its defaults, and the form of its answers.
 /// Its name there is that of the [alias](super::Alias).
 #[derive(Debug)]
-pub struct Face {
+pub struct DialectAdapter {
     /// Description for models.
     pub description: &'static str,
     /// Schema of the arguments: the JSON text of an object.
@@ -22,12 +22,12 @@ pub struct Face {
     /// Schema of the structured content of answers there, as JSON text; `None` if there is none.
     pub output_schema: Option<&'static str>,
     /// Converts an answer to the form of that system; returns `None` to use the original answer.
-    pub answer: fn(&Answered<'_>) -> Option<Said>,
+    pub answer: fn(&AdapterInput<'_>) -> Option<AdaptedResult>,
 }
 
 /// Answer of a call, as input of an adapter.
 #[derive(Debug)]
-pub struct Answered<'a> {
+pub struct AdapterInput<'a> {
     /// Arguments as the caller gave them, with the caller's names.
     pub arguments: &'a Map<String, Value>,
     /// Maximum number of characters in an answer, for example of an argument that is repeated in it.
@@ -40,11 +40,11 @@ pub struct Answered<'a> {
 
 /// Converted answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said {
+pub struct AdaptedResult {
     /// Text that replaces the output of the tool. Notes that were added to the output remain after it.
     pub text: String,
     /// Block after the text, for content outside of its form. For a failed call, it replaces the partial result.
-    pub beside: Option<String>,
+    pub extra_block: Option<String>,
     /// `true` if the answer is an error there. A call that failed without a result always remains an error.
     pub is_error: bool,
     /// The structured content.
@@ -52,13 +52,13 @@ pub struct Said {
 }
 
 /// Adapters are compared by identity.
-impl PartialEq for Face {
+impl PartialEq for DialectAdapter {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
     }
 }
 
-impl Face {
+impl DialectAdapter {
     /// Creates an adapter with this description and input schema that does not convert answers.
     pub const fn new(description: &'static str, input_schema: &'static str) -> Self {
         Self { description, input_schema, category: None, defaults: &[], output_schema: None, answer: |_| None }
@@ -78,7 +78,7 @@ impl Face {
 
     /// Sets the conversion of answers.
     #[must_use]
-    pub const fn saying(self, answer: fn(&Answered<'_>) -> Option<Said>) -> Self {
+    pub const fn with_answer(self, answer: fn(&AdapterInput<'_>) -> Option<AdaptedResult>) -> Self {
         Self { answer, ..self }
     }
 
@@ -89,11 +89,11 @@ impl Face {
     }
 }
 
-impl<'a> Answered<'a> {
+impl<'a> AdapterInput<'a> {
     /// Returns the text of the tool; for a failure its message, with the next step.
     pub fn text(&self) -> Cow<'a, str> {
         match self.outcome {
-            Ok(result) => result.said_text().into(),
+            Ok(result) => result.tool_text().into(),
             Err(failure) => failure.text().into(),
         }
     }
@@ -135,10 +135,10 @@ impl<'a> Answered<'a> {
     }
 }
 
-impl Said {
+impl AdaptedResult {
     /// Creates a success with this text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), beside: None, is_error: false, structured: None }
+        Self { text: text.into(), extra_block: None, is_error: false, structured: None }
     }
 
     /// Creates an error with this text.
@@ -148,8 +148,8 @@ impl Said {
 
     /// Sets the block after the text, unless it is empty.
     #[must_use]
-    pub fn beside(self, beside: Option<String>) -> Self {
-        Self { beside: beside.filter(|text| !text.is_empty()), ..self }
+    pub fn with_extra_block(self, beside: Option<String>) -> Self {
+        Self { extra_block: beside.filter(|text| !text.is_empty()), ..self }
     }
 
     /// Sets the structured content.

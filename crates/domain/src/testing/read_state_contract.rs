@@ -1,6 +1,6 @@
 //! Contract of every store of known file versions.
 
-use crate::{content_digest::ContentDigest, ports::seen_files::SeenFiles, principal::Principal};
+use crate::{content_digest::ContentDigest, ports::read_state::ReadState, principal::Principal};
 use std::{
     ffi::OsString,
     os::unix::ffi::OsStringExt,
@@ -10,18 +10,18 @@ use std::{
 const A: ContentDigest = ContentDigest([1; 32]);
 const B: ContentDigest = ContentDigest([2; 32]);
 
-/// Checks each guarantee of [`SeenFiles`], except its limits, on an empty store.
+/// Checks each guarantee of [`ReadState`], except its limits, on an empty store.
 ///
 /// # Panics
 /// If a guarantee is violated; the message names it.
-pub async fn seen_files_contract(seen: &dyn SeenFiles) {
+pub async fn read_state_contract(seen: &dyn ReadState) {
     let (me, path) = (Principal::local(), Path::new("/w/a"));
     assert_eq!(seen.known(&me, "s", path).await.unwrap(), None, "nothing is known at first");
     seen.forget(&me, "s", path).await.unwrap();
 
-    seen.saw(&me, "s", path, A).await.unwrap();
+    seen.record_version(&me, "s", path, A).await.unwrap();
     assert_eq!(seen.known(&me, "s", path).await.unwrap(), Some(A));
-    seen.saw(&me, "s", path, B).await.unwrap();
+    seen.record_version(&me, "s", path, B).await.unwrap();
     assert_eq!(seen.known(&me, "s", path).await.unwrap(), Some(B), "the last sight counts");
 
     assert_eq!(seen.known(&me, "t", path).await.unwrap(), None, "another session has not read it");
@@ -29,7 +29,7 @@ pub async fn seen_files_contract(seen: &dyn SeenFiles) {
     assert_eq!(seen.known(&me, "s", Path::new("/w/b")).await.unwrap(), None, "nor is it another file");
 
     let odd: PathBuf = OsString::from_vec(b"/w/\xff\n".to_vec()).into();
-    seen.saw(&me, "s", &odd, A).await.unwrap();
+    seen.record_version(&me, "s", &odd, A).await.unwrap();
     assert_eq!(seen.known(&me, "s", &odd).await.unwrap(), Some(A), "a path is any bytes");
 
     seen.forget(&me, "s", path).await.unwrap();
