@@ -3,35 +3,35 @@
 //! `CallInProgress::run` lists the steps in their order. Each step is in a file of its own.
 
 mod activity_tracker;
-mod answered;
+mod answer_limit;
 mod applied_dialect;
 mod approval;
 mod arguments;
-mod asking;
-mod begun;
 mod call_in_progress;
 pub mod call_log;
 mod command;
+mod decision_text_cache;
 mod detach_on_drop;
+mod detached_calls;
 mod ending;
 mod error;
 mod events;
 pub mod explain;
-mod held;
 mod hook_words;
 mod hooks;
 mod nested_answer;
 mod nesting;
 mod output;
+mod parked_calls;
 mod ports;
 mod preview;
+mod question_channel;
 mod record;
 mod references;
 mod resolution;
 mod running;
 mod settings;
 mod tasks;
-mod told_decisions;
 pub mod tool_timeouts;
 mod validation;
 mod waiting_time;
@@ -42,18 +42,19 @@ use crate::{
     tool_registry::ToolRegistry,
 };
 pub(crate) use applied_dialect::AppliedDialect;
-pub(crate) use asking::fitted;
 use call_in_progress::CallInProgress;
 pub use command::ExecuteToolCommand;
+use decision_text_cache::DecisionTextCache;
 use detach_on_drop::DetachOnDrop;
-pub use error::{ExecuteToolError, Unrecorded};
+pub use error::{AuditFailure, ExecuteToolError};
 use futures::FutureExt;
-use held::{
-    HeldCalls,
+pub use nesting::Nesting;
+use parked_calls::{
+    ParkedCalls,
     rounds::{FirstRound, later_round},
 };
-pub use nesting::Nesting;
 pub use ports::ExecuteToolPorts;
+pub(crate) use question_channel::adapt_for_client;
 use record::Record;
 pub(crate) use running::report_panic;
 use serde_json::Value;
@@ -64,7 +65,6 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use tasks::Tasks;
-use told_decisions::ToldDecisions;
 use toolstead_domain::{
     ports::{output_store::OutputStore, tool_provider::CallOutcome, tool_repository::StoreError},
     principal::Principal,
@@ -79,9 +79,9 @@ pub struct ExecuteToolHandler {
     permissions: Arc<PermissionBook>,
     ports: ExecuteToolPorts,
     open_calls: Arc<OpenCalls>,
-    held: HeldCalls,
+    parked_calls: ParkedCalls,
     tasks: Tasks,
-    told: ToldDecisions,
+    decision_texts: DecisionTextCache,
     settings: CallSettings,
     /// Published names of resources; empty without a context registry.
     context: OnceLock<Arc<ContextRegistry>>,
@@ -102,9 +102,19 @@ impl ExecuteToolHandler {
         open_calls: Arc<OpenCalls>,
         settings: CallSettings,
     ) -> Arc<Self> {
-        let held = HeldCalls::new(open_calls.clone(), settings.approval_timeout);
-        let (tasks, told, context) = (Tasks::default(), ToldDecisions::default(), OnceLock::new());
-        Arc::new(Self { registry, permissions, ports, open_calls, held, tasks, told, settings, context })
+        let parked_calls = ParkedCalls::new(open_calls.clone(), settings.approval_timeout);
+        let (tasks, decision_texts, context) = (Tasks::default(), DecisionTextCache::default(), OnceLock::new());
+        Arc::new(Self {
+            registry,
+            permissions,
+            ports,
+            open_calls,
+            parked_calls,
+            tasks,
+            decision_texts,
+            settings,
+            context,
+        })
     }
 
     /// Returns the formatter of suggestions for the users of the application's interface.
@@ -170,14 +180,14 @@ impl ExecuteToolHandler {
         id: CallId,
         mut command: Box<ExecuteToolCommand>,
     ) -> Result<CallOutcome, ExecuteToolError> {
-        let refusal = match self.held.attach(&command) {
+        let refusal = match self.parked_calls.attach(&command) {
             Some(Ok(call)) => return Box::pin(later_round(call, command.cancel)).await,
             Some(Err(error)) => Some(Box::new(error)),
             None => None,
         };
-        let held = if refusal.is_none() { self.held.hold(id, &command) } else { None };
+        let parked = if refusal.is_none() { self.parked_calls.parkable_call(id, &command) } else { None };
         let cancel = command.cancel.clone();
-        if let Some(call) = &held {
+        if let Some(call) = &parked {
             command.caller = call.clone();
         }
         let handler = self.clone();
@@ -187,7 +197,7 @@ impl ExecuteToolHandler {
             let recorded = AssertUnwindSafe(recorded).catch_unwind().await;
             recorded.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
         }));
-        match held {
+        match parked {
             Some(call) => FirstRound::new(path, call, self.settings.grace).await,
             None => DetachOnDrop::new(path, cancel).await,
         }
@@ -204,7 +214,7 @@ impl ExecuteToolHandler {
     }
 
     /// Returns the arguments as they appear in the audit record and in the events of the call.
-    pub(crate) fn kept_arguments(&self, id: CallId, command: &ExecuteToolCommand) -> Value {
+    pub(crate) fn recorded_arguments(&self, id: CallId, command: &ExecuteToolCommand) -> Value {
         Record::begin(id, command, self.settings.arguments, self.ports.clock.as_ref()).execution().arguments.to_value()
     }
 
@@ -222,7 +232,7 @@ impl ExecuteToolHandler {
     /// store for it.
     pub async fn session_ended(&self, principal: &Principal, session: &Arc<str>) {
         self.permissions.forget(principal, session);
-        self.held.session_ended(principal, session);
+        self.parked_calls.session_ended(principal, session);
         self.registry.session_ended(principal, session).await;
     }
 
@@ -260,7 +270,7 @@ async fn run_and_record(
     let (stored, report) = ending::store(handler, &command, &record, changed.as_deref(), &outcome);
     match stored.await {
         Ok(()) => report.publish(&handler.ports.events),
-        Err(source) => return Err(ending::not_recorded(outcome, source)),
+        Err(source) => return Err(ending::audit_failure(outcome, source)),
     }
     outcome
 }

@@ -5,7 +5,7 @@
 
 use crate::{
     context_registry::{ContextRegistry, answerer::Answerer},
-    execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, fitted},
+    execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, adapt_for_client},
     tool_registry::{ToolRegistry, snapshot::RegisteredTool},
 };
 use async_trait::async_trait;
@@ -163,7 +163,7 @@ impl ToolProvider for AskedTask {
 fn fit(question: &mut Value, tool: &Tool, in_own_words: bool) -> Result<(), NotAnswered> {
     let method = question.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
     let params = question.get_mut("params").map(Value::take).unwrap_or_default();
-    let request = fitted(InputRequest { method, params }, tool, in_own_words)?;
+    let request = adapt_for_client(InputRequest { method, params }, tool, in_own_words)?;
     if let Some(question) = question.as_object_mut().filter(|_| !request.params.is_null()) {
         question.insert("params".into(), request.params);
     }

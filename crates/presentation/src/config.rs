@@ -518,7 +518,7 @@ impl Config {
             stored_output_bytes: self.outputs.max_bytes,
             arguments: self.audit.arguments(),
             tells_details: self.tool_call_details,
-            faces_in_tags: self.answers_in_tags,
+            tagged_results: self.answers_in_tags,
             ..CallSettings::default()
         }
     }

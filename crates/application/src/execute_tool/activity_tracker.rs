@@ -35,10 +35,10 @@ impl ActivityTracker {
     }
 
     /// Marks the call as blocked on an active nested call until the guard is dropped.
-    pub(super) fn makes_one(self: &Arc<Self>) -> Made {
+    pub(super) fn begin_nested_call(self: &Arc<Self>) -> NestedCallGuard {
         // Counted before the parent is blocked, so that the tree never appears idle in between.
         self.open_calls.works(self.root);
-        Made { _blocked: self.block(), _working: Working(self.clone()) }
+        NestedCallGuard { _blocked: self.block(), _working: ActiveGuard(self.clone()) }
     }
 }
 
@@ -58,15 +58,15 @@ impl Drop for BlockedGuard {
 
 /// Guard of a nested call. The fields are dropped in this order, so that the parent is active before the child ends.
 #[derive(Debug)]
-pub(super) struct Made {
+pub(super) struct NestedCallGuard {
     _blocked: BlockedGuard,
-    _working: Working,
+    _working: ActiveGuard,
 }
 
 #[derive(Debug)]
-struct Working(Arc<ActivityTracker>);
+struct ActiveGuard(Arc<ActivityTracker>);
 
-impl Drop for Working {
+impl Drop for ActiveGuard {
     fn drop(&mut self) {
         self.0.open_calls.rests(self.0.root);
     }
@@ -84,14 +84,14 @@ mod tests {
         let _root = open_calls.admit(call_id(1), Principal::local(), CancelSignal::new()).unwrap();
         let has_room = || open_calls.admit(call_id(2), Principal::local(), CancelSignal::new()).is_ok();
         let root = ActivityTracker::new(call_id(1), &open_calls);
-        let (one, other) = (root.makes_one(), root.makes_one());
+        let (one, other) = (root.begin_nested_call(), root.begin_nested_call());
         let asking = ActivityTracker::new(root.root(), &open_calls);
         let answer = asking.block();
         open_calls.wait(call_id(1));
         assert!(!has_room(), "the other one works");
         drop(other);
         assert!(has_room(), "all wait for the answer");
-        let second = root.makes_one();
+        let second = root.begin_nested_call();
         assert!(!has_room());
         drop(second);
         assert!(has_room());

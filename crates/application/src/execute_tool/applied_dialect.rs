@@ -16,15 +16,15 @@ use toolstead_domain::{
 /// Dialect adapter of a tool, with the arguments of one call.
 #[derive(Debug)]
 pub(crate) struct AppliedDialect {
-    face: &'static DialectAdapter,
+    adapter: &'static DialectAdapter,
     arguments: Map<String, Value>,
-    in_tags: bool,
+    tagged_results: bool,
     characters: usize,
 }
 
 /// Returns the dialect adapter of the tool for this call. Nested calls and requests other than tool calls have none:
 /// they receive the tool's own answer.
-pub(super) fn of(tool: &Tool, command: &ExecuteToolCommand) -> Option<&'static DialectAdapter> {
+pub(super) fn adapter_for(tool: &Tool, command: &ExecuteToolCommand) -> Option<&'static DialectAdapter> {
     let is_from_outside = command.parent.is_none() && command.answered_by.is_none();
     is_from_outside.then(|| tool.adapter_for(command.scope.dialect, &command.tool)).flatten()
 }
@@ -32,10 +32,10 @@ pub(super) fn of(tool: &Tool, command: &ExecuteToolCommand) -> Option<&'static D
 impl AppliedDialect {
     pub(super) fn of(registry: &ToolRegistry, command: &ExecuteToolCommand, settings: &CallSettings) -> Option<Self> {
         let registered = registry.resolve_in(command.scope.dialect, &command.tool).ok()?;
-        let face = of(&registered.tool, command)?;
+        let face = adapter_for(&registered.tool, command)?;
         let arguments = command.arguments.as_object().cloned().unwrap_or_default();
-        let CallSettings { faces_in_tags: in_tags, output_characters: characters, .. } = *settings;
-        Some(Self { face, arguments, in_tags, characters })
+        let CallSettings { tagged_results: in_tags, output_characters: characters, .. } = *settings;
+        Some(Self { adapter: face, arguments, tagged_results: in_tags, characters })
     }
 
     /// Returns the outcome in the format of the dialect.
@@ -51,11 +51,11 @@ impl AppliedDialect {
         }
     }
 
-    fn said(&self, outcome: Result<&ToolResult, &ToolFailure>) -> Option<AdaptedResult> {
-        let Self { arguments, in_tags, characters, .. } = self;
-        let answered = AdapterInput { arguments, in_tags: *in_tags, characters: *characters, outcome };
+    fn adapt(&self, outcome: Result<&ToolResult, &ToolFailure>) -> Option<AdaptedResult> {
+        let Self { arguments, tagged_results: in_tags, characters, .. } = self;
+        let input = AdapterInput { arguments, in_tags: *in_tags, characters: *characters, outcome };
         // The call has ended and is recorded. If the adapter panics, the caller receives the unadapted answer.
-        catch_unwind(AssertUnwindSafe(|| (self.face.answer)(&answered))).unwrap_or_else(|_| {
+        catch_unwind(AssertUnwindSafe(|| (self.adapter.answer)(&input))).unwrap_or_else(|_| {
             tracing::error!("a face panicked: the answer is told as ours");
             None
         })
@@ -63,7 +63,7 @@ impl AppliedDialect {
 
     fn apply_to_result(&self, mut result: ToolResult) -> ToolResult {
         // An output that a hook substituted is not an answer of the tool, and is not adapted.
-        let said = if result.is_tool_output() { self.said(Ok(&result)) } else { None };
+        let said = if result.is_tool_output() { self.adapt(Ok(&result)) } else { None };
         match said {
             Some(AdaptedResult { text, extra_block: beside, is_error, structured }) => {
                 let texts = std::iter::once(text).chain(beside).collect();
@@ -79,7 +79,7 @@ impl AppliedDialect {
     }
 
     fn apply_to_failure(&self, mut failure: ToolFailure) -> ToolFailure {
-        let said = self.said(Err(&failure));
+        let said = self.adapt(Err(&failure));
         if let Some(partial) = &mut failure.partial {
             partial.take_structured_content();
         }
@@ -88,7 +88,7 @@ impl AppliedDialect {
             failure.partial = Some(Box::new(ToolResult::text(beside)));
         }
         // Only the part of `next` that hooks added is retained.
-        let by_hooks = failure.next.take().and_then(|next| hook_words::said_in(&next).map(str::to_owned));
+        let by_hooks = failure.next.take().and_then(|next| hook_words::hook_messages_in(&next).map(str::to_owned));
         failure.next = by_hooks.filter(|words| !text.contains(words));
         failure.message = text;
         failure.stands_first = true;

@@ -2,8 +2,8 @@
 
 use super::{
     ExecuteToolCommand, ExecuteToolError, Nesting,
-    asking::Asking,
     preview::Previews,
+    question_channel::QuestionChannel,
     record::{Record, digest},
     running,
 };
@@ -49,7 +49,7 @@ pub(super) struct Approvals<'a> {
 
 /// Approval of a call.
 #[derive(Debug)]
-pub(super) struct Approved {
+pub(super) struct CallApproval {
     /// Accesses that a user was asked to approve, and approved. Accesses that the policy allows are not included:
     /// approval of one access does not cover another that requires approval under a different rule.
     pub(super) by_person: Vec<Access>,
@@ -59,7 +59,7 @@ pub(super) struct Approved {
     pub(super) preview: Option<String>,
 }
 
-impl Approved {
+impl CallApproval {
     /// Returns `true` if the approver was shown the call in its current form: with these accesses and this preview, and
     /// without a part that is denied or newly requires approval.
     pub(super) fn covers(&self, shown: &[Access], now: &[Access], preview: Option<&str>, decision: &Decision) -> bool {
@@ -80,10 +80,10 @@ impl Approvals<'_> {
         accesses: &[Access],
         decision: &Decision,
         record: &mut Record,
-    ) -> Result<Approved, ExecuteToolError> {
+    ) -> Result<CallApproval, ExecuteToolError> {
         match decision.verdict {
             Verdict::Deny => Err(refused(&call.tool, decision)),
-            Verdict::Allow => Ok(Approved { by_person: Vec::new(), was_asked: false, preview: None }),
+            Verdict::Allow => Ok(CallApproval { by_person: Vec::new(), was_asked: false, preview: None }),
             // Boxed: approval is rare, and the future is larger than most of the path.
             Verdict::Ask => Box::pin(self.asked(command, call, references, accesses, decision, record)).await,
         }
@@ -97,7 +97,7 @@ impl Approvals<'_> {
         accesses: &[Access],
         decision: &Decision,
         record: &mut Record,
-    ) -> Result<Approved, ExecuteToolError> {
+    ) -> Result<CallApproval, ExecuteToolError> {
         let by_person: Vec<Access> = decision.asked().cloned().collect();
         let identity = identity(call);
         let mut parts = self.parts(&command.scope, call, decision);
@@ -109,7 +109,7 @@ impl Approvals<'_> {
         });
         if parts.is_empty() {
             record.approved_by("what was approved in this session, for exactly this call".into());
-            return Ok(Approved { by_person, was_asked: false, preview: None });
+            return Ok(CallApproval { by_person, was_asked: false, preview: None });
         }
         if self.book.offers_read_only_commands(&call.tool, &parts) {
             for part in &mut parts {
@@ -121,7 +121,7 @@ impl Approvals<'_> {
         let said = {
             // The wait does not count towards the timeouts of the parent calls, even if the approver is not the client.
             let _wait = command.parent.as_ref().map(|nesting| nesting.waiting().begin());
-            let caller = Asking::new(command, call, record, self.previews.ports, self.open_calls);
+            let caller = QuestionChannel::new(command, call, record, self.previews.ports, self.open_calls);
             let request = ApprovalRequest {
                 call,
                 references,
@@ -158,8 +158,8 @@ impl Approvals<'_> {
                 Err(ExecuteToolError::Refused(failure))
             }
             Approval::Granted { by, scopes } => {
-                record.approved_by(self.remembered(command, call, &parts, &scopes, by).await);
-                Ok(Approved { by_person, was_asked: true, preview })
+                record.approved_by(self.remember_approvals(command, call, &parts, &scopes, by).await);
+                Ok(CallApproval { by_person, was_asked: true, preview })
             }
             Approval::GrantedWithRules { by, mut scopes, rules } => {
                 scopes.resize(parts.len(), ApprovalScope::Once);
@@ -168,8 +168,8 @@ impl Approvals<'_> {
                         write_rule(&call.tool, part, scope, &written);
                     }
                 }
-                record.approved_by(self.remembered(command, call, &parts, &scopes, by).await);
-                Ok(Approved { by_person, was_asked: true, preview })
+                record.approved_by(self.remember_approvals(command, call, &parts, &scopes, by).await);
+                Ok(CallApproval { by_person, was_asked: true, preview })
             }
             Approval::Cancelled => Err(ExecuteToolError::Cancelled(CancelReason::Client)),
             Approval::Unattended => {
@@ -182,7 +182,7 @@ impl Approvals<'_> {
     }
 
     /// Stores approvals with a scope longer than `Once`. Returns the approver's name with the longest stored scope.
-    async fn remembered(
+    async fn remember_approvals(
         self,
         command: &ExecuteToolCommand,
         call: &ToolCall,

@@ -3,9 +3,9 @@
 use super::{
     ExecuteToolCommand, ExecuteToolError, applied_dialect,
     record::Record,
-    references::{self, Substituted},
+    references::{self, SubstitutedArguments},
     running,
-    validation::{Unfitting, Validation},
+    validation::{Validation, ValidationError},
 };
 use crate::tool_registry::Registered;
 use serde_json::{Map, Value, json};
@@ -25,7 +25,7 @@ use toolstead_domain::{
 const MAX_OUTPUT: &str = "$max_output";
 
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedArguments {
     pub(super) arguments: Map<String, Value>,
     /// Descriptions of the stored outputs that the arguments contain.
     pub(super) references: Vec<String>,
@@ -45,7 +45,7 @@ pub(super) async fn prepare(
     outputs: &dyn OutputStore,
     record: &mut Record,
     validation: Validation<'_>,
-) -> Result<Prepared, ExecuteToolError> {
+) -> Result<PreparedArguments, ExecuteToolError> {
     let mut arguments = match arguments {
         Value::Object(arguments) => arguments,
         Value::Null => Map::new(),
@@ -60,11 +60,11 @@ pub(super) async fn prepare(
         // Boxed: the future is large and rare.
         let substituted = substitute(registered, command, arguments, outputs, record, validation);
         let (arguments, references) = Box::pin(substituted).await?;
-        return Ok(Prepared { arguments, references, max_output });
+        return Ok(PreparedArguments { arguments, references, max_output });
     }
     rewrite(registered, command, &mut arguments)?;
-    let arguments = validated(registered, arguments, validation).await?;
-    Ok(Prepared { arguments, references: Vec::new(), max_output })
+    let arguments = validate_arguments(registered, arguments, validation).await?;
+    Ok(PreparedArguments { arguments, references: Vec::new(), max_output })
 }
 
 /// Prepares arguments that contain references. Returns them with descriptions of the references.
@@ -79,21 +79,22 @@ async fn substitute(
     let mut given = arguments.clone();
     let substituted = references::substitute(arguments, &command.scope.principal, outputs);
     let substituted = running::bounded(&registered.tool, substituted, validation.cancel, validation.time).await?;
-    let Substituted { mut arguments, texts, references } = substituted.map_err(ExecuteToolError::Refused)?;
+    let SubstitutedArguments { mut arguments, texts, references } = substituted.map_err(ExecuteToolError::Refused)?;
     if !references.is_empty() {
         record.substituted(&arguments);
     }
     rewrite(registered, command, &mut arguments)?;
-    let Unfit { error, paths, arguments } = match checked(registered, arguments, validation, !texts.is_empty()).await {
-        Ok(arguments) => return Ok((arguments, references)),
-        Err(unfit) => *unfit,
-    };
+    let RejectedArguments { error, paths, arguments } =
+        match validate_or_coerce(registered, arguments, validation, !texts.is_empty()).await {
+            Ok(arguments) => return Ok((arguments, references)),
+            Err(unfit) => *unfit,
+        };
     // The tool may expect the stored text itself where it parses as another JSON value.
     if texts.is_empty() || rewrite(registered, command, &mut given).is_err() {
         return Err(error);
     }
     let as_texts = references::put_texts(arguments, given, &texts, &paths).map_err(ExecuteToolError::Refused)?;
-    let as_texts = checked(registered, as_texts, validation, false).await.map_err(|_| error)?;
+    let as_texts = validate_or_coerce(registered, as_texts, validation, false).await.map_err(|_| error)?;
     record.substituted(&as_texts);
     Ok((as_texts, references))
 }
@@ -112,7 +113,7 @@ fn rewrite(
     let is_of_dialect = |alias: &&Alias| Some(alias.dialect) == dialect;
     let mut in_order = aliases().filter(is_of_dialect).chain(aliases().filter(|alias| !is_of_dialect(alias)));
     let rewritten = in_order.try_for_each(|alias| alias.rewrite(arguments));
-    let defaults = applied_dialect::of(&registered.tool, command).map_or(&[][..], |face| face.defaults);
+    let defaults = applied_dialect::adapter_for(&registered.tool, command).map_or(&[][..], |face| face.defaults);
     let completed = rewritten.and_then(|()| defaults.iter().try_for_each(|step| step.apply(arguments)));
     completed.map_err(ExecuteToolError::Refused)
 }
@@ -153,13 +154,13 @@ pub(super) async fn complete(
     validation: Validation<'_>,
 ) -> Result<(), ExecuteToolError> {
     if with_defaults(registered, call) {
-        call.arguments = validated(registered, std::mem::take(&mut call.arguments), validation).await?;
+        call.arguments = validate_arguments(registered, std::mem::take(&mut call.arguments), validation).await?;
     }
     Ok(())
 }
 
 /// Returns valid arguments. Coerces them only if they are not valid as given.
-pub(super) async fn validated(
+pub(super) async fn validate_arguments(
     registered: &Registered,
     arguments: Map<String, Value>,
     validation: Validation<'_>,
@@ -169,7 +170,7 @@ pub(super) async fn validated(
         Err(arguments) => arguments,
     };
     // Boxed: rare, and larger than the rest of the preparation.
-    Box::pin(checked(registered, arguments, validation, false)).await.map_err(|unfit| unfit.error)
+    Box::pin(validate_or_coerce(registered, arguments, validation, false)).await.map_err(|unfit| unfit.error)
 }
 
 /// Returns the arguments as an error if they are not valid as they are, or cannot be validated in this process.
@@ -183,28 +184,28 @@ fn already_valid(
 }
 
 /// Arguments that are not valid under the schema.
-struct Unfit {
+struct RejectedArguments {
     error: ExecuteToolError,
     /// JSON Pointers to the violations.
     paths: Vec<String>,
-    /// Arguments as given if `checked` was called with `keeps`, else empty.
+    /// Arguments as given if `validate_or_coerce` was called with `keeps`, else empty.
     arguments: Map<String, Value>,
 }
 
-impl From<ExecuteToolError> for Box<Unfit> {
+impl From<ExecuteToolError> for Box<RejectedArguments> {
     fn from(error: ExecuteToolError) -> Self {
-        Box::new(Unfit { error, paths: Vec::new(), arguments: Map::new() })
+        Box::new(RejectedArguments { error, paths: Vec::new(), arguments: Map::new() })
     }
 }
 
 /// Validates the arguments, and coerces them if necessary. With `keeps`, the error contains a copy of the arguments as
 /// given.
-async fn checked(
+async fn validate_or_coerce(
     registered: &Registered,
     arguments: Map<String, Value>,
     validation: Validation<'_>,
     keeps: bool,
-) -> Result<Map<String, Value>, Box<Unfit>> {
+) -> Result<Map<String, Value>, Box<RejectedArguments>> {
     let tool = &registered.tool;
     let schema = registered.input_schema().map_err(|error| {
         let message = format!("the tool `{}` cannot be called: {error}", tool.name());
@@ -213,8 +214,8 @@ async fn checked(
     let mut value = Value::Object(arguments);
     let mut invalid_as = match validation.of(tool, schema, &value).await {
         Ok(()) => return Ok(object(value)),
-        Err(Unfitting::Invalid(invalid)) => invalid,
-        Err(Unfitting::Unknown(error)) => return Err(error.into()),
+        Err(ValidationError::Invalid(invalid)) => invalid,
+        Err(ValidationError::Unknown(error)) => return Err(error.into()),
     };
     let mut arguments = object(value);
     let as_given = if keeps { arguments.clone() } else { Map::new() };
@@ -222,13 +223,13 @@ async fn checked(
         value = Value::Object(arguments);
         match validation.of(tool, schema, &value).await {
             Ok(()) => return Ok(object(value)),
-            Err(Unfitting::Invalid(rest)) => invalid_as = rest,
-            Err(Unfitting::Unknown(error)) => return Err(error.into()),
+            Err(ValidationError::Invalid(rest)) => invalid_as = rest,
+            Err(ValidationError::Unknown(error)) => return Err(error.into()),
         }
     }
     let paths = invalid_as.violations.iter().map(|one| one.path.clone()).collect();
     let error = ExecuteToolError::Refused(invalid(tool.name().as_str(), &invalid_as));
-    Err(Box::new(Unfit { error, paths, arguments: as_given }))
+    Err(Box::new(RejectedArguments { error, paths, arguments: as_given }))
 }
 
 fn invalid(tool: &str, error: &InvalidArguments) -> ToolFailure {

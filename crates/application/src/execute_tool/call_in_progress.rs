@@ -1,12 +1,12 @@
 //! The steps of a call, in their order.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded, answered,
+    AuditFailure, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, answer_limit,
     approval::{self, Approvals},
-    arguments::{self, Prepared},
+    arguments::{self, PreparedArguments},
     events,
     hooks::HookOutcome,
-    output::{self, keeper::Keeper},
+    output::{self, overflow_writer::OverflowWriter},
     preview::Previews,
     record::Record,
     resolution,
@@ -113,7 +113,7 @@ impl<'a> CallInProgress<'a> {
     /// Refuses a tool of which every call is denied, before its schema or its arguments are used.
     fn refuse_closed_tool(&mut self, tool: &Tool) -> Result<(), ExecuteToolError> {
         let Some(decision) = self.policy().refusal_of_every_call(tool) else { return Ok(()) };
-        self.record.decided(&[], &decision, &self.handler.told);
+        self.record.decided(&[], &decision, &self.handler.decision_texts);
         Err(approval::refused(tool, &decision))
     }
 
@@ -128,7 +128,7 @@ impl<'a> CallInProgress<'a> {
         let (ports, arguments) = (&handler.ports, std::mem::take(arguments));
         let (outputs, schemas) = (ports.outputs.as_ref(), ports.schemas.as_ref());
         let validation = Validation { beside: schemas, cancel: &command.cancel, time };
-        let Prepared { arguments, references, max_output } =
+        let PreparedArguments { arguments, references, max_output } =
             arguments::prepare(registered, command, arguments, outputs, record, validation).await?;
         let mut call = ToolCall {
             id: record.id(),
@@ -209,7 +209,7 @@ impl<'a> CallInProgress<'a> {
             hooks.set_accesses(accesses);
         }
         let decision = self.apply_hooks(policy, policy.decide(&call.tool, &call.arguments, accesses));
-        self.record.decided(accesses, &decision, &self.handler.told);
+        self.record.decided(accesses, &decision, &self.handler.decision_texts);
         decision
     }
 
@@ -230,7 +230,7 @@ impl<'a> CallInProgress<'a> {
         let can_change = can_change(&call.tool, accesses);
         if can_change {
             let recorded = ports.log.record_ref(self.record.execution()).await;
-            recorded.map_err(|source| ExecuteToolError::NotRecorded { what: Unrecorded::Start, source })?;
+            recorded.map_err(|source| ExecuteToolError::AuditFailure { what: AuditFailure::Start, source })?;
         }
         events::started(&ports.events, call, &self.record);
         Ok(can_change)
@@ -254,14 +254,14 @@ impl<'a> CallInProgress<'a> {
         let Self { handler, command, .. } = self;
         let settings = &handler.settings;
         if command.answered_by.is_some() {
-            return answered::bound(outcome, settings.answer_bytes());
+            return answer_limit::bound(outcome, settings.answer_bytes());
         }
         if matches!(&outcome, Ok(CallOutcome::Done(result)) if result.is_task()) {
-            let task = answered::bound(outcome, settings.answer_bytes());
-            return handler.tasks.kept(task, command, &call.tool);
+            let task = answer_limit::bound(outcome, settings.answer_bytes());
+            return handler.tasks.register_if_task(task, command, &call.tool);
         }
         let wanted = command.parent.as_ref().and_then(|nesting| nesting.output_characters);
-        let budget = settings.output_budget(registered.provider.as_ref()).as_wanted(wanted).up_to(max_output);
+        let budget = settings.output_budget(registered.provider.as_ref()).requested_by_parent(wanted).up_to(max_output);
         if output::fits(registered, &outcome, budget) {
             return outcome;
         }
@@ -270,7 +270,7 @@ impl<'a> CallInProgress<'a> {
             let ports = &handler.ports;
             let (tools, max_bytes) = (handler.registry.snapshot(), settings.stored_output_bytes);
             let (outputs, principal) = (ports.outputs.as_ref(), &command.scope.principal);
-            let keeper = Keeper::new(outputs, principal, call.id, max_bytes, tools.output_readers());
+            let keeper = OverflowWriter::new(outputs, principal, call.id, max_bytes, tools.output_readers());
             output::bound(outcome, registered, budget, keeper, ports.schemas.as_ref()).await
         })
         .await

@@ -1,7 +1,7 @@
 //! The end of a call: the hooks after it, its final record, and its events and log line once that is stored.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded,
+    AuditFailure, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler,
     call_log::CallLine,
     events::{self, EndEvents},
     hooks::HookOutcome,
@@ -53,10 +53,10 @@ pub(super) fn store<'a>(
 
 /// Returns the error of a call whose final record cannot be stored. An earlier error of this kind takes precedence.
 #[cold]
-pub(super) fn not_recorded(outcome: Outcome, source: StoreError) -> ExecuteToolError {
+pub(super) fn audit_failure(outcome: Outcome, source: StoreError) -> ExecuteToolError {
     match outcome {
-        Err(first @ ExecuteToolError::NotRecorded { .. }) => first,
-        outcome => ExecuteToolError::NotRecorded { what: Unrecorded::of(&outcome), source },
+        Err(first @ ExecuteToolError::AuditFailure { .. }) => first,
+        outcome => ExecuteToolError::AuditFailure { what: AuditFailure::of(&outcome), source },
     }
 }
 

@@ -7,7 +7,7 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// Error of a call. Each is in the audit log, except for [`NotRecorded`](Self::NotRecorded).
+/// Error of a call. Each is in the audit log, except for [`AuditFailure`](Self::AuditFailure).
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteToolError {
     /// The tool is unknown, disabled or unavailable, or the arguments are not an object. MCP answers with a protocol
@@ -28,9 +28,9 @@ pub enum ExecuteToolError {
     Closed,
     /// The call could not be recorded: it did not run, or its result is withheld.
     #[error("{what}")]
-    NotRecorded {
+    AuditFailure {
         /// Outcome of the call.
-        what: Unrecorded,
+        what: AuditFailure,
         /// Error of the audit log.
         source: StoreError,
     },
@@ -38,7 +38,7 @@ pub enum ExecuteToolError {
 
 /// Outcome of a call that could not be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unrecorded {
+pub enum AuditFailure {
     /// The call was about to run, and did not.
     Start,
     /// The call was refused, and did not run.
@@ -53,7 +53,7 @@ pub enum Unrecorded {
     Cancellation,
 }
 
-impl Unrecorded {
+impl AuditFailure {
     pub(super) fn of(outcome: &Result<CallOutcome, ExecuteToolError>) -> Self {
         match outcome {
             Ok(CallOutcome::Done(result)) if result.is_error() => Self::Failure,
@@ -63,12 +63,12 @@ impl Unrecorded {
             Err(ExecuteToolError::Closed) => Self::Closed,
             Err(ExecuteToolError::Failed(_)) => Self::Failure,
             Err(ExecuteToolError::Cancelled(_)) => Self::Cancellation,
-            Err(ExecuteToolError::NotRecorded { what, .. }) => *what,
+            Err(ExecuteToolError::AuditFailure { what, .. }) => *what,
         }
     }
 }
 
-impl std::fmt::Display for Unrecorded {
+impl std::fmt::Display for AuditFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Start => "the call did not run: its start cannot be recorded",
@@ -92,7 +92,7 @@ impl ExecuteToolError {
             Self::NotCallable(failure) | Self::Refused(failure) | Self::Failed(failure) => failure.kind,
             Self::Cancelled(CancelReason::Deadline) => ErrorKind::Timeout,
             Self::Cancelled(CancelReason::Client | CancelReason::Shutdown) | Self::Closed => ErrorKind::Cancelled,
-            Self::NotRecorded { .. } => ErrorKind::Internal,
+            Self::AuditFailure { .. } => ErrorKind::Internal,
         }
     }
 }

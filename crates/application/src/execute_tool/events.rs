@@ -149,7 +149,7 @@ fn end_of(row: &ExecutionRef<'_>) -> Option<EventKind> {
 }
 
 /// Channel to the client that also publishes progress to event subscribers.
-pub(super) struct Watched<'a> {
+pub(super) struct PublishingCaller<'a> {
     pub(super) caller: &'a dyn Caller,
     pub(super) bus: &'a EventBus,
     pub(super) call: &'a ToolCall,
@@ -158,7 +158,7 @@ pub(super) struct Watched<'a> {
 }
 
 #[async_trait]
-impl Caller for Watched<'_> {
+impl Caller for PublishingCaller<'_> {
     fn wants_progress(&self) -> bool {
         self.caller.wants_progress() || self.bus.is_watched()
     }

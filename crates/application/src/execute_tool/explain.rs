@@ -44,7 +44,7 @@ pub struct ExplainedCall {
 }
 
 /// Prepared call with its accesses.
-struct Foreseen {
+struct PreparedCall {
     call: ToolCall,
     accesses: Result<Vec<Access>, ExecuteToolError>,
 }
@@ -65,14 +65,14 @@ impl ExecuteToolHandler {
         let client = Arc::new(ClientProfile::without_protocol("explain"));
         let command = ExecuteToolCommand { client, ..command };
         let policy = self.permissions.policy_of(&command.scope);
-        let Foreseen { call, accesses } = self.foresee(command, TIME).await?;
+        let PreparedCall { call, accesses } = self.prepare_call(command, TIME).await?;
         let decision = policy.decide(&call.tool, &call.arguments, &accesses?);
         Ok(ExplainedCall { tool: call.tool, arguments: call.arguments, decision })
     }
 
     /// Runs the steps of a call up to its accesses. For a tool of which every call is denied, the accesses are not
     /// determined: the refusal follows when the call is made.
-    pub(crate) async fn foresee_call(
+    pub(crate) async fn preview_call(
         &self,
         command: ExecuteToolCommand,
         time: Duration,
@@ -82,7 +82,7 @@ impl ExecuteToolHandler {
         if policy.refusal_of_every_call(&registered.tool).is_some() {
             return Ok(CallPreview::new(registered.tool.clone(), None));
         }
-        let Foreseen { call, accesses } = self.foresee(command, time.min(TIME)).await?;
+        let PreparedCall { call, accesses } = self.prepare_call(command, time.min(TIME)).await?;
         match accesses {
             Ok(accesses) => Ok(CallPreview::new(call.tool, Some(accesses))),
             Err(error) if error.kind() == ErrorKind::InvalidInput => Err(error),
@@ -91,7 +91,11 @@ impl ExecuteToolHandler {
         }
     }
 
-    async fn foresee(&self, mut command: ExecuteToolCommand, time: Duration) -> Result<Foreseen, ExecuteToolError> {
+    async fn prepare_call(
+        &self,
+        mut command: ExecuteToolCommand,
+        time: Duration,
+    ) -> Result<PreparedCall, ExecuteToolError> {
         let registered = resolution::find(&self.registry, &command).await?;
         // The steps of a call require a record; this one is not stored.
         let mut record =
@@ -111,6 +115,6 @@ impl ExecuteToolHandler {
         };
         arguments::complete(&registered, &mut call, validation).await?;
         let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await;
-        Ok(Foreseen { call, accesses })
+        Ok(PreparedCall { call, accesses })
     }
 }

@@ -6,7 +6,7 @@ const SAID: &str = "[the hook `";
 const CONTEXT_CHARACTERS: usize = 10_000;
 
 /// Returns the messages of hooks at the end of a text.
-pub(super) fn said_in(text: &str) -> Option<&str> {
+pub(super) fn hook_messages_in(text: &str) -> Option<&str> {
     let begin = if text.starts_with(SAID) { 0 } else { text.find(&format!("\n{SAID}"))? + 1 };
     Some(&text[begin..])
 }

@@ -2,7 +2,7 @@
 
 use super::{
     ExecuteToolCommand, ExecuteToolError,
-    arguments::{validated, with_defaults},
+    arguments::{validate_arguments, with_defaults},
     hook_words::joined,
     output::{self, Budget},
     record::Record,
@@ -55,13 +55,13 @@ impl HookOutcome {
         command: &ExecuteToolCommand,
         validation: Validation<'_>,
     ) -> Result<(), ExecuteToolError> {
-        let mut accesses = Touched::Unknown;
+        let mut accesses = KnownAccesses::Unknown;
         for hook in hooks {
-            if matches!(accesses, Touched::Unknown) {
-                accesses = Touched::by(registered, call, command, validation.time).await?;
+            if matches!(accesses, KnownAccesses::Unknown) {
+                accesses = KnownAccesses::by(registered, call, command, validation.time).await?;
             }
             let patience = hook.timeout().before;
-            let asked = AssertUnwindSafe(timeout(patience, hook.before(call, accesses.told()))).catch_unwind();
+            let asked = AssertUnwindSafe(timeout(patience, hook.before(call, accesses.accesses()))).catch_unwind();
             let said = tokio::select! {
                 said = asked => said,
                 reason = command.cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),
@@ -73,15 +73,15 @@ impl HookOutcome {
                 Err(_) => BeforeCall::deny("it failed inside"),
             };
             self.context.extend(named(hook.as_ref(), said.context));
-            tell(command, hook.as_ref(), said.messages);
+            log_messages(command, hook.as_ref(), said.messages);
             let left_out = record.labelled(&said.labels);
             if left_out > 0 {
                 tracing::warn!(hook = hook.name(), call = %call.id, left_out, "a call has no room for more labels");
             }
             let name = said.by.as_deref().unwrap_or(hook.name());
             if let Some(arguments) = said.arguments {
-                call.arguments = validated(registered, arguments, validation).await?;
-                accesses = Touched::Unknown;
+                call.arguments = validate_arguments(registered, arguments, validation).await?;
+                accesses = KnownAccesses::Unknown;
                 record.rewritten(&call.arguments);
             }
             match said.verdict {
@@ -152,7 +152,7 @@ impl HookOutcome {
                 }
             };
             context.extend(named(hook.as_ref(), said.context));
-            tell(command, hook.as_ref(), said.messages);
+            log_messages(command, hook.as_ref(), said.messages);
             if let (Some(output), Ok(CallOutcome::Done(result))) = (said.output, &mut outcome) {
                 let name = said.by.as_deref().unwrap_or(hook.name());
                 *result = withheld_if_too_long(output, name, budget);
@@ -168,14 +168,14 @@ impl HookOutcome {
 }
 
 /// Accesses of a call, as hooks receive them.
-enum Touched {
+enum KnownAccesses {
     /// Not determined for the current arguments.
     Unknown,
     /// Determined accesses; `None` if they cannot be determined from the arguments.
-    Told(Option<Vec<Access>>),
+    Determined(Option<Vec<Access>>),
 }
 
-impl Touched {
+impl KnownAccesses {
     /// Determines the accesses that hooks filter by. Errors other than a cancellation are ignored: a hook may still
     /// correct the arguments, and they are validated later.
     async fn by(
@@ -187,16 +187,16 @@ impl Touched {
         let mut call = call.clone();
         with_defaults(registered, &mut call);
         match running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await {
-            Ok(accesses) => Ok(Self::Told(Some(accesses))),
+            Ok(accesses) => Ok(Self::Determined(Some(accesses))),
             Err(error @ ExecuteToolError::Cancelled(_)) => Err(error),
-            Err(_) => Ok(Self::Told(None)),
+            Err(_) => Ok(Self::Determined(None)),
         }
     }
 
-    fn told(&self) -> Option<&[Access]> {
+    fn accesses(&self) -> Option<&[Access]> {
         match self {
-            Self::Told(Some(accesses)) => Some(accesses),
-            Self::Unknown | Self::Told(None) => None,
+            Self::Determined(Some(accesses)) => Some(accesses),
+            Self::Unknown | Self::Determined(None) => None,
         }
     }
 }
@@ -256,7 +256,7 @@ fn named(hook: &dyn ToolHook, context: Vec<HookContext>) -> impl Iterator<Item =
     context.into_iter().map(move |one| (one.by.unwrap_or_else(|| name.clone()), one.text))
 }
 
-fn tell(command: &ExecuteToolCommand, hook: &dyn ToolHook, messages: Vec<String>) {
+fn log_messages(command: &ExecuteToolCommand, hook: &dyn ToolHook, messages: Vec<String>) {
     for message in messages {
         let logger = format!("hook {}", hook.name());
         command.caller.log(LogMessage::new(LogLevel::Warning, message).by(logger));

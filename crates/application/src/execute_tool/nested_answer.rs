@@ -25,6 +25,6 @@ pub(super) fn failure(error: ExecuteToolError) -> ToolFailure {
         error @ (ExecuteToolError::Cancelled(_) | ExecuteToolError::Closed) => {
             ToolFailure::new(kind, error.to_string())
         }
-        ExecuteToolError::NotRecorded { what, source } => ToolFailure::new(kind, what.to_string()).caused_by(source),
+        ExecuteToolError::AuditFailure { what, source } => ToolFailure::new(kind, what.to_string()).caused_by(source),
     }
 }

@@ -2,11 +2,11 @@
 //! parent: its scope, its place among the open calls, its deadline and its cancellation.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded,
-    activity_tracker::{ActivityTracker, Made},
-    asking::Asking,
-    begun::Begun,
+    AuditFailure, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler,
+    activity_tracker::{ActivityTracker, NestedCallGuard},
+    detached_calls::DetachedCalls,
     nested_answer::{answer, failure},
+    question_channel::QuestionChannel,
     record::Record,
     waiting_time::{WaitingTime, over},
     window_label::labels_in,
@@ -51,7 +51,7 @@ pub struct Nesting {
     number: usize,
     /// Maximum number of characters of its result that the parent requests.
     pub(super) output_characters: Option<usize>,
-    _made: Made,
+    _made: NestedCallGuard,
 }
 
 /// State shared by the nested calls of one parent.
@@ -85,7 +85,7 @@ impl Branch {
             return Err(too_many());
         }
         self.open.send_modify(|open| *open += 1);
-        Ok(Nesting { branch: self.clone(), number, output_characters, _made: self.activity.makes_one() })
+        Ok(Nesting { branch: self.clone(), number, output_characters, _made: self.activity.begin_nested_call() })
     }
 }
 
@@ -154,13 +154,13 @@ fn too_many() -> ToolFailure {
 }
 
 /// Port for the nested calls of a running call.
-pub(super) struct Nested<'a> {
+pub(super) struct NestedCalls<'a> {
     handler: &'a Arc<ExecuteToolHandler>,
     command: &'a ExecuteToolCommand,
     call: &'a ToolCall,
     deadline: Instant,
     /// Channel whose waiting time extends the deadline.
-    asking: &'a Asking<'a>,
+    asking: &'a QuestionChannel<'a>,
     record: &'a Record,
     /// Set once the record of the running call is stored.
     on_record: OnceCell<()>,
@@ -168,7 +168,7 @@ pub(super) struct Nested<'a> {
     branch: OnceLock<Arc<Branch>>,
 }
 
-impl<'a> Nested<'a> {
+impl<'a> NestedCalls<'a> {
     /// Creates the port for nested calls until the deadline. The record of the running call is stored before the first
     /// of them.
     pub(super) fn new(
@@ -176,7 +176,7 @@ impl<'a> Nested<'a> {
         command: &'a ExecuteToolCommand,
         call: &'a ToolCall,
         deadline: Instant,
-        asking: &'a Asking<'a>,
+        asking: &'a QuestionChannel<'a>,
         record: &'a Record,
         is_on_record: bool,
     ) -> Self {
@@ -185,8 +185,8 @@ impl<'a> Nested<'a> {
     }
 
     /// Returns the port in the scope of the running call.
-    pub(super) fn calls(&self) -> Within<'_> {
-        Within { nested: self, narrower: None }
+    pub(super) fn calls(&self) -> ScopedCalls<'_> {
+        ScopedCalls { nested: self, narrower: None }
     }
 
     /// Cancels the nested calls that are still running, and waits until all are recorded.
@@ -226,7 +226,7 @@ impl<'a> Nested<'a> {
             meta: self.call.meta.clone(),
             labels: labels_in(scope, &self.command.labels),
             client: without_tasks(&self.command.client),
-            caller: Arc::new(Below(self.command.caller.clone())),
+            caller: Arc::new(NestedCaller(self.command.caller.clone())),
             cancel,
             parent,
             ..ExecuteToolCommand::new(call.tool, call.arguments).within(scope.clone())
@@ -238,9 +238,9 @@ impl<'a> Nested<'a> {
     }
 
     /// Returns the port for detached calls, which may outlive the running call, in this scope.
-    async fn begun(&self, scope: Scope, caller: Arc<dyn Caller>) -> Result<Box<dyn Calls>, ToolFailure> {
+    async fn detached_calls(&self, scope: Scope, caller: Arc<dyn Caller>) -> Result<Box<dyn Calls>, ToolFailure> {
         self.recorded().await?;
-        Ok(Box::new(Begun {
+        Ok(Box::new(DetachedCalls {
             handler: self.handler.clone(),
             began_by: self.call.id,
             scope,
@@ -257,25 +257,25 @@ impl<'a> Nested<'a> {
             .get_or_try_init(record)
             .await
             .copied()
-            .map_err(|source| ToolFailure::new(ErrorKind::Internal, Unrecorded::Start.to_string()).caused_by(source))
+            .map_err(|source| ToolFailure::new(ErrorKind::Internal, AuditFailure::Start.to_string()).caused_by(source))
     }
 }
 
 /// Nested calls in the scope of the running call, or in a narrower one.
-pub(super) struct Within<'a> {
-    nested: &'a Nested<'a>,
+pub(super) struct ScopedCalls<'a> {
+    nested: &'a NestedCalls<'a>,
     /// Narrower scope; `None`: that of the running call.
     narrower: Option<Scope>,
 }
 
-impl Within<'_> {
+impl ScopedCalls<'_> {
     fn scope(&self) -> &Scope {
         self.narrower.as_ref().unwrap_or(&self.nested.command.scope)
     }
 }
 
 #[async_trait]
-impl Calls for Within<'_> {
+impl Calls for ScopedCalls<'_> {
     fn list(&self) -> Vec<Arc<Tool>> {
         self.nested.tools(self.scope(), |_| true)
     }
@@ -286,11 +286,11 @@ impl Calls for Within<'_> {
     }
 
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a> {
-        Box::new(Within { nested: self.nested, narrower: Some(self.scope().clone().narrowed_to(view)) })
+        Box::new(ScopedCalls { nested: self.nested, narrower: Some(self.scope().clone().narrowed_to(view)) })
     }
 
     fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>, tools: ToolSelection) -> Box<dyn Calls + 'a> {
-        Box::new(Within {
+        Box::new(ScopedCalls {
             nested: self.nested,
             narrower: Some(self.nested.handler.scope_of_agent(self.scope(), agent, session, tools)),
         })
@@ -303,7 +303,9 @@ impl Calls for Within<'_> {
         tools: ToolSelection,
         caller: Arc<dyn Caller>,
     ) -> Result<Box<dyn Calls>, ToolFailure> {
-        self.nested.begun(self.nested.handler.scope_of_agent(self.scope(), agent, session, tools), caller).await
+        self.nested
+            .detached_calls(self.nested.handler.scope_of_agent(self.scope(), agent, session, tools), caller)
+            .await
     }
 
     fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a> {
@@ -320,11 +322,11 @@ impl Calls for Within<'_> {
     }
 }
 
-impl Nested<'_> {
+impl NestedCalls<'_> {
     async fn foresee_in(&self, scope: &Scope, call: NestedCall) -> Result<CallPreview, ToolFailure> {
         let command = self.command(call, scope, self.branch().cancel.child(), None);
         let time = (self.deadline + self.asking.time().so_far()).saturating_duration_since(Instant::now());
-        self.handler.foresee_call(command, time).await.map_err(failure)
+        self.handler.preview_call(command, time).await.map_err(failure)
     }
 
     async fn call_in(&self, scope: &Scope, call: NestedCall) -> Result<ToolResult, ToolFailure> {
@@ -349,10 +351,10 @@ impl Nested<'_> {
 }
 
 /// Channel to the client for a nested call. Drops progress: the client receives the progress of its own call only.
-struct Below(Arc<dyn Caller>);
+struct NestedCaller(Arc<dyn Caller>);
 
 #[async_trait]
-impl Caller for Below {
+impl Caller for NestedCaller {
     fn wants_progress(&self) -> bool {
         false
     }

@@ -4,17 +4,17 @@
 //! budget of characters. The other members, which are for programs, have the same budget. Binary content has a budget
 //! of bytes, and the number of blocks is limited.
 
-mod beside;
 mod blocks;
 mod cut;
-pub(super) mod keeper;
+mod extra_members;
 mod media;
+pub(super) mod overflow_writer;
 mod structured;
 
 use super::ExecuteToolError;
 use crate::tool_registry::{Registered, output_readers::OutputReaders};
-use cut::Whole;
-use keeper::{Keeper, Kept};
+use cut::JoinedText;
+use overflow_writer::{OverflowWriter, StoredPart};
 use serde_json::Value;
 use toolstead_domain::{
     error_kind::ErrorKind,
@@ -42,7 +42,7 @@ impl Budget {
     pub(super) const WHOLE: Self = Self { characters: usize::MAX, media_bytes: usize::MAX };
 
     /// Returns the budget that the parent of a nested call requests: a smaller one, or no limits.
-    pub(super) fn as_wanted(self, wanted: Option<usize>) -> Self {
+    pub(super) fn requested_by_parent(self, wanted: Option<usize>) -> Self {
         if wanted == Some(WHOLE_OUTPUT) { Self::WHOLE } else { self.up_to(wanted) }
     }
 
@@ -96,17 +96,17 @@ pub(super) async fn bound(
     outcome: Result<CallOutcome, ExecuteToolError>,
     registered: &Registered,
     budget: Budget,
-    mut keeper: Keeper<'_>,
+    mut keeper: OverflowWriter<'_>,
     schemas: &dyn SchemaValidator,
 ) -> Result<CallOutcome, ExecuteToolError> {
     match outcome {
         Ok(CallOutcome::Done(result)) => {
-            let result = with_promised_content(registered, result)?;
+            let result = check_structured_content(registered, result)?;
             if budget == Budget::WHOLE {
                 return Ok(CallOutcome::Done(result));
             }
             let schema = if result.is_error() { None } else { registered.output_schema() };
-            let promised = schema.map(|schema| Promised { schema, schemas });
+            let promised = schema.map(|schema| OutputSchema { schema, schemas });
             Ok(CallOutcome::Done(bounded(result, promised, budget, &mut keeper).await))
         }
         Err(ExecuteToolError::Failed(mut failure)) => {
@@ -122,7 +122,7 @@ pub(super) async fn bound(
 
 /// Output schema of a tool, and the validator for content that is too costly to validate in this process.
 #[derive(Clone, Copy)]
-struct Promised<'a> {
+struct OutputSchema<'a> {
     schema: &'a ToolInputSchema,
     schemas: &'a dyn SchemaValidator,
 }
@@ -168,11 +168,11 @@ fn bound_upstream(error: &mut UpstreamError, budget: usize) {
 
 async fn bounded(
     mut result: ToolResult,
-    promised: Option<Promised<'_>>,
+    promised: Option<OutputSchema<'_>>,
     budget: Budget,
-    keeper: &mut Keeper<'_>,
+    keeper: &mut OverflowWriter<'_>,
 ) -> ToolResult {
-    let notice = beside::bound(&mut result, budget.characters, keeper).await;
+    let notice = extra_members::bound(&mut result, budget.characters, keeper).await;
     let left = notice.as_ref().map_or(budget, |notice| budget.less(notice));
     if let Some(blocks) = result.content_mut() {
         media::bound(blocks, left, keeper).await;
@@ -193,9 +193,9 @@ async fn bounded(
 /// Bounds the two views that a model may receive.
 async fn within_views(
     mut result: ToolResult,
-    promised: Option<Promised<'_>>,
+    promised: Option<OutputSchema<'_>>,
     budget: usize,
-    keeper: &mut Keeper<'_>,
+    keeper: &mut OverflowWriter<'_>,
 ) -> ToolResult {
     let has_large_structure = result.structured_content().is_some_and(|content| is_longer(content, budget));
     // A text has at least as many bytes as characters, so a usual result needs no counting.
@@ -204,9 +204,9 @@ async fn within_views(
         return result;
     }
     let readers = keeper.readers();
-    let whole = Whole::of(result.content());
+    let whole = JoinedText::of(result.content());
     let is_long = whole.characters() > budget;
-    let mut kept_text = if is_long { Some(keeper.keep_text(whole.text()).await) } else { None };
+    let mut kept_text = if is_long { Some(keeper.store_text(whole.text()).await) } else { None };
     let structured = if has_large_structure { result.take_structured_content() } else { None };
     let Some(content) = structured else {
         cut(&mut result, &whole, budget, kept_text, readers);
@@ -214,8 +214,8 @@ async fn within_views(
     };
     // Data that are present both as text and as structured content are stored once.
     let kept = match &kept_text {
-        Some(kept) if says(whole.text(), &content) => kept.clone(),
-        _ => keeper.keep_json("structuredContent", &content).await,
+        Some(kept) if is_json_of(whole.text(), &content) => kept.clone(),
+        _ => keeper.store_json("structuredContent", &content).await,
     };
     let short = match promised {
         Some(promised) => Some(structured::shortened(&content, promised, budget).await),
@@ -228,7 +228,7 @@ async fn within_views(
     };
     let left = budget.saturating_sub(notice.chars().count() + 1);
     if kept_text.is_none() && whole.characters() > left {
-        kept_text = Some(keeper.keep_text(whole.text()).await);
+        kept_text = Some(keeper.store_text(whole.text()).await);
     }
     cut(&mut result, &whole, left, kept_text, readers);
     match short {
@@ -240,7 +240,7 @@ async fn within_views(
 }
 
 /// Returns `true` if the text is JSON of this value.
-fn says(text: &str, value: &Value) -> bool {
+fn is_json_of(text: &str, value: &Value) -> bool {
     !has_too_many_values(text.as_bytes()) && serde_json::from_str(text).is_ok_and(|said: Value| said == *value)
 }
 
@@ -255,12 +255,12 @@ pub(super) fn is_within(result: &ToolResult, budget: Budget) -> bool {
     shown.sum::<usize>() <= budget.characters
         && media.sum::<usize>() <= budget.media_bytes
         && result.content().len() <= blocks::MAX_BLOCKS
-        && beside::characters(result) <= budget.characters
+        && extra_members::characters(result) <= budget.characters
         && result.structured_content().is_none_or(|content| !is_longer(content, budget.characters))
 }
 
 /// Cuts the text of the blocks if it was stored because it is over the budget.
-fn cut(result: &mut ToolResult, whole: &Whole, budget: usize, kept: Option<Kept>, readers: &OutputReaders) {
+fn cut(result: &mut ToolResult, whole: &JoinedText, budget: usize, kept: Option<StoredPart>, readers: &OutputReaders) {
     if let (Some(kept), Some(blocks)) = (kept, result.content_mut()) {
         whole.cut(blocks, budget, &kept, readers);
         result.update_output_blocks();
@@ -282,8 +282,8 @@ fn block_text_mut(block: &mut Value) -> Option<&mut String> {
 
 /// Returns `true` if the value has more than this number of characters as compact JSON.
 fn is_longer(value: &Value, characters: usize) -> bool {
-    struct Left(usize);
-    impl std::io::Write for Left {
+    struct RemainingCharacters(usize);
+    impl std::io::Write for RemainingCharacters {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             // Counts the bytes of UTF-8 that begin a character.
             let characters = bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
@@ -294,7 +294,7 @@ fn is_longer(value: &Value, characters: usize) -> bool {
             Ok(())
         }
     }
-    serde_json::to_writer(Left(characters), value).is_err()
+    serde_json::to_writer(RemainingCharacters(characters), value).is_err()
 }
 
 /// Returns the number of characters of the value as compact JSON.
@@ -318,8 +318,8 @@ fn length(value: &Value) -> usize {
 /// Checks structured content against the tool's output schema. If the provider owns its schemas, a mismatch is a fault
 /// of the tool, and the result is withheld. A mismatch of an MCP server is logged for the operator, and the result is
 /// returned as received (MCP 2025-11-25, server/tools, "Output Schema": clients should validate).
-fn with_promised_content(registered: &Registered, result: ToolResult) -> Result<ToolResult, ExecuteToolError> {
-    let Some(fault) = broken_promise(registered, &result) else { return Ok(result) };
+fn check_structured_content(registered: &Registered, result: ToolResult) -> Result<ToolResult, ExecuteToolError> {
+    let Some(fault) = schema_mismatch(registered, &result) else { return Ok(result) };
     let name = registered.tool.name();
     tracing::warn!(tool = %name, fault, "the result does not fit the tool's own output schema");
     if !registered.provider.owns_schemas() {
@@ -331,7 +331,7 @@ fn with_promised_content(registered: &Registered, result: ToolResult) -> Result<
     Err(ExecuteToolError::Failed(failure))
 }
 
-fn broken_promise(registered: &Registered, result: &ToolResult) -> Option<String> {
+fn schema_mismatch(registered: &Registered, result: &ToolResult) -> Option<String> {
     if result.is_error() {
         return None;
     }

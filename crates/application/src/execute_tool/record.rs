@@ -2,7 +2,7 @@
 
 use super::{
     ExecuteToolCommand, ExecuteToolError, Nesting, RecordedArguments,
-    told_decisions::{Told, ToldDecisions},
+    decision_text_cache::{DecisionTextCache, DecisionTexts},
 };
 use crate::redaction::{LOOKED_AT, REDACTED, Redaction, is_plain_value, is_secret_name, redacted};
 use serde_json::{Map, Value, json};
@@ -75,7 +75,7 @@ pub(super) struct Record {
     client: Arc<ClientProfile>,
     arguments: RecordedJson,
     arguments_digest: HexDigest,
-    decided: Option<Arc<Told>>,
+    decided: Option<Arc<DecisionTexts>>,
     approved_by: Option<String>,
     started: Timestamp,
     ended: Option<Timestamp>,
@@ -144,7 +144,7 @@ impl Record {
         };
         record.arguments = match plain {
             Some(text) => RecordedJson::Text(text),
-            None => RecordedJson::Value(record.kept(&command.arguments, "arguments")),
+            None => RecordedJson::Value(record.recorded_value(&command.arguments, "arguments")),
         };
         if !command.labels.is_empty() {
             record.labelled(&command.labels);
@@ -218,21 +218,21 @@ impl Record {
         let arguments = Value::Object(arguments.clone());
         self.arguments_digest = digest(&arguments).0;
         self.learn(&arguments);
-        self.arguments = RecordedJson::Value(self.kept(&arguments, "arguments"));
+        self.arguments = RecordedJson::Value(self.recorded_value(&arguments, "arguments"));
     }
 
-    pub(super) fn decided(&mut self, accesses: &[Access], decision: &Decision, known: &ToldDecisions) {
+    pub(super) fn decided(&mut self, accesses: &[Access], decision: &Decision, known: &DecisionTextCache) {
         // The text of a rule may contain a secret of the arguments. Cached texts are used for calls without secrets
         // only.
-        let told = match self.keep == RecordedArguments::Redacted && self.redaction.is_empty() {
-            true => known.of(accesses, decision, || self.told(accesses, decision)),
-            false => self.told(accesses, decision).into(),
+        let texts = match self.keep == RecordedArguments::Redacted && self.redaction.is_empty() {
+            true => known.of(accesses, decision, || self.decision_texts(accesses, decision)),
+            false => self.decision_texts(accesses, decision).into(),
         };
-        self.decided = Some(told);
+        self.decided = Some(texts);
         self.approved_by = None;
     }
 
-    fn told(&self, accesses: &[Access], decision: &Decision) -> Told {
+    fn decision_texts(&self, accesses: &[Access], decision: &Decision) -> DecisionTexts {
         let bare;
         let told = match self.keep {
             RecordedArguments::None => {
@@ -241,7 +241,7 @@ impl Record {
             }
             RecordedArguments::Full | RecordedArguments::Redacted => decision,
         };
-        Told {
+        DecisionTexts {
             accesses: accesses.iter().map(|access| self.access(access)).collect(),
             decision: RecordedDecision {
                 verdict: decision.verdict.as_str().to_owned(),
@@ -310,7 +310,7 @@ impl Record {
             Err(ExecuteToolError::Failed(failure)) => Outcome::Failed(failure.kind, self.detail(&failure.message)),
             Err(ExecuteToolError::Cancelled(reason)) => Outcome::Cancelled(*reason),
             Err(error @ ExecuteToolError::Closed) => Outcome::Refused(ErrorKind::Cancelled, error.to_string()),
-            Err(error @ ExecuteToolError::NotRecorded { .. }) => {
+            Err(error @ ExecuteToolError::AuditFailure { .. }) => {
                 Outcome::Failed(ErrorKind::Internal, error.to_string())
             }
         }
@@ -363,7 +363,7 @@ impl Record {
     }
 
     /// Returns the recorded part of arguments or of another value. `what` names it in placeholders.
-    pub(super) fn kept(&self, value: &Value, what: &str) -> Value {
+    pub(super) fn recorded_value(&self, value: &Value, what: &str) -> Value {
         let too_many = |bytes: u64| format!("[{bytes} bytes of {what}, too many to keep]").into();
         match self.keep {
             RecordedArguments::None => Value::Null,
@@ -428,7 +428,7 @@ impl Record {
                 (false, true) => format!("[{} bytes, too many to keep]", each_piece(value, |_| ())).into(),
                 (false, false) => match value {
                     Value::String(text) => self.text(text, KEPT_TEXT).into(),
-                    value => self.kept(value, "metadata"),
+                    value => self.recorded_value(value, "metadata"),
                 },
             };
             let bytes = each_piece(&value, |_| ()) + name.len() as u64;

@@ -40,7 +40,7 @@ const TAKE_A_PART: &str = "Take a part of it with `select`, or of a file.";
 
 /// Arguments in which stored outputs have replaced the references (`$ref`).
 #[derive(Debug)]
-pub(super) struct Substituted {
+pub(super) struct SubstitutedArguments {
     pub(super) arguments: Map<String, Value>,
     /// Stored texts of the substituted values other than texts.
     pub(super) texts: Texts,
@@ -80,11 +80,11 @@ pub(super) async fn substitute(
     arguments: Map<String, Value>,
     principal: &Principal,
     outputs: &dyn OutputStore,
-) -> Result<Substituted, ToolFailure> {
+) -> Result<SubstitutedArguments, ToolFailure> {
     let mut arguments = Value::Object(arguments);
     let mut found = BTreeMap::new();
     collect(&arguments, &mut String::new(), &mut found);
-    let mut substituted = Substituted { arguments: Map::new(), texts: Texts::new(), references: Vec::new() };
+    let mut substituted = SubstitutedArguments { arguments: Map::new(), texts: Texts::new(), references: Vec::new() };
     let count: usize = found.values().map(Vec::len).sum();
     if count > MAX_REFERENCES {
         let message =
@@ -115,7 +115,7 @@ pub(super) async fn substitute(
         });
         for resolved in read.await.map_err(|ended| unreadable_content(ended.into()))?? {
             left = left.saturating_sub(resolved.bytes);
-            substituted.references.push(resolved.told);
+            substituted.references.push(resolved.description);
             if let Some(text) = resolved.text {
                 substituted.texts.insert((handle, resolved.reference.select), text);
             }
@@ -207,7 +207,7 @@ fn reference(value: &Value) -> Option<(OutputHandle, Option<String>)> {
 }
 
 /// Value of a reference.
-struct Resolved {
+struct ResolvedReference {
     reference: Reference,
     value: Value,
     /// Stored text if the value is not a text itself.
@@ -215,7 +215,7 @@ struct Resolved {
     /// Length of the value as compact JSON.
     bytes: usize,
     /// Description of the substitution.
-    told: String,
+    description: String,
 }
 
 /// Reads the output and resolves each reference to it, at most `left` bytes in all.
@@ -224,7 +224,7 @@ fn values(
     stored: &StoredOutput,
     references: Vec<Reference>,
     mut left: usize,
-) -> Result<Vec<Resolved>, ToolFailure> {
+) -> Result<Vec<ResolvedReference>, ToolFailure> {
     // The caller has checked the size against the limits.
     let mut bytes = Vec::with_capacity(stored.bytes as usize);
     // Limited to the declared size, so that a faulty store cannot exhaust the memory.
@@ -256,8 +256,8 @@ fn values(
         let (value, text) = value(&reference, left)?;
         let bytes = length(&value);
         left = left.checked_sub(bytes).ok_or_else(|| over(stored))?;
-        let told = told(&reference, stored, bytes);
-        all.push(Resolved { reference, value, text, bytes, told });
+        let description = describe(&reference, stored, bytes);
+        all.push(ResolvedReference { reference, value, text, bytes, description });
     }
     Ok(all)
 }
@@ -280,7 +280,7 @@ fn length(value: &Value) -> usize {
     count.0
 }
 
-fn told(reference: &Reference, stored: &StoredOutput, bytes: usize) -> String {
+fn describe(reference: &Reference, stored: &StoredOutput, bytes: usize) -> String {
     let Reference { place, select } = reference;
     let whole = format!("the stored output `{}` ({} bytes of {})", stored.handle, stored.bytes, stored.media_type);
     match select {

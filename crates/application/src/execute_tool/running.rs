@@ -2,9 +2,9 @@
 
 use super::{
     CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts, applied_dialect,
-    asking::{Asking, Questions},
-    events::Watched,
-    nesting::Nested,
+    events::PublishingCaller,
+    nesting::NestedCalls,
+    question_channel::{QuestionChannel, Questions},
     record::Record,
     waiting_time::over,
 };
@@ -84,10 +84,10 @@ pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToo
     let redaction = record.redaction();
     let in_own_words = provider.asks_in_own_words(&call.tool);
     let questions = Questions::new(call, grant, record, ports, in_own_words);
-    let asking = Asking::new(command, call, record, ports, &handler.open_calls).for_tool(questions);
-    let caller = Watched { caller: &asking, bus: &ports.events, call, redaction: redaction.as_deref() };
+    let asking = QuestionChannel::new(command, call, record, ports, &handler.open_calls).for_tool(questions);
+    let caller = PublishingCaller { caller: &asking, bus: &ports.events, call, redaction: redaction.as_deref() };
     let deadline = Instant::now() + time;
-    let nested = Nested::new(handler, command, call, deadline, &asking, record, is_on_record);
+    let nested = NestedCalls::new(handler, command, call, deadline, &asking, record, is_on_record);
     let calls = nested.calls();
     let output_characters = match parent.and_then(|nesting| nesting.output_characters) {
         None => settings.output_characters,
@@ -104,7 +104,7 @@ pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToo
     };
     // The provider's future is dropped before its nested calls are awaited.
     let ended = {
-        let work = pin!(answered_to_the_end(provider, call, &context));
+        let work = pin!(call_with_answers(provider, call, &context));
         let at_most = time + settings.grace_for(parent);
         bounded_for(&asking, &call.tool, work, &command.cancel, at_most).await
     };
@@ -112,15 +112,15 @@ pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToo
     asking.end().await;
     match ended? {
         Ok(result) => {
-            let is_own =
-                *call.tool.source() == ToolSource::BuiltIn && applied_dialect::of(&call.tool, command).is_none();
+            let is_own = *call.tool.source() == ToolSource::BuiltIn
+                && applied_dialect::adapter_for(&call.tool, command).is_none();
             // Some clients show only the first block, and the end of an error contains its cause.
             let result = if is_own && result.is_error() { result.with_joined_texts() } else { result };
             Ok(CallOutcome::Done(result.mark_tool_output()))
         }
         Err(failure) => {
             if let Some(cause) = &failure.source {
-                tracing::info!(call = %call.id, tool = %call.tool.name(), error = told(&**cause, redaction.as_deref()), "the tool failed");
+                tracing::info!(call = %call.id, tool = %call.tool.name(), error = redacted_error(&**cause, redaction.as_deref()), "the tool failed");
             }
             Err(ExecuteToolError::Failed(failure))
         }
@@ -128,7 +128,7 @@ pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToo
 }
 
 /// Runs the call, and forwards the provider's questions to the client, until there is a result.
-async fn answered_to_the_end(
+async fn call_with_answers(
     provider: &dyn ToolProvider,
     call: &ToolCall,
     context: &CallContext<'_>,
@@ -155,7 +155,7 @@ async fn later_rounds(
             tokio::time::sleep(pause).await;
             pause = (2 * pause).min(LONGEST_PAUSE);
         }
-        let answers = answered(required, context).await?;
+        let answers = obtain_answers(required, context).await?;
         if round == MAX_ROUNDS {
             break;
         }
@@ -169,7 +169,7 @@ async fn later_rounds(
 }
 
 /// Obtains the client's answers to a provider's questions. Returns them with the provider's state.
-async fn answered(required: InputRequired, context: &CallContext<'_>) -> Result<Answers, ToolFailure> {
+async fn obtain_answers(required: InputRequired, context: &CallContext<'_>) -> Result<Answers, ToolFailure> {
     let unavailable = |message: &str| {
         ToolFailure::new(ErrorKind::Unavailable, message).next("Answer it another way, or use another tool.")
     };
@@ -252,7 +252,7 @@ fn context<'a>(
 }
 
 /// Returns the error with all its causes for the log, redacted.
-fn told(error: &(dyn std::error::Error + 'static), redaction: Option<&Redaction>) -> String {
+fn redacted_error(error: &(dyn std::error::Error + 'static), redaction: Option<&Redaction>) -> String {
     let Some(redaction) = redaction else { return "[not kept]".into() };
     redaction.text(&with_causes(error)).into_owned()
 }

@@ -29,7 +29,7 @@ pub struct CallSettings {
     /// Whether to publish events with the arguments and the answer of each call.
     pub tells_details: bool,
     /// Whether to enclose results in tags in dialects that have such tags.
-    pub faces_in_tags: bool,
+    pub tagged_results: bool,
 }
 
 impl Default for CallSettings {
@@ -45,7 +45,7 @@ impl Default for CallSettings {
             stored_output_bytes: 64 << 20,
             arguments: RecordedArguments::Redacted,
             tells_details: false,
-            faces_in_tags: false,
+            tagged_results: false,
         }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct KnownTask {
 
 impl Tasks {
     /// Returns the outcome. If it is a task, the task is stored and its id is replaced.
-    pub(super) fn kept(
+    pub(super) fn register_if_task(
         &self,
         outcome: Result<CallOutcome, ExecuteToolError>,
         command: &ExecuteToolCommand,

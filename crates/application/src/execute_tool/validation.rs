@@ -22,7 +22,7 @@ pub(super) struct Validation<'a> {
 }
 
 /// Reason why a value is rejected.
-pub(super) enum Unfitting {
+pub(super) enum ValidationError {
     /// The value does not fit the schema.
     Invalid(InvalidArguments),
     /// The validation itself failed.
@@ -31,26 +31,26 @@ pub(super) enum Unfitting {
 
 impl Validation<'_> {
     /// Validates arguments of the tool.
-    pub(super) async fn of(self, tool: &Tool, schema: &ToolInputSchema, value: &Value) -> Result<(), Unfitting> {
+    pub(super) async fn of(self, tool: &Tool, schema: &ToolInputSchema, value: &Value) -> Result<(), ValidationError> {
         match schema.validate(value) {
             Ok(()) => Ok(()),
-            Err(NotValid::Invalid(invalid)) => Err(Unfitting::Invalid(invalid)),
+            Err(NotValid::Invalid(invalid)) => Err(ValidationError::Invalid(invalid)),
             // Boxed: rare.
             Err(NotValid::Unbounded(_)) => Box::pin(self.beside_process(tool, schema, value)).await,
         }
     }
 
     /// Validates in a separate process.
-    async fn beside_process(self, tool: &Tool, schema: &ToolInputSchema, value: &Value) -> Result<(), Unfitting> {
+    async fn beside_process(self, tool: &Tool, schema: &ToolInputSchema, value: &Value) -> Result<(), ValidationError> {
         let work = async { Ok(validated(self.beside, schema, value).await) };
         let told = match running::bounded(tool, work, self.cancel, self.time).await {
             Ok(Ok(told)) => told,
-            Ok(Err(failure)) => return Err(Unfitting::Unknown(ExecuteToolError::Failed(failure))),
-            Err(ended) => return Err(Unfitting::Unknown(ended)),
+            Ok(Err(failure)) => return Err(ValidationError::Unknown(ExecuteToolError::Failed(failure))),
+            Err(ended) => return Err(ValidationError::Unknown(ended)),
         };
         told.map_err(|why| match why {
-            NotValidated::Invalid(invalid) => Unfitting::Invalid(invalid),
-            other => Unfitting::Unknown(unknown(tool, schema, other)),
+            NotValidated::Invalid(invalid) => ValidationError::Invalid(invalid),
+            other => ValidationError::Unknown(unknown(tool, schema, other)),
         })
     }
 }

@@ -124,7 +124,7 @@ impl<'w> Way<'w> {
         match self.within {
             Some(calls) => calls.preview(Self::nested(call)).await.as_ref().map_or_else(|_| Touch::nothing(), touch),
             None => {
-                let foreseen = self.handler.foresee_call(self.command(call), FORESEEING).await;
+                let foreseen = self.handler.preview_call(self.command(call), FORESEEING).await;
                 foreseen.as_ref().map_or_else(|_| Touch::nothing(), touch)
             }
         }
@@ -136,7 +136,7 @@ impl<'w> Way<'w> {
         let started = AgentEvent::CallStarted {
             id: call.id.clone(),
             tool: call.name.clone(),
-            arguments: self.handler.kept_arguments(id, &command),
+            arguments: self.handler.recorded_arguments(id, &command),
         };
         // Fails if the events are no longer read; the run is being cancelled then.
         let _ = self.telling.send(started);

@@ -49,7 +49,7 @@ pub(super) fn of_outcome(
         ExecuteToolError::NotCallable(failure)
         | ExecuteToolError::Refused(failure)
         | ExecuteToolError::Failed(failure) => failure.into_result_for_users(suggestions),
-        error @ (ExecuteToolError::Cancelled(_) | ExecuteToolError::Closed | ExecuteToolError::NotRecorded { .. }) => {
+        error @ (ExecuteToolError::Cancelled(_) | ExecuteToolError::Closed | ExecuteToolError::AuditFailure { .. }) => {
             ToolFailure::new(kind, error.to_string()).into_result()
         }
     }

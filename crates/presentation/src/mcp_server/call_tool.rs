@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::{
     cancel_signal::CancelSignal,
-    execute_tool::{ExecuteToolCommand, ExecuteToolError, Unrecorded},
+    execute_tool::{AuditFailure, ExecuteToolCommand, ExecuteToolError},
 };
 use toolstead_domain::{
     client_profile::{ClientProfile, Generation, ProtocolVersion},
@@ -195,7 +195,7 @@ impl McpServer {
             }
             Err(ExecuteToolError::Cancelled(CancelReason::Shutdown)) => shut_down(id),
             Err(ExecuteToolError::Closed) => closed(id),
-            Err(ExecuteToolError::NotRecorded { what, source }) => not_recorded(id, what, &source),
+            Err(ExecuteToolError::AuditFailure { what, source }) => not_recorded(id, what, &source),
         })
     }
 }
@@ -210,7 +210,7 @@ pub(super) fn closed(id: &Id) -> Answer {
     Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Cancelled, message))
 }
 
-pub(super) fn not_recorded(id: &Id, what: Unrecorded, source: &StoreError) -> Answer {
+pub(super) fn not_recorded(id: &Id, what: AuditFailure, source: &StoreError) -> Answer {
     tracing::error!(error = source as &dyn std::error::Error, "{what}");
     // The user needs the cause to correct it.
     let message = format!("{what}: {}", source.source);

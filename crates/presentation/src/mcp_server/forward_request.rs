@@ -114,7 +114,7 @@ pub(super) fn without_result(
         }
         ExecuteToolError::Cancelled(CancelReason::Shutdown) => Some(shut_down(id)),
         ExecuteToolError::Closed => Some(closed(id)),
-        ExecuteToolError::NotRecorded { what, source } => Some(not_recorded(id, what, &source)),
+        ExecuteToolError::AuditFailure { what, source } => Some(not_recorded(id, what, &source)),
     }
 }
 

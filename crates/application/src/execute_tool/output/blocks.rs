@@ -1,6 +1,6 @@
 //! Limit of the number of blocks of a result.
 
-use super::keeper::Keeper;
+use super::overflow_writer::OverflowWriter;
 use serde_json::Value;
 use toolstead_domain::tool_result::text_block;
 
@@ -9,7 +9,7 @@ pub(super) const MAX_BLOCKS: usize = 256;
 
 /// Joins adjacent plain texts if there are too many blocks. The blocks that still exceed the limit are stored under a
 /// handle.
-pub(super) async fn bound(blocks: &mut Vec<Value>, keeper: &mut Keeper<'_>) {
+pub(super) async fn bound(blocks: &mut Vec<Value>, keeper: &mut OverflowWriter<'_>) {
     if blocks.len() <= MAX_BLOCKS {
         return;
     }
@@ -33,8 +33,11 @@ pub(super) async fn bound(blocks: &mut Vec<Value>, keeper: &mut Keeper<'_>) {
     if fewer.len() > MAX_BLOCKS {
         let over = fewer.split_off(MAX_BLOCKS - 1);
         let count = over.len();
-        let kept = keeper.keep_json("blocks", &over.into()).await;
-        fewer.push(text_block(format!("[{count} more blocks are left out here, as one JSON array; {}]", kept.told())));
+        let kept = keeper.store_json("blocks", &over.into()).await;
+        fewer.push(text_block(format!(
+            "[{count} more blocks are left out here, as one JSON array; {}]",
+            kept.describe()
+        )));
     }
     *blocks = fewer;
 }

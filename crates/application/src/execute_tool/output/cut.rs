@@ -1,6 +1,6 @@
 //! Cutting the middle out of a text.
 
-use super::{block_text, block_text_mut, keeper::Kept};
+use super::{block_text, block_text_mut, overflow_writer::StoredPart};
 use crate::tool_registry::output_readers::OutputReaders;
 use serde_json::Value;
 use std::ops::Range;
@@ -12,13 +12,13 @@ const LINE_REACH: usize = 200;
 const SMALL: usize = 1_000;
 
 /// Text of all blocks, joined by line breaks, as it is stored.
-pub(super) struct Whole {
+pub(super) struct JoinedText {
     text: String,
     /// Index of each block with text, and its range in `text`.
     places: Vec<(usize, Range<usize>)>,
 }
 
-impl Whole {
+impl JoinedText {
     pub(super) fn of(blocks: &[Value]) -> Self {
         let texts = || blocks.iter().enumerate().filter_map(|(at, block)| Some((at, block_text(block)?)));
         let mut text = String::with_capacity(texts().map(|(_, text)| text.len() + 1).sum());
@@ -43,7 +43,7 @@ impl Whole {
 
     /// Removes the middle, so that the rest and the notice in its place fit the budget. Three fifths of the rest are
     /// from the beginning and two fifths from the end.
-    pub(super) fn cut(&self, blocks: &mut Vec<Value>, budget: usize, kept: &Kept, readers: &OutputReaders) {
+    pub(super) fn cut(&self, blocks: &mut Vec<Value>, budget: usize, kept: &StoredPart, readers: &OutputReaders) {
         let text = self.text.as_str();
         let total = self.characters();
         // The notice about the longest gap is the longest one.
@@ -110,20 +110,20 @@ struct Gap {
 }
 
 /// Returns the notice: the size and position of the removed part, and the calls that return it.
-fn notice(gap: &Gap, budget: usize, kept: &Kept, readers: &OutputReaders) -> String {
+fn notice(gap: &Gap, budget: usize, kept: &StoredPart, readers: &OutputReaders) -> String {
     let Gap { characters, total, lines: (first, last) } = gap;
     let missing = format!("{characters} of {total} characters");
     let lines = if first == last { format!("within line {first}") } else { format!("lines {first} to {last}") };
     let Some(handle) = kept.handle() else {
-        return format!("[… {missing} ({lines}) are left out here; {} …]", kept.told());
+        return format!("[… {missing} ({lines}) are left out here; {} …]", kept.describe());
     };
     let reference = format!("{{\"$ref\": \"{handle}\"}}");
     if budget < SMALL {
         let read = readers.whole(handle).map_or_else(String::new, |call| format!("{call}, or "));
-        return format!("[… {missing} are left out; {}: {read}pass it on as {reference} …]", kept.told());
+        return format!("[… {missing} are left out; {}: {read}pass it on as {reference} …]", kept.describe());
     }
     let read = readers.lines_from(handle, *first).map_or_else(String::new, |calls| format!("{calls}; "));
-    let told = kept.told();
+    let told = kept.describe();
     format!("[… {missing} ({lines}) are left out here; {told}: {read}any tool takes it as the argument {reference} …]")
 }
 

@@ -1,6 +1,6 @@
 //! Limits for the blocks of a result without text: images, audio, binary resources, links and unknown blocks.
 
-use super::{Budget, block_text, is_longer, keeper::Keeper, length};
+use super::{Budget, block_text, is_longer, length, overflow_writer::OverflowWriter};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 use toolstead_domain::tool_result::text_block;
@@ -10,7 +10,7 @@ const MAX_KEPT_BLOCKS: usize = 16;
 
 /// Stores binary blocks over the budget under handles, and replaces each by a text that names the handle. Other blocks
 /// without text become texts if they are long, and are cut as such.
-pub(super) async fn bound(blocks: &mut Vec<Value>, budget: Budget, keeper: &mut Keeper<'_>) {
+pub(super) async fn bound(blocks: &mut Vec<Value>, budget: Budget, keeper: &mut OverflowWriter<'_>) {
     let mut left = budget.media_bytes;
     let mut large = Vec::new();
     // A model receives the links in addition to the texts.
@@ -34,9 +34,12 @@ pub(super) async fn bound(blocks: &mut Vec<Value>, budget: Budget, keeper: &mut 
     }
     if large.len() > MAX_KEPT_BLOCKS {
         let all: Vec<Value> = large.iter().map(|at| blocks[*at].take()).collect();
-        let kept = keeper.keep_json("blocks", &Value::Array(all)).await;
-        let notice =
-            format!("[{} blocks of binary data are left out here, as one JSON array; {}]", large.len(), kept.told());
+        let kept = keeper.store_json("blocks", &Value::Array(all)).await;
+        let notice = format!(
+            "[{} blocks of binary data are left out here, as one JSON array; {}]",
+            large.len(),
+            kept.describe()
+        );
         blocks[large[0]] = text_block(notice);
         blocks.retain(|block| !block.is_null());
         return;
@@ -49,8 +52,9 @@ pub(super) async fn bound(blocks: &mut Vec<Value>, budget: Budget, keeper: &mut 
             // The data is not valid base64, so it is stored as received.
             Err(_) => ("text/plain".to_owned(), data.as_bytes().to_vec()),
         };
-        let kept = keeper.keep(&kind, &media_type, &content).await;
-        let notice = format!("[the {kind} ({media_type}, {} bytes) is left out here: {}]", content.len(), kept.told());
+        let kept = keeper.store(&kind, &media_type, &content).await;
+        let notice =
+            format!("[the {kind} ({media_type}, {} bytes) is left out here: {}]", content.len(), kept.describe());
         blocks[at] = text_block(notice);
     }
 }

@@ -4,7 +4,7 @@
 //! has a schema, the result therefore has shortened content that fits it: long texts are cut in the middle, and long
 //! lists at the end.
 
-use super::{Promised, is_longer, keeper::Kept};
+use super::{OutputSchema, is_longer, overflow_writer::StoredPart};
 use crate::{execute_tool::validation::validated, tool_registry::output_readers::OutputReaders};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -19,11 +19,11 @@ const TIME_TO_SHORTEN: Duration = Duration::from_secs(30);
 
 /// Returns the content, shortened until it fits the budget; `None` if it does not fit the schema then, or cannot be
 /// validated in time.
-pub(super) async fn shortened(content: &Value, promised: Promised<'_>, budget: usize) -> Option<Value> {
+pub(super) async fn shortened(content: &Value, promised: OutputSchema<'_>, budget: usize) -> Option<Value> {
     timeout(TIME_TO_SHORTEN, fitting(content, promised, budget)).await.ok().flatten()
 }
 
-async fn fitting(content: &Value, promised: Promised<'_>, budget: usize) -> Option<Value> {
+async fn fitting(content: &Value, promised: OutputSchema<'_>, budget: usize) -> Option<Value> {
     for (characters, items) in STEPS {
         let short = short(content, *characters, *items);
         if is_longer(&short, budget) {
@@ -67,30 +67,30 @@ fn short_text(text: &str, characters: usize) -> String {
 }
 
 /// Returns the notice about removed structured content.
-pub(super) fn left_out(kept: &Kept, readers: &OutputReaders) -> String {
-    format!("[the structured content is too large and left out; {}{}]", kept.told(), how(kept, readers))
+pub(super) fn left_out(kept: &StoredPart, readers: &OutputReaders) -> String {
+    format!("[the structured content is too large and left out; {}{}]", kept.describe(), how(kept, readers))
 }
 
 /// Returns the notice about shortened structured content.
-pub(super) fn shortened_notice(kept: &Kept, readers: &OutputReaders) -> String {
+pub(super) fn shortened_notice(kept: &StoredPart, readers: &OutputReaders) -> String {
     format!(
         "[the structured content is too large: its long texts are cut and its long lists end early; {}{}]",
-        kept.told(),
+        kept.describe(),
         how(kept, readers)
     )
 }
 
 /// Returns the error text for structured content that cannot be shortened under the schema.
-pub(super) fn unfit(kept: &Kept, readers: &OutputReaders) -> String {
+pub(super) fn unfit(kept: &StoredPart, readers: &OutputReaders) -> String {
     format!(
         "The call was done, do not repeat it. Its structured content is too large to pass on, and shortened it does \
          not fit the tool's output schema; {}{}",
-        kept.told(),
+        kept.describe(),
         how(kept, readers)
     )
 }
 
-fn how(kept: &Kept, readers: &OutputReaders) -> String {
+fn how(kept: &StoredPart, readers: &OutputReaders) -> String {
     let Some(handle) = kept.handle() else { return String::new() };
     let read = readers.whole(handle).map_or_else(String::new, |call| format!("{call}, or "));
     format!(": {read}as an argument {{\"$ref\": \"{handle}\", \"select\": \"/…\"}}")

@@ -32,7 +32,7 @@ pub(super) fn select(text: &str, pointer: &str, most: usize) -> Result<(Value, O
         return Err(format!("a JSON Pointer of more than {MAX_STEPS} steps is not followed"));
     }
     let mut reader = serde_json::Deserializer::from_str(text);
-    let found = Way { steps: &steps }.deserialize(&mut reader).and_then(|found| reader.end().map(|()| found));
+    let found = PointerSteps { steps: &steps }.deserialize(&mut reader).and_then(|found| reader.end().map(|()| found));
     let part = match found.map_err(|error| format!("it is no JSON text ({error})"))? {
         Ok(part) => part.get(),
         Err(end) => {
@@ -55,7 +55,7 @@ pub(super) fn select(text: &str, pointer: &str, most: usize) -> Result<(Value, O
 
 /// Remaining steps of a pointer.
 #[derive(Clone, Copy)]
-struct Way<'s> {
+struct PointerSteps<'s> {
     steps: &'s [String],
 }
 
@@ -67,7 +67,7 @@ struct End {
     instead: String,
 }
 
-impl<'de> DeserializeSeed<'de> for Way<'_> {
+impl<'de> DeserializeSeed<'de> for PointerSteps<'_> {
     type Value = Result<&'de RawValue, End>;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
@@ -78,14 +78,14 @@ impl<'de> DeserializeSeed<'de> for Way<'_> {
     }
 }
 
-impl Way<'_> {
+impl PointerSteps<'_> {
     fn ends<'de, E>(self, instead: impl Into<String>) -> Result<Result<&'de RawValue, End>, E> {
         Ok(Err(End { left: self.steps.len(), instead: instead.into() }))
     }
 }
 
 /// One step. Values outside of the pointer's path are skipped.
-impl<'de> Visitor<'de> for Way<'_> {
+impl<'de> Visitor<'de> for PointerSteps<'_> {
     type Value = Result<&'de RawValue, End>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for Way<'_> {
             count += 1;
             // Of several members with the same name the last one applies, as elsewhere in serde_json.
             if key == self.steps[0] {
-                found = Some(members.next_value_seed(Way { steps: &self.steps[1..] })?);
+                found = Some(members.next_value_seed(PointerSteps { steps: &self.steps[1..] })?);
                 continue;
             }
             members.next_value::<IgnoredAny>()?;
@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for Way<'_> {
                 }
             }
         }
-        found.map_or_else(|| self.ends(told(&keys, count)), Ok)
+        found.map_or_else(|| self.ends(describe_object(&keys, count)), Ok)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
@@ -120,7 +120,7 @@ impl<'de> Visitor<'de> for Way<'_> {
         let (mut found, mut count) = (None, 0_usize);
         loop {
             if wanted == Some(count) {
-                match items.next_element_seed(Way { steps: &self.steps[1..] })? {
+                match items.next_element_seed(PointerSteps { steps: &self.steps[1..] })? {
                     Some(item) => found = Some(item),
                     None => break,
                 }
@@ -157,7 +157,7 @@ impl<'de> Visitor<'de> for Way<'_> {
     }
 }
 
-fn told(keys: &BTreeSet<String>, count: usize) -> String {
+fn describe_object(keys: &BTreeSet<String>, count: usize) -> String {
     let named: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
     let more = count.saturating_sub(keys.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -96,5 +96,5 @@ async fn a_change_that_somebody_refuses_meets_the_log_once_and_its_provider_neve
 async fn a_change_whose_start_is_not_on_record_never_meets_its_provider() {
     let rows = [(Row::StartThatIsLost, (1, 0)), (Row::End, (1, 0))];
     let told = check(Approval::once("somebody"), &rows, 0).await;
-    assert!(matches!(told, Some(ExecuteToolError::NotRecorded { what: Unrecorded::Start, .. })), "{told:?}");
+    assert!(matches!(told, Some(ExecuteToolError::AuditFailure { what: AuditFailure::Start, .. })), "{told:?}");
 }

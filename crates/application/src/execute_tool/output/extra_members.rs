@@ -1,6 +1,6 @@
 //! Members of a result beside its content: `_meta`, unknown members, and such members of its blocks.
 
-use super::{block_text, keeper::Keeper, length, media};
+use super::{block_text, length, media, overflow_writer::OverflowWriter};
 use serde_json::{Map, Value, json};
 use toolstead_domain::tool_result::ToolResult;
 
@@ -12,11 +12,11 @@ const LEFT_OUT: &str = "toolstead:left-out";
 /// Returns the number of characters of these members.
 pub(super) fn characters(result: &ToolResult) -> usize {
     let rest = result.rest().map(|(name, value)| name.len() + length(value)).sum::<usize>();
-    rest + result.content().iter().filter(|block| is_known(block)).map(beside).sum::<usize>()
+    rest + result.content().iter().filter(|block| is_known(block)).map(extra_length).sum::<usize>()
 }
 
 /// Stores these members under one handle and removes them if they exceed the budget. Returns the notice about it.
-pub(super) async fn bound(result: &mut ToolResult, budget: usize, keeper: &mut Keeper<'_>) -> Option<String> {
+pub(super) async fn bound(result: &mut ToolResult, budget: usize, keeper: &mut OverflowWriter<'_>) -> Option<String> {
     let characters = characters(result);
     if characters <= budget {
         return None;
@@ -33,10 +33,10 @@ pub(super) async fn bound(result: &mut ToolResult, budget: usize, keeper: &mut K
     if !stripped.is_empty() {
         rest.insert("content".into(), stripped.into());
     }
-    let kept = keeper.keep_json("rest", &rest.into()).await;
+    let kept = keeper.store_json("rest", &rest.into()).await;
     Some(format!(
         "[{characters} characters that the result says beside its content are left out here; {}]",
-        kept.told()
+        kept.describe()
     ))
 }
 
@@ -46,7 +46,7 @@ fn is_known(block: &Value) -> bool {
 }
 
 /// Returns the number of characters of a block without its content and its type.
-fn beside(block: &Value) -> usize {
+fn extra_length(block: &Value) -> usize {
     let content = Content::of(block);
     let of = |object: &Value, content: Option<&str>| {
         let members = object.as_object().into_iter().flatten();

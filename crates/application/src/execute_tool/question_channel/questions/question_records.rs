@@ -1,6 +1,6 @@
 //! Audit records of questions. Each question has one, which ends in exactly one outcome.
 
-use super::fitting::host_of;
+use super::client_adaptation::host_of;
 use crate::execute_tool::{
     ExecuteToolPorts,
     record::{Record, digest},
@@ -21,7 +21,7 @@ use toolstead_domain::{
 use uuid::Uuid;
 
 /// Writer of the audit records of questions, including withdrawn ones.
-pub(in crate::execute_tool::asking) struct Rows {
+pub(in crate::execute_tool::question_channel) struct QuestionRecords {
     log: Arc<dyn ExecutionLog>,
     clock: Arc<dyn Clock>,
     /// Final records that are not stored yet.
@@ -29,7 +29,7 @@ pub(in crate::execute_tool::asking) struct Rows {
     writing: tokio::sync::Mutex<()>,
 }
 
-impl Rows {
+impl QuestionRecords {
     pub(super) fn new(ports: &ExecuteToolPorts) -> Self {
         Self {
             log: ports.log.clone(),
@@ -40,7 +40,7 @@ impl Rows {
     }
 
     /// Stores the remaining final records. Failures are logged.
-    pub(in crate::execute_tool::asking) async fn settle(&self) {
+    pub(in crate::execute_tool::question_channel) async fn settle(&self) {
         let _writing = self.writing.lock().await;
         let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
         for row in left {
@@ -58,7 +58,12 @@ impl Rows {
 
 /// Returns the audit record of a question that is being asked. It contains the text for the user as far as `[audit]
 /// arguments` allows, and only the host of a page's URL.
-pub(super) fn begun(call: &ToolCall, record: &Record, request: &InputRequest, clock: &dyn Clock) -> ToolExecution {
+pub(super) fn question_record(
+    call: &ToolCall,
+    record: &Record,
+    request: &InputRequest,
+    clock: &dyn Clock,
+) -> ToolExecution {
     let mut params = request.params.clone();
     if let Some(url) = params.get_mut("url") {
         *url = host_of(url.as_str().unwrap_or_default()).unwrap_or("?").into();
@@ -74,7 +79,7 @@ pub(super) fn begun(call: &ToolCall, record: &Record, request: &InputRequest, cl
         principal: of_call.principal.to_owned(),
         session: of_call.session.to_owned(),
         client: of_call.client.to_owned(),
-        arguments: record.kept(&params, "questions"),
+        arguments: record.recorded_value(&params, "questions"),
         arguments_digest: digest(&request.params).0.into(),
         accesses: Vec::new(),
         decision: None,
@@ -89,36 +94,38 @@ pub(super) fn begun(call: &ToolCall, record: &Record, request: &InputRequest, cl
 }
 
 /// End of a question, without the answer itself.
-pub(super) struct Closed {
+pub(super) struct QuestionEnd {
     pub(super) word: &'static str,
     /// Reason of the client or of the runtime.
     pub(super) detail: String,
-    end: End,
+    end: QuestionOutcome,
 }
 
-enum End {
+enum QuestionOutcome {
     Answered,
     Refused(ErrorKind),
     Failed(ErrorKind),
     Cancelled,
 }
 
-impl Closed {
+impl QuestionEnd {
     pub(super) fn of(method: &str, said: &Result<InputResponse, NotAnswered>) -> Self {
         let (word, end) = match said {
             Ok(InputResponse(answer)) if method == "elicitation/create" => match answer["action"].as_str() {
-                Some("decline") => ("declined", End::Refused(ErrorKind::PermissionDenied)),
-                Some("cancel") => ("cancelled", End::Cancelled),
-                _ => ("answered", End::Answered),
+                Some("decline") => ("declined", QuestionOutcome::Refused(ErrorKind::PermissionDenied)),
+                Some("cancel") => ("cancelled", QuestionOutcome::Cancelled),
+                _ => ("answered", QuestionOutcome::Answered),
             },
-            Ok(_) => ("answered", End::Answered),
-            Err(NotAnswered::Refused { .. }) => ("declined", End::Refused(ErrorKind::PermissionDenied)),
-            Err(NotAnswered::Unsupported) => ("unanswered", End::Refused(ErrorKind::MissingCapability)),
-            Err(NotAnswered::Unfit(_)) => ("unanswered", End::Refused(ErrorKind::InvalidInput)),
-            Err(NotAnswered::TimedOut) => ("unanswered", End::Failed(ErrorKind::ApprovalTimeout)),
-            Err(NotAnswered::TooMany | NotAnswered::Exhausted) => ("unanswered", End::Failed(ErrorKind::RateLimited)),
-            Err(NotAnswered::NotRecorded) => ("unanswered", End::Failed(ErrorKind::Internal)),
-            Err(NotAnswered::Disconnected) => ("cancelled", End::Cancelled),
+            Ok(_) => ("answered", QuestionOutcome::Answered),
+            Err(NotAnswered::Refused { .. }) => ("declined", QuestionOutcome::Refused(ErrorKind::PermissionDenied)),
+            Err(NotAnswered::Unsupported) => ("unanswered", QuestionOutcome::Refused(ErrorKind::MissingCapability)),
+            Err(NotAnswered::Unfit(_)) => ("unanswered", QuestionOutcome::Refused(ErrorKind::InvalidInput)),
+            Err(NotAnswered::TimedOut) => ("unanswered", QuestionOutcome::Failed(ErrorKind::ApprovalTimeout)),
+            Err(NotAnswered::TooMany | NotAnswered::Exhausted) => {
+                ("unanswered", QuestionOutcome::Failed(ErrorKind::RateLimited))
+            }
+            Err(NotAnswered::NotRecorded) => ("unanswered", QuestionOutcome::Failed(ErrorKind::Internal)),
+            Err(NotAnswered::Disconnected) => ("cancelled", QuestionOutcome::Cancelled),
         };
         let detail = said.as_ref().err().map(ToString::to_string).unwrap_or_default();
         Self { word, detail, end }
@@ -126,26 +133,26 @@ impl Closed {
 
     fn outcome(self, detail: String) -> Outcome {
         match self.end {
-            End::Answered => Outcome::Succeeded,
-            End::Refused(kind) => Outcome::Refused(kind, detail),
-            End::Failed(kind) => Outcome::Failed(kind, detail),
-            End::Cancelled => Outcome::Cancelled(CancelReason::Client),
+            QuestionOutcome::Answered => Outcome::Succeeded,
+            QuestionOutcome::Refused(kind) => Outcome::Refused(kind, detail),
+            QuestionOutcome::Failed(kind) => Outcome::Failed(kind, detail),
+            QuestionOutcome::Cancelled => Outcome::Cancelled(CancelReason::Client),
         }
     }
 }
 
 /// Audit record of an open question. Dropping it records that the question was withdrawn.
-pub(super) struct OpenRow {
-    rows: Arc<Rows>,
+pub(super) struct OpenQuestionRecord {
+    rows: Arc<QuestionRecords>,
     row: Option<ToolExecution>,
 }
 
-impl OpenRow {
+impl OpenQuestionRecord {
     /// Stores the record.
     ///
     /// # Errors
     /// [`NotAnswered::NotRecorded`]. Such a question is not asked.
-    pub(super) async fn open(rows: Arc<Rows>, row: ToolExecution) -> Result<Self, NotAnswered> {
+    pub(super) async fn open(rows: Arc<QuestionRecords>, row: ToolExecution) -> Result<Self, NotAnswered> {
         let open = Self { rows: rows.clone(), row: Some(row.clone()) };
         rows.log.record(row).await.map_err(|error| {
             tracing::error!(error = &error as &dyn std::error::Error, "a question is not recorded");
@@ -155,7 +162,7 @@ impl OpenRow {
     }
 
     /// Stores the end of the question.
-    pub(super) async fn close(mut self, closed: Closed, detail: String) {
+    pub(super) async fn close(mut self, closed: QuestionEnd, detail: String) {
         let word = closed.word;
         self.ended(closed.outcome(detail), word);
         self.rows.settle().await;
@@ -169,7 +176,7 @@ impl OpenRow {
     }
 }
 
-impl Drop for OpenRow {
+impl Drop for OpenQuestionRecord {
     fn drop(&mut self) {
         self.ended(Outcome::Cancelled(CancelReason::Client), "taken back");
     }

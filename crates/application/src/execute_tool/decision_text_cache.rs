@@ -18,7 +18,7 @@ const KEPT: usize = 64;
 
 /// Cache of recently recorded decisions.
 #[derive(Debug, Default)]
-pub(super) struct ToldDecisions(Mutex<VecDeque<(Question, Arc<Told>)>>);
+pub(super) struct DecisionTextCache(Mutex<VecDeque<(Question, Arc<DecisionTexts>)>>);
 
 /// Cache key: the texts depend on nothing else.
 #[derive(Debug, PartialEq)]
@@ -29,34 +29,40 @@ struct Question {
 
 /// Recorded texts of a decision.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct DecisionTexts {
     /// Accesses of the call.
     pub(super) accesses: Vec<String>,
     pub(super) decision: RecordedDecision,
 }
 
-impl ToldDecisions {
+impl DecisionTextCache {
     /// Returns the texts, from the cache or from `tell`. The result of `tell` must not depend on the call's arguments.
-    pub(super) fn of(&self, accesses: &[Access], decision: &Decision, tell: impl FnOnce() -> Told) -> Arc<Told> {
+    pub(super) fn of(
+        &self,
+        accesses: &[Access],
+        decision: &Decision,
+        create_texts: impl FnOnce() -> DecisionTexts,
+    ) -> Arc<DecisionTexts> {
         if !is_alike_for_all(accesses, decision) {
-            return tell().into();
+            return create_texts().into();
         }
         if let Some(known) = self.find(accesses, decision) {
             return known;
         }
-        let told = Arc::new(tell());
+        let texts = Arc::new(create_texts());
         let question = Question { accesses: accesses.to_vec(), decision: decision.clone() };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() == KEPT {
             known.pop_back();
         }
-        known.push_front((question, told.clone()));
-        told
+        known.push_front((question, texts.clone()));
+        texts
     }
 
-    fn find(&self, accesses: &[Access], decision: &Decision) -> Option<Arc<Told>> {
+    fn find(&self, accesses: &[Access], decision: &Decision) -> Option<Arc<DecisionTexts>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_asked = |(one, _): &&(Question, Arc<Told>)| one.accesses == accesses && one.decision == *decision;
+        let is_asked =
+            |(one, _): &&(Question, Arc<DecisionTexts>)| one.accesses == accesses && one.decision == *decision;
         known.iter().find(is_asked).map(|(_, told)| told.clone())
     }
 }
@@ -93,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_decision_that_is_alike_for_all_calls_is_put_into_words_once() {
-        let told = ToldDecisions::default();
+        let told = DecisionTextCache::default();
         let made = Cell::new(0);
         let tell = |accesses: &[Access], decision: &Decision| {
             let texts = told.of(accesses, decision, || {
@@ -104,7 +110,7 @@ mod tests {
                     approved_by: None,
                     trace: Value::Null,
                 };
-                Told { accesses: accesses.iter().map(ToString::to_string).collect(), decision: recorded }
+                DecisionTexts { accesses: accesses.iter().map(ToString::to_string).collect(), decision: recorded }
             });
             assert_eq!((&texts.decision.reason, texts.accesses.len()), (&decision.reason(), accesses.len()));
             made.get()

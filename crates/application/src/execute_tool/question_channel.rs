@@ -12,9 +12,9 @@ use super::{
 };
 use crate::open_calls::OpenCalls;
 use async_trait::async_trait;
+use questions::QuestionRecords;
 pub(super) use questions::Questions;
-use questions::Rows;
-pub(crate) use questions::fitted;
+pub(crate) use questions::adapt_for_client;
 use std::{
     sync::{Arc, OnceLock},
     time::Duration,
@@ -30,7 +30,7 @@ use toolstead_domain::{
 };
 
 /// Channel to the client for questions about a call. A question that cannot be recorded is not asked.
-pub(super) struct Asking<'a> {
+pub(super) struct QuestionChannel<'a> {
     caller: &'a dyn Caller,
     call: &'a ToolCall,
     ports: &'a ExecuteToolPorts,
@@ -42,13 +42,13 @@ pub(super) struct Asking<'a> {
     /// Record of the call before its first question.
     record: &'a Record,
     /// Created with the first question. Most calls ask none.
-    telling: OnceLock<Arc<Telling>>,
+    wait_recorder: OnceLock<Arc<WaitRecorder>>,
     /// Questions of the call's own tool; `None` for questions of the runtime, such as approval.
     questions: Option<Questions<'a>>,
 }
 
 /// Writer of the waiting state of a call to its audit record.
-struct Telling {
+struct WaitRecorder {
     log: Arc<dyn ExecutionLog>,
     row: ToolExecution,
     own: WaitingTime,
@@ -57,13 +57,13 @@ struct Telling {
 }
 
 /// Pending answer. Dropping it before the answer arrives withdraws the question, and the call resumes.
-struct Waited {
+struct PendingAnswer {
     wait: Option<(Wait, BlockedGuard)>,
-    telling: Arc<Telling>,
-    rows: Option<Arc<Rows>>,
+    recorder: Arc<WaitRecorder>,
+    rows: Option<Arc<QuestionRecords>>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> QuestionChannel<'a> {
     /// Creates a channel for questions about the call with this record.
     pub(super) fn new(
         command: &'a ExecuteToolCommand,
@@ -81,7 +81,7 @@ impl<'a> Asking<'a> {
             time: OnceLock::new(),
             activity: OnceLock::new(),
             record,
-            telling: OnceLock::new(),
+            wait_recorder: OnceLock::new(),
             questions: None,
         }
     }
@@ -112,11 +112,11 @@ impl<'a> Asking<'a> {
         })
     }
 
-    fn telling(&self) -> &Arc<Telling> {
-        self.telling.get_or_init(|| {
+    fn wait_recorder(&self) -> &Arc<WaitRecorder> {
+        self.wait_recorder.get_or_init(|| {
             let (log, own) = (self.ports.log.clone(), WaitingTime::below(Some(self.time())));
             let row = self.record.execution().to_execution();
-            Arc::new(Telling { log, row, own, lock: tokio::sync::Mutex::default() })
+            Arc::new(WaitRecorder { log, row, own, lock: tokio::sync::Mutex::default() })
         })
     }
 
@@ -125,21 +125,24 @@ impl<'a> Asking<'a> {
         &self,
         answer: impl Future<Output = Result<InputResponse, NotAnswered>> + Send,
     ) -> Result<InputResponse, NotAnswered> {
-        let telling = self.telling();
+        let telling = self.wait_recorder();
         let mut waited = {
             let _lock = telling.lock.lock().await;
             let rows = self.questions.as_ref().map(|questions| questions.rows().clone());
-            let waited =
-                Waited { wait: Some((telling.own.begin(), self.activity().block())), telling: telling.clone(), rows };
+            let waited = PendingAnswer {
+                wait: Some((telling.own.begin(), self.activity().block())),
+                recorder: telling.clone(),
+                rows,
+            };
             if telling.own.open() == 1 {
-                telling.tell(Outcome::InputRequired).await?;
+                telling.record_outcome(Outcome::InputRequired).await?;
                 events::suspended(&self.ports.events, self.call);
             }
             waited
         };
         let said = answer.await;
         let wait = waited.wait.take();
-        telling.goes_on(wait).await;
+        telling.end_wait(wait).await;
         said
     }
 
@@ -161,18 +164,18 @@ impl<'a> Asking<'a> {
     }
 }
 
-impl Telling {
+impl WaitRecorder {
     /// Ends one wait. Records the call as running if no other answer is pending.
-    async fn goes_on(&self, wait: Option<(Wait, BlockedGuard)>) {
+    async fn end_wait(&self, wait: Option<(Wait, BlockedGuard)>) {
         let _lock = self.lock.lock().await;
         drop(wait);
         if self.own.open() == 0 {
             // If this write fails, the final record still contains the outcome.
-            let _ = self.tell(Outcome::Running).await;
+            let _ = self.record_outcome(Outcome::Running).await;
         }
     }
 
-    async fn tell(&self, outcome: Outcome) -> Result<(), NotAnswered> {
+    async fn record_outcome(&self, outcome: Outcome) -> Result<(), NotAnswered> {
         let row = ToolExecution { outcome, ..self.row.clone() };
         self.log.record(row).await.map_err(|error| {
             tracing::error!(call = %self.row.id, error = &error as &dyn std::error::Error, "a question is not recorded");
@@ -181,22 +184,22 @@ impl Telling {
     }
 }
 
-impl Drop for Waited {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         let (Some(wait), Ok(runtime)) = (self.wait.take(), Handle::try_current()) else { return };
-        let (telling, rows) = (self.telling.clone(), self.rows.take());
+        let (telling, rows) = (self.recorder.clone(), self.rows.take());
         // If the call has ended by then, its final record remains unchanged.
         runtime.spawn(async move {
             if let Some(rows) = rows {
                 rows.settle().await;
             }
-            telling.goes_on(Some(wait)).await;
+            telling.end_wait(Some(wait)).await;
         });
     }
 }
 
 #[async_trait]
-impl Caller for Asking<'_> {
+impl Caller for QuestionChannel<'_> {
     fn wants_progress(&self) -> bool {
         self.caller.wants_progress()
     }

@@ -19,7 +19,11 @@ const SERVER: &str = "toolstead/server";
 /// # Errors
 /// [`NotAnswered::Unfit`] for parameters other than an object, and for a page without a plain `http` or `https`
 /// address.
-pub(crate) fn fitted(mut request: InputRequest, tool: &Tool, in_own_words: bool) -> Result<InputRequest, NotAnswered> {
+pub(crate) fn adapt_for_client(
+    mut request: InputRequest,
+    tool: &Tool,
+    in_own_words: bool,
+) -> Result<InputRequest, NotAnswered> {
     if !matches!(request.method.as_str(), "elicitation/create" | "sampling/createMessage") {
         return Ok(request);
     }
@@ -82,7 +86,7 @@ pub(super) fn host_of(url: &str) -> Option<&str> {
 }
 
 /// Returns the answer with only those roots in which tools may work.
-pub(super) fn within(ours: &WorkspaceRoots, answer: InputResponse) -> InputResponse {
+pub(super) fn restrict_roots(ours: &WorkspaceRoots, answer: InputResponse) -> InputResponse {
     let mut answer = match answer.0 {
         Value::Object(answer) => answer,
         _ => Map::new(),
@@ -139,7 +143,7 @@ mod tests {
 
     fn message(params: Value, in_own_words: bool) -> String {
         let request = InputRequest { method: "elicitation/create".into(), params };
-        let fitted = fitted(request, &tool(), in_own_words).unwrap();
+        let fitted = adapt_for_client(request, &tool(), in_own_words).unwrap();
         assert_eq!(fitted.params["_meta"]["toolstead/server"], "git");
         fitted.params["message"].as_str().unwrap().to_owned()
     }
@@ -179,7 +183,7 @@ mod tests {
             assert_eq!(host_of(url), host, "{url}");
             let params = json!({"mode": "url", "url": url, "message": "m"});
             let question = InputRequest { method: "elicitation/create".into(), params };
-            assert_eq!(fitted(question, &tool(), false).is_ok(), host.is_some(), "{url}");
+            assert_eq!(adapt_for_client(question, &tool(), false).is_ok(), host.is_some(), "{url}");
         }
     }
 
@@ -191,7 +195,7 @@ mod tests {
             forbidden: vec!["/w/data".into()],
         };
         let roots = |uris: &[&str]| -> Value { uris.iter().map(|uri| json!({"uri": uri, "name": "n"})).collect() };
-        let told = |answer: Value| within(&ours, InputResponse(answer)).0;
+        let told = |answer: Value| restrict_roots(&ours, InputResponse(answer)).0;
         let inside = ["file:///w/a%20b", "file:///w", "file://localhost/r/x"];
         let outside = [
             "file:///",

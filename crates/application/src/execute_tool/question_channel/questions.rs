@@ -1,15 +1,15 @@
 //! Questions of a tool to the client: limited in number and size, attributed to their server, and recorded.
 
-mod fitting;
-mod rows;
+mod client_adaptation;
+mod question_records;
 
 use crate::execute_tool::{
     ExecuteToolPorts, events,
     record::{Record, each_piece},
 };
-pub(crate) use fitting::fitted;
-pub(super) use rows::Rows;
-use rows::{Closed, OpenRow};
+pub(crate) use client_adaptation::adapt_for_client;
+pub(super) use question_records::QuestionRecords;
+use question_records::{OpenQuestionRecord, QuestionEnd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use toolstead_domain::{
     permission::grant::Grant,
@@ -30,14 +30,14 @@ pub(in crate::execute_tool) struct Questions<'a> {
     ports: &'a ExecuteToolPorts,
     /// `true` if the server's name is not prepended to the messages.
     in_own_words: bool,
-    left: Mutex<Left>,
+    budget: Mutex<QuestionBudget>,
     /// Created with the first question.
-    rows: OnceLock<Arc<Rows>>,
+    rows: OnceLock<Arc<QuestionRecords>>,
 }
 
 /// Remaining budget of the call for questions.
 #[derive(Debug)]
-struct Left {
+struct QuestionBudget {
     questions: usize,
     bytes: u64,
 }
@@ -51,17 +51,17 @@ impl<'a> Questions<'a> {
         ports: &'a ExecuteToolPorts,
         in_own_words: bool,
     ) -> Self {
-        let left = Mutex::new(Left { questions: MAX_QUESTIONS, bytes: MAX_BYTES });
-        Self { call, grant, record, ports, in_own_words, left, rows: OnceLock::new() }
+        let left = Mutex::new(QuestionBudget { questions: MAX_QUESTIONS, bytes: MAX_BYTES });
+        Self { call, grant, record, ports, in_own_words, budget: left, rows: OnceLock::new() }
     }
 
     /// Returns the audit records of the questions.
-    pub(super) fn rows(&self) -> &Arc<Rows> {
-        self.rows.get_or_init(|| Arc::new(Rows::new(self.ports)))
+    pub(super) fn rows(&self) -> &Arc<QuestionRecords> {
+        self.rows.get_or_init(|| Arc::new(QuestionRecords::new(self.ports)))
     }
 
     /// Returns the audit records of the questions; `None` before the first question.
-    pub(super) fn open_rows(&self) -> Option<&Arc<Rows>> {
+    pub(super) fn open_rows(&self) -> Option<&Arc<QuestionRecords>> {
         self.rows.get()
     }
 
@@ -71,10 +71,10 @@ impl<'a> Questions<'a> {
     /// [`NotAnswered::Exhausted`]. Such a question is not recorded, because a tool could produce any number of them.
     pub(super) fn admit(&self, request: &InputRequest) -> Result<(), NotAnswered> {
         let bytes = each_piece(&request.params, |_| ());
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
         let rest = left.questions.checked_sub(1).zip(left.bytes.checked_sub(bytes));
         let (questions, bytes) = rest.ok_or(NotAnswered::Exhausted)?;
-        *left = Left { questions, bytes };
+        *left = QuestionBudget { questions, bytes };
         Ok(())
     }
 
@@ -91,21 +91,21 @@ impl<'a> Questions<'a> {
         F: Future<Output = Result<InputResponse, NotAnswered>> + Send,
     {
         let method = request.method.clone();
-        let row = rows::begun(self.call, self.record, &request, self.ports.clock.as_ref());
-        let row = OpenRow::open(self.rows().clone(), row).await?;
+        let row = question_records::question_record(self.call, self.record, &request, self.ports.clock.as_ref());
+        let row = OpenQuestionRecord::open(self.rows().clone(), row).await?;
         events::question_asked(&self.ports.events, self.call, &method);
-        let said = match fitted(request, &self.call.tool, self.in_own_words) {
+        let said = match adapt_for_client(request, &self.call.tool, self.in_own_words) {
             Ok(request) => ask(request).await,
             Err(why) => Err(why),
         };
         let said = said.map(|answer| match method.as_str() {
-            "roots/list" => fitting::within(self.grant.roots(), answer),
+            "roots/list" => client_adaptation::restrict_roots(self.grant.roots(), answer),
             _ => answer,
         });
-        let closed = Closed::of(&method, &said);
+        let closed = QuestionEnd::of(&method, &said);
         events::question_closed(&self.ports.events, self.call, &method, closed.word);
-        let told = self.record.detail_of(&closed.detail);
-        row.close(closed, told).await;
+        let detail = self.record.detail_of(&closed.detail);
+        row.close(closed, detail).await;
         said
     }
 }

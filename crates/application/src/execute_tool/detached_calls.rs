@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 /// Port for the calls of detached work.
 #[derive(Clone)]
-pub(super) struct Begun {
+pub(super) struct DetachedCalls {
     pub(super) handler: Arc<ExecuteToolHandler>,
     pub(super) began_by: CallId,
     pub(super) scope: Scope,
@@ -36,7 +36,7 @@ pub(super) struct Begun {
     pub(super) labels: Labels,
 }
 
-impl Begun {
+impl DetachedCalls {
     fn command(&self, call: NestedCall) -> ExecuteToolCommand {
         ExecuteToolCommand {
             labels: labels_in(&self.scope, &self.labels),
@@ -50,7 +50,7 @@ impl Begun {
 }
 
 #[async_trait]
-impl Calls for Begun {
+impl Calls for DetachedCalls {
     fn list(&self) -> Vec<Arc<Tool>> {
         self.handler.tools_in(&self.scope, |_| true)
     }
@@ -89,7 +89,7 @@ impl Calls for Begun {
 
     async fn preview(&self, call: NestedCall) -> Result<CallPreview, ToolFailure> {
         let time = self.handler.settings.default_timeout;
-        self.handler.foresee_call(self.command(call), time).await.map_err(failure)
+        self.handler.preview_call(self.command(call), time).await.map_err(failure)
     }
 
     async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {

@@ -13,7 +13,7 @@ use toolstead_domain::{
 const MAX_GROWTH: usize = 8;
 
 /// Writer of the removed parts of one call's result to the output store.
-pub(in crate::execute_tool) struct Keeper<'a> {
+pub(in crate::execute_tool) struct OverflowWriter<'a> {
     outputs: &'a dyn OutputStore,
     principal: &'a Principal,
     call: CallId,
@@ -26,16 +26,16 @@ pub(in crate::execute_tool) struct Keeper<'a> {
 
 /// State of a removed part in the output store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum StoredPart {
     /// Stored completely.
-    Whole(OutputHandle),
+    Complete(OutputHandle),
     /// Stored up to this number of bytes.
-    Beginning(OutputHandle, usize),
+    Truncated(OutputHandle, usize),
     /// Not stored, because the store failed.
-    Nothing,
+    NotStored,
 }
 
-impl<'a> Keeper<'a> {
+impl<'a> OverflowWriter<'a> {
     pub(in crate::execute_tool) fn new(
         outputs: &'a dyn OutputStore,
         principal: &'a Principal,
@@ -52,12 +52,12 @@ impl<'a> Keeper<'a> {
     }
 
     /// Stores content up to the limit. `of` names the part of the result.
-    pub(super) async fn keep(&mut self, of: &str, media_type: &str, content: &[u8]) -> Kept {
-        self.keep_beginning(of, media_type, content, content.len()).await
+    pub(super) async fn store(&mut self, of: &str, media_type: &str, content: &[u8]) -> StoredPart {
+        self.store_beginning(of, media_type, content, content.len()).await
     }
 
     /// Stores content. `content` is the whole of it, or a beginning that is longer than the limit.
-    async fn keep_beginning(&mut self, of: &str, media_type: &str, content: &[u8], bytes_in_all: usize) -> Kept {
+    async fn store_beginning(&mut self, of: &str, media_type: &str, content: &[u8], bytes_in_all: usize) -> StoredPart {
         let is_whole = content.len() <= self.max_bytes;
         let beginning = if is_whole { content } else { up_to(content, self.max_bytes) };
         // JSON that is cut is no longer valid.
@@ -67,7 +67,7 @@ impl<'a> Keeper<'a> {
             Err(error) => {
                 let error: &(dyn std::error::Error + 'static) = &error;
                 tracing::warn!(call = %self.call, error, "a large output could not be kept");
-                return Kept::Nothing;
+                return StoredPart::NotStored;
             }
         };
         let mut entry = json!({"of": of, "handle": stored.handle.to_string(), "mediaType": stored.media_type, "bytes": stored.bytes});
@@ -76,26 +76,26 @@ impl<'a> Keeper<'a> {
         }
         self.kept.push(entry);
         match is_whole {
-            true => Kept::Whole(stored.handle),
-            false => Kept::Beginning(stored.handle, beginning.len()),
+            true => StoredPart::Complete(stored.handle),
+            false => StoredPart::Truncated(stored.handle, beginning.len()),
         }
     }
 
     /// Stores the text of a result.
-    pub(super) async fn keep_text(&mut self, text: &str) -> Kept {
-        self.keep("text", "text/plain", text.as_bytes()).await
+    pub(super) async fn store_text(&mut self, text: &str) -> StoredPart {
+        self.store("text", "text/plain", text.as_bytes()).await
     }
 
     /// Stores a value as pretty-printed JSON, so that a range of lines can be read. Uses compact JSON if pretty-printed
     /// JSON would consist mostly of blanks or exceed the limit.
-    pub(super) async fn keep_json(&mut self, of: &str, value: &Value) -> Kept {
-        let mut line = Beginning::of(self.max_bytes.saturating_add(1));
+    pub(super) async fn store_json(&mut self, of: &str, value: &Value) -> StoredPart {
+        let mut line = PrefixWriter::of(self.max_bytes.saturating_add(1));
         // Serializing JSON values never fails, and the writer accepts every byte.
         let _ = serde_json::to_writer(&mut line, value);
-        let mut lines = Beginning::of(self.max_bytes.min(line.in_all.saturating_mul(MAX_GROWTH)));
-        let is_written = serde_json::to_writer_pretty(Whole(&mut lines), value).is_ok();
+        let mut lines = PrefixWriter::of(self.max_bytes.min(line.in_all.saturating_mul(MAX_GROWTH)));
+        let is_written = serde_json::to_writer_pretty(LimitedWriter(&mut lines), value).is_ok();
         let text = if is_written { lines } else { line };
-        self.keep_beginning(of, "application/json", &text.bytes, text.in_all).await
+        self.store_beginning(of, "application/json", &text.bytes, text.in_all).await
     }
 
     /// Returns the list of stored outputs for the result's `_meta`.
@@ -104,39 +104,39 @@ impl<'a> Keeper<'a> {
     }
 }
 
-impl Kept {
+impl StoredPart {
     /// Returns the handle; `None` if nothing is stored.
     pub(super) fn handle(&self) -> Option<OutputHandle> {
         match self {
-            Self::Whole(handle) | Self::Beginning(handle, _) => Some(*handle),
-            Self::Nothing => None,
+            Self::Complete(handle) | Self::Truncated(handle, _) => Some(*handle),
+            Self::NotStored => None,
         }
     }
 
     /// Returns the description for notices, such as "all of it is `o17`".
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
-            Self::Whole(handle) => format!("all of it is `{handle}`"),
-            Self::Beginning(handle, bytes) => format!("its first {bytes} bytes are `{handle}`, the rest is not kept"),
-            Self::Nothing => "it is not kept: ask for less at a time".into(),
+            Self::Complete(handle) => format!("all of it is `{handle}`"),
+            Self::Truncated(handle, bytes) => format!("its first {bytes} bytes are `{handle}`, the rest is not kept"),
+            Self::NotStored => "it is not kept: ask for less at a time".into(),
         }
     }
 }
 
 /// Writer that retains the first bytes and counts all.
-struct Beginning {
+struct PrefixWriter {
     bytes: Vec<u8>,
     most: usize,
     in_all: usize,
 }
 
-impl Beginning {
+impl PrefixWriter {
     fn of(most: usize) -> Self {
         Self { bytes: Vec::new(), most, in_all: 0 }
     }
 }
 
-impl io::Write for Beginning {
+impl io::Write for PrefixWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = self.most - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -150,9 +150,9 @@ impl io::Write for Beginning {
 }
 
 /// Writer that fails if the content exceeds the limit.
-struct Whole<'a>(&'a mut Beginning);
+struct LimitedWriter<'a>(&'a mut PrefixWriter);
 
-impl io::Write for Whole<'_> {
+impl io::Write for LimitedWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.0.in_all + bytes.len() > self.0.most {
             true => Err(io::ErrorKind::FileTooLarge.into()),

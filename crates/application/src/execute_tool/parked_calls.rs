@@ -2,14 +2,14 @@
 //! basic/patterns/mrtr). The call continues to wait, and its client receives the questions and a sealed state. The
 //! retry attaches to the same call: nothing runs a second time, and one audit record stays open over all rounds.
 
-pub(super) mod held_call;
+pub(super) mod parked_call;
 pub(super) mod rounds;
 mod sealed_state;
 mod waiting_room;
 
 use super::{ExecuteToolCommand, ExecuteToolError, record::each_piece};
 use crate::open_calls::{NotAdmitted, OpenCalls};
-use held_call::{HeldCall, NotAttached, Terms};
+use parked_call::{AttachError, ParkedCall, Terms};
 use sealed_state::{Digest, Seal};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -25,21 +25,21 @@ use waiting_room::WaitingRoom;
 const CAPABILITIES: &[&str] = &["elicitation", "sampling", "roots"];
 
 /// Parked calls that their clients may resume.
-pub(super) struct HeldCalls {
-    room: Arc<WaitingRoom<HeldCall>>,
+pub(super) struct ParkedCalls {
+    room: Arc<WaitingRoom<ParkedCall>>,
     seal: Arc<Seal>,
     open_calls: Arc<OpenCalls>,
-    patience: Duration,
+    retry_timeout: Duration,
 }
 
-impl HeldCalls {
-    /// Creates the store of parked calls. Each waits for its client for at most `patience`.
+impl ParkedCalls {
+    /// Creates the store of parked calls. Each waits for its client for at most `retry_timeout`.
     pub(super) fn new(open_calls: Arc<OpenCalls>, patience: Duration) -> Self {
-        Self { room: Arc::new(WaitingRoom::new()), seal: Arc::new(Seal::new()), open_calls, patience }
+        Self { room: Arc::new(WaitingRoom::new()), seal: Arc::new(Seal::new()), open_calls, retry_timeout: patience }
     }
 
     /// Returns a call that can be parked; `None` if the client cannot be asked or does not answer with retries.
-    pub(super) fn hold(&self, id: CallId, command: &ExecuteToolCommand) -> Option<Arc<HeldCall>> {
+    pub(super) fn parkable_call(&self, id: CallId, command: &ExecuteToolCommand) -> Option<Arc<ParkedCall>> {
         let declared = &command.client.capabilities;
         if !command.caller.answers_by_retry() || !CAPABILITIES.iter().any(|name| declared.contains_key(*name)) {
             return None;
@@ -52,19 +52,19 @@ impl HeldCalls {
             request: request(command),
             client: command.client.clone(),
             cancel: command.cancel.clone(),
-            patience: self.patience,
+            retry_timeout: self.retry_timeout,
             seal: self.seal.clone(),
             room: self.room.clone(),
             open_calls: self.open_calls.clone(),
         };
-        Some(HeldCall::new(terms, command.caller.clone()))
+        Some(ParkedCall::new(terms, command.caller.clone()))
     }
 
     /// Attaches the retry to its parked call, which resumes; `None` if the command is not a retry.
     ///
     /// # Errors
     /// A refusal if the state does not match a parked call of this client. No call is changed then.
-    pub(super) fn attach(&self, command: &ExecuteToolCommand) -> Option<Result<Arc<HeldCall>, ExecuteToolError>> {
+    pub(super) fn attach(&self, command: &ExecuteToolCommand) -> Option<Result<Arc<ParkedCall>, ExecuteToolError>> {
         let state = self.seal.open(command.request_state.as_deref()?);
         let unfit = |why: &str| {
             let failure =
@@ -87,14 +87,14 @@ impl HeldCalls {
             Err(late())
         } else {
             let answers = command.answers.as_ref();
-            let attached = self.room.find(state.call).ok_or(NotAttached::Used).and_then(|call| {
+            let attached = self.room.find(state.call).ok_or(AttachError::Used).and_then(|call| {
                 call.attach(state.round, command.caller.clone(), answers)?;
                 Ok(call)
             });
             attached.map_err(|why| match why {
-                NotAttached::Used => unfit("it was used already, or the call has ended"),
-                NotAttached::NotAdmitted(NotAdmitted::Closing) => ExecuteToolError::Cancelled(CancelReason::Shutdown),
-                NotAttached::NotAdmitted(why @ NotAdmitted::TooMany(_)) => {
+                AttachError::Used => unfit("it was used already, or the call has ended"),
+                AttachError::NotAdmitted(NotAdmitted::Closing) => ExecuteToolError::Cancelled(CancelReason::Shutdown),
+                AttachError::NotAdmitted(why @ NotAdmitted::TooMany(_)) => {
                     let failure = ToolFailure::new(ErrorKind::RateLimited, why.to_string());
                     ExecuteToolError::Refused(failure.next("The call waits on: send the same answers again later."))
                 }
@@ -106,7 +106,7 @@ impl HeldCalls {
     pub(super) fn session_ended(&self, principal: &Principal, session: &str) {
         for call in self.room.of(principal) {
             if *call.terms.session == *session && call.is_waiting() {
-                call.take_back();
+                call.cancel();
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Rounds of a call. Its path runs in the task of the first round until it asks a question, and in a task of its own
 //! from then on.
 
-use super::held_call::{Abandoned, HeldCall, Outcome};
+use super::parked_call::{AbandonReason, Outcome, ParkedCall};
 use crate::cancel_signal::CancelSignal;
 use futures::future::{BoxFuture, FutureExt};
 use std::{
@@ -15,13 +15,13 @@ use tokio::{runtime::Handle, time::timeout};
 use toolstead_domain::{ports::tool_provider::CallOutcome, tool_execution::CancelReason};
 
 /// Path of a call. Reports when it can make no progress without answers.
-struct Path {
+struct CallFuture {
     work: BoxFuture<'static, Outcome>,
-    call: Arc<HeldCall>,
+    call: Arc<ParkedCall>,
     is_asking: bool,
 }
 
-impl Future for Path {
+impl Future for CallFuture {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
@@ -29,7 +29,7 @@ impl Future for Path {
         let outcome = self.work.as_mut().poll(context);
         if outcome.is_pending() {
             // Polled once more before the questions are sent: a concurrent part of the path may ask as well.
-            let has_news = self.call.has_news();
+            let has_news = self.call.has_new_questions();
             if has_news {
                 context.waker().wake_by_ref();
             } else if self.is_asking {
@@ -44,8 +44,8 @@ impl Future for Path {
 /// First round of a call. A call without questions runs to its end here and stays on its thread. Dropping the round
 /// cancels the call.
 pub(in crate::execute_tool) struct FirstRound {
-    path: Option<Path>,
-    call: Arc<HeldCall>,
+    path: Option<CallFuture>,
+    call: Arc<ParkedCall>,
     grace: Duration,
     runtime: Handle,
 }
@@ -54,10 +54,10 @@ impl FirstRound {
     /// Creates the first round. Requires a tokio runtime.
     pub(in crate::execute_tool) fn new(
         work: BoxFuture<'static, Outcome>,
-        call: Arc<HeldCall>,
+        call: Arc<ParkedCall>,
         grace: Duration,
     ) -> Self {
-        let path = Path { work, call: call.clone(), is_asking: false };
+        let path = CallFuture { work, call: call.clone(), is_asking: false };
         Self { path: Some(path), call, grace, runtime: Handle::current() }
     }
 
@@ -90,15 +90,15 @@ impl Future for FirstRound {
 impl Drop for FirstRound {
     fn drop(&mut self) {
         if self.path.is_some() {
-            self.call.take_back();
+            self.call.cancel();
             self.hand_over();
         }
     }
 }
 
 /// Runs a later round, which is attached to its call. Dropping it or signalling `cancel` cancels the call.
-pub(in crate::execute_tool) async fn later_round(call: Arc<HeldCall>, cancel: CancelSignal) -> Outcome {
-    let mut attached = Attached(Some(&call));
+pub(in crate::execute_tool) async fn later_round(call: Arc<ParkedCall>, cancel: CancelSignal) -> Outcome {
+    let mut attached = CancelOnDrop(Some(&call));
     let outcome = tokio::select! {
         biased;
         outcome = call.round() => outcome,
@@ -111,19 +111,19 @@ pub(in crate::execute_tool) async fn later_round(call: Arc<HeldCall>, cancel: Ca
     outcome
 }
 
-struct Attached<'a>(Option<&'a Arc<HeldCall>>);
+struct CancelOnDrop<'a>(Option<&'a Arc<ParkedCall>>);
 
-impl Drop for Attached<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(call) = self.0 {
-            call.take_back();
+            call.cancel();
         }
     }
 }
 
 /// Runs the path to its end, with or without an attached round, and retains its outcome until the client retrieves it.
-async fn keep(mut path: Path, call: Arc<HeldCall>, grace: Duration) {
-    let _place = Place(call.clone());
+async fn keep(mut path: CallFuture, call: Arc<ParkedCall>, grace: Duration) {
+    let _place = WaitingRoomPlace(call.clone());
     let abandoned = tokio::select! {
         biased;
         outcome = &mut path => {
@@ -133,15 +133,15 @@ async fn keep(mut path: Path, call: Arc<HeldCall>, grace: Duration) {
     };
     let reason = match abandoned {
         // Unanswered questions fail, and the tool has the grace period to end the call itself.
-        Abandoned::Late if timeout(grace, &mut path).await.is_ok() => return,
-        Abandoned::Late => CancelReason::Client,
-        Abandoned::Shutdown => CancelReason::Shutdown,
+        AbandonReason::Late if timeout(grace, &mut path).await.is_ok() => return,
+        AbandonReason::Late => CancelReason::Client,
+        AbandonReason::Shutdown => CancelReason::Shutdown,
     };
     call.terms.cancel.cancel(reason);
     drop(path.await);
 }
 
-async fn hand_out(call: &HeldCall, outcome: Outcome) {
+async fn hand_out(call: &ParkedCall, outcome: Outcome) {
     if call.finish(outcome) {
         tokio::select! {
             () = call.outcome_taken() => {}
@@ -151,9 +151,9 @@ async fn hand_out(call: &HeldCall, outcome: Outcome) {
 }
 
 /// The place of a call in the waiting room.
-struct Place(Arc<HeldCall>);
+struct WaitingRoomPlace(Arc<ParkedCall>);
 
-impl Drop for Place {
+impl Drop for WaitingRoomPlace {
     fn drop(&mut self) {
         self.0.terms.room.leave(self.0.terms.id);
     }

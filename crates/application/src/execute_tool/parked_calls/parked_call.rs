@@ -40,7 +40,7 @@ pub(in crate::execute_tool) type Outcome = Result<CallOutcome, ExecuteToolError>
 
 /// Call of a client that answers with retries. The call's path uses it as its caller. Its questions are sent when the
 /// path can make no progress without answers; its progress and log messages go to the attached round.
-pub(in crate::execute_tool) struct HeldCall {
+pub(in crate::execute_tool) struct ParkedCall {
     pub(super) terms: Terms,
     /// Wakes the path: another task of its tool may ask a question.
     pub(super) waker: AtomicWaker,
@@ -49,7 +49,7 @@ pub(in crate::execute_tool) struct HeldCall {
     /// Time until which the call waits for a round; `None` while a round is attached.
     until: watch::Sender<Option<Instant>>,
     state: Mutex<State>,
-    me: Weak<HeldCall>,
+    me: Weak<ParkedCall>,
 }
 
 /// Properties of a call that do not change.
@@ -62,9 +62,9 @@ pub(super) struct Terms {
     pub(super) client: Arc<ClientProfile>,
     pub(super) cancel: CancelSignal,
     /// Maximum time to wait for a round.
-    pub(super) patience: Duration,
+    pub(super) retry_timeout: Duration,
     pub(super) seal: Arc<Seal>,
-    pub(super) room: Arc<WaitingRoom<HeldCall>>,
+    pub(super) room: Arc<WaitingRoom<ParkedCall>>,
     pub(super) open_calls: Arc<OpenCalls>,
 }
 
@@ -78,7 +78,7 @@ struct State {
     questions: BTreeMap<String, Question>,
     asked: usize,
     /// `true` if questions arrived since the last check.
-    has_news: bool,
+    has_new_questions: bool,
     /// `true` if the questions are to be sent.
     is_due: bool,
     outcome: Option<Outcome>,
@@ -94,7 +94,7 @@ struct Question {
 
 /// Reason why a parked call is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Abandoned {
+pub(super) enum AbandonReason {
     /// The client did not retry in time.
     Late,
     /// The runtime shuts down.
@@ -103,14 +103,14 @@ pub(super) enum Abandoned {
 
 /// Reason why a retry is not attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NotAttached {
+pub(super) enum AttachError {
     /// The call does not wait for this round.
     Used,
     /// The limit of open calls is reached, or the runtime shuts down.
     NotAdmitted(NotAdmitted),
 }
 
-impl HeldCall {
+impl ParkedCall {
     pub(super) fn new(terms: Terms, caller: Arc<dyn Caller>) -> Arc<Self> {
         let state = State {
             round: 0,
@@ -119,7 +119,7 @@ impl HeldCall {
             caller: Some(caller),
             questions: BTreeMap::new(),
             asked: 0,
-            has_news: false,
+            has_new_questions: false,
             is_due: false,
             outcome: None,
         };
@@ -139,12 +139,12 @@ impl HeldCall {
         round: u32,
         caller: Arc<dyn Caller>,
         answers: Option<&InputResponses>,
-    ) -> Result<(), NotAttached> {
+    ) -> Result<(), AttachError> {
         let mut state = self.lock();
         if !state.is_waiting || state.round != round {
-            return Err(NotAttached::Used);
+            return Err(AttachError::Used);
         }
-        self.terms.open_calls.go_on(self.terms.id).map_err(NotAttached::NotAdmitted)?;
+        self.terms.open_calls.go_on(self.terms.id).map_err(AttachError::NotAdmitted)?;
         state.is_waiting = false;
         state.caller = Some(caller);
         self.until.send_replace(None);
@@ -167,14 +167,14 @@ impl HeldCall {
     pub(super) async fn round(&self) -> Outcome {
         loop {
             let changed = self.changed.notified();
-            if let Some(outcome) = self.taken() {
+            if let Some(outcome) = self.take_outcome() {
                 return outcome;
             }
             changed.await;
         }
     }
 
-    fn taken(&self) -> Option<Outcome> {
+    fn take_outcome(&self) -> Option<Outcome> {
         let mut state = self.lock();
         match state.outcome.take() {
             Some(outcome) => {
@@ -182,21 +182,21 @@ impl HeldCall {
                 self.until.send_replace(None);
                 Some(outcome)
             }
-            None => self.asked(&mut state).map(|questions| Ok(CallOutcome::InputRequired(questions))),
+            None => self.take_due_questions(&mut state).map(|questions| Ok(CallOutcome::InputRequired(questions))),
         }
     }
 
     /// Returns the questions with which the round ends; `None` if none are to be sent.
     pub(super) fn due(&self) -> Option<InputRequired> {
-        self.asked(&mut self.lock())
+        self.take_due_questions(&mut self.lock())
     }
 
-    fn asked(&self, state: &mut State) -> Option<InputRequired> {
+    fn take_due_questions(&self, state: &mut State) -> Option<InputRequired> {
         if !std::mem::take(&mut state.is_due) || state.questions.is_empty() || state.is_over {
             return None;
         }
         let terms = &self.terms;
-        let until = Instant::now() + terms.patience;
+        let until = Instant::now() + terms.retry_timeout;
         state.round += 1;
         state.is_waiting = true;
         state.caller = None;
@@ -213,8 +213,8 @@ impl HeldCall {
     }
 
     /// Returns `true` if questions arrived since the last call of this method.
-    pub(super) fn has_news(&self) -> bool {
-        std::mem::take(&mut self.lock().has_news)
+    pub(super) fn has_new_questions(&self) -> bool {
+        std::mem::take(&mut self.lock().has_new_questions)
     }
 
     /// Sends the pending questions. The path can make no progress without answers.
@@ -232,7 +232,7 @@ impl HeldCall {
     }
 
     /// Waits until the call is given up: its client did not retry in time, or the runtime shuts down.
-    pub(super) async fn abandoned(&self) -> Abandoned {
+    pub(super) async fn abandoned(&self) -> AbandonReason {
         let mut until = self.until.subscribe();
         loop {
             let at = *until.borrow_and_update();
@@ -245,15 +245,15 @@ impl HeldCall {
                 Some(at) => tokio::select! {
                     biased;
                     _ = until.changed() => continue,
-                    () = sleep_until(at) => Abandoned::Late,
-                    () = self.terms.open_calls.ended() => Abandoned::Shutdown,
+                    () = sleep_until(at) => AbandonReason::Late,
+                    () = self.terms.open_calls.ended() => AbandonReason::Shutdown,
                 },
             };
             let mut state = self.lock();
             if state.is_waiting && *self.until.borrow() == at {
                 self.end(
                     &mut state,
-                    if why == Abandoned::Late { &NotAnswered::TimedOut } else { &NotAnswered::Disconnected },
+                    if why == AbandonReason::Late { &NotAnswered::TimedOut } else { &NotAnswered::Disconnected },
                 );
                 return why;
             }
@@ -269,7 +269,7 @@ impl HeldCall {
     }
 
     /// Cancels the call: its client cancelled it or its session ended, or another call needs its place.
-    pub(super) fn take_back(&self) {
+    pub(super) fn cancel(&self) {
         self.end(&mut self.lock(), &NotAnswered::Disconnected);
         self.terms.cancel.cancel(CancelReason::Client);
     }
@@ -301,7 +301,7 @@ impl HeldCall {
         let terms = &self.terms;
         let made_room = terms.room.enter(terms.id, &terms.principal, &me, Self::is_waiting);
         if let Some(oldest) = made_room.map_err(|_| NotAnswered::TooMany)? {
-            oldest.take_back();
+            oldest.cancel();
         }
         let (answer, answered) = oneshot::channel();
         let open = {
@@ -319,8 +319,8 @@ impl HeldCall {
                 key = format!("{key}-{number}");
             }
             state.questions.insert(key.clone(), Question { number, request, is_out: false, answer });
-            state.has_news = true;
-            Open { call: self, key, number }
+            state.has_new_questions = true;
+            QuestionGuard { call: self, key, number }
         };
         self.waker.wake();
         let said = answered.await.unwrap_or(Err(NotAnswered::Disconnected));
@@ -339,13 +339,13 @@ impl HeldCall {
 }
 
 /// Question with a waiting asker. Dropping it withdraws the question.
-struct Open<'a> {
-    call: &'a HeldCall,
+struct QuestionGuard<'a> {
+    call: &'a ParkedCall,
     key: String,
     number: usize,
 }
 
-impl Drop for Open<'_> {
+impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.call.lock();
         if state.questions.get(&self.key).is_some_and(|question| question.number == self.number) {
@@ -355,7 +355,7 @@ impl Drop for Open<'_> {
 }
 
 #[async_trait]
-impl Caller for HeldCall {
+impl Caller for ParkedCall {
     fn wants_progress(&self) -> bool {
         self.attached().is_some_and(|caller| caller.wants_progress())
     }
@@ -388,7 +388,7 @@ impl Caller for HeldCall {
     }
 }
 
-impl std::fmt::Debug for HeldCall {
+impl std::fmt::Debug for ParkedCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HeldCall").field("id", &self.terms.id).finish_non_exhaustive()
     }
@@ -401,7 +401,7 @@ mod tests {
     use serde_json::json;
     use toolstead_domain::{ports::caller::SilentCaller, testing::samples::call_id};
 
-    fn held() -> Arc<HeldCall> {
+    fn held() -> Arc<ParkedCall> {
         let capabilities = json!({"elicitation": {}}).as_object().unwrap().clone();
         let terms = Terms {
             id: call_id(1),
@@ -411,12 +411,12 @@ mod tests {
             request: [0; 32],
             client: Arc::new(ClientProfile { capabilities, ..ClientProfile::without_protocol("test") }),
             cancel: CancelSignal::new(),
-            patience: Duration::from_secs(60),
+            retry_timeout: Duration::from_secs(60),
             seal: Arc::new(Seal::new()),
             room: Arc::new(WaitingRoom::new()),
             open_calls: OpenCalls::new(1),
         };
-        HeldCall::new(terms, Arc::new(SilentCaller))
+        ParkedCall::new(terms, Arc::new(SilentCaller))
     }
 
     #[tokio::test]
