@@ -8,18 +8,18 @@
 mod answer;
 mod call_progress;
 mod calls;
-mod circles;
 mod compacting;
 mod compaction;
-mod fitting;
 mod history;
 mod hooks;
 mod long_answer;
+mod loop_detector;
 mod offer;
-pub(crate) mod ongoing;
 mod request;
+mod request_builder;
 mod result;
 mod run;
+pub(crate) mod run_registry;
 mod size;
 mod spending;
 mod todos;
@@ -28,10 +28,10 @@ mod usage_events;
 use crate::{
     cancel_signal::CancelSignal, event_bus::EventBus, execute_tool::ExecuteToolHandler, list_tools::ListToolsHandler,
 };
-pub use compacting::{CompactConversationCommand, NotCompacted, Shortened};
+pub use compacting::{CompactConversationCommand, CompactionResult, NotCompacted};
 pub use offer::offered_tool;
-use ongoing::{Ongoing, OngoingRuns};
 use run::Run;
+use run_registry::{RunInProgress, RunRegistry};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use toolstead_domain::{
@@ -188,7 +188,7 @@ impl std::fmt::Debug for RunAgentPorts {
 /// Handles a [`RunAgentCommand`].
 pub struct RunAgentHandler {
     ports: RunAgentPorts,
-    ongoing: OngoingRuns,
+    ongoing: RunRegistry,
 }
 
 /// Context of a run whose work was delegated by a call.
@@ -198,7 +198,7 @@ pub(crate) struct Child<'a> {
     /// The delegating call, with its session.
     pub(crate) handed_over: Delegation,
     /// The run of the delegating call, if there is one.
-    pub(crate) above: Option<Arc<Ongoing>>,
+    pub(crate) above: Option<Arc<RunInProgress>>,
 }
 
 impl std::fmt::Debug for RunAgentHandler {
@@ -210,7 +210,7 @@ impl std::fmt::Debug for RunAgentHandler {
 impl RunAgentHandler {
     /// Creates a handler on these ports.
     pub fn new(ports: RunAgentPorts) -> Arc<Self> {
-        Arc::new(Self { ports, ongoing: OngoingRuns::default() })
+        Arc::new(Self { ports, ongoing: RunRegistry::default() })
     }
 
     /// Starts the run in a task of its own. Must be called within a tokio runtime.
@@ -236,7 +236,7 @@ impl RunAgentHandler {
     }
 
     /// Returns the running agent of this session.
-    pub(crate) fn ongoing(&self, principal: &Principal, session: &str) -> Option<Arc<Ongoing>> {
+    pub(crate) fn ongoing(&self, principal: &Principal, session: &str) -> Option<Arc<RunInProgress>> {
         self.ongoing.find(principal, session)
     }
 

@@ -161,7 +161,7 @@ impl OrchestratingTool for Batch {
             ToolFailure::new(ErrorKind::InvalidInput, format!("the arguments cannot be used: {error}"))
         })?;
         let share = (context.output_characters / invocations.len().max(1)).saturating_sub(AROUND).max(LEAST_SHARE);
-        let foreseen = foresee(call.tool.name(), &invocations, share, context).await?;
+        let foreseen = preview_calls(call.tool.name(), &invocations, share, context).await?;
         let touches: Vec<Touch> = foreseen.iter().map(Touch::of).collect();
         let made = make(&invocations, &touches, share, fail_fast, context).await;
         Ok(report(&made, context.output_characters))
@@ -172,7 +172,7 @@ impl OrchestratingTool for Batch {
 ///
 /// # Errors
 /// All problems of all calls.
-async fn foresee(
+async fn preview_calls(
     own: &ToolName,
     invocations: &[Invocation],
     share: usize,

@@ -9,7 +9,7 @@ mod work;
 use super::OrchestratingTool;
 use crate::{
     cancel_signal::CancelSignal,
-    run_agent::{Compaction, OfferedTools, RunAgentCommand, RunAgentHandler, ongoing::Ongoing},
+    run_agent::{Compaction, OfferedTools, RunAgentCommand, RunAgentHandler, run_registry::RunInProgress},
 };
 use async_trait::async_trait;
 use definition::definition;
@@ -96,7 +96,7 @@ struct Input {
 }
 
 /// The agent of a call, and the conversation that it resumes.
-struct Chosen {
+struct SelectedAgent {
     agent: Arc<AgentDefinition>,
     resumed: Option<ConversationId>,
 }
@@ -140,7 +140,7 @@ impl OrchestratingTool for Subagent {
 
     async fn run(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<ToolResult, ToolFailure> {
         let (input, agents) = (Input::of(call)?, self.agents()?);
-        let Chosen { agent, resumed } = agents.chosen(&input, &call.principal, &call.session).await?;
+        let SelectedAgent { agent, resumed } = agents.chosen(&input, &call.principal, &call.session).await?;
         let above = agents.run_agent.ongoing(&call.principal, &call.session);
         let depth = above.as_ref().map_or(0, |above| above.depth) + 1;
         if depth > MAX_DEPTH {
@@ -150,7 +150,7 @@ impl OrchestratingTool for Subagent {
         }
         let model = agents.model(&input, &agent, above.as_deref())?;
         let conversation = resumed.unwrap_or_else(|| ConversationId(Uuid::now_v7()));
-        let handed_over = Delegation { session: call.session.clone(), call: call.id, agent: agent.name.clone() };
+        let delegation = Delegation { session: call.session.clone(), call: call.id, agent: agent.name.clone() };
         if agents.run_agent.ongoing(&call.principal, &conversation.session()).is_some() {
             let message = format!("The agent {conversation} is still at work.");
             return Err(
@@ -167,12 +167,12 @@ impl OrchestratingTool for Subagent {
             offered: OfferedTools::Listed,
             client: Arc::new(context.client.clone()),
             // A direct caller is no longer available once this call is answered.
-            caller: above.as_ref().map_or_else(|| Arc::new(SilentCaller) as _, |above| above.caller_while_it_lasts()),
+            caller: above.as_ref().map_or_else(|| Arc::new(SilentCaller) as _, |above| above.caller_until_end()),
             cancel: CancelSignal::new(),
             ..RunAgentCommand::new(conversation, model, "")
         };
         let tools = selection(&agent, depth, context.calls);
-        let work = Work { agents: agents.clone(), command, handed_over, above };
+        let work = Work { agents: agents.clone(), command, delegation, above };
         if !input.background {
             return work.done_for(tools, context).await;
         }
@@ -228,10 +228,10 @@ impl Agents {
         Err(ToolFailure::new(ErrorKind::NotFound, format!("There is no agent `{shown}`.")).next(next))
     }
 
-    async fn chosen(&self, input: &Input, principal: &Principal, session: &str) -> Result<Chosen, ToolFailure> {
+    async fn chosen(&self, input: &Input, principal: &Principal, session: &str) -> Result<SelectedAgent, ToolFailure> {
         let named = input.agent.as_deref().filter(|name| !name.is_empty());
         let Some(resume) = input.resume.as_deref().filter(|id| !id.is_empty()) else {
-            return Ok(Chosen { agent: self.find(named.unwrap_or(GENERAL))?, resumed: None });
+            return Ok(SelectedAgent { agent: self.find(named.unwrap_or(GENERAL))?, resumed: None });
         };
         let shown: String = resume.chars().take(64).collect();
         let unknown = || {
@@ -243,20 +243,20 @@ impl Agents {
             ToolFailure::new(ErrorKind::Io, "the agent's conversation cannot be read").caused_by(error)
         };
         let found = self.run_agent.conversations().find(principal, id).await.map_err(unreadable)?;
-        let handed_over = found.and_then(|found| found.delegated_by).filter(|by| *by.session == *session);
-        let handed_over = handed_over.ok_or_else(unknown)?;
-        if let Some(other) = named.filter(|name| **name != *handed_over.agent) {
-            let message = format!("The agent {id} is `{}`, and not `{other}`.", handed_over.agent);
+        let delegated_by = found.and_then(|found| found.delegated_by).filter(|by| *by.session == *session);
+        let delegated_by = delegated_by.ok_or_else(unknown)?;
+        if let Some(other) = named.filter(|name| **name != *delegated_by.agent) {
+            let message = format!("The agent {id} is `{}`, and not `{other}`.", delegated_by.agent);
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Leave `agent` out."));
         }
-        Ok(Chosen { agent: self.find(&handed_over.agent)?, resumed: Some(id) })
+        Ok(SelectedAgent { agent: self.find(&delegated_by.agent)?, resumed: Some(id) })
     }
 
     fn model(
         &self,
         input: &Input,
         agent: &AgentDefinition,
-        above: Option<&Ongoing>,
+        above: Option<&RunInProgress>,
     ) -> Result<Arc<dyn ModelProvider>, ToolFailure> {
         let is_named = |name: &&str| !name.is_empty() && *name != INHERIT;
         let asked = input.model.as_deref().filter(|name| !name.is_empty());
@@ -270,7 +270,7 @@ impl Agents {
         let model = model.map_err(|reason| {
             ToolFailure::new(ErrorKind::InvalidInput, format!("The agent has no model: {reason}."))
         })?;
-        let bounds_costs = above.map_or(self.budgets.cost.is_some(), Ongoing::bounds_costs);
+        let bounds_costs = above.map_or(self.budgets.cost.is_some(), RunInProgress::bounds_costs);
         let is_another = named.is_some() && above.is_none_or(|above| above.model.name() != model.name());
         // A cost budget has no effect for a model without known prices. Users may still choose such a model, models may
         // not.
@@ -284,14 +284,14 @@ impl Agents {
 
     /// Returns the budgets of the agent. Its turns have a limit of their own; its other budgets are those of the
     /// delegating run, if there is one.
-    fn budgets(&self, input: &Input, agent: &AgentDefinition, above: Option<&Ongoing>) -> Budgets {
+    fn budgets(&self, input: &Input, agent: &AgentDefinition, above: Option<&RunInProgress>) -> Budgets {
         let mut budgets = if above.is_some() { Budgets::default() } else { self.budgets.clone() };
         let turns = [input.max_turns, agent.max_turns, self.budgets.turns];
         budgets.turns = turns.into_iter().flatten().min();
         budgets
     }
 
-    fn summarizer(&self, above: Option<&Ongoing>) -> Option<Arc<dyn ModelProvider>> {
+    fn summarizer(&self, above: Option<&RunInProgress>) -> Option<Arc<dyn ModelProvider>> {
         match above {
             Some(above) => above.summarizer.clone(),
             None => self.summarizer.as_deref().and_then(|name| self.models.model(Some(name)).ok()),

@@ -33,7 +33,7 @@ pub(super) enum End {
     Failed(ModelError),
     /// The run was cancelled.
     #[default]
-    TakenBack,
+    Cancelled,
 }
 
 impl Answer {
@@ -68,24 +68,24 @@ pub(super) async fn ask(
     telling: Option<&UnboundedSender<AgentEvent>>,
 ) -> Answer {
     let mut answer = Answer::default();
-    let mut coming = Coming::default();
-    let read = read(model, request, telling, &mut answer, &mut coming);
+    let mut partial = PartialBlocks::default();
+    let read = read(model, request, telling, &mut answer, &mut partial);
     let end = tokio::select! {
         biased;
-        _ = cancel.cancelled() => End::TakenBack,
+        _ = cancel.cancelled() => End::Cancelled,
         end = read => end,
     };
-    if !coming.text.is_empty() {
-        answer.blocks.push(Block::text(coming.text));
+    if !partial.text.is_empty() {
+        answer.blocks.push(Block::text(partial.text));
     }
-    answer.lost_call = coming.call;
+    answer.lost_call = partial.call;
     answer.end = end;
     answer
 }
 
 /// The parts of blocks that are not complete yet.
 #[derive(Default)]
-struct Coming {
+struct PartialBlocks {
     text: String,
     call: Option<String>,
 }
@@ -95,7 +95,7 @@ async fn read(
     request: ModelRequest,
     telling: Option<&UnboundedSender<AgentEvent>>,
     answer: &mut Answer,
-    coming: &mut Coming,
+    partial: &mut PartialBlocks,
 ) -> End {
     let tell = |event: AgentEvent| {
         if let Some(telling) = telling {
@@ -111,24 +111,24 @@ async fn read(
         match pieces.next().await {
             Some(Ok(ModelEvent::Retrying { after, reason })) => tell(AgentEvent::Retrying { after, reason }),
             Some(Ok(ModelEvent::TextDelta(text))) => {
-                coming.text.push_str(&text);
+                partial.text.push_str(&text);
                 tell(AgentEvent::Text(text));
             }
             Some(Ok(ModelEvent::ThinkingDelta(text))) => tell(AgentEvent::Thinking(text)),
             Some(Ok(ModelEvent::CallBegun { name })) => {
-                coming.call = Some(name.clone());
+                partial.call = Some(name.clone());
                 tell(AgentEvent::CallWritten { tool: name });
             }
             Some(Ok(ModelEvent::Block(block))) => {
                 match &block {
-                    Block::Text { .. } => coming.text.clear(),
-                    Block::ToolUse(_) => coming.call = None,
+                    Block::Text { .. } => partial.text.clear(),
+                    Block::ToolUse(_) => partial.call = None,
                     _ => {}
                 }
                 answer.blocks.push(block);
             }
             Some(Ok(ModelEvent::Finished { stop, usage })) => {
-                coming.text.clear();
+                partial.text.clear();
                 answer.usage = usage;
                 return End::Stopped(stop);
             }

@@ -39,7 +39,7 @@ const AT_ONCE: usize = 8;
 const FORESEEING: Duration = Duration::from_secs(30);
 
 /// The context in which a run makes its calls.
-pub(super) struct Way<'w> {
+pub(super) struct RunCallContext<'w> {
     pub(super) handler: Arc<ExecuteToolHandler>,
     pub(super) list_tools: Arc<ListToolsHandler>,
     /// Port for the calls if they are nested in another call; `None` if they are calls of a client.
@@ -49,11 +49,11 @@ pub(super) struct Way<'w> {
     pub(super) caller: Arc<dyn Caller>,
     pub(super) cancel: CancelSignal,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) telling: UnboundedSender<AgentEvent>,
+    pub(super) events: UnboundedSender<AgentEvent>,
 }
 
 /// A finished call.
-pub(super) struct Made {
+pub(super) struct FinishedCall {
     pub(super) result: ToolResult,
     /// The result in the form of the applied dialect, for the model; `None`: `result`.
     pub(super) shown: Option<ToolResult>,
@@ -62,24 +62,24 @@ pub(super) struct Made {
     pub(super) duration: Duration,
 }
 
-impl Made {
+impl FinishedCall {
     /// Creates the result of a call that is not made, with the reason.
     pub(super) fn never(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { result: ToolResult::error(kind, message), shown: None, call: None, duration: Duration::ZERO }
     }
 
-    fn taken_back() -> Self {
+    fn cancelled() -> Self {
         Self::never(ErrorKind::Cancelled, "cancelled: the run was taken back before this call was made")
     }
 }
 
 /// The calls of one answer in progress.
 pub(super) struct Calls<'a, 'w> {
-    way: &'a Way<'w>,
+    context: &'a RunCallContext<'w>,
     calls: &'a [ToolUse],
     states: Vec<State>,
     touches: Vec<Touch>,
-    running: FuturesUnordered<BoxFuture<'w, (usize, Made)>>,
+    running: FuturesUnordered<BoxFuture<'w, (usize, FinishedCall)>>,
     given: usize,
 }
 
@@ -87,11 +87,11 @@ enum State {
     Waiting,
     Running,
     /// Finished. Its result is returned after those of the calls before it.
-    Over(Box<Made>),
-    Given,
+    Finished(Box<FinishedCall>),
+    Returned,
 }
 
-impl<'w> Way<'w> {
+impl<'w> RunCallContext<'w> {
     /// Returns the tools that can be called, sorted by name.
     pub(super) fn tools(&self) -> Vec<Arc<Tool>> {
         if let Some(calls) = self.within {
@@ -130,8 +130,8 @@ impl<'w> Way<'w> {
         }
     }
 
-    fn make(&self, index: usize, call: &ToolUse) -> BoxFuture<'w, (usize, Made)> {
-        let caller = Arc::new(ProgressReporter::new(self.caller.clone(), call.id.clone(), self.telling.clone()));
+    fn make(&self, index: usize, call: &ToolUse) -> BoxFuture<'w, (usize, FinishedCall)> {
+        let caller = Arc::new(ProgressReporter::new(self.caller.clone(), call.id.clone(), self.events.clone()));
         let (id, command) = (CallId(Uuid::now_v7()), ExecuteToolCommand { caller, ..self.command(call) });
         let started = AgentEvent::CallStarted {
             id: call.id.clone(),
@@ -139,7 +139,7 @@ impl<'w> Way<'w> {
             arguments: self.handler.recorded_arguments(id, &command),
         };
         // Fails if the events are no longer read; the run is being cancelled then.
-        let _ = self.telling.send(started);
+        let _ = self.events.send(started);
         let (handler, clock, begun) = (self.handler.clone(), self.clock.clone(), self.clock.now());
         if let Some(calls) = self.within {
             let (nested, cancel) = (Self::nested(call).with_id(id), self.cancel.clone());
@@ -152,7 +152,7 @@ impl<'w> Way<'w> {
                         ToolResult::error(ErrorKind::Cancelled, "cancelled: the run was taken back during this call")
                     }
                 };
-                (index, Made { result, shown: None, call: Some(id), duration: clock.now().since(begun) })
+                (index, FinishedCall { result, shown: None, call: Some(id), duration: clock.now().since(begun) })
             });
         }
         Box::pin(async move {
@@ -162,11 +162,11 @@ impl<'w> Way<'w> {
             let (result, shown) = match dialect {
                 None => (result::of_outcome(outcome, suggestions), None),
                 Some(dialect) => {
-                    let ours = result::as_ours(&outcome, suggestions);
+                    let ours = result::native_result(&outcome, suggestions);
                     (ours, Some(result::of_outcome(dialect.apply_to(outcome), suggestions)))
                 }
             };
-            (index, Made { result, shown, call: Some(id), duration: clock.now().since(begun) })
+            (index, FinishedCall { result, shown, call: Some(id), duration: clock.now().since(begun) })
         })
     }
 }
@@ -180,32 +180,38 @@ fn arguments(call: &ToolUse) -> Value {
 
 impl<'a, 'w> Calls<'a, 'w> {
     /// Creates the calls of an answer, some of which already have results.
-    pub(super) async fn new(way: &'a Way<'w>, calls: &'a [ToolUse], answered: Vec<Option<Made>>) -> Self {
-        let states: Vec<State> =
-            answered.into_iter().map(|made| made.map_or(State::Waiting, |made| State::Over(Box::new(made)))).collect();
+    pub(super) async fn new(
+        context: &'a RunCallContext<'w>,
+        calls: &'a [ToolUse],
+        answered: Vec<Option<FinishedCall>>,
+    ) -> Self {
+        let states: Vec<State> = answered
+            .into_iter()
+            .map(|made| made.map_or(State::Waiting, |made| State::Finished(Box::new(made))))
+            .collect();
         let is_alone = states.iter().filter(|state| matches!(state, State::Waiting)).count() < 2;
         let touch = async |(call, state): (&ToolUse, &State)| match state {
-            State::Waiting if !is_alone => way.touch(call).await,
+            State::Waiting if !is_alone => context.touch(call).await,
             _ => Touch::nothing(),
         };
         let touches = join_all(calls.iter().zip(&states).map(touch)).await;
-        Self { way, calls, states, touches, running: FuturesUnordered::new(), given: 0 }
+        Self { context, calls, states, touches, running: FuturesUnordered::new(), given: 0 }
     }
 
     /// Returns the next finished call, in the order of the calls; `None` after the last one. Dropping the future loses
     /// nothing.
-    pub(super) async fn next(&mut self) -> Option<Made> {
+    pub(super) async fn next(&mut self) -> Option<FinishedCall> {
         loop {
             let next = self.states.get_mut(self.given)?;
-            if let State::Over(_) = next
-                && let State::Over(made) = std::mem::replace(next, State::Given)
+            if let State::Finished(_) = next
+                && let State::Finished(made) = std::mem::replace(next, State::Returned)
             {
                 self.given += 1;
                 return Some(*made);
             }
             self.begin();
             if let Some((index, made)) = self.running.next().await {
-                self.states[index] = State::Over(Box::new(made));
+                self.states[index] = State::Finished(Box::new(made));
             }
         }
     }
@@ -216,16 +222,16 @@ impl<'a, 'w> Calls<'a, 'w> {
             if !matches!(self.states[index], State::Waiting) {
                 continue;
             }
-            if self.way.cancel.reason().is_some() {
-                self.states[index] = State::Over(Box::new(Made::taken_back()));
+            if self.context.cancel.reason().is_some() {
+                self.states[index] = State::Finished(Box::new(FinishedCall::cancelled()));
                 continue;
             }
-            let is_over = |state: &State| matches!(state, State::Over(_) | State::Given);
+            let is_over = |state: &State| matches!(state, State::Finished(_) | State::Returned);
             let is_free = |earlier: usize| {
                 is_over(&self.states[earlier]) || !self.touches[earlier].gets_in_the_way_of(&self.touches[index])
             };
             if self.running.len() < AT_ONCE && (0..index).all(is_free) {
-                self.running.push(self.way.make(index, &self.calls[index]));
+                self.running.push(self.context.make(index, &self.calls[index]));
                 self.states[index] = State::Running;
             }
         }

@@ -2,12 +2,12 @@
 
 use super::{
     Compaction, RunAgentHandler,
-    compaction::Kept,
-    fitting::{Fitting, NotShortened},
+    compaction::RetainedPart,
     history::History,
     hooks::Hooks,
+    request_builder::{NotShortened, RequestBuilder},
     size::{Scale, Size},
-    spending::{Purse, Spending},
+    spending::{BudgetLedger, Spending},
     todos::Todos,
     usage_events::UsageEvents,
 };
@@ -46,7 +46,7 @@ impl std::fmt::Debug for CompactConversationCommand {
 
 /// The length of a conversation before and after its compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shortened {
+pub struct CompactionResult {
     /// Estimated number of tokens before.
     pub before: u64,
     /// Estimated number of tokens after.
@@ -85,7 +85,7 @@ impl From<NotShortened> for NotCompacted {
         match why {
             NotShortened::Blocked(reason) | NotShortened::Stopped(reason) => Self::Blocked(reason),
             NotShortened::NoSummary(error) => Self::NoSummary(error),
-            NotShortened::TakenBack => Self::Cancelled,
+            NotShortened::Cancelled => Self::Cancelled,
             NotShortened::NotKept(error) => Self::NotKept(error),
         }
     }
@@ -96,13 +96,13 @@ impl RunAgentHandler {
     ///
     /// # Errors
     /// [`NotCompacted`]; the conversation is unchanged then.
-    pub async fn compact(&self, command: CompactConversationCommand) -> Result<Shortened, NotCompacted> {
+    pub async fn compact(&self, command: CompactConversationCommand) -> Result<CompactionResult, NotCompacted> {
         let CompactConversationCommand { conversation, model, summarizer, scope, cancel } = command;
         let (store, clock) = (self.ports.conversations.clone(), self.ports.clock.clone());
         let found = History::find(store, clock, &scope.principal, conversation).await?;
         let mut history = found.ok_or(NotCompacted::NotFound(conversation))?;
-        let kept = Kept::steps(KEPT, model.facts().context_tokens);
-        let mut fitting = Fitting {
+        let kept = RetainedPart::steps(KEPT, model.facts().context_tokens);
+        let mut fitting = RequestBuilder {
             conversation,
             summarizer: summarizer.unwrap_or_else(|| model.clone()),
             model,
@@ -112,13 +112,13 @@ impl RunAgentHandler {
             usage_events: UsageEvents::new(self.ports.events.clone(), conversation, scope.principal.clone(), None),
             todos: Todos::new(self.ports.todos.clone(), &scope.principal, conversation),
             hooks: Hooks::new(self.ports.hooks.clone(), conversation, scope.principal, None),
-            telling: None,
+            events: None,
             scale: Scale::default(),
-            asked: Size::default(),
+            last_request_size: Size::default(),
         };
-        let spending = Spending::new(Purse::new(Budgets::default(), None), None);
+        let spending = Spending::new(BudgetLedger::new(Budgets::default(), None), None);
         let made = fitting.summarize(&mut history, "manual", kept, &spending).await?;
         let (before, after) = made.ok_or(NotCompacted::TooShort)?;
-        Ok(Shortened { before, after })
+        Ok(CompactionResult { before, after })
     }
 }

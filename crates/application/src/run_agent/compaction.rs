@@ -41,16 +41,16 @@ const INSTRUCTIONS: &str = "You write the summary that replaces the beginning of
 
 /// Returns the numbers of the events whose outputs are masked from now on; none if that would save too little.
 pub(super) fn outputs_to_mask(events: &[ConversationEvent], scale: Scale, window: u64) -> Vec<u64> {
-    let told = Told::of(events);
+    let request_events = RequestEvents::of(events);
     let (mut newest, mut freed, mut masked, mut is_seen) = (0, 0, Vec::new(), false);
-    for event in told.events.iter().rev() {
+    for event in request_events.events.iter().rev() {
         // No model has read yet what came after the last answer.
         is_seen |= matches!(event.kind, ConversationEventKind::ModelAnswered { .. });
         let ConversationEventKind::CallEnded { result, .. } = &event.kind else { continue };
-        if told.masked.contains(&event.number) {
+        if request_events.masked.contains(&event.number) {
             continue;
         }
-        let tokens = scale.tokens(told.size(event));
+        let tokens = scale.tokens(request_events.size(event));
         newest += tokens;
         if is_seen && newest > PROTECTED.min(window / 4) && can_be_masked(result) {
             freed += tokens;
@@ -68,7 +68,7 @@ fn can_be_masked(result: &ToolResultBlock) -> bool {
 
 /// The part of a conversation that remains unchanged by a summary.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct RetainedPart {
     /// Maximum number of the newest prompts and answers that remain, with their results.
     pub(super) steps: usize,
     /// Maximum number of tokens that remain.
@@ -77,7 +77,7 @@ pub(super) struct Kept {
     pub(super) worth: u64,
 }
 
-impl Kept {
+impl RetainedPart {
     /// Retains at most `steps` steps and three tenths of the context window, and accepts a summary of any size.
     pub(super) fn steps(steps: usize, window: u64) -> Self {
         Self { steps, tokens: window / 10 * 3, worth: 0 }
@@ -96,12 +96,17 @@ pub(super) struct Plan {
 }
 
 /// Plans a summary of everything before the part in `kept`; `None` if there is nothing to summarize, or too little.
-pub(super) fn plan(events: &[ConversationEvent], kept: Kept, scale: Scale, summarizers_window: u64) -> Option<Plan> {
-    let told = Told::of(events);
-    let last = told.events.last()?;
+pub(super) fn plan(
+    events: &[ConversationEvent],
+    kept: RetainedPart,
+    scale: Scale,
+    summarizers_window: u64,
+) -> Option<Plan> {
+    let request_events = RequestEvents::of(events);
+    let last = request_events.events.last()?;
     let (mut kept_from, mut size, mut steps) = (last.number + 1, Size::default(), 0);
-    for event in told.events.iter().rev() {
-        size = size + told.size(event);
+    for event in request_events.events.iter().rev() {
+        size = size + request_events.size(event);
         // The rest can only begin with one of these: the result of a call must follow its call.
         if !matches!(event.kind, ConversationEventKind::UserSaid { .. } | ConversationEventKind::ModelAnswered { .. }) {
             continue;
@@ -114,17 +119,18 @@ pub(super) fn plan(events: &[ConversationEvent], kept: Kept, scale: Scale, summa
         }
         kept_from = event.number;
     }
-    let before: Vec<&&ConversationEvent> = told.events.iter().filter(|event| event.number < kept_from).collect();
-    let size_before: Size = before.iter().map(|event| told.size(event)).sum();
+    let before: Vec<&&ConversationEvent> =
+        request_events.events.iter().filter(|event| event.number < kept_from).collect();
+    let size_before: Size = before.iter().map(|event| request_events.size(event)).sum();
     if size_before == Size::default() || scale.tokens(size_before) < kept.worth {
         return None;
     }
-    let goal = told.first_words.map(|(_, blocks)| cut_middle(&words(blocks), GOAL)).unwrap_or_default();
-    let is_other = |number: u64| told.first_words.is_some_and(|(first, _)| first != number);
-    let last_words = told.last_words.filter(|(number, _)| *number < kept_from && is_other(*number));
+    let goal = request_events.first_words.map(|(_, blocks)| cut_middle(&words(blocks), GOAL)).unwrap_or_default();
+    let is_other = |number: u64| request_events.first_words.is_some_and(|(first, _)| first != number);
+    let last_words = request_events.last_words.filter(|(number, _)| *number < kept_from && is_other(*number));
     let last_words = last_words.map(|(_, blocks)| cut_middle(&words(blocks), GOAL));
     let room = if summarizers_window == 0 { usize::MAX } else { scale.bytes(summarizers_window / 2) };
-    let conversation = cut_middle(&told.in_words(&before), room);
+    let conversation = cut_middle(&request_events.in_words(&before), room);
     let mut request = ModelRequest::of(vec![Message::user(format!("<conversation>\n{conversation}\n</conversation>"))]);
     request.system = INSTRUCTIONS.to_owned();
     Some(Plan { kept_from, request, goal, last_words })
@@ -148,7 +154,7 @@ impl Plan {
 }
 
 /// The events that are part of the next request.
-struct Told<'a> {
+struct RequestEvents<'a> {
     events: Vec<&'a ConversationEvent>,
     masked: HashSet<u64>,
     summary: Option<&'a str>,
@@ -157,7 +163,7 @@ struct Told<'a> {
     last_words: Option<(u64, &'a [Block])>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> RequestEvents<'a> {
     fn of(events: &'a [ConversationEvent]) -> Self {
         let counted = counted(events);
         let (mut masked, mut summary, mut kept_from) = (HashSet::new(), None, 0);
@@ -224,7 +230,7 @@ impl<'a> Told<'a> {
 fn words(blocks: &[Block]) -> String {
     let words = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(cut_middle(text, READ_OF_BLOCK)),
-        Block::ToolUse(call) => Some(cut_middle(&request::told_call(call), READ_OF_BLOCK)),
+        Block::ToolUse(call) => Some(cut_middle(&request::call_text(call), READ_OF_BLOCK)),
         Block::Image(_) => Some("[an image]".to_owned()),
         _ => None,
     });

@@ -13,12 +13,12 @@ pub(super) struct Hooks {
     hooks: Vec<Arc<dyn AgentHook>>,
     conversation: ConversationId,
     principal: Principal,
-    handed_over: Option<Delegation>,
+    delegated_by: Option<Delegation>,
 }
 
 /// The events for which hooks are called.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Told {
+pub(super) enum HookPoint {
     PromptSubmitted,
     Stopping,
     Compacting,
@@ -34,12 +34,12 @@ impl Hooks {
         principal: Principal,
         handed_over: Option<Delegation>,
     ) -> Self {
-        Self { hooks, conversation, principal, handed_over }
+        Self { hooks, conversation, principal, delegated_by: handed_over }
     }
 
     /// Returns the delegation through which the agent received its work; `None`: a user gave it.
-    pub(super) fn handed_over(&self) -> Option<&Delegation> {
-        self.handed_over.as_ref()
+    pub(super) fn delegated_by(&self) -> Option<&Delegation> {
+        self.delegated_by.as_ref()
     }
 
     pub(super) fn are_none(&self) -> bool {
@@ -47,27 +47,27 @@ impl Hooks {
     }
 
     /// Calls the hooks one after another, until one blocks or stops the run.
-    pub(super) async fn hear(&self, told: Told, text: &str, goes_on_by_hook: bool) -> AgentHookResponse {
+    pub(super) async fn call(&self, point: HookPoint, text: &str, goes_on_by_hook: bool) -> AgentHookResponse {
         let mut all = AgentHookResponse::default();
         for hook in &self.hooks {
             let moment = AgentHookEvent {
                 conversation: self.conversation,
                 principal: &self.principal,
-                delegated_by: self.handed_over.as_ref(),
+                delegated_by: self.delegated_by.as_ref(),
                 text,
                 goes_on_by_hook,
             };
-            let word = match told {
-                Told::PromptSubmitted => hook.prompt_submitted(moment).await,
-                Told::Stopping => hook.stopping(moment).await,
-                Told::Compacting => hook.compacting(moment).await,
-                Told::Notified => hook.notified(moment).await,
-                Told::SubagentStarted => hook.subagent_started(moment).await,
-                Told::SubagentStopping => hook.subagent_stopping(moment).await,
+            let response = match point {
+                HookPoint::PromptSubmitted => hook.prompt_submitted(moment).await,
+                HookPoint::Stopping => hook.stopping(moment).await,
+                HookPoint::Compacting => hook.compacting(moment).await,
+                HookPoint::Notified => hook.notified(moment).await,
+                HookPoint::SubagentStarted => hook.subagent_started(moment).await,
+                HookPoint::SubagentStopping => hook.subagent_stopping(moment).await,
             };
-            all.context.extend(word.context);
-            all.messages.extend(word.messages);
-            (all.block, all.stop) = (word.block, word.stop);
+            all.context.extend(response.context);
+            all.messages.extend(response.messages);
+            (all.block, all.stop) = (response.block, response.stop);
             if all.block.is_some() || all.stop.is_some() {
                 break;
             }

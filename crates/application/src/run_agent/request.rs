@@ -35,8 +35,8 @@ pub(super) fn without_calls(messages: Vec<Message>) -> Vec<Message> {
         return messages;
     }
     let told = |block: Block| match block {
-        Block::ToolUse(call) => vec![Block::text(told_call(&call))],
-        Block::ToolResult(result) => told_result(result),
+        Block::ToolUse(call) => vec![Block::text(call_text(&call))],
+        Block::ToolResult(result) => result_blocks(result),
         Block::Sealed(_) => Vec::new(),
         other => vec![other],
     };
@@ -47,7 +47,7 @@ pub(super) fn without_calls(messages: Vec<Message>) -> Vec<Message> {
 }
 
 /// Returns a call as text.
-pub(super) fn told_call(call: &ToolUse) -> String {
+pub(super) fn call_text(call: &ToolUse) -> String {
     let arguments = match &call.arguments {
         ToolArguments::Object(object) => serde_json::to_string(object).unwrap_or_default(),
         ToolArguments::Malformed(text) => text.clone(),
@@ -55,7 +55,7 @@ pub(super) fn told_call(call: &ToolUse) -> String {
     format!("[called `{}` with {arguments}]", call.name)
 }
 
-fn told_result(result: ToolResultBlock) -> Vec<Block> {
+fn result_blocks(result: ToolResultBlock) -> Vec<Block> {
     let verdict = if result.is_error { "failed" } else { "answered" };
     let mut blocks = vec![Block::text(format!("[`{}` {verdict}:]", result.name))];
     blocks.extend(result.content);

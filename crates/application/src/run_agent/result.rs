@@ -61,7 +61,7 @@ pub(super) fn suggestion_in(result: &ToolResult) -> Option<String> {
 }
 
 /// Returns the result of a call without consuming its outcome.
-pub(super) fn as_ours(
+pub(super) fn native_result(
     outcome: &Result<CallOutcome, ExecuteToolError>,
     suggestions: &dyn SuggestionFormatter,
 ) -> ToolResult {

@@ -3,17 +3,17 @@
 use super::{
     Child, OfferedTools, RunAgentCommand, RunAgentHandler, RunAgentPorts,
     answer::{Answer, End, ask},
-    calls::{Calls, Made, Way},
-    circles::{Circles, Course},
-    fitting::{Fitting, NotShortened},
+    calls::{Calls, FinishedCall, RunCallContext},
     history::History,
-    hooks::{Hooks, Told},
+    hooks::{HookPoint, Hooks},
     long_answer::fitted,
+    loop_detector::{LoopDetector, LoopVerdict},
     offer::Offer,
-    ongoing::{Entry, Ongoing},
+    request_builder::{NotShortened, RequestBuilder},
     result,
+    run_registry::{RunEntry, RunInProgress},
     size::{Scale, Size},
-    spending::{Purse, Spending},
+    spending::{BudgetLedger, Spending},
     todos::Todos,
     usage_events::UsageEvents,
 };
@@ -54,7 +54,7 @@ const FEW_CALLS: u64 = 3;
 /// Maximum number of calls of one answer.
 const CALLS_OF_AN_ANSWER: usize = 128;
 /// Maximum number of times that hooks make a finished run continue.
-const GOINGS_ON: u32 = 3;
+const MAX_HOOK_CONTINUATIONS: u32 = 3;
 /// Maximum length of the title of a conversation, in characters.
 const TITLE: usize = 80;
 
@@ -63,28 +63,28 @@ pub(super) struct Run<'w> {
     ports: RunAgentPorts,
     command: RunAgentCommand,
     cancel: CancelSignal,
-    telling: UnboundedSender<AgentEvent>,
-    way: Way<'w>,
-    purse: Arc<Purse>,
+    events: UnboundedSender<AgentEvent>,
+    call_context: RunCallContext<'w>,
+    ledger: Arc<BudgetLedger>,
     /// Registration as a run in progress, until it is dropped.
-    entry: Option<Entry>,
+    entry: Option<RunEntry>,
     offer: Offer,
-    fitting: Fitting,
+    request_builder: RequestBuilder,
     spending: Spending,
-    circles: Circles,
+    loop_detector: LoopDetector,
     hooks: Hooks,
     /// Number of times that a hook made the run continue.
-    goings_on: u32,
+    hook_continuations: u32,
     /// The exhausted budget, if one more answer without tools ends the run.
     last_answer_for: Option<Budget>,
     continuations: u32,
     /// The last text of the model, including the parts before each truncation.
-    said_last: String,
-    goes_on_saying: bool,
+    last_text: String,
+    continues_text: bool,
 }
 
 /// The step after an answer.
-enum Next {
+enum NextStep {
     /// Query the model again.
     Ask,
     /// End the turn.
@@ -96,7 +96,7 @@ impl<'w> Run<'w> {
         agents: &RunAgentHandler,
         mut command: RunAgentCommand,
         cancel: CancelSignal,
-        telling: UnboundedSender<AgentEvent>,
+        events: UnboundedSender<AgentEvent>,
         child: Option<Child<'w>>,
     ) -> Self {
         let ports = agents.ports.clone();
@@ -106,7 +106,7 @@ impl<'w> Run<'w> {
         };
         // Undoing a conversation looks for its calls in this session.
         command.scope.session = command.conversation.session();
-        let way = Way {
+        let call_context = RunCallContext {
             handler: ports.execute_tool.clone(),
             list_tools: ports.list_tools.clone(),
             within,
@@ -115,22 +115,22 @@ impl<'w> Run<'w> {
             caller: command.caller.clone(),
             cancel: cancel.clone(),
             clock: ports.clock.clone(),
-            telling: telling.clone(),
+            events: events.clone(),
         };
         let principal = command.scope.principal.clone();
         let began_by = handed_over.as_ref().map(|by| by.call);
         let usage_events = UsageEvents::new(ports.events.clone(), command.conversation, principal.clone(), began_by);
         // A run that a client's call started is as deep as one that was delegated by a run.
         let depth = above.as_ref().map_or(u32::from(handed_over.is_some()), |above| above.depth + 1);
-        let watchers = above.as_ref().map_or_else(|| telling.clone(), |above| above.telling.clone());
-        let purse = Purse::new(command.budgets.clone(), above.map(|above| above.purse.clone()));
-        let ongoing = Ongoing {
-            purse: purse.clone(),
+        let watchers = above.as_ref().map_or_else(|| events.clone(), |above| above.events.clone());
+        let ledger = BudgetLedger::new(command.budgets.clone(), above.map(|above| above.ledger.clone()));
+        let ongoing = RunInProgress {
+            ledger: ledger.clone(),
             depth,
             model: command.model.clone(),
             summarizer: command.summarizer.clone(),
             compaction: command.compaction,
-            telling: watchers,
+            events: watchers,
             caller: command.caller.clone(),
             cancel: cancel.clone(),
             over: CancelSignal::new(),
@@ -138,7 +138,7 @@ impl<'w> Run<'w> {
         let entry = agents.ongoing.begin((principal.clone(), command.scope.session.clone()), ongoing);
         let todos = Todos::new(ports.todos.clone(), &principal, command.conversation);
         let hooks = Hooks::new(ports.hooks.clone(), command.conversation, principal, handed_over);
-        let fitting = Fitting {
+        let request_builder = RequestBuilder {
             conversation: command.conversation,
             model: command.model.clone(),
             summarizer: command.summarizer.clone().unwrap_or_else(|| command.model.clone()),
@@ -146,45 +146,45 @@ impl<'w> Run<'w> {
             compaction: command.compaction,
             cancel: cancel.clone(),
             hooks: hooks.clone(),
-            telling: Some(telling.clone()),
+            events: Some(events.clone()),
             usage_events,
             todos,
             scale: Scale::default(),
-            asked: Size::default(),
+            last_request_size: Size::default(),
         };
         let offer = Offer::new(&command.offered);
-        let spending = Spending::new(purse.clone(), command.model.facts().prices);
+        let spending = Spending::new(ledger.clone(), command.model.facts().prices);
         Self {
             ports,
             command,
             cancel,
-            telling,
-            way,
-            purse,
+            events,
+            call_context,
+            ledger,
             entry: Some(entry),
             offer,
-            fitting,
+            request_builder,
             spending,
-            circles: Circles::default(),
+            loop_detector: LoopDetector::default(),
             hooks,
-            goings_on: 0,
+            hook_continuations: 0,
             last_answer_for: None,
             continuations: 0,
-            said_last: String::new(),
-            goes_on_saying: false,
+            last_text: String::new(),
+            continues_text: false,
         }
     }
 
     pub(super) async fn run(mut self) {
         let model = self.command.model.name().to_owned();
-        self.tell(AgentEvent::Started { conversation: self.command.conversation, model: model.clone() });
-        if self.purse.bounds_costs() && self.command.model.facts().prices.is_none() {
-            self.tell(AgentEvent::Notice(format!(
+        self.publish(AgentEvent::Started { conversation: self.command.conversation, model: model.clone() });
+        if self.ledger.bounds_costs() && self.command.model.facts().prices.is_none() {
+            self.publish(AgentEvent::Notice(format!(
                 "The budget of {} bounds nothing: the prices of the model `{model}` are not known.",
                 Budget::Cost
             )));
         }
-        let deadline = self.purse.deadline().map(Instant::from_std);
+        let deadline = self.ledger.deadline().map(Instant::from_std);
         let (cancel, mut history, mut is_late) = (self.cancel.clone(), None, false);
         let outcome = {
             let mut work = pin!(AssertUnwindSafe(self.work(&mut history)).catch_unwind());
@@ -212,15 +212,15 @@ impl<'w> Run<'w> {
         };
         let outcome = match &mut history {
             Some(history) => match history.add([turn_ended(&outcome)]).await {
-                Err(error) if !matches!(outcome, AgentOutcome::Failed { .. }) => not_kept(&error),
+                Err(error) if !matches!(outcome, AgentOutcome::Failed { .. }) => store_failure(&error),
                 _ => outcome,
             },
             None => outcome,
         };
         // The receiver of the last event may start the next run of the session at once.
         self.entry = None;
-        let text = std::mem::take(&mut self.said_last);
-        self.tell(AgentEvent::Ended {
+        let text = std::mem::take(&mut self.last_text);
+        self.publish(AgentEvent::Ended {
             outcome,
             text,
             usage: self.spending.usage(),
@@ -245,7 +245,7 @@ impl<'w> Run<'w> {
             None => {
                 let mut conversation = Conversation::new(id, principal, title(&prompt), clock.now());
                 conversation.profile.clone_from(&self.command.profile);
-                conversation.delegated_by = self.hooks.handed_over().cloned();
+                conversation.delegated_by = self.hooks.delegated_by().cloned();
                 History::begin(store, clock, conversation).await.map_err(|error| not_read(&error))?
             }
         };
@@ -267,22 +267,22 @@ impl<'w> Run<'w> {
                 return Err(AgentOutcome::Cancelled);
             }
             let offered = if self.last_answer_for.is_some() { &OfferedTools::Nothing } else { &self.command.offered };
-            self.offer.update(offered, self.way.tools());
-            let request = self.fitting.request(history, self.offer.tools(), &self.spending).await;
+            self.offer.update(offered, self.call_context.tools());
+            let request = self.request_builder.request(history, self.offer.tools(), &self.spending).await;
             let request = request.map_err(not_shortened)?;
-            if let Err(budget) = self.spending.asks(self.fitting.tokens_asked()) {
+            if let Err(budget) = self.spending.asks(self.request_builder.tokens_asked()) {
                 return Err(AgentOutcome::BudgetExhausted(self.last_answer_for.unwrap_or(budget)));
             }
-            let answer = ask(self.command.model.as_ref(), request, &self.cancel, Some(&self.telling)).await;
+            let answer = ask(self.command.model.as_ref(), request, &self.cancel, Some(&self.events)).await;
             let is_too_long = matches!(answer.end, End::Failed(ModelError::ContextTooLong(_)));
-            if is_too_long && !was_too_long && self.fitting.was_too_long() {
+            if is_too_long && !was_too_long && self.request_builder.was_too_long() {
                 was_too_long = true;
                 continue;
             }
             was_too_long = false;
-            match self.heard(history, answer).await? {
-                Next::Ask => {}
-                Next::Done => return Ok(()),
+            match self.process_answer(history, answer).await? {
+                NextStep::Ask => {}
+                NextStep::Done => return Ok(()),
             }
         }
     }
@@ -298,10 +298,12 @@ impl<'w> Run<'w> {
             _ => None,
         });
         let text = texts.collect::<Vec<_>>().join("\n");
-        let word = match self.hooks.handed_over().map(|by| by.agent.clone()) {
+        let word = match self.hooks.delegated_by().map(|by| by.agent.clone()) {
             // Hooks cannot block delegated work here: the delegation was decided with its call.
-            Some(agent) => AgentHookResponse { block: None, ..self.hear(Told::SubagentStarted, &agent).await? },
-            None => self.hear(Told::PromptSubmitted, &text).await?,
+            Some(agent) => {
+                AgentHookResponse { block: None, ..self.call_hooks(HookPoint::SubagentStarted, &agent).await? }
+            }
+            None => self.call_hooks(HookPoint::PromptSubmitted, &text).await?,
         };
         if let Some(reason) = word.block {
             return Err(AgentOutcome::Stopped(reason));
@@ -311,37 +313,37 @@ impl<'w> Run<'w> {
     }
 
     /// Ends the turn, unless a hook makes the agent continue.
-    async fn done(&mut self, history: &mut History) -> Result<Next, AgentOutcome> {
+    async fn done(&mut self, history: &mut History) -> Result<NextStep, AgentOutcome> {
         if self.hooks.are_none() {
-            return Ok(Next::Done);
+            return Ok(NextStep::Done);
         }
-        let said = self.said_last.clone();
-        let told = if self.hooks.handed_over().is_some() { Told::SubagentStopping } else { Told::Stopping };
-        let word = self.hear(told, &said).await?;
-        let Some(reason) = word.block else { return Ok(Next::Done) };
-        if self.goings_on == GOINGS_ON {
-            self.tell(AgentEvent::Notice(format!(
-                "A hook wants the agent to continue, as it did {GOINGS_ON} times. It ends all the same: {reason}"
+        let said = self.last_text.clone();
+        let point = if self.hooks.delegated_by().is_some() { HookPoint::SubagentStopping } else { HookPoint::Stopping };
+        let word = self.call_hooks(point, &said).await?;
+        let Some(reason) = word.block else { return Ok(NextStep::Done) };
+        if self.hook_continuations == MAX_HOOK_CONTINUATIONS {
+            self.publish(AgentEvent::Notice(format!(
+                "A hook wants the agent to continue, as it did {MAX_HOOK_CONTINUATIONS} times. It ends all the same: {reason}"
             )));
-            return Ok(Next::Done);
+            return Ok(NextStep::Done);
         }
-        self.goings_on += 1;
+        self.hook_continuations += 1;
         let blocks = std::iter::once(reason).chain(word.context).map(Block::text).collect();
         add(history, ConversationEventKind::UserSaid { blocks }).await?;
-        Ok(Next::Ask)
+        Ok(NextStep::Ask)
     }
 
     /// Calls the hooks, and publishes their messages to the user.
     ///
     /// # Errors
     /// The outcome, if a hook ends the run, or if the run is cancelled.
-    async fn hear(&self, told: Told, text: &str) -> Result<AgentHookResponse, AgentOutcome> {
+    async fn call_hooks(&self, told: HookPoint, text: &str) -> Result<AgentHookResponse, AgentOutcome> {
         let mut word = tokio::select! {
             biased;
             _ = self.cancel.cancelled() => return Err(AgentOutcome::Cancelled),
-            word = self.hooks.hear(told, text, self.goings_on > 0) => word,
+            word = self.hooks.call(told, text, self.hook_continuations > 0) => word,
         };
-        word.messages.drain(..).for_each(|message| self.tell(AgentEvent::Notice(message)));
+        word.messages.drain(..).for_each(|message| self.publish(AgentEvent::Notice(message)));
         match word.stop.take() {
             Some(reason) => Err(AgentOutcome::Stopped(reason)),
             None => Ok(word),
@@ -349,30 +351,30 @@ impl<'w> Run<'w> {
     }
 
     /// Stores an answer, and makes its calls.
-    async fn heard(&mut self, history: &mut History, answer: Answer) -> Result<Next, AgentOutcome> {
-        let (outputs, principal) = (self.ports.execute_tool.outputs(), &self.way.scope.principal);
+    async fn process_answer(&mut self, history: &mut History, answer: Answer) -> Result<NextStep, AgentOutcome> {
+        let (outputs, principal) = (self.ports.execute_tool.outputs(), &self.call_context.scope.principal);
         let answer = Answer { blocks: fitted(answer.blocks, outputs, principal).await, ..answer };
         let stop = match &answer.end {
             End::Stopped(stop) => Some(*stop),
-            End::Failed(_) | End::TakenBack => None,
+            End::Failed(_) | End::Cancelled => None,
         };
         let text = answer.text();
-        if std::mem::take(&mut self.goes_on_saying) {
-            self.said_last.push_str(&text);
+        if std::mem::take(&mut self.continues_text) {
+            self.last_text.push_str(&text);
         } else if !text.is_empty() {
-            self.said_last = text;
+            self.last_text = text;
         }
         let calls = answer.calls();
         if stop.is_some() || answer.says_something() {
             let model = self.command.model.facts().model.clone();
             let (blocks, usage) = (answer.blocks, answer.usage);
-            let guess = self.fitting.guess(&blocks);
+            let guess = self.request_builder.guess(&blocks);
             add(history, ConversationEventKind::ModelAnswered { blocks, model, stop, usage }).await?;
             self.spending.answered(usage, guess);
-            self.fitting.answered(usage);
-            self.fitting.usage_events.tell(self.command.model.as_ref(), usage);
+            self.request_builder.answered(usage);
+            self.request_builder.usage_events.publish(self.command.model.as_ref(), usage);
             let (total, cost) = (self.spending.usage(), self.spending.cost());
-            self.tell(AgentEvent::Answered { usage, total, cost });
+            self.publish(AgentEvent::Answered { usage, total, cost });
         }
         self.spending.is_answered();
         let stop = match answer.end {
@@ -381,7 +383,7 @@ impl<'w> Run<'w> {
                 self.never_made(history, &calls, "not made: the answer broke off").await?;
                 return Err(failed(error.kind(), error.to_string()));
             }
-            End::TakenBack => {
+            End::Cancelled => {
                 self.never_made(history, &calls, "cancelled: the run was taken back").await?;
                 return Err(AgentOutcome::Cancelled);
             }
@@ -399,7 +401,7 @@ impl<'w> Run<'w> {
         match stop {
             StopReason::MaxTokens => self.cut_off(history, answer.lost_call, !calls.is_empty()).await,
             // Some providers give another stop reason with calls, and some of these reasons are unknown here.
-            _ if !calls.is_empty() => Ok(Next::Ask),
+            _ if !calls.is_empty() => Ok(NextStep::Ask),
             StopReason::Refused => {
                 let message = "the model does not answer this: it, or a filter of its provider, is against it";
                 Err(failed(ErrorKind::PermissionDenied, message))
@@ -414,13 +416,13 @@ impl<'w> Run<'w> {
         history: &mut History,
         lost_call: Option<String>,
         has_calls: bool,
-    ) -> Result<Next, AgentOutcome> {
+    ) -> Result<NextStep, AgentOutcome> {
         let said = match lost_call {
             Some(tool) => format!(
                 "Your answer was cut off at its longest while you wrote a call of `{tool}`. That call was dropped and not \
                  made. Make it again with shorter arguments, or in several calls."
             ),
-            None if has_calls => return Ok(Next::Ask),
+            None if has_calls => return Ok(NextStep::Ask),
             None => "Your answer was cut off at its longest. Go on where it ended, and be brief.".into(),
         };
         self.continuations += 1;
@@ -432,15 +434,15 @@ impl<'w> Run<'w> {
             );
             return Err(failed(ErrorKind::TooLarge, message));
         }
-        self.goes_on_saying = !has_calls;
+        self.continues_text = !has_calls;
         add(history, ConversationEventKind::UserSaid { blocks: vec![Block::text(said)] }).await?;
-        Ok(Next::Ask)
+        Ok(NextStep::Ask)
     }
 
     /// Makes the calls of an answer, and stores their results in the order of the calls.
     async fn make(&mut self, history: &mut History, calls: &[ToolUse]) -> Result<(), AgentOutcome> {
         // If the budget does not allow another request, no model would read the results.
-        let no_more = self.spending.refuses_request(self.fitting.tokens_asked());
+        let no_more = self.spending.refuses_request(self.request_builder.tokens_asked());
         let (mut answered, mut is_over) = (Vec::with_capacity(calls.len()), false);
         for (index, call) in calls.iter().enumerate() {
             let refusal = match no_more {
@@ -448,30 +450,30 @@ impl<'w> Run<'w> {
                 // A call that is refused for another reason takes nothing from the budget.
                 None if is_over => Some(refused_by(Budget::Calls)),
                 None => self.refusal(index, call).or_else(|| {
-                    is_over = !self.spending.lets_a_call_in();
+                    is_over = !self.spending.try_reserve_call();
                     is_over.then(|| refused_by(Budget::Calls))
                 }),
             };
             answered.push(refusal);
         }
         let mut asked =
-            (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.way.scope.principal.clone()));
+            (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.call_context.scope.principal.clone()));
         let let_in: Vec<bool> = answered.iter().map(Option::is_none).collect();
-        let mut making = Calls::new(&self.way, calls, answered).await;
-        let (mut course, mut waits_for) = (Course::Onwards, None);
+        let mut making = Calls::new(&self.call_context, calls, answered).await;
+        let (mut course, mut waits_for) = (LoopVerdict::NoLoop, None);
         for (index, call) in calls.iter().enumerate() {
             let made = loop {
                 tokio::select! {
                     biased;
                     made = making.next() => break made,
-                    heard = heard(&mut asked) => self.notify(heard),
+                    heard = next_event(&mut asked) => self.notify(heard),
                 }
             };
             let Some(made) = made else { break };
             if let_in[index] {
                 self.spending.call_is_over(made.call.is_some());
             }
-            self.circles.call(call, &made.result);
+            self.loop_detector.call(call, &made.result);
             waits_for = waits_for.or_else(|| question::waited_for(&made.result));
             let mut notes = Vec::new();
             if let (Some(left), true) = (self.spending.calls_left(), made.call.is_some())
@@ -480,9 +482,9 @@ impl<'w> Run<'w> {
                 notes.push(format!("[Calls that may still be made: {left}]"));
             }
             if index + 1 == calls.len() {
-                course = self.circles.answer_is_over();
+                course = self.loop_detector.answer_is_over();
             }
-            if let Course::Nudged(times) = course {
+            if let LoopVerdict::Warned(times) = course {
                 notes.push(format!(
                     "[The same calls have had the same results {times} times in a row. Another time will change nothing: \
                      do something else, or say what is in the way.]"
@@ -500,7 +502,7 @@ impl<'w> Run<'w> {
         if let Some(budget) = no_more {
             return Err(AgentOutcome::BudgetExhausted(budget));
         }
-        if let Course::Circling(times) = course {
+        if let LoopVerdict::Looping(times) = course {
             let tools: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
             return Err(AgentOutcome::Looping(format!(
                 "the same calls ({}) had the same results {times} times in a row",
@@ -516,22 +518,22 @@ impl<'w> Run<'w> {
 
 impl Run<'_> {
     /// Returns the refusal of a call, for reasons other than the budget.
-    fn refusal(&self, index: usize, call: &ToolUse) -> Option<Made> {
+    fn refusal(&self, index: usize, call: &ToolUse) -> Option<FinishedCall> {
         if index >= CALLS_OF_AN_ANSWER {
             let message =
                 format!("Not made: of one answer at most {CALLS_OF_AN_ANSWER} calls are made. Make it again.");
-            return Some(Made::never(ErrorKind::TooLarge, message));
+            return Some(FinishedCall::never(ErrorKind::TooLarge, message));
         }
         if let ToolArguments::Malformed(text) = &call.arguments {
-            return Some(Made::never(ErrorKind::InvalidInput, malformed(text)));
+            return Some(FinishedCall::never(ErrorKind::InvalidInput, malformed(text)));
         }
-        self.offer.refusal_of(&call.name).map(|message| Made::never(ErrorKind::NotFound, message))
+        self.offer.refusal_of(&call.name).map(|message| FinishedCall::never(ErrorKind::NotFound, message))
     }
 
     /// Stores a result for every call of an answer, none of which is made.
     async fn never_made(&self, history: &mut History, calls: &[ToolUse], why: &str) -> Result<(), AgentOutcome> {
         for call in calls {
-            let made = Made::never(ErrorKind::Cancelled, why);
+            let made = FinishedCall::never(ErrorKind::Cancelled, why);
             ended(history, self, call, made, Vec::new()).await?;
         }
         Ok(())
@@ -541,13 +543,13 @@ impl Run<'_> {
     fn notify(&self, heard: Heard) {
         let Heard::Event(event) = heard else { return };
         let EventKind::PermissionRequested { tool, reason, .. } = &event.kind else { return };
-        if event.origin.session.as_deref() != Some(&*self.way.scope.session) {
+        if event.origin.session.as_deref() != Some(&*self.call_context.scope.session) {
             return;
         }
         let text = format!("`{tool}` waits for your approval: {reason}");
-        let (hooks, telling) = (self.hooks.clone(), self.telling.clone());
+        let (hooks, telling) = (self.hooks.clone(), self.events.clone());
         tokio::spawn(async move {
-            let word = hooks.hear(Told::Notified, &text, false).await;
+            let word = hooks.call(HookPoint::Notified, &text, false).await;
             for message in word.messages {
                 // Fails if the events are no longer read.
                 let _ = telling.send(AgentEvent::Notice(message));
@@ -555,9 +557,9 @@ impl Run<'_> {
         });
     }
 
-    fn tell(&self, event: AgentEvent) {
+    fn publish(&self, event: AgentEvent) {
         // Fails if the events are no longer read; the run is being cancelled then.
-        let _ = self.telling.send(event);
+        let _ = self.events.send(event);
     }
 }
 
@@ -566,7 +568,7 @@ async fn ended(
     history: &mut History,
     run: &Run<'_>,
     call: &ToolUse,
-    made: Made,
+    made: FinishedCall,
     notes: Vec<String>,
 ) -> Result<(), AgentOutcome> {
     let mut block = result::for_model(call, made.shown.as_ref().unwrap_or(&made.result));
@@ -574,7 +576,7 @@ async fn ended(
     let record = result::for_programs(run.offer.name_of(&call.name), &made.result, run.ports.clock.now());
     let (text, is_error) = (result::text_of(&block), block.is_error);
     add(history, ConversationEventKind::CallEnded { result: block, call: made.call, record }).await?;
-    run.tell(AgentEvent::CallEnded {
+    run.publish(AgentEvent::CallEnded {
         id: call.id.clone(),
         tool: call.name.clone(),
         call: made.call,
@@ -588,7 +590,7 @@ async fn ended(
 }
 
 /// Returns the next event of the subscription. Never returns if there is no subscription, or once it is closed.
-async fn heard(watch: &mut Option<EventSubscription>) -> Heard {
+async fn next_event(watch: &mut Option<EventSubscription>) -> Heard {
     if let Some(events) = watch {
         match events.next().await {
             Some(heard) => return heard,
@@ -599,15 +601,15 @@ async fn heard(watch: &mut Option<EventSubscription>) -> Heard {
 }
 
 async fn add(history: &mut History, kind: ConversationEventKind) -> Result<(), AgentOutcome> {
-    history.add([kind]).await.map_err(|error| not_kept(&error))
+    history.add([kind]).await.map_err(|error| store_failure(&error))
 }
 
-fn refused_by(budget: Budget) -> Made {
+fn refused_by(budget: Budget) -> FinishedCall {
     let message = format!(
         "Not made: the budget of {budget} of this run is used up, and no further call is made. Say now what you found out \
          and what is left to do."
     );
-    Made::never(ErrorKind::BudgetExhausted, message)
+    FinishedCall::never(ErrorKind::BudgetExhausted, message)
 }
 
 /// Returns the message to a model whose arguments are malformed.
@@ -636,8 +638,8 @@ fn failed(kind: ErrorKind, message: impl Into<String>) -> AgentOutcome {
 fn not_shortened(why: NotShortened) -> AgentOutcome {
     match why {
         NotShortened::Stopped(reason) => AgentOutcome::Stopped(reason),
-        NotShortened::TakenBack => AgentOutcome::Cancelled,
-        NotShortened::NotKept(error) => not_kept(&error),
+        NotShortened::Cancelled => AgentOutcome::Cancelled,
+        NotShortened::NotKept(error) => store_failure(&error),
         NotShortened::Blocked(_) | NotShortened::NoSummary(_) => failed(ErrorKind::TooLarge, why.to_string()),
     }
 }
@@ -646,7 +648,7 @@ fn not_read(error: &StoreError) -> AgentOutcome {
     failed(ErrorKind::Io, format!("the conversation cannot be read: {}", with_causes(error)))
 }
 
-fn not_kept(error: &AppendError) -> AgentOutcome {
+fn store_failure(error: &AppendError) -> AgentOutcome {
     let kind = match error {
         AppendError::NotFound(_) => ErrorKind::NotFound,
         AppendError::GoesOnElsewhere { .. } => ErrorKind::Unavailable,

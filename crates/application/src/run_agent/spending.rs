@@ -12,17 +12,17 @@ use toolstead_domain::{
 
 /// The budgets of a run and their consumption, by the run and by all work that it delegates.
 #[derive(Debug)]
-pub(crate) struct Purse {
+pub(crate) struct BudgetLedger {
     budgets: Budgets,
     deadline: Option<Instant>,
     /// Ledger of the delegating run. Its budgets also apply to this run.
-    above: Option<Arc<Purse>>,
-    spent: Mutex<Spent>,
+    above: Option<Arc<BudgetLedger>>,
+    spent: Mutex<Consumption>,
 }
 
 /// Amounts that are used up or reserved.
 #[derive(Debug, Clone, Copy, Default)]
-struct Spent {
+struct Consumption {
     usage: Usage,
     cost: f64,
     /// Estimated usage of answers whose provider reported none. It counts towards the budgets, but is not reported.
@@ -31,19 +31,19 @@ struct Spent {
     /// Number of calls that were made.
     calls: u64,
     /// Number of calls that were admitted, including those that were made.
-    let_in: u64,
+    admitted_calls: u64,
     /// Minimum consumption of requests that are not answered yet.
-    asked: Asked,
+    reserved: Reservation,
 }
 
 /// The minimum consumption of a request.
 #[derive(Debug, Clone, Copy, Default)]
-struct Asked {
+struct Reservation {
     tokens: u64,
     cost: f64,
 }
 
-impl Purse {
+impl BudgetLedger {
     /// Creates the ledger of a run that begins now.
     pub(super) fn new(budgets: Budgets, above: Option<Arc<Self>>) -> Arc<Self> {
         let own = budgets.time.and_then(|time| Instant::now().checked_add(time));
@@ -68,8 +68,8 @@ impl Purse {
     /// The budget that would be exceeded.
     fn take(
         &self,
-        is_over: &dyn Fn(&Budgets, &Spent) -> Option<Budget>,
-        take: &dyn Fn(&mut Spent),
+        is_over: &dyn Fn(&Budgets, &Consumption) -> Option<Budget>,
+        take: &dyn Fn(&mut Consumption),
     ) -> Result<(), Budget> {
         // Locks are always taken upwards, which rules out a deadlock.
         let mut spent = self.lock();
@@ -81,7 +81,7 @@ impl Purse {
         Ok(())
     }
 
-    fn change(&self, change: impl Fn(&mut Spent)) {
+    fn change(&self, change: impl Fn(&mut Consumption)) {
         self.chain().for_each(|purse| change(&mut purse.lock()));
     }
 
@@ -89,7 +89,7 @@ impl Purse {
         std::iter::successors(Some(self), |purse| purse.above.as_deref())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Spent> {
+    fn lock(&self) -> MutexGuard<'_, Consumption> {
         // Nothing panics while the lock is held.
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,30 +98,30 @@ impl Purse {
 /// Consumption of one run. Dropping it releases the reservation of the last request.
 #[derive(Debug)]
 pub(super) struct Spending {
-    purse: Arc<Purse>,
+    ledger: Arc<BudgetLedger>,
     /// Prices of the run's model; `None`: costs are unknown.
     prices: Option<Prices>,
     turns: u64,
-    asked: Asked,
+    reserved: Reservation,
 }
 
 impl Spending {
-    pub(super) fn new(purse: Arc<Purse>, prices: Option<Prices>) -> Self {
-        Self { purse, prices, turns: 0, asked: Asked::default() }
+    pub(super) fn new(ledger: Arc<BudgetLedger>, prices: Option<Prices>) -> Self {
+        Self { ledger, prices, turns: 0, reserved: Reservation::default() }
     }
 
     /// Returns the usage of the run and of all work that it delegated.
     pub(super) fn usage(&self) -> Usage {
-        self.purse.lock().usage
+        self.ledger.lock().usage
     }
 
     /// Returns the cost in US dollars; `None` if the prices are unknown.
     pub(super) fn cost(&self) -> Option<f64> {
-        self.prices.map(|_| self.purse.lock().cost)
+        self.prices.map(|_| self.ledger.lock().cost)
     }
 
     pub(super) fn calls(&self) -> u64 {
-        self.purse.lock().calls
+        self.ledger.lock().calls
     }
 
     pub(super) fn turns(&self) -> u64 {
@@ -133,7 +133,7 @@ impl Spending {
         self.turns += 1;
         if usage == Usage::default() {
             let cost = self.prices.map_or(0.0, |prices| guess.cost(&prices));
-            self.purse.change(|spent| {
+            self.ledger.change(|spent| {
                 spent.guessed += guess;
                 spent.guessed_cost += cost;
             });
@@ -144,32 +144,32 @@ impl Spending {
     /// Adds the usage of a model with these prices.
     pub(super) fn used(&self, usage: Usage, prices: Option<Prices>) {
         let cost = prices.map_or(0.0, |prices| usage.cost(&prices));
-        self.purse.change(|spent| {
+        self.ledger.change(|spent| {
             spent.usage += usage;
             spent.cost += cost;
         });
     }
 
     /// Admits one more call. Returns `true` if the budgets allow it.
-    pub(super) fn lets_a_call_in(&self) -> bool {
-        let is_over = |budgets: &Budgets, spent: &Spent| {
-            budgets.calls.filter(|most| spent.let_in >= *most).map(|_| Budget::Calls)
+    pub(super) fn try_reserve_call(&self) -> bool {
+        let is_over = |budgets: &Budgets, spent: &Consumption| {
+            budgets.calls.filter(|most| spent.admitted_calls >= *most).map(|_| Budget::Calls)
         };
-        self.purse.take(&is_over, &|spent| spent.let_in += 1).is_ok()
+        self.ledger.take(&is_over, &|spent| spent.admitted_calls += 1).is_ok()
     }
 
     /// Completes an admitted call. A call that was not made releases its place.
     pub(super) fn call_is_over(&self, was_made: bool) {
-        self.purse.change(|spent| match was_made {
+        self.ledger.change(|spent| match was_made {
             true => spent.calls += 1,
-            false => spent.let_in = spent.let_in.saturating_sub(1),
+            false => spent.admitted_calls = spent.admitted_calls.saturating_sub(1),
         });
     }
 
     /// Returns the number of calls that may still be made; `None`: there is no limit.
     pub(super) fn calls_left(&self) -> Option<u64> {
-        let left = |purse: &Purse| purse.budgets.calls.map(|calls| calls.saturating_sub(purse.lock().calls));
-        self.purse.chain().filter_map(left).min()
+        let left = |purse: &BudgetLedger| purse.budgets.calls.map(|calls| calls.saturating_sub(purse.lock().calls));
+        self.ledger.chain().filter_map(left).min()
     }
 
     /// Returns the budget that a request with this number of tokens would exceed, whatever its answer is. The time
@@ -184,34 +184,34 @@ impl Spending {
     /// The budget that would be exceeded.
     pub(super) fn asks(&mut self, tokens: u64) -> Result<(), Budget> {
         self.is_answered();
-        let asked = Asked { tokens: tokens.saturating_add(1), cost: self.least(tokens) };
+        let asked = Reservation { tokens: tokens.saturating_add(1), cost: self.least(tokens) };
         self.request(tokens, &|spent| {
-            spent.asked.tokens = spent.asked.tokens.saturating_add(asked.tokens);
-            spent.asked.cost += asked.cost;
+            spent.reserved.tokens = spent.reserved.tokens.saturating_add(asked.tokens);
+            spent.reserved.cost += asked.cost;
         })?;
-        self.asked = asked;
+        self.reserved = asked;
         Ok(())
     }
 
     /// Releases the reservation of the last request, which is answered or will never be.
     pub(super) fn is_answered(&mut self) {
-        let Asked { tokens, cost } = std::mem::take(&mut self.asked);
+        let Reservation { tokens, cost } = std::mem::take(&mut self.reserved);
         if tokens > 0 {
-            self.purse.change(|spent| {
-                spent.asked.tokens = spent.asked.tokens.saturating_sub(tokens);
-                spent.asked.cost = (spent.asked.cost - cost).max(0.0);
+            self.ledger.change(|spent| {
+                spent.reserved.tokens = spent.reserved.tokens.saturating_sub(tokens);
+                spent.reserved.cost = (spent.reserved.cost - cost).max(0.0);
             });
         }
     }
 
-    fn request(&self, tokens: u64, take: &dyn Fn(&mut Spent)) -> Result<(), Budget> {
-        if self.purse.budgets.turns.is_some_and(|most| self.turns + 1 > most) {
+    fn request(&self, tokens: u64, take: &dyn Fn(&mut Consumption)) -> Result<(), Budget> {
+        if self.ledger.budgets.turns.is_some_and(|most| self.turns + 1 > most) {
             return Err(Budget::Turns);
         }
         let least = self.prices.map(|_| self.least(tokens));
-        let is_over = |budgets: &Budgets, spent: &Spent| {
-            let used = (spent.usage + spent.guessed).total().saturating_add(spent.asked.tokens);
-            let cost = least.map(|least| spent.cost + spent.guessed_cost + spent.asked.cost + least);
+        let is_over = |budgets: &Budgets, spent: &Consumption| {
+            let used = (spent.usage + spent.guessed).total().saturating_add(spent.reserved.tokens);
+            let cost = least.map(|least| spent.cost + spent.guessed_cost + spent.reserved.cost + least);
             if budgets.tokens.is_some_and(|bound| used.saturating_add(tokens).saturating_add(1) > bound) {
                 Some(Budget::Tokens)
             } else if budgets.cost.zip(cost).is_some_and(|(bound, cost)| cost >= bound) {
@@ -220,7 +220,7 @@ impl Spending {
                 None
             }
         };
-        self.purse.take(&is_over, take)
+        self.ledger.take(&is_over, take)
     }
 
     /// Returns the minimum cost of a number of tokens: the provider may have all of them in its cache.
@@ -242,7 +242,7 @@ mod tests {
     const PRICES: Prices = Prices { input: 10.0, cache_read: 1.0, cache_write: 12.0, output: 50.0 };
 
     fn spent(budgets: Budgets, turns: u64) -> Spending {
-        let mut spending = Spending::new(Purse::new(budgets, None), Some(PRICES));
+        let mut spending = Spending::new(BudgetLedger::new(budgets, None), Some(PRICES));
         for _ in 0..turns {
             let usage = Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() };
             spending.answered(usage, Usage { input_tokens: 1 << 40, ..usage });
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn costs_count_only_where_prices_are_known() {
-        let mut spending = Spending::new(Purse::new(Budgets::default(), None), None);
+        let mut spending = Spending::new(BudgetLedger::new(Budgets::default(), None), None);
         spending.answered(Usage { input_tokens: 1_000, ..Usage::default() }, Usage::default());
         assert_eq!((spending.cost(), spending.usage().total()), (None, 1_000));
         assert_eq!(spent(Budgets::default(), 1).cost(), Some(0.015));
@@ -290,7 +290,7 @@ mod tests {
         ] {
             let mut budgets = Budgets::default();
             (budgets.tokens, budgets.cost) = (tokens, cost);
-            let mut spending = Spending::new(Purse::new(budgets, None), Some(PRICES));
+            let mut spending = Spending::new(BudgetLedger::new(budgets, None), Some(PRICES));
             spending.answered(Usage::default(), guess);
             assert_eq!(spending.refuses_request(0), expected, "{tokens:?} {cost:?}");
             assert_eq!((spending.usage(), spending.cost()), (Usage::default(), Some(0.0)));

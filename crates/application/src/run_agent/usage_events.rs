@@ -32,7 +32,7 @@ impl UsageEvents {
     }
 
     /// Publishes the usage of an answer.
-    pub(super) fn tell(&self, model: &dyn ModelProvider, usage: Usage) {
+    pub(super) fn publish(&self, model: &dyn ModelProvider, usage: Usage) {
         if !self.bus.is_watched() {
             return;
         }
@@ -68,7 +68,7 @@ mod tests {
         let model = ScriptedModel::answering([]);
         let (mut watch, mut others) = (bus.subscribe_as(mine.clone()), bus.subscribe_as(other));
         let usage = Usage { input_tokens: 1, cache_read_tokens: 2, cache_write_tokens: 3, output_tokens: 4 };
-        UsageEvents::new(bus.clone(), conversation, mine, None).tell(&model, usage);
+        UsageEvents::new(bus.clone(), conversation, mine, None).publish(&model, usage);
         let told = watch.waiting().unwrap().to_json();
         assert_eq!((&told["type"], &told["model"]), (&json!("usage"), &json!(model.name())));
         assert_eq!(

@@ -28,7 +28,7 @@ use std::{
 use toolstead_application::{
     cancel_signal::CancelSignal,
     list_tools::{ListToolsQuery, PageSize},
-    run_agent::{CompactConversationCommand, OfferedTools, Shortened},
+    run_agent::{CompactConversationCommand, CompactionResult, OfferedTools},
     undo_conversation::UndoConversationCommand,
 };
 use toolstead_domain::{
@@ -324,7 +324,7 @@ impl Talk<'_> {
             cancel: cancel.clone(),
         });
         match unless_interrupted(compacting, &cancel, shutdown).await {
-            Ok(Shortened { before, after }) => {
+            Ok(CompactionResult { before, after }) => {
                 self.screen.tell(&AgentEvent::Compacted { how: "summarized", before, after })?;
             }
             Err(error) => self.screen.note(&format!("error: {error}")),

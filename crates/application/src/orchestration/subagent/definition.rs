@@ -7,9 +7,9 @@ use std::sync::Arc;
 use toolstead_domain::{agent::definition::AgentDefinition, tool::Tool};
 
 /// Maximum number of agents in the description.
-const TOLD_AGENTS: usize = 32;
+const MAX_LISTED_AGENTS: usize = 32;
 /// Maximum length of the description of one agent, in characters.
-const TOLD_CHARACTERS: usize = 240;
+const MAX_DESCRIPTION_CHARACTERS: usize = 240;
 
 /// Returns the definition, which lists these agents.
 pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool {
@@ -99,9 +99,9 @@ pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool
 /// Returns the agents, one per line.
 fn known(agents: &[Arc<AgentDefinition>]) -> String {
     let mut text = String::new();
-    for agent in agents.iter().take(TOLD_AGENTS) {
+    for agent in agents.iter().take(MAX_LISTED_AGENTS) {
         let words = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
-        let told: String = words.chars().take(TOLD_CHARACTERS).collect();
+        let told: String = words.chars().take(MAX_DESCRIPTION_CHARACTERS).collect();
         let rest = if told.len() < words.len() { "…" } else { "" };
         text.push_str(&format!("\n- {}: {told}{rest}", agent.name));
     }

@@ -3,7 +3,7 @@
 use super::{Agents, MAX_TEXT};
 use crate::{
     cancel_signal::CancelSignal,
-    run_agent::{Child, RunAgentCommand, ongoing::Ongoing},
+    run_agent::{Child, RunAgentCommand, run_registry::RunInProgress},
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -35,8 +35,8 @@ use toolstead_domain::{
 pub(super) struct Work {
     pub(super) agents: Agents,
     pub(super) command: RunAgentCommand,
-    pub(super) handed_over: Delegation,
-    pub(super) above: Option<Arc<Ongoing>>,
+    pub(super) delegation: Delegation,
+    pub(super) above: Option<Arc<RunInProgress>>,
 }
 
 /// Work that outlives the delegating call.
@@ -46,7 +46,7 @@ pub(super) struct InBackground {
 }
 
 /// The end of a run.
-struct Ended {
+struct RunEnd {
     outcome: AgentOutcome,
     text: String,
     usage: Usage,
@@ -66,7 +66,7 @@ impl Work {
         let cancel = self.above.as_ref().map_or_else(CancelSignal::new, |above| above.cancel.child());
         self.command.cancel = cancel.clone();
         let session = self.command.conversation.session();
-        let (agent, conversation) = (self.handed_over.agent.clone(), self.command.conversation);
+        let (agent, conversation) = (self.delegation.agent.clone(), self.command.conversation);
         let own = context.calls.for_agent(agent.clone(), session, tools);
         let mut done = pin!(self.done(own.as_ref(), |_| {}));
         let ended = tokio::select! {
@@ -86,10 +86,11 @@ impl Work {
     }
 
     /// Runs the work with these calls. Passes on the text of the agent as it arrives.
-    async fn done(self, calls: &dyn Calls, mut says: impl FnMut(&str) + Send) -> Ended {
-        let Self { agents, command, handed_over, above } = self;
+    async fn done(self, calls: &dyn Calls, mut says: impl FnMut(&str) + Send) -> RunEnd {
+        let Self { agents, command, delegation: handed_over, above } = self;
         let (principal, conversation, begun) = (command.scope.principal.clone(), command.conversation, Instant::now());
-        let mut watched = Watched { above, handed_over: handed_over.clone(), conversation, is_told: false };
+        let mut watched =
+            SubagentPublisher { above, delegation: handed_over.clone(), conversation, end_published: false };
         let session =
             Session { agents: &agents, principal: &principal, session: conversation.session(), is_over: false };
         let child = Child { calls, handed_over, above: watched.above.clone() };
@@ -115,13 +116,13 @@ impl Work {
             }
             match event {
                 Some(AgentEvent::Ended { outcome, text, usage, cost, calls, turns }) => {
-                    let ended = Ended { outcome, text, usage, cost, calls, turns, duration: begun.elapsed() };
-                    watched.tell(ended.event());
+                    let ended = RunEnd { outcome, text, usage, cost, calls, turns, duration: begun.elapsed() };
+                    watched.publish(ended.event());
                     break ended;
                 }
-                Some(event) => watched.tell(event),
+                Some(event) => watched.publish(event),
                 // A run always sends its end first.
-                None => break Ended::lost(begun.elapsed()),
+                None => break RunEnd::without_end_event(begun.elapsed()),
             }
         };
         if !is_done {
@@ -136,9 +137,9 @@ impl Work {
 impl TaskWork for InBackground {
     async fn run(self: Box<Self>, output: Arc<dyn TaskOutput>) -> TaskEnd {
         let Self { work, calls } = *self;
-        let (agent, conversation) = (work.handed_over.agent.clone(), work.command.conversation);
+        let (agent, conversation) = (work.delegation.agent.clone(), work.command.conversation);
         let ended = work.done(calls.as_ref(), |text| output.write(text)).await;
-        output.write(&format!("{}\n", ended.told(conversation)));
+        output.write(&format!("{}\n", ended.summary_line(conversation)));
         match ended.report(conversation, &agent, false) {
             Ok(_) => TaskEnd::Succeeded,
             Err(_) => TaskEnd::Failed,
@@ -146,8 +147,8 @@ impl TaskWork for InBackground {
     }
 }
 
-impl Ended {
-    fn lost(duration: Duration) -> Self {
+impl RunEnd {
+    fn without_end_event(duration: Duration) -> Self {
         let message = "the run of the agent told no end: this is a bug of Toolstead".to_owned();
         let outcome = AgentOutcome::Failed { kind: ErrorKind::Internal, message };
         Self { outcome, text: String::new(), usage: Usage::default(), cost: None, calls: 0, turns: 0, duration }
@@ -165,7 +166,7 @@ impl Ended {
     }
 
     /// Returns one line about the end.
-    fn told(&self, conversation: ConversationId) -> String {
+    fn summary_line(&self, conversation: ConversationId) -> String {
         let how = match &self.outcome {
             AgentOutcome::Finished => String::new(),
             AgentOutcome::Cancelled => "taken back; ".into(),
@@ -205,7 +206,7 @@ impl Ended {
         let text = shortened(&self.text);
         let structured = self.structured(conversation, agent, &text);
         let between = if text.is_empty() { "" } else { "\n\n" };
-        let whole = ToolResult::text(format!("{text}{between}{}", self.told(conversation)));
+        let whole = ToolResult::text(format!("{text}{between}{}", self.summary_line(conversation)));
         let resumed = format!("`resume: {conversation}` goes on with it.");
         let failure = match &self.outcome {
             // The findings so far may be all that is needed.
@@ -251,33 +252,33 @@ async fn over(deadline: Instant, caller: &dyn Caller) {
 }
 
 /// Publishes the events of the work. Publishes its end even if the work is dropped.
-struct Watched {
-    above: Option<Arc<Ongoing>>,
-    handed_over: Delegation,
+struct SubagentPublisher {
+    above: Option<Arc<RunInProgress>>,
+    delegation: Delegation,
     conversation: ConversationId,
-    is_told: bool,
+    end_published: bool,
 }
 
-impl Watched {
-    fn tell(&mut self, event: AgentEvent) {
+impl SubagentPublisher {
+    fn publish(&mut self, event: AgentEvent) {
         let Some(above) = &self.above else { return };
         let event = match event {
             AgentEvent::Text(_) | AgentEvent::Thinking(_) | AgentEvent::CallWritten { .. } => return,
             event => {
-                self.is_told |= matches!(event, AgentEvent::Ended { .. });
-                let (handed_over, conversation) = (self.handed_over.clone(), self.conversation);
+                self.end_published |= matches!(event, AgentEvent::Ended { .. });
+                let (handed_over, conversation) = (self.delegation.clone(), self.conversation);
                 AgentEvent::OfSubagent { delegation: handed_over, conversation, event: Box::new(event) }
             }
         };
-        above.tell(event);
+        above.publish(event);
     }
 }
 
-impl Drop for Watched {
+impl Drop for SubagentPublisher {
     fn drop(&mut self) {
-        if !self.is_told {
-            let ended = Ended { outcome: AgentOutcome::Cancelled, ..Ended::lost(Duration::ZERO) };
-            self.tell(ended.event());
+        if !self.end_published {
+            let ended = RunEnd { outcome: AgentOutcome::Cancelled, ..RunEnd::without_end_event(Duration::ZERO) };
+            self.publish(ended.event());
         }
     }
 }

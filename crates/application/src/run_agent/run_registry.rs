@@ -1,6 +1,6 @@
 //! Registry of the runs in progress. A call in a run looks its run up for the remaining budget and the event channel.
 
-use super::spending::Purse;
+use super::spending::BudgetLedger;
 use crate::{cancel_signal::CancelSignal, run_agent::Compaction};
 use async_trait::async_trait;
 use std::{
@@ -20,16 +20,16 @@ use toolstead_domain::{
 };
 
 /// One run in progress.
-pub(crate) struct Ongoing {
+pub(crate) struct RunInProgress {
     /// Budget of the run and of all work that it delegates.
-    pub(super) purse: Arc<Purse>,
+    pub(super) ledger: Arc<BudgetLedger>,
     /// Depth of delegation: 0 for a run that a user started, and one more for each delegation.
     pub(crate) depth: u32,
     pub(crate) model: Arc<dyn ModelProvider>,
     pub(crate) summarizer: Option<Arc<dyn ModelProvider>>,
     pub(crate) compaction: Compaction,
     /// Events of the run that a user started, which is this run or an ancestor.
-    pub(super) telling: UnboundedSender<AgentEvent>,
+    pub(super) events: UnboundedSender<AgentEvent>,
     pub(super) caller: Arc<dyn Caller>,
     /// Cancels the run.
     pub(crate) cancel: CancelSignal,
@@ -37,58 +37,58 @@ pub(crate) struct Ongoing {
     pub(super) over: CancelSignal,
 }
 
-impl Ongoing {
+impl RunInProgress {
     /// Publishes an event of work that the run delegates.
-    pub(crate) fn tell(&self, event: AgentEvent) {
+    pub(crate) fn publish(&self, event: AgentEvent) {
         // Fails if the events are no longer read; the run is being cancelled then.
-        let _ = self.telling.send(event);
+        let _ = self.events.send(event);
     }
 
     /// Returns `true` if a budget limits the costs of work that the run delegates.
     pub(crate) fn bounds_costs(&self) -> bool {
-        self.purse.bounds_costs()
+        self.ledger.bounds_costs()
     }
 
     /// Returns the caller of the run, for work that may outlive the run. It is gone once the run has ended.
-    pub(crate) fn caller_while_it_lasts(&self) -> Arc<dyn Caller> {
-        Arc::new(WhileItLasts { caller: self.caller.clone(), over: self.over.clone() })
+    pub(crate) fn caller_until_end(&self) -> Arc<dyn Caller> {
+        Arc::new(RunCaller { caller: self.caller.clone(), over: self.over.clone() })
     }
 }
 
 /// All runs in progress, by the principal and session of their calls.
 #[derive(Clone, Default)]
-pub(super) struct OngoingRuns {
-    runs: Arc<Mutex<HashMap<Key, Arc<Ongoing>>>>,
+pub(super) struct RunRegistry {
+    runs: Arc<Mutex<HashMap<Key, Arc<RunInProgress>>>>,
 }
 
 type Key = (Principal, Arc<str>);
 
-impl OngoingRuns {
-    pub(super) fn find(&self, principal: &Principal, session: &str) -> Option<Arc<Ongoing>> {
+impl RunRegistry {
+    pub(super) fn find(&self, principal: &Principal, session: &str) -> Option<Arc<RunInProgress>> {
         self.lock().get(&(principal.clone(), session.into())).cloned()
     }
 
     /// Registers the run until the returned entry is dropped. Of two runs in one session, only the first can be found.
-    pub(super) fn begin(&self, key: Key, run: Ongoing) -> Entry {
+    pub(super) fn begin(&self, key: Key, run: RunInProgress) -> RunEntry {
         let run = Arc::new(run);
         self.lock().entry(key.clone()).or_insert_with(|| run.clone());
-        Entry { runs: self.clone(), key, run }
+        RunEntry { runs: self.clone(), key, run }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<Ongoing>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<RunInProgress>>> {
         // Nothing panics while the lock is held.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Registration of a run.
-pub(super) struct Entry {
-    runs: OngoingRuns,
+pub(super) struct RunEntry {
+    runs: RunRegistry,
     key: Key,
-    run: Arc<Ongoing>,
+    run: Arc<RunInProgress>,
 }
 
-impl Drop for Entry {
+impl Drop for RunEntry {
     fn drop(&mut self) {
         self.run.over.cancel(CancelReason::Client);
         let mut runs = self.runs.lock();
@@ -99,12 +99,12 @@ impl Drop for Entry {
 }
 
 /// The caller of a run, available until the run ends.
-struct WhileItLasts {
+struct RunCaller {
     caller: Arc<dyn Caller>,
     over: CancelSignal,
 }
 
-impl WhileItLasts {
+impl RunCaller {
     async fn answer(
         &self,
         answer: impl Future<Output = Result<InputResponse, NotAnswered>> + Send,
@@ -118,7 +118,7 @@ impl WhileItLasts {
 }
 
 #[async_trait]
-impl Caller for WhileItLasts {
+impl Caller for RunCaller {
     fn wants_progress(&self) -> bool {
         false
     }
@@ -165,8 +165,8 @@ mod tests {
     fn the_caller_of_a_run_is_gone_with_it_and_with_the_one_above() {
         for ends_above in [false, true] {
             let (own, above) = (CancelSignal::new(), CancelSignal::new());
-            let caller = Arc::new(WhileItLasts { caller: Arc::new(SilentCaller), over: above.clone() });
-            let below = WhileItLasts { caller, over: own.clone() };
+            let caller = Arc::new(RunCaller { caller: Arc::new(SilentCaller), over: above.clone() });
+            let below = RunCaller { caller, over: own.clone() };
             assert_eq!(below.disconnected().now_or_never(), None);
             if ends_above { above } else { own }.cancel(CancelReason::Client);
             assert_eq!(below.disconnected().now_or_never(), Some(()));

@@ -3,9 +3,9 @@
 use super::{
     Compaction,
     answer::{End, ask},
-    compaction::{Kept, outputs_to_mask, plan},
+    compaction::{RetainedPart, outputs_to_mask, plan},
     history::History,
-    hooks::{Hooks, Told},
+    hooks::{HookPoint, Hooks},
     request,
     size::{Scale, Size},
     spending::Spending,
@@ -41,7 +41,7 @@ const SHORTEST_CUT: usize = 500;
 pub(super) const KEPT_IN_RUN: usize = 6;
 
 /// Builds the requests of one conversation.
-pub(super) struct Fitting {
+pub(super) struct RequestBuilder {
     pub(super) conversation: ConversationId,
     pub(super) model: Arc<dyn ModelProvider>,
     pub(super) summarizer: Arc<dyn ModelProvider>,
@@ -50,12 +50,12 @@ pub(super) struct Fitting {
     pub(super) cancel: CancelSignal,
     pub(super) hooks: Hooks,
     /// Receives the events of the compaction.
-    pub(super) telling: Option<UnboundedSender<AgentEvent>>,
+    pub(super) events: Option<UnboundedSender<AgentEvent>>,
     pub(super) usage_events: UsageEvents,
     pub(super) todos: Todos,
     pub(super) scale: Scale,
     /// Size of the last request.
-    pub(super) asked: Size,
+    pub(super) last_request_size: Size,
 }
 
 /// The reason why a conversation was not shortened, or why its state is unknown.
@@ -68,19 +68,19 @@ pub(super) enum NotShortened {
     #[error("no summary could be made: {0}")]
     NoSummary(ModelError),
     #[error("the run was taken back")]
-    TakenBack,
+    Cancelled,
     #[error(transparent)]
     NotKept(#[from] AppendError),
 }
 
-impl Fitting {
+impl RequestBuilder {
     fn facts(&self) -> &ModelFacts {
         self.model.facts()
     }
 
     /// Returns the estimated number of tokens of the last request.
     pub(super) fn tokens_asked(&self) -> u64 {
-        self.scale.tokens(self.asked)
+        self.scale.tokens(self.last_request_size)
     }
 
     /// Estimates the usage of the last request with this answer.
@@ -91,14 +91,14 @@ impl Fitting {
 
     /// Adjusts the estimates to the usage that the last request had.
     pub(super) fn answered(&mut self, usage: Usage) {
-        self.scale.learn(self.asked, usage.context());
+        self.scale.learn(self.last_request_size, usage.context());
     }
 
     /// Adjusts the estimates after the last request was refused as too long. Returns `true` if a shorter one can be
     /// built.
     pub(super) fn was_too_long(&mut self) -> bool {
         self.compaction.at = Some(self.compaction.at.unwrap_or(AFTER_TOO_LONG).min(AFTER_TOO_LONG));
-        self.scale.was_too_long(self.asked, self.facts().context_tokens);
+        self.scale.was_too_long(self.last_request_size, self.facts().context_tokens);
         self.facts().context_tokens > 0
     }
 
@@ -120,7 +120,7 @@ impl Fitting {
         {
             match self.shorten(history, &tools, limit, spending).await {
                 Err(why @ (NotShortened::Blocked(_) | NotShortened::NoSummary(_))) => {
-                    self.tell(AgentEvent::Notice(format!("The conversation is not summarized: {why}")));
+                    self.publish(AgentEvent::Notice(format!("The conversation is not summarized: {why}")));
                 }
                 other => other?,
             }
@@ -131,7 +131,7 @@ impl Fitting {
                 request = self.build(history, &tools, most);
             }
         }
-        self.asked = Size::of_request(&request);
+        self.last_request_size = Size::of_request(&request);
         Ok(request)
     }
 
@@ -170,7 +170,7 @@ impl Fitting {
         if !masked.is_empty() {
             history.add([ConversationEventKind::Masked { events: masked }]).await?;
             let after = tokens(self, history);
-            self.tell(AgentEvent::Compacted { how: "masked", before, after });
+            self.publish(AgentEvent::Compacted { how: "masked", before, after });
             if after <= limit {
                 return Ok(());
             }
@@ -181,8 +181,8 @@ impl Fitting {
         (fixed.system, fixed.tools) = (self.system.clone(), tools.to_vec());
         let window = self.facts().context_tokens;
         let free = limit.saturating_sub(self.tokens(&fixed));
-        let all = Kept::steps(KEPT_IN_RUN, window);
-        let kept = Kept { tokens: all.tokens.min(free / 2), worth: window / 20, ..all };
+        let all = RetainedPart::steps(KEPT_IN_RUN, window);
+        let kept = RetainedPart { tokens: all.tokens.min(free / 2), worth: window / 20, ..all };
         self.summarize(history, "auto", kept, spending).await.map(drop)
     }
 
@@ -195,7 +195,7 @@ impl Fitting {
         &mut self,
         history: &mut History,
         trigger: &str,
-        kept: Kept,
+        kept: RetainedPart,
         spending: &Spending,
     ) -> Result<Option<(u64, u64)>, NotShortened> {
         let summarizers_window = self.summarizer.facts().context_tokens;
@@ -206,10 +206,10 @@ impl Fitting {
         }
         let word = tokio::select! {
             biased;
-            _ = self.cancel.cancelled() => return Err(NotShortened::TakenBack),
-            word = self.hooks.hear(Told::Compacting, trigger, false) => word,
+            _ = self.cancel.cancelled() => return Err(NotShortened::Cancelled),
+            word = self.hooks.call(HookPoint::Compacting, trigger, false) => word,
         };
-        word.messages.into_iter().for_each(|message| self.tell(AgentEvent::Notice(message)));
+        word.messages.into_iter().for_each(|message| self.publish(AgentEvent::Notice(message)));
         if let Some(reason) = word.stop {
             return Err(NotShortened::Stopped(reason));
         }
@@ -218,10 +218,10 @@ impl Fitting {
         }
         let answer = ask(self.summarizer.as_ref(), plan.request.clone(), &self.cancel, None).await;
         spending.used(answer.usage, self.summarizer.facts().prices);
-        self.usage_events.tell(self.summarizer.as_ref(), answer.usage);
+        self.usage_events.publish(self.summarizer.as_ref(), answer.usage);
         let summary = answer.text();
         match answer.end {
-            End::TakenBack => return Err(NotShortened::TakenBack),
+            End::Cancelled => return Err(NotShortened::Cancelled),
             End::Failed(error) => return Err(NotShortened::NoSummary(error)),
             End::Stopped(StopReason::Refused) => {
                 return Err(NotShortened::NoSummary(ModelError::Protocol("the model is against it".into())));
@@ -234,12 +234,12 @@ impl Fitting {
         let before = self.tokens(&self.build(history, &[], usize::MAX));
         history.add([plan.event(&summary, &self.todos.now().await)]).await?;
         let after = self.tokens(&self.build(history, &[], usize::MAX));
-        self.tell(AgentEvent::Compacted { how: "summarized", before, after });
+        self.publish(AgentEvent::Compacted { how: "summarized", before, after });
         Ok(Some((before, after)))
     }
 
-    fn tell(&self, event: AgentEvent) {
-        if let Some(telling) = &self.telling {
+    fn publish(&self, event: AgentEvent) {
+        if let Some(telling) = &self.events {
             // Fails if the events are no longer read; the run is being cancelled then.
             let _ = telling.send(event);
         }

@@ -7,14 +7,14 @@ use toolstead_domain::{
 };
 
 /// Number of identical answers in a row after which the model is warned.
-const NUDGED: u32 = 3;
+const WARN_AFTER: u32 = 3;
 /// Number of identical answers in a row after which the run ends.
-const ENDED: u32 = 5;
+const END_AFTER: u32 = 5;
 
 /// Compares the calls of each answer, with their results, to those of the answer before it. Only an answer with exactly
 /// the same calls and the same results counts as a repetition.
 #[derive(Debug, Default)]
-pub(super) struct Circles {
+pub(super) struct LoopDetector {
     last: Option<u64>,
     times: u32,
     now: DefaultHasher,
@@ -22,16 +22,16 @@ pub(super) struct Circles {
 
 /// The verdict on a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Course {
+pub(super) enum LoopVerdict {
     /// No loop was detected; the run continues.
-    Onwards,
+    NoLoop,
     /// The answer was repeated this many times; the model is warned.
-    Nudged(u32),
+    Warned(u32),
     /// The answer was repeated this many times; the run ends.
-    Circling(u32),
+    Looping(u32),
 }
 
-impl Circles {
+impl LoopDetector {
     /// Adds a call of the current answer, with its result.
     pub(super) fn call(&mut self, call: &ToolUse, result: &ToolResult) {
         call.name.hash(&mut self.now);
@@ -44,13 +44,13 @@ impl Circles {
     }
 
     /// Completes the current answer, and compares it to the one before.
-    pub(super) fn answer_is_over(&mut self) -> Course {
+    pub(super) fn answer_is_over(&mut self) -> LoopVerdict {
         let now = std::mem::take(&mut self.now).finish();
         self.times = if self.last.replace(now) == Some(now) { self.times + 1 } else { 1 };
         match self.times {
-            ENDED.. => Course::Circling(self.times),
-            NUDGED.. => Course::Nudged(self.times),
-            _ => Course::Onwards,
+            END_AFTER.. => LoopVerdict::Looping(self.times),
+            WARN_AFTER.. => LoopVerdict::Warned(self.times),
+            _ => LoopVerdict::NoLoop,
         }
     }
 }
