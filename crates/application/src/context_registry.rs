@@ -5,7 +5,7 @@ pub mod snapshot;
 
 use answerer::{Answerer, Answerers};
 use arc_swap::ArcSwap;
-use snapshot::{ContextSnapshot, Offer};
+use snapshot::{ContextSnapshot, ProviderCatalogue};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -29,7 +29,7 @@ use toolstead_domain::{
 };
 
 /// Maximum number of provider notifications that wait for a slow listener.
-const UNHEARD: usize = 256;
+const NOTICE_CAPACITY: usize = 256;
 
 /// Maximum time that a request waits for servers which have not listed their resources and prompts yet.
 const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
@@ -41,8 +41,8 @@ pub struct ContextRegistry {
     /// Set by [`close`](Self::close) under the lock of `entries`.
     is_closed: AtomicBool,
     changes: watch::Sender<ContextChanges>,
-    heard: broadcast::Sender<Arc<Heard>>,
-    logs_wanted: watch::Sender<Option<LogLevel>>,
+    notices: broadcast::Sender<Arc<ContextEvent>>,
+    log_level: watch::Sender<Option<LogLevel>>,
 }
 
 /// Counters of the changes so far, by kind. If a counter differs from an earlier value, the list must be read again.
@@ -56,7 +56,7 @@ pub struct ContextChanges {
 
 /// A notification that a provider sent outside of any request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Heard {
+pub struct ContextEvent {
     /// Name of the provider.
     pub provider: String,
     /// The notification.
@@ -69,20 +69,20 @@ struct Entry {
     catalogue: ContextCatalogue,
     watcher: JoinHandle<()>,
     /// Task that passes the requested log level on to the provider.
-    teller: JoinHandle<()>,
+    log_level_task: JoinHandle<()>,
 }
 
 impl Entry {
     /// Stops watching the provider.
-    fn leave(&self) {
+    fn stop_watching(&self) {
         self.watcher.abort();
-        self.teller.abort();
+        self.log_level_task.abort();
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.leave();
+        self.stop_watching();
     }
 }
 
@@ -126,8 +126,8 @@ impl ContextRegistry {
             entries: Mutex::default(),
             is_closed: AtomicBool::new(false),
             changes: watch::Sender::new(ContextChanges::default()),
-            heard: broadcast::Sender::new(UNHEARD),
-            logs_wanted: watch::Sender::new(None),
+            notices: broadcast::Sender::new(NOTICE_CAPACITY),
+            log_level: watch::Sender::new(None),
         })
     }
 
@@ -142,8 +142,8 @@ impl ContextRegistry {
     }
 
     /// Subscribes to all notifications that providers send outside of requests. A slow listener loses the oldest ones.
-    pub fn heard(&self) -> broadcast::Receiver<Arc<Heard>> {
-        self.heard.subscribe()
+    pub fn notices(&self) -> broadcast::Receiver<Arc<ContextEvent>> {
+        self.notices.subscribe()
     }
 
     /// Adds a provider, and watches it from now on. Must be called within a tokio runtime.
@@ -166,9 +166,9 @@ impl ContextRegistry {
             check_names(&entries, name, &catalogue)?;
         }
         let watcher = tokio::spawn(watch_provider(Arc::downgrade(self), provider.clone()));
-        let teller = tokio::spawn(tell_logs_wanted(self.logs_wanted.subscribe(), provider.clone()));
+        let teller = tokio::spawn(forward_log_level(self.log_level.subscribe(), provider.clone()));
         let answerers = Arc::new(Answerers::of(&provider, &Arc::downgrade(self)));
-        entries.push(Entry { provider, answerers, catalogue, watcher, teller });
+        entries.push(Entry { provider, answerers, catalogue, watcher, log_level_task: teller });
         self.renew(&entries);
         Ok(())
     }
@@ -184,8 +184,9 @@ impl ContextRegistry {
     /// Returns the instructions of each provider with its name, in the order of registration.
     pub fn instructions(&self) -> Vec<(String, String)> {
         let entries = self.lock();
-        let told = |entry: &Entry| Some((entry.provider.name().to_owned(), entry.provider.instructions()?));
-        entries.iter().filter_map(told).collect()
+        let with_instructions =
+            |entry: &Entry| Some((entry.provider.name().to_owned(), entry.provider.instructions()?));
+        entries.iter().filter_map(with_instructions).collect()
     }
 
     /// Waits until every provider has listed what it offers in this run, or cannot predict when it will; for at most
@@ -252,12 +253,12 @@ impl ContextRegistry {
     pub fn close(&self) {
         let entries = self.lock();
         self.is_closed.store(true, Ordering::Relaxed);
-        entries.iter().for_each(Entry::leave);
+        entries.iter().for_each(Entry::stop_watching);
     }
 
     /// Requests log messages of this level and above from all providers, including those that are added later.
-    pub(crate) fn want_logs(&self, level: Option<LogLevel>) {
-        self.logs_wanted.send_if_modified(|wanted| std::mem::replace(wanted, level) != level);
+    pub(crate) fn request_log_level(&self, level: Option<LogLevel>) {
+        self.log_level.send_if_modified(|wanted| std::mem::replace(wanted, level) != level);
     }
 
     /// Returns `true` if the policy permits anything that the provider offers here.
@@ -284,7 +285,8 @@ impl ContextRegistry {
     fn renew(&self, entries: &[Entry]) {
         let before = self.snapshot();
         let version = before.version() + 1;
-        let offers = entries.iter().map(|entry| Offer { answerers: &entry.answerers, catalogue: &entry.catalogue });
+        let offers =
+            entries.iter().map(|entry| ProviderCatalogue { answerers: &entry.answerers, catalogue: &entry.catalogue });
         let now = Arc::new(ContextSnapshot::of(version, &before, offers));
         let (resources, prompts) = (!now.offers_resources_of(&before), !now.offers_prompts_of(&before));
         self.current.store(now);
@@ -344,7 +346,7 @@ async fn watch_provider(registry: Weak<ContextRegistry>, provider: Arc<dyn Conte
         };
         for notice in notices {
             // An error means that there is no listener.
-            let _ = registry.heard.send(Arc::new(Heard { provider: provider.name().to_owned(), notice }));
+            let _ = registry.notices.send(Arc::new(ContextEvent { provider: provider.name().to_owned(), notice }));
         }
     }
 }
@@ -360,13 +362,13 @@ fn uris_of(snapshot: &ContextSnapshot, provider: &dyn ContextProvider, uri: &str
     Some(public).filter(|_| !is_anothers).into_iter().chain(distinct).collect()
 }
 
-async fn tell_logs_wanted(mut wanted: watch::Receiver<Option<LogLevel>>, provider: Arc<dyn ContextProvider>) {
-    let mut told = None;
+async fn forward_log_level(mut wanted: watch::Receiver<Option<LogLevel>>, provider: Arc<dyn ContextProvider>) {
+    let mut sent = None;
     loop {
         let level = *wanted.borrow_and_update();
-        if level != told {
+        if level != sent {
             provider.set_log_level(level).await;
-            told = level;
+            sent = level;
         }
         if wanted.changed().await.is_err() {
             return;

@@ -39,7 +39,7 @@ pub struct EventBus {
 
 /// An item that a watcher receives.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum ReceivedEvent {
     /// An event.
     Event(Arc<Event>),
     /// The watcher was too slow and lost this number of events, counted over all principals.
@@ -88,38 +88,38 @@ impl EventSink for EventBus {
 
 impl EventSubscription {
     /// Returns the next item; `None` once the stream has ended.
-    pub async fn next(&mut self) -> Option<Heard> {
+    pub async fn next(&mut self) -> Option<ReceivedEvent> {
         loop {
             match self.receiver.recv().await {
-                Ok(event) if self.hears(&event) => return Some(Heard::Event(event)),
+                Ok(event) if self.accepts(&event) => return Some(ReceivedEvent::Event(event)),
                 Ok(_) => {}
-                Err(RecvError::Lagged(lost)) => return Some(Heard::Lost(lost)),
+                Err(RecvError::Lagged(lost)) => return Some(ReceivedEvent::Lost(lost)),
                 Err(RecvError::Closed) => return None,
             }
         }
     }
 
     /// Returns the next item if one was sent already, without waiting.
-    pub fn waiting(&mut self) -> Option<Heard> {
+    pub fn waiting(&mut self) -> Option<ReceivedEvent> {
         loop {
             match self.receiver.try_recv() {
-                Ok(event) if self.hears(&event) => return Some(Heard::Event(event)),
+                Ok(event) if self.accepts(&event) => return Some(ReceivedEvent::Event(event)),
                 Ok(_) => {}
-                Err(TryRecvError::Lagged(lost)) => return Some(Heard::Lost(lost)),
+                Err(TryRecvError::Lagged(lost)) => return Some(ReceivedEvent::Lost(lost)),
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
             }
         }
     }
 
-    fn hears(&self, event: &Event) -> bool {
+    fn accepts(&self, event: &Event) -> bool {
         match (&self.principal, &event.origin.principal) {
-            (Some(mine), Some(whose)) => mine == whose,
+            (Some(own), Some(owner)) => own == owner,
             (None, _) | (_, None) => true,
         }
     }
 }
 
-impl Heard {
+impl ReceivedEvent {
     /// Returns one JSON object: the event, or `{"type": "lost", "events": N}`.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
@@ -171,10 +171,10 @@ mod tests {
         for number in 0..KEPT_EVENTS + 5 {
             bus.send(EventOrigin::default(), task(number));
         }
-        assert_eq!(slow.next().await, Some(Heard::Lost(5)));
-        let Some(Heard::Event(event)) = slow.next().await else { panic!("the oldest that is left") };
+        assert_eq!(slow.next().await, Some(ReceivedEvent::Lost(5)));
+        let Some(ReceivedEvent::Event(event)) = slow.next().await else { panic!("the oldest that is left") };
         assert_eq!(event.kind, task(5));
-        assert_eq!(Heard::Lost(5).to_json(), serde_json::json!({"type": "lost", "events": 5}));
+        assert_eq!(ReceivedEvent::Lost(5).to_json(), serde_json::json!({"type": "lost", "events": 5}));
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
         bus.send(of(&mine), task(2));
         bus.send(EventOrigin::default(), task(3));
         let mut heard = Vec::new();
-        while let Some(Heard::Event(event)) = watch.waiting() {
+        while let Some(ReceivedEvent::Event(event)) = watch.waiting() {
             heard.push(event.kind.clone());
         }
         assert_eq!(heard, [task(2), task(3)]);

@@ -36,7 +36,7 @@ impl ForwardRequestCommand {
 
 /// The outcome of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Forwarded {
+pub enum ForwardOutcome {
     /// The members of the MCP result.
     Answer(Map<String, Value>),
     /// The client must answer questions first.
@@ -60,11 +60,11 @@ impl ForwardRequestHandler {
     ///
     /// # Errors
     /// Those of [`ExecuteToolHandler::handle`]; `not_found` if no provider offers the subject.
-    pub async fn handle(&self, command: ForwardRequestCommand) -> Result<Forwarded, ExecuteToolError> {
+    pub async fn handle(&self, command: ForwardRequestCommand) -> Result<ForwardOutcome, ExecuteToolError> {
         let (kind, subject) = (command.request.kind(), command.request.subject().to_owned());
         Ok(match self.calls.handle(self.resolved(command).await).await? {
-            CallOutcome::Done(result) => Forwarded::Answer(members(kind, &subject, result)),
-            CallOutcome::InputRequired(questions) => Forwarded::InputRequired(questions),
+            CallOutcome::Done(result) => ForwardOutcome::Answer(members(kind, &subject, result)),
+            CallOutcome::InputRequired(questions) => ForwardOutcome::InputRequired(questions),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     permission_book::PermissionBook,
-    tool_registry::{Registered, ToolRegistry, snapshot::Unresolved},
+    tool_registry::{SharedTool, ToolRegistry, snapshot::ResolveError},
 };
 use std::sync::Arc;
 use toolstead_domain::{permission::decision::Cause, scope::Scope, tool::Availability};
@@ -20,7 +20,7 @@ pub struct GetToolQuery {
 #[derive(Debug, Clone)]
 pub struct ToolView {
     /// The tool with its provider.
-    pub registered: Registered,
+    pub registered: SharedTool,
     /// `true` if the tool is advertised to callers.
     pub advertised: bool,
     /// The reason why it is not advertised, as a text for people.
@@ -43,18 +43,18 @@ impl GetToolHandler {
     /// Returns the tool.
     ///
     /// # Errors
-    /// [`Unresolved`] with the nearest names.
-    pub fn handle(&self, query: &GetToolQuery) -> Result<ToolView, Unresolved> {
+    /// [`ResolveError`] with the nearest names.
+    pub fn handle(&self, query: &GetToolQuery) -> Result<ToolView, ResolveError> {
         let (dialect, name) = (query.scope.dialect, &query.name);
         let registered = self.registry.resolve_in(dialect, name)?;
         let snapshot = self.registry.snapshot();
-        let shown: Vec<&Registered> = snapshot.shown_in(dialect, &registered).collect();
+        let shown: Vec<&SharedTool> = snapshot.shown_in(dialect, &registered).collect();
         let named = shown.iter().find(|one| one.tool.name().as_str() == name).or(shown.first());
         Ok(self.view(named.copied().unwrap_or(&registered), &query.scope))
     }
 
     /// Returns the visibility of a tool in the scope.
-    pub fn view(&self, registered: &Registered, scope: &Scope) -> ToolView {
+    pub fn view(&self, registered: &SharedTool, scope: &Scope) -> ToolView {
         let (tool, policy) = (&registered.own, self.permissions.advertising(scope));
         let hidden_because = match &tool.availability {
             _ if !tool.enabled => Some("it is switched off".to_owned()),

@@ -18,7 +18,7 @@ pub mod list_tools;
 pub mod open_calls;
 pub mod orchestration;
 pub mod permission_book;
-pub mod provider_voices;
+pub mod provider_notifications;
 pub mod redaction;
 pub mod refresh_tools;
 pub mod registry_events;

@@ -3,7 +3,7 @@
 use crate::{
     context_registry::{
         ContextRegistry,
-        snapshot::{ContextSnapshot, Named, Offered},
+        snapshot::{ContextSnapshot, NamedDefinition, PublishedDefinition},
     },
     permission_book::PermissionBook,
 };
@@ -133,9 +133,9 @@ fn request(member: &str, value: &str) -> Map<String, Value> {
 }
 
 /// Returns `true` unless the policy denies the request for its subject alone.
-fn is_open<T: Named>(
+fn is_open<T: NamedDefinition>(
     policy: &PermissionPolicy,
-    offered: &Offered<T>,
+    offered: &PublishedDefinition<T>,
     kind: RequestKind,
     request: &Map<String, Value>,
 ) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::{
     permission_book::PermissionBook,
-    tool_registry::{Registered, ToolRegistry, snapshot::Snapshot},
+    tool_registry::{SharedTool, ToolRegistry, snapshot::Snapshot},
 };
 use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -56,7 +56,7 @@ impl Default for PageSize {
 #[derive(Debug, Clone)]
 pub struct ToolPage {
     /// The tools, sorted by name.
-    pub tools: Vec<Registered>,
+    pub tools: Vec<SharedTool>,
     /// Cursor of the next page; `None` on the last one.
     pub next_cursor: Option<String>,
 }
@@ -108,22 +108,22 @@ pub struct ListToolsHandler {
     registry: Arc<ToolRegistry>,
     permissions: Arc<PermissionBook>,
     /// The lists without a filter, which clients request frequently.
-    advertised: ArcSwap<Vec<Advertised>>,
+    advertised: ArcSwap<Vec<CachedList>>,
     /// Distinguishes the cursors of this process from those of others.
     cursor_key: u64,
 }
 
 /// One cached list, with the values that it depends on.
 #[derive(Clone)]
-struct Advertised {
+struct CachedList {
     version: u64,
     policy: Arc<PermissionPolicy>,
     dialect: Option<Dialect>,
-    tools: Arc<[Registered]>,
+    tools: Arc<[SharedTool]>,
 }
 
 /// Maximum number of cached lists, for the views in use at the same time.
-const KEPT_LISTS: usize = 32;
+const MAX_CACHED_LISTS: usize = 32;
 
 impl std::fmt::Debug for ListToolsHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -157,7 +157,7 @@ impl ListToolsHandler {
             }
         };
         let policy = self.permissions.advertising(&query.scope);
-        let fitting: Arc<[Registered]> = if query.filter == ToolFilter::default() {
+        let fitting: Arc<[SharedTool]> = if query.filter == ToolFilter::default() {
             self.advertised(&snapshot, policy, query.scope.dialect)
         } else {
             listed(&snapshot, query.scope.dialect, &query.filter, &policy)
@@ -184,18 +184,18 @@ impl ListToolsHandler {
         snapshot: &Snapshot,
         policy: Arc<PermissionPolicy>,
         dialect: Option<Dialect>,
-    ) -> Arc<[Registered]> {
+    ) -> Arc<[SharedTool]> {
         let version = snapshot.version();
         let is_same =
-            |one: &&Advertised| one.version == version && one.dialect == dialect && Arc::ptr_eq(&one.policy, &policy);
+            |one: &&CachedList| one.version == version && one.dialect == dialect && Arc::ptr_eq(&one.policy, &policy);
         if let Some(known) = self.advertised.load().iter().find(is_same) {
             return known.tools.clone();
         }
         let list = listed(snapshot, dialect, &ToolFilter::default(), &policy);
-        let new = Advertised { version, policy, dialect, tools: list.clone() };
+        let new = CachedList { version, policy, dialect, tools: list.clone() };
         self.advertised.rcu(|known| {
             // Lists of earlier versions are not requested any more.
-            let current = known.iter().filter(|one| one.version >= version).take(KEPT_LISTS - 1);
+            let current = known.iter().filter(|one| one.version >= version).take(MAX_CACHED_LISTS - 1);
             std::iter::once(&new).chain(current).cloned().collect::<Vec<_>>()
         });
         list
@@ -236,12 +236,12 @@ fn listed(
     dialect: Option<Dialect>,
     filter: &ToolFilter,
     policy: &PermissionPolicy,
-) -> Arc<[Registered]> {
+) -> Arc<[SharedTool]> {
     let may_be_listed =
-        |one: &&Registered| filter.with_uncallable || (one.tool.is_callable() && policy.advertises(&one.tool));
+        |one: &&SharedTool| filter.with_uncallable || (one.tool.is_callable() && policy.advertises(&one.tool));
     let fitting = snapshot.tools().iter().filter(may_be_listed);
     let shown = fitting.flat_map(|one| snapshot.shown_in(dialect, one));
-    let mut listed: Vec<Registered> = shown.filter(|one| fits(filter, &one.tool)).cloned().collect();
+    let mut listed: Vec<SharedTool> = shown.filter(|one| fits(filter, &one.tool)).cloned().collect();
     listed.sort_by(|a, b| a.tool.name().cmp(b.tool.name()));
     listed.into()
 }

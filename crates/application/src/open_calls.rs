@@ -118,7 +118,7 @@ impl OpenCalls {
     ///
     /// # Errors
     /// [`NotAdmitted`] if the limit is reached, or if every call was [cancelled](Self::end). The call still waits then.
-    pub fn go_on(&self, id: CallId) -> Result<(), NotAdmitted> {
+    pub fn resume(&self, id: CallId) -> Result<(), NotAdmitted> {
         let mut calls = self.lock();
         if calls.get(&id).is_some_and(OpenCall::rests) {
             if self.is_ended() {
@@ -283,9 +283,9 @@ mod tests {
         calls.wait(one);
         let second = admit(two).unwrap();
         assert_eq!(calls.len(), 2);
-        assert_eq!(calls.go_on(one), Err(NotAdmitted::TooMany(1)));
+        assert_eq!(calls.resume(one), Err(NotAdmitted::TooMany(1)));
         drop(second);
-        assert_eq!((calls.go_on(one), calls.go_on(two)), (Ok(()), Ok(())));
+        assert_eq!((calls.resume(one), calls.resume(two)), (Ok(()), Ok(())));
         assert!(admit(two).is_err());
         calls.works(one);
         calls.wait(one);
@@ -297,10 +297,10 @@ mod tests {
         calls.wait(two);
         calls.close();
         assert_eq!(calls.waiting(), 1);
-        assert_eq!(calls.go_on(two), Ok(()), "its client may answer while no new calls are admitted");
+        assert_eq!(calls.resume(two), Ok(()), "its client may answer while no new calls are admitted");
         calls.wait(two);
         calls.end();
-        assert_eq!(calls.go_on(two), Err(NotAdmitted::Closing));
+        assert_eq!(calls.resume(two), Err(NotAdmitted::Closing));
         drop(third);
     }
 }

@@ -60,7 +60,7 @@ struct Sessions {
     by_key: HashMap<SessionKey, SessionApprovals>,
     uses: u64,
     /// Cached policies of restricted views with the policies that each was computed from, the newest one last.
-    narrowed: VecDeque<Narrowed>,
+    narrowed: VecDeque<NarrowedPolicy>,
 }
 
 /// The owner of approvals. Those that were given in a restricted view only count in that view of the session.
@@ -144,7 +144,7 @@ impl SessionKey {
 }
 
 #[derive(Debug)]
-struct Narrowed {
+struct NarrowedPolicy {
     policy: Arc<PermissionPolicy>,
     by: Arc<PermissionPolicy>,
     both: Arc<PermissionPolicy>,
@@ -369,7 +369,7 @@ impl Sessions {
     }
 
     fn narrow(&mut self, policy: Arc<PermissionPolicy>, by: Arc<PermissionPolicy>) -> Arc<PermissionPolicy> {
-        let is_known = |one: &&Narrowed| Arc::ptr_eq(&one.policy, &policy) && Arc::ptr_eq(&one.by, &by);
+        let is_known = |one: &&NarrowedPolicy| Arc::ptr_eq(&one.policy, &policy) && Arc::ptr_eq(&one.by, &by);
         if let Some(known) = self.narrowed.iter().find(is_known) {
             return known.both.clone();
         }
@@ -377,7 +377,7 @@ impl Sessions {
             self.narrowed.pop_front();
         }
         let both = Arc::new(policy.narrowed(&by));
-        self.narrowed.push_back(Narrowed { policy, by, both: both.clone() });
+        self.narrowed.push_back(NarrowedPolicy { policy, by, both: both.clone() });
         both
     }
 

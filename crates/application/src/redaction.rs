@@ -199,7 +199,7 @@ impl Redaction {
 
     /// Adds the secrets of further arguments of the call.
     pub(crate) fn learn(&mut self, arguments: &Value) {
-        let mut found = Found { secrets: Vec::new(), left: SEARCHED };
+        let mut found = SecretCollector { secrets: Vec::new(), left: SEARCHED };
         found.search(arguments);
         for SecretValue { text: secret, is_typed } in found.secrets {
             let quoted = secret.replace('\'', r"'\''");
@@ -434,13 +434,13 @@ fn secret_of<'a>(found: &Captures<'a>) -> Option<regex::Match<'a>> {
 }
 
 /// The secrets in a value: members with the name of a secret, and matches of the patterns in texts.
-struct Found {
+struct SecretCollector {
     secrets: Vec<SecretValue>,
     /// Remaining length of texts to search, in bytes.
     left: usize,
 }
 
-impl Found {
+impl SecretCollector {
     fn search(&mut self, value: &Value) {
         match value {
             Value::Object(members) => {

@@ -8,8 +8,8 @@ use toolstead_domain::{
 };
 
 /// Publishes the changes of the registry until it is dropped.
-pub fn tell(registry: &Arc<ToolRegistry>, bus: Arc<EventBus>) -> impl Future<Output = ()> + Send + use<> {
-    let mut news = registry.news();
+pub fn publish_changes(registry: &Arc<ToolRegistry>, bus: Arc<EventBus>) -> impl Future<Output = ()> + Send + use<> {
+    let mut news = registry.notices();
     let mut version = registry.snapshot().version();
     let mut states = states(registry);
     let registry = Arc::downgrade(registry);

@@ -1,6 +1,6 @@
 //! Enabling and disabling of a tool for all callers.
 
-use crate::tool_registry::{ToolRegistry, snapshot::Unresolved};
+use crate::tool_registry::{ToolRegistry, snapshot::ResolveError};
 use std::sync::Arc;
 use toolstead_domain::ports::tool_repository::StoreError;
 
@@ -18,7 +18,7 @@ pub struct SetToolEnabledCommand {
 pub enum SetToolEnabledError {
     /// The name does not lead to exactly one tool.
     #[error("no tool is called `{0}`")]
-    Unknown(String, Unresolved),
+    Unknown(String, ResolveError),
     /// The change could not be stored.
     #[error("could not switch the tool")]
     Store(#[from] StoreError),

@@ -4,7 +4,7 @@ pub(crate) mod output_readers;
 pub mod snapshot;
 
 use arc_swap::ArcSwap;
-use snapshot::{RegisteredTool, Snapshot, Unresolved};
+use snapshot::{RegisteredTool, ResolveError, Snapshot};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -58,7 +58,7 @@ pub struct ToolRegistry {
     /// The current version, which rises with every snapshot.
     version: watch::Sender<u64>,
     /// Rises with every notification of a provider, even without a new snapshot.
-    heard: watch::Sender<u64>,
+    notices: watch::Sender<u64>,
 }
 
 #[derive(Default)]
@@ -67,7 +67,7 @@ struct Inner {
     /// Configured servers that were not registered, each with the reason.
     absent: BTreeMap<String, String>,
     disabled: BTreeSet<String>,
-    kept: VecDeque<Arc<Snapshot>>,
+    old_snapshots: VecDeque<Arc<Snapshot>>,
     /// Set by [`ToolRegistry::close`]: nothing is added afterwards.
     is_closed: bool,
 }
@@ -161,7 +161,7 @@ impl ToolRegistry {
             current: ArcSwap::from_pointee(Snapshot::empty()),
             inner: Mutex::new(Inner { disabled, ..Default::default() }),
             version: watch::Sender::new(0),
-            heard: watch::Sender::new(0),
+            notices: watch::Sender::new(0),
         }))
     }
 
@@ -176,7 +176,7 @@ impl ToolRegistry {
         if current.version() == version {
             return Some(current);
         }
-        self.lock().kept.iter().find(|snapshot| snapshot.version() == version).cloned()
+        self.lock().old_snapshots.iter().find(|snapshot| snapshot.version() == version).cloned()
     }
 
     /// Subscribes to changes of the set of tools. The value is the new version.
@@ -185,8 +185,8 @@ impl ToolRegistry {
     }
 
     /// Subscribes to notifications of providers, whose tools or state may have changed.
-    pub fn news(&self) -> watch::Receiver<u64> {
-        self.heard.subscribe()
+    pub fn notices(&self) -> watch::Receiver<u64> {
+        self.notices.subscribe()
     }
 
     /// Adds a provider. When this returns, its known tools can be called.
@@ -194,7 +194,7 @@ impl ToolRegistry {
     /// # Errors
     /// [`RegistryError`] if the name of the provider or of one of its tools is taken, if the store cannot be read, or
     /// after [`close`](Self::close). The provider is closed then. A tool of an MCP server whose name is taken does not
-    /// cause an error: it is left out ([`Snapshot::left_out`]).
+    /// cause an error: it is left out ([`Snapshot::omitted_tools`]).
     pub async fn register(self: &Arc<Self>, provider: Arc<dyn ToolProvider>) -> Result<(), RegistryError> {
         self.put(provider, Placement::New).await
     }
@@ -237,8 +237,8 @@ impl ToolRegistry {
     /// Resolves a name without a dialect: see [`resolve_in`](Self::resolve_in).
     ///
     /// # Errors
-    /// [`Unresolved`].
-    pub fn resolve(&self, name: &str) -> Result<Registered, Unresolved> {
+    /// [`ResolveError`].
+    pub fn resolve(&self, name: &str) -> Result<SharedTool, ResolveError> {
         self.resolve_in(None, name)
     }
 
@@ -246,8 +246,8 @@ impl ToolRegistry {
     /// server never leads to a tool of another provider, unless it is the canonical name of that tool.
     ///
     /// # Errors
-    /// [`Unresolved`].
-    pub fn resolve_in(&self, dialect: Option<Dialect>, name: &str) -> Result<Registered, Unresolved> {
+    /// [`ResolveError`].
+    pub fn resolve_in(&self, dialect: Option<Dialect>, name: &str) -> Result<SharedTool, ResolveError> {
         let snapshot = self.snapshot();
         let resolved = snapshot.resolve_in(dialect, name);
         if let Ok(found) = resolved
@@ -257,7 +257,7 @@ impl ToolRegistry {
         }
         match (resolved, self.lock().absent_for(name)) {
             (Ok(found), Some(absent)) if found.provider.name() == absent.server => Ok(found.clone()),
-            (_, Some(absent)) => Err(Unresolved::Absent(absent)),
+            (_, Some(absent)) => Err(ResolveError::Absent(absent)),
             (resolved, None) => resolved.cloned(),
         }
     }
@@ -322,14 +322,14 @@ impl ToolRegistry {
     /// Waits until every provider has listed its tools once, in this run or an earlier one, or is known to be
     /// unavailable, for at most `at_most`.
     pub async fn settled(&self, at_most: Duration) {
-        self.heard_until(at_most, |entry| entry.known || entry.provider.state() != ProviderState::Connecting).await;
+        self.wait_until(at_most, |entry| entry.known || entry.provider.state() != ProviderState::Connecting).await;
     }
 
     /// Waits like [`settled`](Self::settled), and also until each server whose tool the name may mean has listed its
     /// tools in this run.
     pub(crate) async fn settled_for(&self, name: &str, at_most: Duration) {
         let settled = |entry: &Entry| match entry.provider.state() {
-            ProviderState::Connecting | ProviderState::Ready | ProviderState::Idle if entry.may_be_meant(name) => {
+            ProviderState::Connecting | ProviderState::Ready | ProviderState::Idle if entry.could_own_tool(name) => {
                 entry.listed
             }
             state => entry.known || state != ProviderState::Connecting,
@@ -337,7 +337,7 @@ impl ToolRegistry {
         let rest: Vec<_> = {
             let inner = self.lock();
             let rests = |entry: &&Entry| {
-                entry.provider.state() == ProviderState::Idle && entry.may_be_meant(name) && !entry.listed
+                entry.provider.state() == ProviderState::Idle && entry.could_own_tool(name) && !entry.listed
             };
             inner.entries.iter().filter(rests).map(|entry| entry.provider.clone()).collect()
         };
@@ -347,13 +347,13 @@ impl ToolRegistry {
             std::future::pending().await
         };
         tokio::select! {
-            () = self.heard_until(at_most, settled) => {}
+            () = self.wait_until(at_most, settled) => {}
             () = started => {}
         }
     }
 
-    async fn heard_until(&self, at_most: Duration, settled: impl Fn(&Entry) -> bool) {
-        let mut heard = self.heard.subscribe();
+    async fn wait_until(&self, at_most: Duration, settled: impl Fn(&Entry) -> bool) {
+        let mut heard = self.notices.subscribe();
         let all = async {
             loop {
                 heard.mark_unchanged();
@@ -464,7 +464,7 @@ impl ToolRegistry {
         loop {
             provider.changed().await;
             self.take_list(&provider).await;
-            self.heard.send_modify(|count| *count += 1);
+            self.notices.send_modify(|count| *count += 1);
         }
     }
 
@@ -534,10 +534,10 @@ impl ToolRegistry {
     /// Publishes a snapshot of the entries. Compiled schemas of unchanged tools are reused.
     fn publish(&self, inner: &mut MutexGuard<'_, Inner>) {
         let old = self.current.load_full();
-        let Inner { entries, disabled, kept, .. } = &mut **inner;
+        let Inner { entries, disabled, old_snapshots: kept, .. } = &mut **inner;
         let offered = entries.iter().flat_map(|entry| entry.catalogue.tools.iter().map(|tool| (&entry.provider, tool)));
         let snapshot = Arc::new(old.successor(offered, disabled));
-        for one in snapshot.left_out().iter().filter(|one| !old.left_out().contains(one)) {
+        for one in snapshot.omitted_tools().iter().filter(|one| !old.omitted_tools().contains(one)) {
             tracing::warn!(
                 tool = one.tool,
                 provider = one.provider,
@@ -551,7 +551,7 @@ impl ToolRegistry {
         let version = snapshot.version();
         self.current.store(snapshot);
         self.version.send_replace(version);
-        self.heard.send_modify(|count| *count += 1);
+        self.notices.send_modify(|count| *count += 1);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -572,7 +572,7 @@ impl Inner {
 
     /// Returns the unavailable server with the longest name that prefixes this tool name.
     fn absent_for(&self, name: &str) -> Option<AbsentServer> {
-        let meant = self.absent_servers().filter(|absent| may_be_meant(&absent.server, name));
+        let meant = self.absent_servers().filter(|absent| has_server_prefix(&absent.server, name));
         meant.max_by_key(|absent| absent.server.len())
     }
 }
@@ -597,13 +597,13 @@ impl Entry {
         })
     }
 
-    fn may_be_meant(&self, name: &str) -> bool {
-        !self.provider.owns_schemas() && may_be_meant(self.provider.name(), name)
+    fn could_own_tool(&self, name: &str) -> bool {
+        !self.provider.owns_schemas() && has_server_prefix(self.provider.name(), name)
     }
 }
 
 /// Returns `true` if the name has one of the forms of a tool of this server.
-fn may_be_meant(server: &str, name: &str) -> bool {
+fn has_server_prefix(server: &str, name: &str) -> bool {
     let after = |prefix: &str| name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(server));
     [after("mcp__"), after("")].into_iter().flatten().any(|rest| rest.starts_with("__"))
         || after("mcp_").is_some_and(|rest| rest.starts_with('_'))
@@ -635,4 +635,4 @@ fn check_names(entries: &[Entry], provider: &str, tools: &[Tool]) -> Result<(), 
 }
 
 /// A tool with its provider, shared by handlers.
-pub type Registered = Arc<RegisteredTool>;
+pub type SharedTool = Arc<RegisteredTool>;

@@ -9,18 +9,18 @@ use toolstead_domain::{
 
 /// The effects of a call that matter to concurrent calls.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Touch {
+pub(crate) enum CallEffects {
     /// Reads and writes only these paths.
     Paths { read: Vec<PathAccess>, written: Vec<PathAccess> },
     /// Changes nothing; its reads are unknown.
     ReadsAnything,
     /// Delegates work to an agent. Several delegations at once are meant to run concurrently.
-    HandsOver,
+    Delegates,
     /// Could change anything.
     Anything,
 }
 
-impl Touch {
+impl CallEffects {
     /// Returns the effects of this call. The read-only hint of a tool counts only for built-in tools.
     pub(crate) fn of(foreseen: &CallPreview) -> Self {
         let Some(accesses) = &foreseen.accesses else { return Self::Anything };
@@ -36,7 +36,7 @@ impl Touch {
                 Access::ReachHost(_) if is_harmless && !only_reads => {}
                 Access::ReadPath(path) => read.push(path.clone()),
                 Access::WritePath(path) => written.push(path.clone()),
-                Access::RunAgent(_) if accesses.len() == 1 => return Self::HandsOver,
+                Access::RunAgent(_) if accesses.len() == 1 => return Self::Delegates,
                 _ if only_reads => return Self::ReadsAnything,
                 _ => return Self::Anything,
             }
@@ -45,15 +45,15 @@ impl Touch {
     }
 
     /// Returns the effects of a call that will not run.
-    pub(crate) fn nothing() -> Self {
+    pub(crate) fn none() -> Self {
         Self::Paths { read: Vec::new(), written: Vec::new() }
     }
 
     /// Returns `true` if the order of two calls could matter.
-    pub(crate) fn gets_in_the_way_of(&self, other: &Self) -> bool {
+    pub(crate) fn conflicts_with(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::HandsOver, Self::HandsOver) => false,
-            (Self::Anything | Self::HandsOver, _) | (_, Self::Anything | Self::HandsOver) => true,
+            (Self::Delegates, Self::Delegates) => false,
+            (Self::Anything | Self::Delegates, _) | (_, Self::Anything | Self::Delegates) => true,
             (Self::ReadsAnything, Self::ReadsAnything) => false,
             (Self::ReadsAnything, Self::Paths { written, .. }) | (Self::Paths { written, .. }, Self::ReadsAnything) => {
                 !written.is_empty()
@@ -86,41 +86,41 @@ mod tests {
         tool::{Tool, ToolAnnotations},
     };
 
-    fn touch(reads_only: bool, source: ToolSource, accesses: Option<Vec<Access>>) -> Touch {
+    fn touch(reads_only: bool, source: ToolSource, accesses: Option<Vec<Access>>) -> CallEffects {
         let hints = if reads_only { ToolAnnotations::READ_ONLY } else { ToolAnnotations::WRITING };
         hinted(hints, source, accesses)
     }
 
-    fn hinted(hints: ToolAnnotations, source: ToolSource, accesses: Option<Vec<Access>>) -> Touch {
+    fn hinted(hints: ToolAnnotations, source: ToolSource, accesses: Option<Vec<Access>>) -> CallEffects {
         let definition = json!({"annotations": hints.to_json()}).as_object().unwrap().clone();
         let tool = Tool::new(samples::tool("t").name().clone(), definition, Category::Utility, source);
-        Touch::of(&CallPreview::new(Arc::new(tool), accesses))
+        CallEffects::of(&CallPreview::new(Arc::new(tool), accesses))
     }
 
-    fn read(path: &str) -> Touch {
+    fn read(path: &str) -> CallEffects {
         touch(true, ToolSource::BuiltIn, Some(vec![Access::ReadPath(PathAccess::plain(path))]))
     }
 
-    fn write(path: &str) -> Touch {
+    fn write(path: &str) -> CallEffects {
         touch(false, ToolSource::BuiltIn, Some(vec![Access::WritePath(PathAccess::plain(path))]))
     }
 
     /// Fetches a page, and may save it.
-    fn fetch(saved: Option<&str>) -> Touch {
+    fn fetch(saved: Option<&str>) -> CallEffects {
         let hints =
             ToolAnnotations { destructive_hint: Some(false), idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
         let saved = saved.map(|path| Access::WritePath(PathAccess::plain(path)));
         hinted(hints, ToolSource::BuiltIn, Some([Access::ReachHost("a.org".into())].into_iter().chain(saved).collect()))
     }
 
-    fn agent(name: &str) -> Touch {
+    fn agent(name: &str) -> CallEffects {
         touch(false, ToolSource::BuiltIn, Some(vec![Access::RunAgent(name.into())]))
     }
 
     #[track_caller]
-    fn check(one: &Touch, other: &Touch, expected: bool) {
-        assert_eq!(one.gets_in_the_way_of(other), expected, "{one:?} and {other:?}");
-        assert_eq!(other.gets_in_the_way_of(one), expected, "{other:?} and {one:?}");
+    fn check(one: &CallEffects, other: &CallEffects, expected: bool) {
+        assert_eq!(one.conflicts_with(other), expected, "{one:?} and {other:?}");
+        assert_eq!(other.conflicts_with(one), expected, "{other:?} and {one:?}");
     }
 
     #[test]

@@ -43,7 +43,7 @@ use toolstead_domain::{
 };
 
 /// Maximum number of changes of a conversation that are examined.
-const LOOKED_THROUGH: usize = 10_000;
+const MAX_EXAMINED_CHANGES: usize = 10_000;
 /// Maximum number of conversations of subagents that are examined with it.
 const AGENTS: usize = 1_000;
 /// Upper bound of the nesting depth of calls.
@@ -86,7 +86,7 @@ pub struct UndoneConversation {
     /// The calls whose changes were undone, in the order of undoing.
     pub undone: Vec<ChangingCall>,
     /// The calls whose changes were not undone, with the reasons.
-    pub left: Vec<LeftCall>,
+    pub left: Vec<SkippedCall>,
 }
 
 /// A call that changed files.
@@ -102,7 +102,7 @@ pub struct ChangingCall {
 
 /// A call whose changes are not undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftCall {
+pub struct SkippedCall {
     /// The call.
     pub call: ChangingCall,
     /// The reason, as a text for people.
@@ -124,15 +124,15 @@ pub enum UndoConversationError {
         events: u64,
     },
     /// Some file changes cannot be undone.
-    #[error("{}", told(.left, .stuck))]
+    #[error("{}", describe_failure(.left, .stuck))]
     Left {
         /// The calls whose changes cannot be undone.
-        left: Vec<LeftCall>,
+        left: Vec<SkippedCall>,
         /// The calls whose changes were undone and could not be redone. All other files are unchanged.
         stuck: Vec<ChangingCall>,
     },
     /// The event could not be stored, so the file changes were redone.
-    #[error("{source}{}", told_stuck(.stuck))]
+    #[error("{source}{}", describe_stuck_calls(.stuck))]
     Append {
         /// The reason.
         source: AppendError,
@@ -201,9 +201,9 @@ impl UndoConversationHandler {
         scope.session = id.session();
         let mut possible = Vec::with_capacity(entries.len());
         for entry in entries {
-            match self.foreseen(&command, &scope, &entry).await {
+            match self.predict_refusal(&command, &scope, &entry).await {
                 None => possible.push(entry),
-                Some(why) => left.push(LeftCall { call: changing(&entry), why }),
+                Some(why) => left.push(SkippedCall { call: changing(&entry), why }),
             }
         }
         if !left.is_empty() && !command.leaving_what_cannot_be {
@@ -214,7 +214,7 @@ impl UndoConversationHandler {
             match self.call(&command.undo, &command, &scope, entry.call, command.cancel.clone()).await {
                 Ok(()) => undone.push(changing(entry)),
                 Err(why) => {
-                    left.push(LeftCall { call: changing(entry), why });
+                    left.push(SkippedCall { call: changing(entry), why });
                     if !command.leaving_what_cannot_be || command.cancel.reason().is_some() {
                         let stuck = self.done_again(&command, &scope, undone).await;
                         return Err(UndoConversationError::Left { left, stuck });
@@ -255,7 +255,7 @@ impl UndoConversationHandler {
         let (mut entries, mut sessions, mut next) = (Vec::new(), vec![id.session()], 0);
         while let Some(session) = sessions.get(next).cloned() {
             next += 1;
-            entries.extend(self.ports.journal.of_session(principal, &session, LOOKED_THROUGH).await?);
+            entries.extend(self.ports.journal.of_session(principal, &session, MAX_EXAMINED_CHANGES).await?);
             let room = AGENTS.saturating_sub(sessions.len());
             let handed_over = self.ports.conversations.delegated_in(principal, &session, room).await?;
             sessions.extend(handed_over.into_iter().map(|one| one.id.session()));
@@ -282,7 +282,12 @@ impl UndoConversationHandler {
     }
 
     /// Returns the reason why a change cannot be undone, if that is known in advance.
-    async fn foreseen(&self, command: &UndoConversationCommand, scope: &Scope, entry: &JournalEntry) -> Option<String> {
+    async fn predict_refusal(
+        &self,
+        command: &UndoConversationCommand,
+        scope: &Scope,
+        entry: &JournalEntry,
+    ) -> Option<String> {
         let query = ExplainCallQuery {
             tool: command.undo.clone(),
             arguments: json!({"call": entry.call.to_string()}),
@@ -358,16 +363,16 @@ fn named(changing: &ChangingCall) -> String {
     format!("the call {} of `{}` ({})", changing.call, changing.tool, files.join(", "))
 }
 
-fn told(left: &[LeftCall], stuck: &[ChangingCall]) -> String {
+fn describe_failure(left: &[SkippedCall], stuck: &[ChangingCall]) -> String {
     let mut text = "the conversation was not taken back, because not all changes of its calls can be:".to_owned();
-    for LeftCall { call, why } in left {
+    for SkippedCall { call, why } in left {
         text.push_str(&format!("\n{}: {}", named(call), why.trim_end()));
     }
-    text.push_str(&told_stuck(stuck));
+    text.push_str(&describe_stuck_calls(stuck));
     text
 }
 
-fn told_stuck(stuck: &[ChangingCall]) -> String {
+fn describe_stuck_calls(stuck: &[ChangingCall]) -> String {
     match stuck {
         [] => "\nAll files are as they were.".into(),
         stuck => {

@@ -51,7 +51,7 @@ pub struct WatchResourceCommand {
 /// A watched resource, whose changes are received from [`ContextRegistry::heard`]. Dropping it ends the watch; within a
 /// tokio runtime, its provider is notified, too.
 #[must_use]
-pub struct Watched {
+pub struct ResourceWatch {
     watches: Arc<Watches>,
     key: Key,
     principal: Principal,
@@ -71,13 +71,13 @@ impl fmt::Debug for WatchResourceHandler {
     }
 }
 
-impl fmt::Debug for Watched {
+impl fmt::Debug for ResourceWatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watched").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
-impl Watched {
+impl ResourceWatch {
     /// Returns the name of its provider, whose notifications count.
     pub fn provider(&self) -> &str {
         self.provider.name()
@@ -96,7 +96,7 @@ impl WatchResourceHandler {
     /// # Errors
     /// [`ToolFailure`]: `not_found` if no provider offers the resource or it cannot be watched, `permission_denied` if
     /// it may not be read, `rate_limited` if the principal watches too many resources.
-    pub async fn handle(&self, command: WatchResourceCommand) -> Result<Watched, ToolFailure> {
+    pub async fn handle(&self, command: WatchResourceCommand) -> Result<ResourceWatch, ToolFailure> {
         let WatchResourceCommand { uri, scope, client } = command;
         let request = ContextRequest::Read { uri: uri.clone() };
         let (read, found) = self.registry.read_by(&request).await;
@@ -139,18 +139,18 @@ struct Watches {
 #[derive(Default)]
 struct Table {
     /// The number of watches of each resource, with the lock that serializes requests to its provider.
-    by_key: HashMap<Key, (usize, Arc<tokio::sync::Mutex<Asked>>)>,
+    by_key: HashMap<Key, (usize, Arc<tokio::sync::Mutex<SubscriptionState>>)>,
     by_principal: HashMap<Principal, usize>,
 }
 
 /// The state of the subscription at the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Asked {
+enum SubscriptionState {
     #[default]
-    No,
+    Unsubscribed,
     /// The request was abandoned before its answer: the provider may be subscribed or not.
-    Perhaps,
-    Yes,
+    Unknown,
+    Subscribed,
 }
 
 impl Watches {
@@ -164,7 +164,7 @@ impl Watches {
         provider: &Arc<dyn ContextProvider>,
         uri: &str,
         principal: &Principal,
-    ) -> Result<Watched, ToolFailure> {
+    ) -> Result<ResourceWatch, ToolFailure> {
         let key = (provider.name().to_owned(), uri.to_owned());
         let (watched, turn) = {
             let mut table = self.lock();
@@ -178,13 +178,13 @@ impl Watches {
             *count += 1;
             let turn = turn.clone();
             let (principal, provider) = (principal.clone(), provider.clone());
-            (Watched { watches: self.clone(), key, principal, provider }, turn)
+            (ResourceWatch { watches: self.clone(), key, principal, provider }, turn)
         };
         let mut asked = turn.lock().await;
-        if *asked != Asked::Yes {
-            *asked = Asked::Perhaps;
+        if *asked != SubscriptionState::Subscribed {
+            *asked = SubscriptionState::Unknown;
             let subscribed = provider.subscribe(uri).await;
-            *asked = if subscribed.is_ok() { Asked::Yes } else { Asked::No };
+            *asked = if subscribed.is_ok() { SubscriptionState::Subscribed } else { SubscriptionState::Unsubscribed };
             subscribed?;
         }
         Ok(watched)
@@ -195,9 +195,9 @@ impl Watches {
         let Some((_, turn)) = self.lock().by_key.get(key).cloned() else { return };
         let mut asked = turn.lock().await;
         let is_watched = || self.lock().by_key.get(key).is_some_and(|(count, _)| *count > 0);
-        if *asked != Asked::No && !is_watched() {
+        if *asked != SubscriptionState::Unsubscribed && !is_watched() {
             provider.unsubscribe(&key.1).await;
-            *asked = Asked::No;
+            *asked = SubscriptionState::Unsubscribed;
         }
         let mut table = self.lock();
         // A new entry may exist by now, whose own watches remove it.
@@ -207,7 +207,7 @@ impl Watches {
     }
 }
 
-impl Drop for Watched {
+impl Drop for ResourceWatch {
     fn drop(&mut self) {
         let mut table = self.watches.lock();
         if let Some(of_principal) = table.by_principal.get_mut(&self.principal) {
@@ -236,7 +236,7 @@ struct Watching {
     /// URI as the provider knows it.
     uri: String,
     /// The created watch, for the handler.
-    begun: Arc<Mutex<Option<Watched>>>,
+    begun: Arc<Mutex<Option<ResourceWatch>>>,
 }
 
 #[async_trait]

@@ -16,7 +16,7 @@ use toolstead_application::{
     list_tools::ListToolsHandler,
     open_calls::OpenCalls,
     permission_book::PermissionBook,
-    provider_voices::ProviderVoices,
+    provider_notifications::ProviderNotifications,
     refresh_tools::RefreshToolsHandler,
     registry_events,
     run_agent::{RunAgentHandler, RunAgentPorts},
@@ -75,7 +75,7 @@ pub struct App {
     /// The live set of resources and prompts. Providers are registered here at run time.
     pub context: Arc<ContextRegistry>,
     /// Log messages of providers outside of calls, for the clients that may receive them.
-    pub voices: Arc<ProviderVoices>,
+    pub voices: Arc<ProviderNotifications>,
     /// The live set of tools. Providers are registered, replaced and unregistered here at run time.
     pub registry: Arc<ToolRegistry>,
     /// Open calls.
@@ -146,7 +146,7 @@ impl App {
         let registry = ToolRegistry::new(repository, ports.clock.clone()).await?;
         let open_calls = OpenCalls::new(max_open_calls);
         let (events, clock) = (ports.events.clone(), ports.clock.clone());
-        tokio::spawn(registry_events::tell(&registry, events.clone()));
+        tokio::spawn(registry_events::publish_changes(&registry, events.clone()));
         let execute_tool =
             ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports.clone(), open_calls.clone(), settings);
         let context = ContextRegistry::new();
@@ -181,7 +181,7 @@ impl App {
             watch_resource: Arc::new(WatchResourceHandler::new(context.clone(), execute_tool.clone())),
             forward_task: Arc::new(ForwardTaskHandler::new(registry.clone(), execute_tool.clone())),
             list_context: Arc::new(ListContextHandler::new(context.clone(), permissions.clone())),
-            voices: ProviderVoices::new(context.clone(), registry.clone(), permissions.clone()),
+            voices: ProviderNotifications::new(context.clone(), registry.clone(), permissions.clone()),
             execute_tool,
             context,
             registry,

@@ -15,7 +15,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use toolstead_application::event_bus::{EventSubscription, Heard};
+use toolstead_application::event_bus::{EventSubscription, ReceivedEvent};
 
 /// Maximum time to write pending events at the end.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
@@ -120,7 +120,7 @@ async fn write(writer: impl AsyncWrite + Unpin, mut events: EventSubscription, s
     }
 }
 
-fn line(heard: &Heard) -> String {
+fn line(heard: &ReceivedEvent) -> String {
     // Standard output may be a terminal, and the escaped text is the same JSON.
     format!("{}\n", escaped_json(&heard.to_json().to_string()))
 }

@@ -1,7 +1,7 @@
 //! Adapter from providers of resources and prompts to the call path: each kind of request is a tool with one provider.
 
 use super::ContextRegistry;
-use crate::tool_registry::{Registered, snapshot::RegisteredTool};
+use crate::tool_registry::{SharedTool, snapshot::RegisteredTool};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
@@ -34,7 +34,7 @@ use toolstead_domain::{
 pub struct Answerer {
     pub(crate) kind: RequestKind,
     /// `None`: no provider offers the subject of the request.
-    pub(crate) registered: Option<Registered>,
+    pub(crate) registered: Option<SharedTool>,
 }
 
 impl Answerer {
@@ -69,17 +69,17 @@ impl std::fmt::Debug for Provider {
 #[derive(Debug)]
 pub(super) struct Answerers {
     pub(super) provider: Provider,
-    read: Registered,
-    get: Registered,
-    complete_template: Registered,
-    complete_prompt: Registered,
+    read: SharedTool,
+    get: SharedTool,
+    complete_template: SharedTool,
+    complete_prompt: SharedTool,
 }
 
 impl Answerers {
     pub(super) fn of(provider: &Arc<dyn ContextProvider>, registry: &Weak<ContextRegistry>) -> Self {
         let registered = |kind, name: &str, parameters: Value, required: &[&str]| {
             let schema = json!({"type": "object", "properties": parameters, "required": required});
-            let asked = Asked { provider: provider.clone(), kind, registry: registry.clone() };
+            let asked = ContextToolProvider { provider: provider.clone(), kind, registry: registry.clone() };
             let asked: Arc<dyn ToolProvider> = Arc::new(asked);
             let stands_for = if name == GET_PROMPT { AccessKind::Prompt } else { AccessKind::Resource };
             let tool = tool(&**provider, name, schema).standing_for(stands_for);
@@ -102,7 +102,7 @@ impl Answerers {
     }
 
     /// Returns the tool for a kind of request. For a completion it is that of templates.
-    pub(super) fn of_kind(&self, kind: RequestKind) -> &Registered {
+    pub(super) fn of_kind(&self, kind: RequestKind) -> &SharedTool {
         match kind {
             RequestKind::Resource | RequestKind::Tool | RequestKind::Task | RequestKind::Question => &self.read,
             RequestKind::Prompt => &self.get,
@@ -110,7 +110,7 @@ impl Answerers {
         }
     }
 
-    pub(super) fn completing_prompts(&self) -> &Registered {
+    pub(super) fn completing_prompts(&self) -> &SharedTool {
         &self.complete_prompt
     }
 }
@@ -172,13 +172,13 @@ pub(super) fn resource(provider: &dyn ContextProvider, uri: &str) -> Access {
 }
 
 /// Tool provider for one kind of request to a provider.
-struct Asked {
+struct ContextToolProvider {
     provider: Arc<dyn ContextProvider>,
     kind: RequestKind,
     registry: Weak<ContextRegistry>,
 }
 
-impl Asked {
+impl ContextToolProvider {
     /// Parses the request from the arguments of the call, which a hook may have changed. Replaces a distinct URI by the
     /// provider's own.
     fn request(&self, call: &ToolCall) -> Result<ContextRequest, ToolFailure> {
@@ -196,7 +196,7 @@ impl Asked {
 }
 
 #[async_trait]
-impl ToolProvider for Asked {
+impl ToolProvider for ContextToolProvider {
     fn name(&self) -> &str {
         self.provider.name()
     }

@@ -24,16 +24,16 @@ use toolstead_domain::{
 #[derive(Debug, Default)]
 pub struct ContextSnapshot {
     version: u64,
-    resources: Vec<Offered<Resource>>,
-    templates: Vec<Offered<ResourceTemplate>>,
-    prompts: Vec<Offered<Prompt>>,
+    resources: Vec<PublishedDefinition<Resource>>,
+    templates: Vec<PublishedDefinition<ResourceTemplate>>,
+    prompts: Vec<PublishedDefinition<Prompt>>,
     /// The providers, in the order in which their templates are tried: in-process providers first.
     providers: Vec<Arc<Answerers>>,
 }
 
 /// A definition and its provider.
 #[derive(Debug)]
-pub struct Offered<T> {
+pub struct PublishedDefinition<T> {
     /// The definition, with its URI or name as published here.
     pub definition: T,
     /// The provider's own URI or name, if it differs.
@@ -42,12 +42,12 @@ pub struct Offered<T> {
 }
 
 /// The catalogue of one provider.
-pub(super) struct Offer<'a> {
+pub(super) struct ProviderCatalogue<'a> {
     pub(super) answerers: &'a Arc<Answerers>,
     pub(super) catalogue: &'a ContextCatalogue,
 }
 
-impl Offer<'_> {
+impl ProviderCatalogue<'_> {
     fn is_of_server(&self) -> bool {
         self.answerers.provider.0.server().is_some()
     }
@@ -57,7 +57,7 @@ impl Offer<'_> {
     }
 }
 
-impl<T> Offered<T> {
+impl<T> PublishedDefinition<T> {
     /// Returns the tool that represents requests of this kind in rules, hooks and tool selections.
     pub fn judged_as(&self, kind: RequestKind) -> &Tool {
         &self.answerers.of_kind(kind).tool
@@ -69,13 +69,13 @@ impl<T> Offered<T> {
     }
 }
 
-impl<T> Offered<T> {
+impl<T> PublishedDefinition<T> {
     /// Returns the access of a request for this definition.
     pub(crate) fn access(&self) -> Access
     where
-        T: Named,
+        T: NamedDefinition,
     {
-        let name = self.own.as_deref().unwrap_or(self.definition.known_by());
+        let name = self.own.as_deref().unwrap_or(self.definition.identifier());
         T::access(&*self.answerers.provider.0, name)
     }
 }
@@ -85,8 +85,8 @@ impl ContextSnapshot {
     /// the same, the first in-process provider owns it, else its owner in the snapshot before, else the first provider.
     /// Other resources and templates of servers are made distinct, as is a resource of a server that matches a template
     /// of an in-process provider. Those of in-process providers are left out, and so are all other prompts.
-    pub(super) fn of<'a>(version: u64, before: &Self, offers: impl Iterator<Item = Offer<'a>>) -> Self {
-        let (servers, programs): (Vec<_>, Vec<_>) = offers.partition(Offer::is_of_server);
+    pub(super) fn of<'a>(version: u64, before: &Self, offers: impl Iterator<Item = ProviderCatalogue<'a>>) -> Self {
+        let (servers, programs): (Vec<_>, Vec<_>) = offers.partition(ProviderCatalogue::is_of_server);
         let offers: Vec<_> = programs.iter().chain(&servers).collect();
         let mut snapshot = Self {
             version,
@@ -94,14 +94,15 @@ impl ContextSnapshot {
             ..Self::default()
         };
         let own_templates: Vec<_> = programs.iter().flat_map(|offer| &offer.catalogue.templates).collect();
-        let mut resources = Holders::of(&offers, &before.resources, |catalogue| {
+        let mut resources = ClaimedNames::of(&offers, &before.resources, |catalogue| {
             catalogue.resources.iter().map(Resource::uri).collect()
         });
-        let mut templates = Holders::of(&offers, &before.templates, |catalogue| {
+        let mut templates = ClaimedNames::of(&offers, &before.templates, |catalogue| {
             catalogue.templates.iter().map(|one| one.template().as_str()).collect()
         });
-        let mut prompts =
-            Holders::of(&offers, &before.prompts, |catalogue| catalogue.prompts.iter().map(Prompt::name).collect());
+        let mut prompts = ClaimedNames::of(&offers, &before.prompts, |catalogue| {
+            catalogue.prompts.iter().map(Prompt::name).collect()
+        });
         for offer in &offers {
             let (provider, is_of_server) = (offer.provider(), offer.is_of_server());
             let answerers = || offer.answerers.clone();
@@ -109,19 +110,25 @@ impl ContextSnapshot {
                 let uri = one.uri();
                 let fits_ours = || own_templates.iter().any(|own| own.template().fits(uri));
                 match resources.take(provider, uri) {
-                    Taken::Twice => tracing::warn!(provider, uri, "offered twice, so the second one is left out"),
-                    Taken::Plain if !is_of_server || !(server_uri::has_distinct_prefix(uri) || fits_ours()) => {
-                        snapshot.resources.push(Offered { definition: one.clone(), own: None, answerers: answerers() })
+                    ClaimStatus::Duplicate => {
+                        tracing::warn!(provider, uri, "offered twice, so the second one is left out")
                     }
-                    Taken::Plain | Taken::ByAnother if is_of_server => {
+                    ClaimStatus::Own if !is_of_server || !(server_uri::has_distinct_prefix(uri) || fits_ours()) => {
+                        snapshot.resources.push(PublishedDefinition {
+                            definition: one.clone(),
+                            own: None,
+                            answerers: answerers(),
+                        })
+                    }
+                    ClaimStatus::Own | ClaimStatus::ByAnother if is_of_server => {
                         let definition = one.at(&server_uri::of_server(provider, uri));
-                        snapshot.resources.push(Offered {
+                        snapshot.resources.push(PublishedDefinition {
                             definition,
                             own: Some(uri.to_owned()),
                             answerers: answerers(),
                         });
                     }
-                    Taken::Plain | Taken::ByAnother => {
+                    ClaimStatus::Own | ClaimStatus::ByAnother => {
                         tracing::warn!(provider, uri, "another provider offers this resource, so it is left out");
                     }
                 }
@@ -129,14 +136,20 @@ impl ContextSnapshot {
             for one in &offer.catalogue.templates {
                 let text = one.template().as_str();
                 match templates.take(provider, text) {
-                    Taken::Twice => tracing::warn!(provider, text, "offered twice, so the second one is left out"),
-                    Taken::Plain
+                    ClaimStatus::Duplicate => {
+                        tracing::warn!(provider, text, "offered twice, so the second one is left out")
+                    }
+                    ClaimStatus::Own
                         if !is_of_server || !server_uri::has_distinct_prefix(text) && one.template().has_scheme() =>
                     {
-                        snapshot.templates.push(Offered { definition: one.clone(), own: None, answerers: answerers() })
+                        snapshot.templates.push(PublishedDefinition {
+                            definition: one.clone(),
+                            own: None,
+                            answerers: answerers(),
+                        })
                     }
-                    Taken::Plain | Taken::ByAnother => match one.at(&server_uri::of_server(provider, text)) {
-                        Ok(definition) if is_of_server => snapshot.templates.push(Offered {
+                    ClaimStatus::Own | ClaimStatus::ByAnother => match one.at(&server_uri::of_server(provider, text)) {
+                        Ok(definition) if is_of_server => snapshot.templates.push(PublishedDefinition {
                             definition,
                             own: Some(text.to_owned()),
                             answerers: answerers(),
@@ -149,10 +162,14 @@ impl ContextSnapshot {
             }
             for one in &offer.catalogue.prompts {
                 match prompts.take(provider, one.name()) {
-                    Taken::Plain => {
-                        snapshot.prompts.push(Offered { definition: one.clone(), own: None, answerers: answerers() });
+                    ClaimStatus::Own => {
+                        snapshot.prompts.push(PublishedDefinition {
+                            definition: one.clone(),
+                            own: None,
+                            answerers: answerers(),
+                        });
                     }
-                    Taken::Twice | Taken::ByAnother => {
+                    ClaimStatus::Duplicate | ClaimStatus::ByAnother => {
                         tracing::warn!(provider, prompt = one.name(), "its name is taken, so it is left out");
                     }
                 }
@@ -178,17 +195,17 @@ impl ContextSnapshot {
     }
 
     /// Returns the resources, sorted by URI.
-    pub fn resources(&self) -> &[Offered<Resource>] {
+    pub fn resources(&self) -> &[PublishedDefinition<Resource>] {
         &self.resources
     }
 
     /// Returns the templates, sorted by their text.
-    pub fn templates(&self) -> &[Offered<ResourceTemplate>] {
+    pub fn templates(&self) -> &[PublishedDefinition<ResourceTemplate>] {
         &self.templates
     }
 
     /// Returns the prompts, sorted by name.
-    pub fn prompts(&self) -> &[Offered<Prompt>] {
+    pub fn prompts(&self) -> &[PublishedDefinition<Prompt>] {
         &self.prompts
     }
 
@@ -317,34 +334,34 @@ impl ContextSnapshot {
 }
 
 /// The owners of URIs or names.
-struct Holders<'a> {
+struct ClaimedNames<'a> {
     by_name: HashMap<&'a str, &'a str>,
     taken: HashSet<(&'a str, &'a str)>,
 }
 
 /// The claim of a provider to a URI or name.
-enum Taken {
+enum ClaimStatus {
     /// The provider owns it.
-    Plain,
+    Own,
     /// Another provider owns it.
     ByAnother,
     /// The provider has claimed it before.
-    Twice,
+    Duplicate,
 }
 
-impl<'a> Holders<'a> {
+impl<'a> ClaimedNames<'a> {
     fn of<T>(
-        offers: &[&'a Offer<'a>],
-        before: &'a [Offered<T>],
+        offers: &[&'a ProviderCatalogue<'a>],
+        before: &'a [PublishedDefinition<T>],
         names: impl Fn(&'a ContextCatalogue) -> Vec<&'a str>,
     ) -> Self
     where
-        T: Named,
+        T: NamedDefinition,
     {
         let held_before: HashMap<&str, &str> = before
             .iter()
             .filter(|one| one.own.is_none())
-            .map(|one| (one.definition.known_by(), one.provider()))
+            .map(|one| (one.definition.identifier(), one.provider()))
             .collect();
         let mut by_name: HashMap<&str, &str> = HashMap::new();
         // In-process providers come first.
@@ -363,24 +380,24 @@ impl<'a> Holders<'a> {
         Self { by_name, taken: HashSet::new() }
     }
 
-    fn take(&mut self, provider: &'a str, name: &'a str) -> Taken {
+    fn take(&mut self, provider: &'a str, name: &'a str) -> ClaimStatus {
         if !self.taken.insert((provider, name)) {
-            return Taken::Twice;
+            return ClaimStatus::Duplicate;
         }
-        if self.by_name.get(name) == Some(&provider) { Taken::Plain } else { Taken::ByAnother }
+        if self.by_name.get(name) == Some(&provider) { ClaimStatus::Own } else { ClaimStatus::ByAnother }
     }
 }
 
 /// A definition that is identified by a text.
-pub(crate) trait Named {
-    fn known_by(&self) -> &str;
+pub(crate) trait NamedDefinition {
+    fn identifier(&self) -> &str;
 
     /// Returns the access of a request for the definition of this name.
     fn access(provider: &dyn ContextProvider, name: &str) -> Access;
 }
 
-impl Named for Resource {
-    fn known_by(&self) -> &str {
+impl NamedDefinition for Resource {
+    fn identifier(&self) -> &str {
         self.uri()
     }
 
@@ -389,8 +406,8 @@ impl Named for Resource {
     }
 }
 
-impl Named for ResourceTemplate {
-    fn known_by(&self) -> &str {
+impl NamedDefinition for ResourceTemplate {
+    fn identifier(&self) -> &str {
         self.template().as_str()
     }
 
@@ -399,8 +416,8 @@ impl Named for ResourceTemplate {
     }
 }
 
-impl Named for Prompt {
-    fn known_by(&self) -> &str {
+impl NamedDefinition for Prompt {
+    fn identifier(&self) -> &str {
         self.name()
     }
 
@@ -409,6 +426,6 @@ impl Named for Prompt {
     }
 }
 
-fn same<T: PartialEq>(some: &[Offered<T>], others: &[Offered<T>]) -> bool {
+fn same<T: PartialEq>(some: &[PublishedDefinition<T>], others: &[PublishedDefinition<T>]) -> bool {
     some.iter().map(|one| &one.definition).eq(others.iter().map(|one| &one.definition))
 }

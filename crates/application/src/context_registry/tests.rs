@@ -48,11 +48,11 @@ async fn what_a_provider_says_outside_of_requests_reaches_all_who_listen() {
     let provider = Arc::new(ScriptedContext::new("one"));
     let registry = ContextRegistry::new();
     registry.register(provider.clone()).await.unwrap();
-    let mut listeners = [registry.heard(), registry.heard()];
+    let mut listeners = [registry.notices(), registry.notices()];
     let notice = ContextNotice::ResourceUpdated { uri: "a://x".into() };
     provider.send_notice(notice.clone());
     for listener in &mut listeners {
-        assert_eq!(*listener.recv().await.unwrap(), Heard { provider: "one".into(), notice: notice.clone() });
+        assert_eq!(*listener.recv().await.unwrap(), ContextEvent { provider: "one".into(), notice: notice.clone() });
     }
 }
 
@@ -174,7 +174,7 @@ async fn results_and_news_of_a_server_name_its_resources_as_they_are_known_here(
         expected["content"][2]["text"] = "a://x".into();
         assert_eq!(Value::Object(members), expected, "{provider}");
     }
-    let mut heard = registry.heard();
+    let mut heard = registry.notices();
     two.send_notice(ContextNotice::ResourceUpdated { uri: "b://7".into() });
     one.send_notice(ContextNotice::ResourceUpdated { uri: "a://x".into() });
     two.send_notice(ContextNotice::ResourceUpdated { uri: "c://of-one".into() });

@@ -98,7 +98,7 @@ mod tests {
         // The question is withdrawn while the client is disconnected.
         drop(answer);
         assert!(!has_room());
-        open_calls.go_on(call_id(1)).unwrap();
+        open_calls.resume(call_id(1)).unwrap();
         drop(one);
         assert!(!has_room(), "the call that made them works, and its client is there");
     }

@@ -7,7 +7,7 @@ use super::{
     running,
     validation::{Validation, ValidationError},
 };
-use crate::tool_registry::Registered;
+use crate::tool_registry::SharedTool;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
     alias::Alias,
@@ -39,7 +39,7 @@ pub(super) struct PreparedArguments {
 /// References are substituted first, so that every later step, including the rules of aliases, receives values only.
 /// Reading the stored outputs ends when the call is cancelled, or after the validation timeout.
 pub(super) async fn prepare(
-    registered: &Registered,
+    registered: &SharedTool,
     command: &ExecuteToolCommand,
     arguments: Value,
     outputs: &dyn OutputStore,
@@ -69,7 +69,7 @@ pub(super) async fn prepare(
 
 /// Prepares arguments that contain references. Returns them with descriptions of the references.
 async fn substitute(
-    registered: &Registered,
+    registered: &SharedTool,
     command: &ExecuteToolCommand,
     arguments: Map<String, Value>,
     outputs: &dyn OutputStore,
@@ -101,7 +101,7 @@ async fn substitute(
 
 /// Renames parameters of aliases to the tool's own, and fills in the defaults of the dialect.
 fn rewrite(
-    registered: &Registered,
+    registered: &SharedTool,
     command: &ExecuteToolCommand,
     arguments: &mut Map<String, Value>,
 ) -> Result<(), ExecuteToolError> {
@@ -119,7 +119,7 @@ fn rewrite(
 }
 
 fn take_max_output(
-    registered: &Registered,
+    registered: &SharedTool,
     arguments: &mut Map<String, Value>,
 ) -> Result<Option<usize>, ExecuteToolError> {
     if !arguments.contains_key(MAX_OUTPUT) {
@@ -141,7 +141,7 @@ fn take_max_output(
 
 /// Fills in the schema's defaults if the provider owns its schemas. Returns `true` if that changed the arguments. Hooks
 /// receive the arguments without them.
-pub(super) fn with_defaults(registered: &Registered, call: &mut ToolCall) -> bool {
+pub(super) fn with_defaults(registered: &SharedTool, call: &mut ToolCall) -> bool {
     registered.provider.owns_schemas()
         && registered.input_schema().is_ok_and(ToolInputSchema::has_defaults)
         && fill_defaults(registered.tool.input_schema(), &mut call.arguments)
@@ -149,7 +149,7 @@ pub(super) fn with_defaults(registered: &Registered, call: &mut ToolCall) -> boo
 
 /// Fills in the schema's defaults, and validates again if that changed the arguments.
 pub(super) async fn complete(
-    registered: &Registered,
+    registered: &SharedTool,
     call: &mut ToolCall,
     validation: Validation<'_>,
 ) -> Result<(), ExecuteToolError> {
@@ -161,7 +161,7 @@ pub(super) async fn complete(
 
 /// Returns valid arguments. Coerces them only if they are not valid as given.
 pub(super) async fn validate_arguments(
-    registered: &Registered,
+    registered: &SharedTool,
     arguments: Map<String, Value>,
     validation: Validation<'_>,
 ) -> Result<Map<String, Value>, ExecuteToolError> {
@@ -175,7 +175,7 @@ pub(super) async fn validate_arguments(
 
 /// Returns the arguments as an error if they are not valid as they are, or cannot be validated in this process.
 fn already_valid(
-    registered: &Registered,
+    registered: &SharedTool,
     arguments: Map<String, Value>,
 ) -> Result<Map<String, Value>, Map<String, Value>> {
     let arguments = Value::Object(arguments);
@@ -201,7 +201,7 @@ impl From<ExecuteToolError> for Box<RejectedArguments> {
 /// Validates the arguments, and coerces them if necessary. With `keeps`, the error contains a copy of the arguments as
 /// given.
 async fn validate_or_coerce(
-    registered: &Registered,
+    registered: &SharedTool,
     arguments: Map<String, Value>,
     validation: Validation<'_>,
     keeps: bool,

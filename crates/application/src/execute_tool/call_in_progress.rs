@@ -13,7 +13,7 @@ use super::{
     running::{self, Running},
     validation::Validation,
 };
-use crate::{open_calls::OpenCallGuard, tool_registry::Registered};
+use crate::{open_calls::OpenCallGuard, tool_registry::SharedTool};
 use futures::FutureExt;
 use serde_json::Value;
 use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
@@ -121,7 +121,7 @@ impl<'a> CallInProgress<'a> {
     /// of characters that the caller requests.
     async fn prepare(
         &mut self,
-        registered: &Registered,
+        registered: &SharedTool,
     ) -> Result<(ToolCall, Vec<String>, Option<usize>), ExecuteToolError> {
         let time = self.time(&registered.tool);
         let Self { handler, command, record, hooks, arguments, .. } = self;
@@ -150,7 +150,7 @@ impl<'a> CallInProgress<'a> {
     /// Decides on the accesses of the call, and obtains approval if the decision requires it.
     async fn permit(
         &mut self,
-        registered: &Registered,
+        registered: &SharedTool,
         call: &ToolCall,
         references: &[String],
     ) -> Result<Permit, ExecuteToolError> {
@@ -171,7 +171,7 @@ impl<'a> CallInProgress<'a> {
     /// meanwhile the accesses of the call and the rules may change.
     async fn obtain_approval(
         &mut self,
-        registered: &Registered,
+        registered: &SharedTool,
         call: &ToolCall,
         references: &[String],
         mut accesses: Vec<Access>,
@@ -246,7 +246,7 @@ impl<'a> CallInProgress<'a> {
     /// Bounds the result. The part over the budget is stored under a handle.
     async fn bound(
         &self,
-        registered: &Registered,
+        registered: &SharedTool,
         call: &ToolCall,
         max_output: Option<usize>,
         outcome: Result<CallOutcome, ExecuteToolError>,
@@ -277,7 +277,7 @@ impl<'a> CallInProgress<'a> {
     }
 
     /// Returns the accesses of the call.
-    async fn accesses(&self, registered: &Registered, call: &ToolCall) -> Result<Vec<Access>, ExecuteToolError> {
+    async fn accesses(&self, registered: &SharedTool, call: &ToolCall) -> Result<Vec<Access>, ExecuteToolError> {
         let time = self.time(&registered.tool);
         running::accesses(registered.provider.as_ref(), call, &self.command.cancel, time).await
     }

@@ -9,7 +9,7 @@ use super::{
     running,
     validation::Validation,
 };
-use crate::tool_registry::Registered;
+use crate::tool_registry::SharedTool;
 use futures::FutureExt;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -49,7 +49,7 @@ impl HookOutcome {
     pub(super) async fn before(
         &mut self,
         hooks: &[Arc<dyn ToolHook>],
-        registered: &Registered,
+        registered: &SharedTool,
         call: &mut ToolCall,
         record: &mut Record,
         command: &ExecuteToolCommand,
@@ -179,7 +179,7 @@ impl KnownAccesses {
     /// Determines the accesses that hooks filter by. Errors other than a cancellation are ignored: a hook may still
     /// correct the arguments, and they are validated later.
     async fn by(
-        registered: &Registered,
+        registered: &SharedTool,
         call: &ToolCall,
         command: &ExecuteToolCommand,
         time: Duration,

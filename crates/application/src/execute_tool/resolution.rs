@@ -3,7 +3,7 @@
 use super::{ExecuteToolCommand, ExecuteToolError};
 use crate::{
     open_calls::{NotAdmitted, OpenCallGuard, OpenCalls},
-    tool_registry::{AbsentServer, Registered, ToolRegistry, snapshot::Unresolved},
+    tool_registry::{AbsentServer, SharedTool, ToolRegistry, snapshot::ResolveError},
 };
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
@@ -17,7 +17,7 @@ const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
 pub(super) async fn find(
     registry: &ToolRegistry,
     command: &ExecuteToolCommand,
-) -> Result<Registered, ExecuteToolError> {
+) -> Result<SharedTool, ExecuteToolError> {
     if let Some(answerer) = &command.answered_by {
         let registered = answerer.registered.clone();
         return registered.ok_or_else(|| ExecuteToolError::NotCallable(answerer.unknown(&command.tool)));
@@ -30,7 +30,7 @@ pub(super) async fn find(
 }
 
 /// Resolves the name again once providers have listed their tools.
-async fn find_later(registry: &ToolRegistry, command: &ExecuteToolCommand) -> Result<Registered, ExecuteToolError> {
+async fn find_later(registry: &ToolRegistry, command: &ExecuteToolCommand) -> Result<SharedTool, ExecuteToolError> {
     tokio::select! {
         () = registry.settled_for(&command.tool, FIRST_LIST_WAITS) => match registry.resolve_in(command.scope.dialect, &command.tool) {
             Ok(registered) => callable(registered),
@@ -41,7 +41,7 @@ async fn find_later(registry: &ToolRegistry, command: &ExecuteToolCommand) -> Re
 }
 
 /// Returns the tool if it is enabled and available.
-fn callable(registered: Registered) -> Result<Registered, ExecuteToolError> {
+fn callable(registered: SharedTool) -> Result<SharedTool, ExecuteToolError> {
     let tool = &registered.tool;
     match &tool.availability {
         _ if !tool.enabled => Err(ExecuteToolError::NotCallable(
@@ -57,12 +57,12 @@ fn callable(registered: Registered) -> Result<Registered, ExecuteToolError> {
     }
 }
 
-fn unknown(name: &str, unresolved: Unresolved) -> ToolFailure {
+fn unknown(name: &str, unresolved: ResolveError) -> ToolFailure {
     let shown: String = name.chars().take(128).collect();
     let (message, candidates) = match unresolved {
-        Unresolved::Unknown(nearest) => (format!("Unknown tool: {shown}"), nearest),
-        Unresolved::Ambiguous(several) => (format!("`{shown}` could be several tools"), several),
-        Unresolved::Absent(AbsentServer { server, why, .. }) => {
+        ResolveError::Unknown(nearest) => (format!("Unknown tool: {shown}"), nearest),
+        ResolveError::Ambiguous(several) => (format!("`{shown}` could be several tools"), several),
+        ResolveError::Absent(AbsentServer { server, why, .. }) => {
             // The reason may contain commands for users and text of the server, so it is not part of the message.
             let message = format!("`{shown}` cannot be called now: the MCP server `{server}` is not available");
             return ToolFailure::new(ErrorKind::Unavailable, message)

@@ -100,8 +100,8 @@ fn path(value: &str) -> ContextRequest {
 impl House {
     async fn asked(&self, request: ContextRequest) -> Result<Value, ErrorKind> {
         match self.handler.handle(ForwardRequestCommand::new(request)).await {
-            Ok(Forwarded::Answer(members)) => Ok(members.into()),
-            Ok(Forwarded::InputRequired(_)) => panic!("nobody is to be asked"),
+            Ok(ForwardOutcome::Answer(members)) => Ok(members.into()),
+            Ok(ForwardOutcome::InputRequired(_)) => panic!("nobody is to be asked"),
             Err(error) => Err(error.kind()),
         }
     }

@@ -3,7 +3,7 @@
 mod report;
 
 use super::{OrchestratingTool, definition::Definition, example_of};
-use crate::touch::Touch;
+use crate::touch::CallEffects;
 use async_trait::async_trait;
 use futures::{
     future::join_all,
@@ -162,7 +162,7 @@ impl OrchestratingTool for Batch {
         })?;
         let share = (context.output_characters / invocations.len().max(1)).saturating_sub(AROUND).max(LEAST_SHARE);
         let foreseen = preview_calls(call.tool.name(), &invocations, share, context).await?;
-        let touches: Vec<Touch> = foreseen.iter().map(Touch::of).collect();
+        let touches: Vec<CallEffects> = foreseen.iter().map(CallEffects::of).collect();
         let made = make(&invocations, &touches, share, fail_fast, context).await;
         Ok(report(&made, context.output_characters))
     }
@@ -210,7 +210,7 @@ async fn preview_calls(
 /// Makes the calls. Each starts once all earlier calls that it could interfere with have ended.
 async fn make(
     invocations: &[Invocation],
-    touches: &[Touch],
+    touches: &[CallEffects],
     share: usize,
     fail_fast: bool,
     context: &CallContext<'_>,
@@ -227,7 +227,7 @@ async fn make(
         }
         for index in 0..invocations.len() {
             let is_free = |(earlier, item): (usize, &Option<Item>)| {
-                item.is_some() || !touches[earlier].gets_in_the_way_of(&touches[index])
+                item.is_some() || !touches[earlier].conflicts_with(&touches[index])
             };
             let may_begin = stopped.is_none() && running.len() < AT_ONCE && !begun[index];
             if may_begin && items.iter().enumerate().take(index).all(is_free) {

@@ -6,7 +6,7 @@ use crate::{
     cancel_signal::CancelSignal,
     execute_tool::{ExecuteToolCommand, ExecuteToolHandler},
     list_tools::{ListToolsHandler, ListToolsQuery, PageSize},
-    touch::Touch,
+    touch::CallEffects,
 };
 use futures::{
     future::{BoxFuture, join_all},
@@ -78,7 +78,7 @@ pub(super) struct Calls<'a, 'w> {
     context: &'a RunCallContext<'w>,
     calls: &'a [ToolUse],
     states: Vec<State>,
-    touches: Vec<Touch>,
+    touches: Vec<CallEffects>,
     running: FuturesUnordered<BoxFuture<'w, (usize, FinishedCall)>>,
     given: usize,
 }
@@ -119,13 +119,13 @@ impl<'w> RunCallContext<'w> {
     }
 
     /// Previews what the call would touch. A call whose preview fails will not run either.
-    async fn touch(&self, call: &ToolUse) -> Touch {
-        let touch = |foreseen: &CallPreview| Touch::of(foreseen);
+    async fn touch(&self, call: &ToolUse) -> CallEffects {
+        let touch = |foreseen: &CallPreview| CallEffects::of(foreseen);
         match self.within {
-            Some(calls) => calls.preview(Self::nested(call)).await.as_ref().map_or_else(|_| Touch::nothing(), touch),
+            Some(calls) => calls.preview(Self::nested(call)).await.as_ref().map_or_else(|_| CallEffects::none(), touch),
             None => {
                 let foreseen = self.handler.preview_call(self.command(call), FORESEEING).await;
-                foreseen.as_ref().map_or_else(|_| Touch::nothing(), touch)
+                foreseen.as_ref().map_or_else(|_| CallEffects::none(), touch)
             }
         }
     }
@@ -192,7 +192,7 @@ impl<'a, 'w> Calls<'a, 'w> {
         let is_alone = states.iter().filter(|state| matches!(state, State::Waiting)).count() < 2;
         let touch = async |(call, state): (&ToolUse, &State)| match state {
             State::Waiting if !is_alone => context.touch(call).await,
-            _ => Touch::nothing(),
+            _ => CallEffects::none(),
         };
         let touches = join_all(calls.iter().zip(&states).map(touch)).await;
         Self { context, calls, states, touches, running: FuturesUnordered::new(), given: 0 }
@@ -228,7 +228,7 @@ impl<'a, 'w> Calls<'a, 'w> {
             }
             let is_over = |state: &State| matches!(state, State::Finished(_) | State::Returned);
             let is_free = |earlier: usize| {
-                is_over(&self.states[earlier]) || !self.touches[earlier].gets_in_the_way_of(&self.touches[index])
+                is_over(&self.states[earlier]) || !self.touches[earlier].conflicts_with(&self.touches[index])
             };
             if self.running.len() < AT_ONCE && (0..index).all(is_free) {
                 self.running.push(self.context.make(index, &self.calls[index]));

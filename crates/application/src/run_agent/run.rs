@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     cancel_signal::CancelSignal,
-    event_bus::{EventSubscription, Heard},
+    event_bus::{EventSubscription, ReceivedEvent},
 };
 use futures::FutureExt;
 use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc};
@@ -540,8 +540,8 @@ impl Run<'_> {
     }
 
     /// Notifies the hooks that a call of this conversation requires approval. Does not wait for them.
-    fn notify(&self, heard: Heard) {
-        let Heard::Event(event) = heard else { return };
+    fn notify(&self, heard: ReceivedEvent) {
+        let ReceivedEvent::Event(event) = heard else { return };
         let EventKind::PermissionRequested { tool, reason, .. } = &event.kind else { return };
         if event.origin.session.as_deref() != Some(&*self.call_context.scope.session) {
             return;
@@ -590,7 +590,7 @@ async fn ended(
 }
 
 /// Returns the next event of the subscription. Never returns if there is no subscription, or once it is closed.
-async fn next_event(watch: &mut Option<EventSubscription>) -> Heard {
+async fn next_event(watch: &mut Option<EventSubscription>) -> ReceivedEvent {
     if let Some(events) = watch {
         match events.next().await {
             Some(heard) => return heard,

@@ -44,7 +44,7 @@ impl OutputReaders {
     }
 
     /// Returns the call that reads an output from its beginning.
-    pub(crate) fn whole(&self, output: OutputHandle) -> Option<String> {
+    pub(crate) fn full_read_call(&self, output: OutputHandle) -> Option<String> {
         self.lines.as_ref().map(|Reader { tool, handle, .. }| format!("{tool} {{\"{handle}\": \"{output}\"}}"))
     }
 
@@ -85,7 +85,7 @@ mod tests {
         let output = OutputHandle(NonZeroU64::MIN);
         let told = |tools: &[Tool]| {
             let readers = OutputReaders::of(tools.iter());
-            [readers.whole(output), readers.lines_from(output, 7)]
+            [readers.full_read_call(output), readers.lines_from(output, 7)]
         };
         let call = |text: &str| Some(text.to_owned());
         let both = r#"show {"of": "o1", "from": 7} or find {"in": "o1", "like": "…"}"#;

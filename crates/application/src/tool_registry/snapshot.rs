@@ -24,13 +24,13 @@ pub struct Snapshot {
     by_name: HashMap<Arc<str>, usize>,
     /// Other names of tools; several places if tools share a name.
     by_alias: HashMap<String, Vec<usize>>,
-    left_out: Vec<LeftOut>,
+    omitted_tools: Vec<OmittedTool>,
     output_readers: OutputReaders,
 }
 
 /// A tool that is not offered, because another provider has a tool of this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct OmittedTool {
     /// Name of the provider whose tool it is.
     pub provider: String,
     /// Name of the tool.
@@ -48,12 +48,12 @@ pub struct RegisteredTool {
     input: OnceLock<Result<ToolInputSchema, InvalidSchema>>,
     output: OnceLock<Option<ToolInputSchema>>,
     wire: OnceLock<Box<RawValue>>,
-    faces: OnceLock<Vec<(Dialect, Vec<Arc<Self>>)>>,
+    dialect_forms: OnceLock<Vec<(Dialect, Vec<Arc<Self>>)>>,
 }
 
 /// The reason why a name does not lead to exactly one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unresolved {
+pub enum ResolveError {
     /// No tool has this name. Contains the nearest names, at most three.
     Unknown(Vec<String>),
     /// Several tools could be meant.
@@ -81,7 +81,7 @@ impl Snapshot {
             tools: Vec::new(),
             by_name: HashMap::new(),
             by_alias: HashMap::new(),
-            left_out: Vec::new(),
+            omitted_tools: Vec::new(),
             output_readers: OutputReaders::default(),
         }
     }
@@ -97,7 +97,7 @@ impl Snapshot {
         let mut tools: Vec<Arc<RegisteredTool>> = Vec::new();
         for (provider, tool) in offered {
             if is_disguised(tool, &tools) || !seen.insert(tool.name().clone()) {
-                left_out.push(LeftOut { provider: provider.name().into(), tool: tool.name().to_string() });
+                left_out.push(OmittedTool { provider: provider.name().into(), tool: tool.name().to_string() });
                 continue;
             }
             let enabled = !disabled.contains(tool.name().as_str());
@@ -122,7 +122,7 @@ impl Snapshot {
             }
         }
         let output_readers = OutputReaders::of(tools.iter().map(|one| &*one.tool));
-        Self { version: self.version + 1, tools, by_name, by_alias, left_out, output_readers }
+        Self { version: self.version + 1, tools, by_name, by_alias, omitted_tools: left_out, output_readers }
     }
 
     fn taken_over(&self, provider: &Arc<dyn ToolProvider>, tool: &Tool, enabled: bool) -> Option<Arc<RegisteredTool>> {
@@ -156,7 +156,7 @@ impl Snapshot {
         dialect: Option<Dialect>,
         tool: &'a Arc<RegisteredTool>,
     ) -> impl Iterator<Item = &'a Arc<RegisteredTool>> {
-        let faces = dialect.map_or(&[][..], |dialect| tool.faces_in(dialect));
+        let faces = dialect.map_or(&[][..], |dialect| tool.dialect_forms(dialect));
         let leads_here = move |face: &&Arc<RegisteredTool>| {
             let resolved = self.resolve_in(dialect, face.tool.name().as_str());
             resolved.is_ok_and(|one| Arc::ptr_eq(one, tool))
@@ -167,8 +167,8 @@ impl Snapshot {
     }
 
     /// Returns the tools that are not offered, because another provider has a tool of their name.
-    pub fn left_out(&self) -> &[LeftOut] {
-        &self.left_out
+    pub fn omitted_tools(&self) -> &[OmittedTool] {
+        &self.omitted_tools
     }
 
     /// Returns the tools that read stored outputs.
@@ -179,8 +179,8 @@ impl Snapshot {
     /// Resolves a name without a dialect: see [`resolve_in`](Self::resolve_in).
     ///
     /// # Errors
-    /// [`Unresolved`] with names that may be meant.
-    pub fn resolve(&self, name: &str) -> Result<&Arc<RegisteredTool>, Unresolved> {
+    /// [`ResolveError`] with names that may be meant.
+    pub fn resolve(&self, name: &str) -> Result<&Arc<RegisteredTool>, ResolveError> {
         self.resolve_in(None, name)
     }
 
@@ -188,8 +188,8 @@ impl Snapshot {
     /// alias that leads to exactly one tool. Case counts.
     ///
     /// # Errors
-    /// [`Unresolved`] with names that may be meant.
-    pub fn resolve_in(&self, dialect: Option<Dialect>, name: &str) -> Result<&Arc<RegisteredTool>, Unresolved> {
+    /// [`ResolveError`] with names that may be meant.
+    pub fn resolve_in(&self, dialect: Option<Dialect>, name: &str) -> Result<&Arc<RegisteredTool>, ResolveError> {
         if let Some(at) = self.by_name.get(name) {
             return Ok(&self.tools[*at]);
         }
@@ -201,9 +201,9 @@ impl Snapshot {
                 if let (Some(one), None) = (of_dialect.next(), of_dialect.next()) {
                     return Ok(one);
                 }
-                Err(Unresolved::Ambiguous(several.iter().map(|at| self.tools[*at].tool.name().to_string()).collect()))
+                Err(ResolveError::Ambiguous(several.iter().map(|at| self.tools[*at].tool.name().to_string()).collect()))
             }
-            None => Err(Unresolved::Unknown(self.nearest(name))),
+            None => Err(ResolveError::Unknown(self.nearest(name))),
         }
     }
 
@@ -246,12 +246,12 @@ fn is_disguised(tool: &Tool, others: &[Arc<RegisteredTool>]) -> bool {
 impl RegisteredTool {
     pub(crate) fn new(tool: Arc<Tool>, provider: Arc<dyn ToolProvider>) -> Self {
         let (input, output, wire, faces) = Default::default();
-        Self { own: tool.clone(), tool, provider, input, output, wire, faces }
+        Self { own: tool.clone(), tool, provider, input, output, wire, dialect_forms: faces }
     }
 
     /// Returns the forms in which a dialect shows the tool; none if the dialect has no adapter for it.
-    fn faces_in(&self, dialect: Dialect) -> &[Arc<Self>] {
-        let faces = self.faces.get_or_init(|| {
+    fn dialect_forms(&self, dialect: Dialect) -> &[Arc<Self>] {
+        let faces = self.dialect_forms.get_or_init(|| {
             let mut dialects: Vec<Dialect> = Vec::new();
             for alias in &self.tool.aliases {
                 if alias.adapter.is_some() && !dialects.contains(&alias.dialect) {

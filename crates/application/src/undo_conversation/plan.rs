@@ -1,6 +1,6 @@
 //! Selection of the file changes that belong to the undone events.
 
-use super::{LeftCall, changing};
+use super::{SkippedCall, changing};
 use std::{
     collections::{HashMap, HashSet},
     path::Path,
@@ -21,7 +21,7 @@ pub(super) struct Plan {
     /// The changes to undo, newest first.
     pub(super) entries: Vec<JournalEntry>,
     /// The changes that cannot be undone according to the journal.
-    pub(super) left: Vec<LeftCall>,
+    pub(super) left: Vec<SkippedCall>,
 }
 
 /// Returns the calls of a conversation, with the numbers of their events.
@@ -77,7 +77,7 @@ pub(super) fn plan(
             None => chosen.push(entry.clone()),
             Some(path) => {
                 let why = format!("`{path}` was changed by somebody else before a later call changed it, too");
-                left.push(LeftCall { call: changing(entry), why });
+                left.push(SkippedCall { call: changing(entry), why });
             }
         }
     }

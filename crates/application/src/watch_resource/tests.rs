@@ -63,7 +63,7 @@ async fn house(deny: &[&str]) -> House {
 }
 
 impl House {
-    async fn watched_by(&self, who: &str, uri: &str) -> Result<Watched, ErrorKind> {
+    async fn watched_by(&self, who: &str, uri: &str) -> Result<ResourceWatch, ErrorKind> {
         let scope = Scope::of(Principal::new("user", who), "s");
         let command = WatchResourceCommand { uri: uri.into(), scope, client: "agent 1".into() };
         self.handler.handle(command).await.map_err(|failure| failure.kind)
@@ -98,12 +98,12 @@ async fn who_settles_late_leaves_what_began_anew_to_others() {
     let house = house(&[]).await;
     let watches = house.handler.watches.clone();
     let key: Key = ("team".into(), "a://x".into());
-    let before: Arc<tokio::sync::Mutex<Asked>> = Arc::default();
+    let before: Arc<tokio::sync::Mutex<SubscriptionState>> = Arc::default();
     watches.lock().by_key.insert(key.clone(), (0, before.clone()));
     let turn = before.clone().lock_owned().await;
     let mut late = pin!(watches.settle(&key, &*house.provider));
     assert!(late.as_mut().now_or_never().is_none(), "it waits for its turn");
-    let anew = Arc::new(tokio::sync::Mutex::new(Asked::Yes));
+    let anew = Arc::new(tokio::sync::Mutex::new(SubscriptionState::Subscribed));
     watches.lock().by_key.insert(key.clone(), (0, anew));
     drop(turn);
     late.await;
@@ -203,7 +203,7 @@ async fn one_principal_watches_so_many_and_no_more() {
 #[tokio::test]
 async fn news_of_a_resource_reach_those_who_listen() {
     let house = house(&[]).await;
-    let mut heard = house.registry.heard();
+    let mut heard = house.registry.notices();
     let _watched = house.watched_by("a", "a://x").await.unwrap();
     house.provider.send_notice(ContextNotice::ResourceUpdated { uri: "a://x".into() });
     assert_eq!(heard.recv().await.unwrap().notice, ContextNotice::ResourceUpdated { uri: "a://x".into() });

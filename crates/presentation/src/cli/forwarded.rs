@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::{
     execute_tool::{ExecuteToolCommand, ExecuteToolError},
-    forward_request::{ForwardRequestCommand, Forwarded},
+    forward_request::{ForwardOutcome, ForwardRequestCommand},
     list_context::{ContextList, ListContextQuery},
 };
 use toolstead_domain::{
@@ -50,8 +50,8 @@ pub(super) async fn answered(composition: &Composition, request: ContextRequest)
     let call = ExecuteToolCommand { client: Arc::new(client), ..command.call };
     let call = call.within(Scope::of(Principal::local(), session));
     match composition.app.forward_request.handle(ForwardRequestCommand { call, ..command }).await {
-        Ok(Forwarded::Answer(members)) => Ok(members),
-        Ok(Forwarded::InputRequired(_)) => Err(Failed::Call(ExecuteToolError::Failed(ToolFailure::new(
+        Ok(ForwardOutcome::Answer(members)) => Ok(members),
+        Ok(ForwardOutcome::InputRequired(_)) => Err(Failed::Call(ExecuteToolError::Failed(ToolFailure::new(
             ErrorKind::Unavailable,
             "it asks for input, which cannot be given on the command line",
         )))),

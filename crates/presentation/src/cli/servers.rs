@@ -59,7 +59,7 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
         .app
         .registry
         .snapshot()
-        .left_out()
+        .omitted_tools()
         .iter()
         .map(|one| format!("`{}` of `{}` is not offered: another provider has its name", one.tool, one.provider))
         .collect();

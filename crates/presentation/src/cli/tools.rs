@@ -14,7 +14,7 @@ use toolstead_application::{
     list_tools::{ListToolsQuery, PageSize, ToolFilter},
     run_agent::offered_tool,
     set_tool_enabled::SetToolEnabledCommand,
-    tool_registry::{AbsentServer, Registered, snapshot::Unresolved},
+    tool_registry::{AbsentServer, SharedTool, snapshot::ResolveError},
 };
 use toolstead_domain::{category::Category, model::request::OfferedTool, principal::Principal, tool::Tool};
 use toolstead_infrastructure::models::{self, ProviderKind};
@@ -78,7 +78,7 @@ impl Tools {
     }
 
     /// Returns the tools in the scope that match the filter.
-    fn listed(&self, composition: &Composition) -> Result<Vec<Registered>, Failed> {
+    fn listed(&self, composition: &Composition) -> Result<Vec<SharedTool>, Failed> {
         let category = self.category.as_deref().map(Category::parse).transpose();
         let category = category.map_err(|error| Failed::Usage(error.to_string()))?;
         let filter = ToolFilter { category, tags: Vec::new(), text: self.text.clone(), with_uncallable: self.all };
@@ -229,14 +229,14 @@ fn listed<'a>(words: impl Iterator<Item = &'a str>) -> String {
     if words.is_empty() { "-".into() } else { words.join(", ") }
 }
 
-fn unknown(name: &str, unresolved: Unresolved) -> Failed {
+fn unknown(name: &str, unresolved: ResolveError) -> Failed {
     Failed::NotFound(match unresolved {
-        Unresolved::Unknown(nearest) if nearest.is_empty() => {
+        ResolveError::Unknown(nearest) if nearest.is_empty() => {
             format!("no tool is called `{name}`: `toolstead tools` lists them")
         }
-        Unresolved::Unknown(nearest) => format!("no tool is called `{name}`: did you mean {}?", nearest.join(", ")),
-        Unresolved::Ambiguous(several) => format!("`{name}` could be several tools: {}", several.join(", ")),
-        Unresolved::Absent(absent) => {
+        ResolveError::Unknown(nearest) => format!("no tool is called `{name}`: did you mean {}?", nearest.join(", ")),
+        ResolveError::Ambiguous(several) => format!("`{name}` could be several tools: {}", several.join(", ")),
+        ResolveError::Absent(absent) => {
             format!("`{name}` is not known: the MCP server `{}` is not there: {}", absent.server, absent.why)
         }
     })

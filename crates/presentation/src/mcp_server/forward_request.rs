@@ -12,7 +12,7 @@ use std::sync::Arc;
 use toolstead_application::{
     cancel_signal::CancelSignal,
     execute_tool::{ExecuteToolCommand, ExecuteToolError},
-    forward_request::{ForwardRequestCommand, Forwarded},
+    forward_request::{ForwardOutcome, ForwardRequestCommand},
 };
 use toolstead_domain::{
     client_profile::Generation,
@@ -91,8 +91,8 @@ impl McpServer {
         let suggestions = self.app.execute_tool.suggestions();
         let failed = |failure: &ToolFailure| failed(id, kind, &subject, failure, generation, suggestions);
         Some(match self.app.forward_request.handle(command).await {
-            Ok(Forwarded::Answer(members)) => Answer::result(id, &wire(kind, members, generation, is_retry)),
-            Ok(Forwarded::InputRequired(questions)) => input_required(id, questions),
+            Ok(ForwardOutcome::Answer(members)) => Answer::result(id, &wire(kind, members, generation, is_retry)),
+            Ok(ForwardOutcome::InputRequired(questions)) => input_required(id, questions),
             Err(error) => return without_result(id, error, failed),
         })
     }

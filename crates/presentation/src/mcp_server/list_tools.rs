@@ -10,7 +10,7 @@ use serde_json::{Map, Value, value::RawValue};
 use std::sync::Arc;
 use toolstead_application::{
     list_tools::{ListToolsQuery, PageSize, ToolFilter},
-    tool_registry::Registered,
+    tool_registry::SharedTool,
 };
 use toolstead_domain::{client_profile::Generation, error_kind::ErrorKind, scope::Scope};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
@@ -90,7 +90,7 @@ impl McpServer {
 }
 
 /// Returns the further members of a server's list, if all of these tools are from that server; otherwise none.
-fn members_of_all(tools: &[Registered]) -> Map<String, Value> {
+fn members_of_all(tools: &[SharedTool]) -> Map<String, Value> {
     match tools {
         [first, others @ ..] if others.iter().all(|one| Arc::ptr_eq(&one.provider, &first.provider)) => {
             let mut members = first.provider.list_members();

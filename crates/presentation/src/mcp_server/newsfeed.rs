@@ -20,8 +20,8 @@ use tokio::{
     time::Instant,
 };
 use toolstead_application::{
-    context_registry::{ContextChanges, Heard},
-    provider_voices::LogListener,
+    context_registry::{ContextChanges, ContextEvent},
+    provider_notifications::LogListener,
 };
 use toolstead_domain::{client_profile::LogLevel, context::notice::ContextNotice};
 
@@ -70,14 +70,14 @@ struct Sources {
     tools: watch::Receiver<u64>,
     context: watch::Receiver<ContextChanges>,
     known: ContextChanges,
-    heard: Option<broadcast::Receiver<Arc<Heard>>>,
+    heard: Option<broadcast::Receiver<Arc<ContextEvent>>>,
 }
 
 /// An event of a source.
 enum Event {
     Tools,
     Context,
-    Heard(Arc<Heard>),
+    Heard(Arc<ContextEvent>),
     /// Some events were lost.
     Missed,
 }
@@ -86,7 +86,7 @@ impl Sources {
     fn new(
         mut tools: watch::Receiver<u64>,
         mut context: watch::Receiver<ContextChanges>,
-        heard: broadcast::Receiver<Arc<Heard>>,
+        heard: broadcast::Receiver<Arc<ContextEvent>>,
     ) -> Self {
         tools.mark_unchanged();
         let known = *context.borrow_and_update();
@@ -106,7 +106,7 @@ impl Sources {
 impl Newsfeed {
     /// Subscribes to all further notifications.
     pub(super) fn new(app: &App, interests: &Interests) -> Self {
-        let sources = Sources::new(app.registry.changes(), app.context.changes(), app.context.heard());
+        let sources = Sources::new(app.registry.changes(), app.context.changes(), app.context.notices());
         let mut feed = Self::of(sources, interests);
         feed.logs = interests.logs.clone().map(|mut level| {
             let mut listener = app.voices.listen(interests.client.scope.clone());
@@ -179,7 +179,7 @@ impl Newsfeed {
                     self.updated.extend(self.watches.changed_with(&heard.provider, uri))
                 }
                 ContextNotice::Log { .. } => {
-                    let said = self.logs.as_ref().and_then(|(listener, _)| listener.hears(&heard));
+                    let said = self.logs.as_ref().and_then(|(listener, _)| listener.matching_log(&heard));
                     self.telling.extend(said.cloned().map(News::Said));
                 }
             },
@@ -200,7 +200,7 @@ async fn changed<T>(source: &mut watch::Receiver<T>) {
     }
 }
 
-async fn heard(source: &mut Option<broadcast::Receiver<Arc<Heard>>>) -> Event {
+async fn heard(source: &mut Option<broadcast::Receiver<Arc<ContextEvent>>>) -> Event {
     if let Some(receiver) = source {
         match receiver.recv().await {
             Ok(heard) => return Event::Heard(heard),
@@ -237,7 +237,7 @@ mod tests {
     struct Registries {
         tools: watch::Sender<u64>,
         context: watch::Sender<ContextChanges>,
-        heard: broadcast::Sender<Arc<Heard>>,
+        heard: broadcast::Sender<Arc<ContextEvent>>,
     }
 
     fn feed(lists: &[List]) -> (Registries, Newsfeed) {
@@ -279,7 +279,7 @@ mod tests {
         registries.tools.send_replace(1);
         registries.context.send_modify(|changes| changes.prompts += 1);
         let notice = ContextNotice::ResourceUpdated { uri: "a://b".into() };
-        registries.heard.send(Arc::new(Heard { provider: "x".into(), notice })).unwrap();
+        registries.heard.send(Arc::new(ContextEvent { provider: "x".into(), notice })).unwrap();
         assert_eq!(feed.next().now_or_never(), None);
         registries.context.send_modify(|changes| changes.resources += 1);
         assert_eq!(feed.next().now_or_never(), Some(News::ListChanged(List::Resources)));

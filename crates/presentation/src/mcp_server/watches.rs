@@ -6,7 +6,7 @@ use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use toolstead_application::watch_resource::{WatchResourceCommand, Watched};
+use toolstead_application::watch_resource::{ResourceWatch, WatchResourceCommand};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
 /// Maximum number of resources that a session or subscription watches.
@@ -15,7 +15,7 @@ pub(super) const MAX_WATCHED: usize = 256;
 /// Watched resources. Dropping an entry ends its watch.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
-    by_uri: Mutex<BTreeMap<String, Watched>>,
+    by_uri: Mutex<BTreeMap<String, ResourceWatch>>,
 }
 
 impl Watches {
@@ -81,7 +81,7 @@ impl Watches {
         Err(ToolFailure::new(ErrorKind::RateLimited, message).next("Watch one less first."))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Watched>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ResourceWatch>> {
         // Nothing panics while the lock is held.
         self.by_uri.lock().unwrap_or_else(PoisonError::into_inner)
     }

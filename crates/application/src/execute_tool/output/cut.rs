@@ -119,7 +119,7 @@ fn notice(gap: &Gap, budget: usize, kept: &StoredPart, readers: &OutputReaders) 
     };
     let reference = format!("{{\"$ref\": \"{handle}\"}}");
     if budget < SMALL {
-        let read = readers.whole(handle).map_or_else(String::new, |call| format!("{call}, or "));
+        let read = readers.full_read_call(handle).map_or_else(String::new, |call| format!("{call}, or "));
         return format!("[… {missing} are left out; {}: {read}pass it on as {reference} …]", kept.describe());
     }
     let read = readers.lines_from(handle, *first).map_or_else(String::new, |calls| format!("{calls}; "));

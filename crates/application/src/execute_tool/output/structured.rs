@@ -92,6 +92,6 @@ pub(super) fn unfit(kept: &StoredPart, readers: &OutputReaders) -> String {
 
 fn how(kept: &StoredPart, readers: &OutputReaders) -> String {
     let Some(handle) = kept.handle() else { return String::new() };
-    let read = readers.whole(handle).map_or_else(String::new, |call| format!("{call}, or "));
+    let read = readers.full_read_call(handle).map_or_else(String::new, |call| format!("{call}, or "));
     format!(": {read}as an argument {{\"$ref\": \"{handle}\", \"select\": \"/…\"}}")
 }

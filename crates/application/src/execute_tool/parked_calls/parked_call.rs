@@ -144,7 +144,7 @@ impl ParkedCall {
         if !state.is_waiting || state.round != round {
             return Err(AttachError::Used);
         }
-        self.terms.open_calls.go_on(self.terms.id).map_err(AttachError::NotAdmitted)?;
+        self.terms.open_calls.resume(self.terms.id).map_err(AttachError::NotAdmitted)?;
         state.is_waiting = false;
         state.caller = Some(caller);
         self.until.send_replace(None);

@@ -113,7 +113,7 @@ async fn secretive(
         Err(error) => error,
     };
     let mut events = Vec::new();
-    while let Some(crate::event_bus::Heard::Event(event)) = watch.waiting() {
+    while let Some(crate::event_bus::ReceivedEvent::Event(event)) = watch.waiting() {
         events.push(event.kind.clone());
     }
     (house, error, events)

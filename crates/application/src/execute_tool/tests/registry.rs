@@ -89,7 +89,7 @@ async fn a_name_that_a_server_may_own_that_is_not_there_leads_to_nobody_else() {
     assert!(house.call("github__status", json!({})).await.contains("Unknown tool"), "another server's name");
     git.mend_list();
     git.set_state(ProviderState::Ready);
-    let mut news = house.registry.news();
+    let mut news = house.registry.notices();
     git.announce_change();
     while !house.registry.absent().is_empty() {
         news.changed().await.unwrap();
@@ -152,7 +152,7 @@ async fn definitions_that_say_something_else_are_noted_and_kept() {
     let registry = ToolRegistry::new(repository.clone(), clock.clone()).await.unwrap();
     let server = Arc::new(upstream("s", &[("c", "")]));
     registry.register(server.clone()).await.unwrap();
-    let mut news = registry.news();
+    let mut news = registry.notices();
     server.replace_tools([upstream_tool("s", "c", "other")]);
     while registry.providers()[0].changes.is_empty() {
         news.changed().await.unwrap();

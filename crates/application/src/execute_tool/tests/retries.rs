@@ -1,7 +1,7 @@
 //! Parked calls, whose clients answer with a retry.
 
 use super::*;
-use crate::event_bus::Heard;
+use crate::event_bus::ReceivedEvent;
 use proptest::prelude::*;
 use std::{sync::Mutex, time::Duration};
 use tokio::task::yield_now;
@@ -512,7 +512,7 @@ async fn who_watches_sees_that_a_call_waits() {
     let mut events = house.events.subscribe();
     house.asked_for(modern("greet", json!({}))).await;
     let mut seen = Vec::new();
-    while let Some(Heard::Event(event)) = events.waiting() {
+    while let Some(ReceivedEvent::Event(event)) = events.waiting() {
         seen.push(event.kind.clone());
     }
     let is_fitting = matches!(

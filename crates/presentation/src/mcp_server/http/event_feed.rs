@@ -9,7 +9,7 @@ use futures::stream;
 use std::time::Duration;
 use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
-use toolstead_application::event_bus::{EventSubscription, Heard};
+use toolstead_application::event_bus::{EventSubscription, ReceivedEvent};
 use toolstead_infrastructure::http::sse::write_event;
 
 /// Returns a stream of future events, one JSON object each, until `end` is cancelled.
@@ -36,11 +36,11 @@ impl Feed {
     }
 }
 
-fn piece(heard: &Heard) -> Bytes {
+fn piece(heard: &ReceivedEvent) -> Bytes {
     let mut piece = Vec::new();
     let id = match heard {
-        Heard::Event(event) => Some(event.id.to_string()),
-        Heard::Lost(_) => None,
+        ReceivedEvent::Event(event) => Some(event.id.to_string()),
+        ReceivedEvent::Lost(_) => None,
     };
     write_event(&mut piece, id.as_deref(), heard.to_json().to_string().as_bytes());
     piece.into()

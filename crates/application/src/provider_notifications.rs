@@ -3,7 +3,7 @@
 mod guidance;
 
 use crate::{
-    context_registry::{ContextRegistry, Heard},
+    context_registry::{ContextEvent, ContextRegistry},
     permission_book::PermissionBook,
     tool_registry::ToolRegistry,
 };
@@ -17,7 +17,7 @@ use toolstead_domain::{
 
 /// Instructions and log messages of all providers. A caller receives those of a provider only if the policy permits
 /// anything that the provider offers.
-pub struct ProviderVoices {
+pub struct ProviderNotifications {
     context: Arc<ContextRegistry>,
     tools: Arc<ToolRegistry>,
     permissions: Arc<PermissionBook>,
@@ -34,19 +34,19 @@ struct Listeners {
 /// A listener to log messages that belong to no call. Its requested level counts until it is dropped.
 #[derive(Debug)]
 pub struct LogListener {
-    voices: Arc<ProviderVoices>,
+    notifications: Arc<ProviderNotifications>,
     number: u64,
     scope: Scope,
     level: Option<LogLevel>,
 }
 
-impl std::fmt::Debug for ProviderVoices {
+impl std::fmt::Debug for ProviderNotifications {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProviderVoices").field("listeners", &*self.lock()).finish_non_exhaustive()
     }
 }
 
-impl ProviderVoices {
+impl ProviderNotifications {
     /// Creates it for the providers of the registries, under the policies of the book.
     pub fn new(context: Arc<ContextRegistry>, tools: Arc<ToolRegistry>, permissions: Arc<PermissionBook>) -> Arc<Self> {
         Arc::new(Self { context, tools, permissions, listeners: Mutex::default() })
@@ -65,7 +65,7 @@ impl ProviderVoices {
     pub fn listen(self: &Arc<Self>, scope: Scope) -> LogListener {
         let mut listeners = self.lock();
         listeners.come += 1;
-        LogListener { voices: self.clone(), number: listeners.come, scope, level: None }
+        LogListener { notifications: self.clone(), number: listeners.come, scope, level: None }
     }
 
     fn may_use(&self, scope: &Scope, provider: &str) -> bool {
@@ -77,14 +77,14 @@ impl ProviderVoices {
             || self.context.opens(provider, &policy)
     }
 
-    fn want(&self, listener: u64, level: Option<LogLevel>) {
+    fn request_level(&self, listener: u64, level: Option<LogLevel>) {
         let mut listeners = self.lock();
         match level {
             Some(level) => listeners.levels.insert(listener, level),
             None => listeners.levels.remove(&listener),
         };
         // Sent under the lock: of two simultaneous changes, the last one counts.
-        self.context.want_logs(listeners.levels.values().min().copied());
+        self.context.request_log_level(listeners.levels.values().min().copied());
     }
 
     fn lock(&self) -> MutexGuard<'_, Listeners> {
@@ -97,21 +97,21 @@ impl LogListener {
     /// Requests messages of this level and above; `None`: no messages.
     pub fn set_level(&mut self, level: Option<LogLevel>) {
         self.level = level;
-        self.voices.want(self.number, level);
+        self.notifications.request_level(self.number, level);
     }
 
     /// Returns the log message, if the notification is one and is meant for this listener.
-    pub fn hears<'a>(&self, heard: &'a Heard) -> Option<&'a LogMessage> {
+    pub fn matching_log<'a>(&self, heard: &'a ContextEvent) -> Option<&'a LogMessage> {
         let ContextNotice::Log { message, principal } = &heard.notice else { return None };
         let is_meant = principal.as_ref().is_none_or(|principal| *principal == self.scope.principal);
         let is_wanted = self.level.is_some_and(|level| message.level >= level);
-        (is_meant && is_wanted && self.voices.may_use(&self.scope, &heard.provider)).then_some(message)
+        (is_meant && is_wanted && self.notifications.may_use(&self.scope, &heard.provider)).then_some(message)
     }
 }
 
 impl Drop for LogListener {
     fn drop(&mut self) {
-        self.voices.want(self.number, None);
+        self.notifications.request_level(self.number, None);
     }
 }
 

@@ -23,7 +23,7 @@ fn denying(rule: &str) -> PermissionPolicy {
     PermissionPolicy { rules: [Arc::new(rule)].into(), ..PermissionPolicy::default() }
 }
 
-async fn voices(providers: impl IntoIterator<Item = &Arc<ScriptedContext>>) -> Arc<ProviderVoices> {
+async fn voices(providers: impl IntoIterator<Item = &Arc<ScriptedContext>>) -> Arc<ProviderNotifications> {
     let context = ContextRegistry::new();
     for provider in providers {
         context.register(provider.clone()).await.unwrap();
@@ -31,13 +31,13 @@ async fn voices(providers: impl IntoIterator<Item = &Arc<ScriptedContext>>) -> A
     let clock = Arc::new(FixedClock::at(Timestamp(0)));
     let tools = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock).await.unwrap();
     let book = PermissionBook::new(Arc::new(PermissionPolicy::default()), Arc::new(InMemoryRuleStore::new()));
-    ProviderVoices::new(context, tools, Arc::new(book))
+    ProviderNotifications::new(context, tools, Arc::new(book))
 }
 
-fn log(level: LogLevel, principal: Option<&Scope>) -> Heard {
+fn log(level: LogLevel, principal: Option<&Scope>) -> ContextEvent {
     let principal = principal.map(|scope| scope.principal.clone());
     let notice = ContextNotice::Log { message: LogMessage::new(level, "x"), principal };
-    Heard { provider: "git".into(), notice }
+    ContextEvent { provider: "git".into(), notice }
 }
 
 #[tokio::test]
@@ -76,19 +76,19 @@ async fn a_log_reaches_those_whom_it_may_concern_and_who_want_it() {
     let git = Arc::new(ScriptedContext::new("git").with_prompt("p"));
     let voices = voices([&git]).await;
     let mut listener = voices.listen(scope("a"));
-    assert_eq!(listener.hears(&log(LogLevel::Emergency, None)), None);
+    assert_eq!(listener.matching_log(&log(LogLevel::Emergency, None)), None);
     listener.set_level(Some(LogLevel::Warning));
     for (heard, is_told) in [
         (log(LogLevel::Notice, None), false),
         (log(LogLevel::Warning, None), true),
         (log(LogLevel::Error, Some(&scope("a"))), true),
         (log(LogLevel::Error, Some(&scope("b"))), false),
-        (Heard { provider: "unknown".into(), ..log(LogLevel::Error, None) }, false),
+        (ContextEvent { provider: "unknown".into(), ..log(LogLevel::Error, None) }, false),
     ] {
-        assert_eq!(listener.hears(&heard).is_some(), is_told, "{heard:?}");
+        assert_eq!(listener.matching_log(&heard).is_some(), is_told, "{heard:?}");
     }
     let closed = scope("a").through(View::new("v", Arc::new(denying("mcp__git"))));
     let mut closed = voices.listen(closed);
     closed.set_level(Some(LogLevel::Debug));
-    assert_eq!(closed.hears(&log(LogLevel::Error, None)), None);
+    assert_eq!(closed.matching_log(&log(LogLevel::Error, None)), None);
 }
