@@ -12,19 +12,21 @@ pub mod detached_process;
 mod file_size_signal;
 pub mod helper;
 pub mod kernel;
-#[expect(clippy::disallowed_methods, reason = "a folder of our own, under no name of a caller")]
-mod lasting_home;
 mod launch;
 #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
 pub mod launcher;
+#[expect(clippy::disallowed_methods, reason = "processes are told apart by what `/proc` says of them")]
+pub mod leftover_processes;
 #[expect(clippy::disallowed_methods, reason = "a process looks which program it is")]
 pub mod offered_tools;
 pub(crate) mod one_run;
-#[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]
-mod preparing;
+#[expect(clippy::disallowed_methods, reason = "a folder of our own, under no name of a caller")]
+mod persistent_home;
 mod process_wide;
 #[expect(clippy::disallowed_methods, reason = "what a server's arguments name is looked up on the machine itself")]
 pub mod program_folders;
+#[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]
+mod run_request;
 #[cfg(feature = "schema-validation")]
 pub mod schema_validation;
 #[expect(clippy::disallowed_methods, reason = "which program a name leads to is looked up on the machine itself")]
@@ -34,8 +36,6 @@ pub mod search_path;
 pub mod self_test;
 #[expect(clippy::disallowed_methods, reason = "a file of our own that has no name")]
 pub mod spool;
-#[expect(clippy::disallowed_methods, reason = "processes are told apart by what `/proc` says of them")]
-pub mod stragglers;
 mod tier;
 #[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]
 mod toolchains;

@@ -137,7 +137,7 @@ pub(crate) fn find(named: Option<&Path>, path: &str, writable: &WritableRoots) -
         None => NAMES.to_vec(),
     };
     let program = |name: &&str| {
-        let file = Launcher::found_outside(name, path, writable).0?;
+        let file = Launcher::find_outside(name, path, writable).0?;
         wrapper::program_of(&file, named.is_none(), writable)
     };
     // A bare name is searched on the `PATH`.

@@ -38,7 +38,7 @@ const SNAP: &str = "snap";
 /// browser (`is_searched`) it is skipped, since Ubuntu's `chromium-browser` only starts a snap.
 pub(super) fn program_of(file: &Path, is_searched: bool, writable: &WritableRoots) -> Option<PathBuf> {
     let mut links = Links::default();
-    let file = writable.outside_over(&mut links, file)?;
+    let file = writable.resolve_outside(&mut links, file)?;
     let (folder, name) = (file.parent()?, file.file_name()?);
     if name == SNAP {
         return None;
@@ -46,7 +46,7 @@ pub(super) fn program_of(file: &Path, is_searched: bool, writable: &WritableRoot
     let wrapper = WRAPPERS.iter().find(|(wrapper, _)| name == *wrapper).filter(|_| is_script(&file));
     let programs = wrapper.map_or(&[][..], |(_, programs)| programs);
     match programs.iter().map(|program| folder.join(program)).find(|program| is_executable(program)) {
-        Some(program) => writable.outside_over(&mut links, &program),
+        Some(program) => writable.resolve_outside(&mut links, &program),
         None if wrapper.is_some() && is_searched => None,
         None => Some(file),
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{blocking::on_blocking_thread, world::World},
-    sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},
+    sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::Stop},
 };
 use serde_json::Value;
 use std::{path::PathBuf, time::Instant};

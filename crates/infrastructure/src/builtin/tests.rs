@@ -13,7 +13,7 @@ use crate::{
         testing::{TestRun, client, test_world},
         world::World,
     },
-    sandbox::workspace::{FolderNames, Workspace, granted::GrantedWorkspace, stop::Stop},
+    sandbox::workspace::{FolderNames, Workspace, granted_workspace::GrantedWorkspace, stop::Stop},
 };
 use futures::future::join_all;
 use serde_json::{Map, Value, json};

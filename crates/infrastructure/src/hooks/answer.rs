@@ -3,7 +3,7 @@
 use super::{definition::HookEvent, text::clean};
 use crate::sandbox::{
     launcher::Exit,
-    one_run::{End, Ran},
+    one_run::{End, RunResult},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -98,10 +98,10 @@ struct OfPermissionRequest {
 
 impl Answer {
     /// Parses the answer of a run for this event.
-    pub(super) fn of(ran: &Ran, event: HookEvent) -> Self {
+    pub(super) fn of(ran: &RunResult, event: HookEvent) -> Self {
         let code = match &ran.end {
             End::NotStarted(reason) => return Self::fault(reason.clone()),
-            End::Late => return Self::fault("it did not answer in time".into()),
+            End::TimedOut => return Self::fault("it did not answer in time".into()),
             End::Exited(exit @ (Exit::Signal(_) | Exit::OutOfMemory(_) | Exit::TimedOut(_))) => {
                 return Self::fault(exit.to_string());
             }
@@ -232,13 +232,13 @@ pub(super) fn as_result(value: Value) -> ToolResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::one_run::Captured;
+    use crate::sandbox::one_run::CapturedStream;
     use serde_json::json;
     use std::time::Duration;
 
     fn answer(event: HookEvent, end: End, stdout: &str, stderr: &str) -> Answer {
-        let captured = |text: &str| Captured { bytes: text.into(), is_cut: false };
-        let ran = Ran { end, stdout: captured(stdout), stderr: captured(stderr), took: Duration::ZERO };
+        let captured = |text: &str| CapturedStream { bytes: text.into(), is_cut: false };
+        let ran = RunResult { end, stdout: captured(stdout), stderr: captured(stderr), duration: Duration::ZERO };
         Answer::of(&ran, event)
     }
 
@@ -315,7 +315,7 @@ mod tests {
             (before(0, &specific(json!({"permissionDecision": "perhaps"})), ""), "it decided `perhaps`"),
             (before(0, &specific(json!({"hookEventName": "Stop"})), ""), "it answers to `Stop`"),
             (before(0, &specific(json!({"updatedInput": []})), ""), "its answer is no JSON"),
-            (answer(HookEvent::PreToolUse, End::Late, "", ""), "it did not answer in time"),
+            (answer(HookEvent::PreToolUse, End::TimedOut, "", ""), "it did not answer in time"),
             (answer(HookEvent::PreToolUse, End::Exited(Exit::Signal(9)), "", ""), "signal 9"),
             (answer(HookEvent::PreToolUse, End::NotStarted("gone".into()), "", ""), "gone"),
         ] {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::sandbox::{
     launcher::{Input, LaunchSpec, Launcher},
-    one_run::{self, End, Ran},
+    one_run::{self, End, RunResult},
 };
 use async_trait::async_trait;
 use futures::future::join_all;
@@ -266,9 +266,14 @@ struct One {
 
 impl One {
     /// Waits for a free slot, within the hook's timeout, and runs the hook.
-    async fn run(self, input: &[u8]) -> Ran {
+    async fn run(self, input: &[u8]) -> RunResult {
         let began = Instant::now();
-        let late = |took| Ran { end: End::Late, stdout: Default::default(), stderr: Default::default(), took };
+        let late = |took| RunResult {
+            end: End::TimedOut,
+            stdout: Default::default(),
+            stderr: Default::default(),
+            duration: took,
+        };
         match timeout(self.at_most, self.turns.acquire()).await {
             Ok(Ok(_turn)) => {
                 let left = self.at_most.saturating_sub(began.elapsed());
@@ -297,14 +302,14 @@ fn spec(hook: &HookDefinition, surroundings: &HookSurroundings, session: &str) -
     LaunchSpec { program, args, working_dir, input: Input::Pipe, policy: SandboxPolicy::open(environment) }
 }
 
-fn reported(ran: Ran, answer: Answer) -> HookOutcome {
+fn reported(ran: RunResult, answer: Answer) -> HookOutcome {
     let end = match &ran.end {
         End::Exited(exit) => exit.to_string(),
-        End::Late => "it was late and was killed".into(),
+        End::TimedOut => "it was late and was killed".into(),
         End::NotStarted(reason) => format!("it was not started: {reason}"),
     };
     let (stdout, stderr) = (clean(&ran.stdout.text()), clean(&ran.stderr.text()));
-    HookOutcome::Ran { end, took: ran.took, stdout, stderr, answer: Box::new(answer) }
+    HookOutcome::Ran { end, took: ran.duration, stdout, stderr, answer: Box::new(answer) }
 }
 
 /// Returns the verdict of a hook before a call, according to its configuration for faults and missing answers.

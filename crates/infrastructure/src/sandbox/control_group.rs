@@ -9,9 +9,9 @@
 //! The init of a run is outside of its group, because it cleans up the workspace after the kernel has killed the
 //! processes in the group.
 
-mod place;
+mod parent_group;
 
-use place::GroupPlace;
+use parent_group::ParentGroup;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, statat, unlinkat},
@@ -37,13 +37,13 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 /// Groups of one process that starts runs. They are removed when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Groups {
-    place: OwnedFd,
+    parent: OwnedFd,
     name: String,
     /// Locked, so that no other process removes it as abandoned.
     folder: OwnedFd,
     bounds: Bounds,
     runs: Vec<RunGroup>,
-    born: u64,
+    created_count: u64,
 }
 
 /// Resources that groups can limit on this machine.
@@ -129,12 +129,12 @@ impl Groups {
     ///
     /// # Errors The reason why there is no such place.
     pub(super) fn found() -> Result<Self, String> {
-        let places = GroupPlace::all()?;
+        let places = ParentGroup::all()?;
         let mut first: Option<Self> = None;
         let mut reason = None;
         for place in &places {
             match Self::at(place) {
-                Ok(groups) if groups.bounds.is_whole() => return Ok(groups),
+                Ok(groups) if groups.bounds.is_complete() => return Ok(groups),
                 Ok(groups) if first.as_ref().is_none_or(|first| first.bounds.rank() < groups.bounds.rank()) => {
                     first = Some(groups);
                 }
@@ -145,20 +145,20 @@ impl Groups {
         first.ok_or_else(|| reason.unwrap_or_else(|| "there is no place for them".into()))
     }
 
-    fn at(place: &GroupPlace) -> io::Result<Self> {
+    fn at(place: &ParentGroup) -> io::Result<Self> {
         let folder = opened(CWD, &place.path)?;
         // A process that moves processes into a group must be able to write this file.
         openat(&folder, "cgroup.procs", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
         sweep(&folder, &place.path);
-        let lacks = place.divide(&folder);
-        let (name, own) = made(&folder)?;
+        let lacks = place.enable_controllers(&folder);
+        let (name, own) = create_locked_folder(&folder)?;
         let mut groups = Self {
-            place: folder,
+            parent: folder,
             name,
             folder: own,
             bounds: Bounds { memory: false, processes: false, lacks: None },
             runs: Vec::new(),
-            born: 0,
+            created_count: 0,
         };
         let kind = text(&groups.folder, "cgroup.type")?;
         if kind.trim() != "domain" {
@@ -166,11 +166,11 @@ impl Groups {
         }
         statat(&groups.folder, "cgroup.kill", AtFlags::empty())
             .map_err(|error| named("this kernel is older than Linux 5.14: `cgroup.kill`", &error.into()))?;
-        let own_lacks = place::enable(&groups.folder);
-        let has = text(&groups.folder, place::ENABLED)?;
+        let own_lacks = parent_group::enable(&groups.folder);
+        let has = text(&groups.folder, parent_group::ENABLED)?;
         let has = |name| has.split_whitespace().any(|one| one == name);
         groups.bounds = Bounds { memory: has("memory"), processes: has("pids"), lacks: None };
-        if !groups.bounds.is_whole() {
+        if !groups.bounds.is_complete() {
             groups.bounds.lacks = lacks.or(own_lacks);
         }
         Ok(groups)
@@ -178,8 +178,8 @@ impl Groups {
 
     /// Creates the group of a run, without limits.
     pub(super) fn make(&mut self) -> io::Result<Group> {
-        self.born += 1;
-        let name = self.born.to_string();
+        self.created_count += 1;
+        let name = self.created_count.to_string();
         mkdirat(&self.folder, name.as_str(), Mode::from_raw_mode(0o755))?;
         let folder = opened(&self.folder, &name);
         self.runs.push(RunGroup { name, init: None });
@@ -227,12 +227,12 @@ impl Groups {
 impl Drop for Groups {
     fn drop(&mut self) {
         // The next process removes what is left.
-        clear(&self.place, &self.name, &self.folder);
+        clear(&self.parent, &self.name, &self.folder);
     }
 }
 
 impl Bounds {
-    const fn is_whole(&self) -> bool {
+    const fn is_complete(&self) -> bool {
         self.memory && self.processes
     }
 
@@ -303,7 +303,7 @@ fn ended_for(events: &str, most: u64) -> Option<OutOfMemory> {
 }
 
 /// Creates and locks the folder of this process.
-fn made(place: &OwnedFd) -> io::Result<(String, OwnedFd)> {
+fn create_locked_folder(place: &OwnedFd) -> io::Result<(String, OwnedFd)> {
     // The name is not random, because the state of the random generator is the same in all processes forked from this
     // one.
     let process = rustix::process::getpid().as_raw_nonzero();

@@ -39,7 +39,7 @@ pub struct DetachedTasks {
 
 /// A new detached task.
 #[derive(Debug)]
-pub struct Begun {
+pub struct NewDetachedTask {
     /// Number of the task. Numbers are not reused in this folder.
     pub number: u64,
     /// Secret that a client of the socket has to send first.
@@ -59,10 +59,10 @@ impl DetachedTasks {
     /// Takes the next number, creates the record and listens on the socket. Blocks for a moment.
     ///
     /// # Errors The error of the system, or `PermissionDenied` if other users have access to the folder.
-    pub fn begin(&self) -> io::Result<Begun> {
+    pub fn begin(&self) -> io::Result<NewDetachedTask> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let numbers = self.numbers()?;
-        self.make_room(&numbers);
+        self.remove_old_records(&numbers);
         let mut number = numbers.last().map_or(1, |last| last + 1);
         let mut record = loop {
             match OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.path(number)) {
@@ -73,8 +73,8 @@ impl DetachedTasks {
         let secret = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         record.write_all(format!("{secret}\n").as_bytes())?;
         let folder = File::open(&self.folder)?;
-        let listener = UnixListener::bind(short(&folder, number))?;
-        Ok(Begun { number, secret, listener })
+        let listener = UnixListener::bind(short_socket_path(&folder, number))?;
+        Ok(NewDetachedTask { number, secret, listener })
     }
 
     /// Returns the numbers of all tasks with a record, oldest first. Blocks for a moment.
@@ -114,7 +114,7 @@ impl DetachedTasks {
     ///
     /// # Errors The error of the system, also if the task no longer runs.
     pub fn connect(&self, number: u64) -> io::Result<UnixStream> {
-        UnixStream::connect(short(&File::open(&self.folder)?, number))
+        UnixStream::connect(short_socket_path(&File::open(&self.folder)?, number))
     }
 
     /// Removes the socket, so that no further client can connect.
@@ -124,7 +124,7 @@ impl DetachedTasks {
     }
 
     /// Removes the oldest records of tasks that have ended. The newest record stays, so that its number is not reused.
-    fn make_room(&self, numbers: &[u64]) {
+    fn remove_old_records(&self, numbers: &[u64]) {
         let (mut records, mut bytes) = (0, 0);
         for number in numbers.iter().rev() {
             let size = fs::symlink_metadata(self.path(*number)).map_or(0, |facts| facts.len());
@@ -146,7 +146,7 @@ impl DetachedTasks {
 
 /// Returns a path of the socket through a descriptor. The path of a socket may have only about 100 bytes, and the path
 /// of a data folder can be longer.
-fn short(folder: &File, number: u64) -> PathBuf {
+fn short_socket_path(folder: &File, number: u64) -> PathBuf {
     format!("/proc/self/fd/{}/task_{number}.sock", folder.as_raw_fd()).into()
 }
 

@@ -1,25 +1,25 @@
 //! The only module that starts child processes.
 #![expect(unsafe_code, reason = "what a child does between fork and exec can be said in no other way")]
 
-mod confined;
+mod confined_run;
 mod gate;
-mod look_ups;
 mod open;
+mod path_lookups;
 mod time_limit;
 
 pub use crate::sandbox::launch::{ChildSignal, Exit, Input, LaunchError, LaunchSpec};
 use crate::sandbox::{
-    preparing::{self, RunSettings},
+    run_request::{self, RunSettings},
     tier::Tier,
-    toolchains::remembered::Remembered,
+    toolchains::toolchain_cache::ToolchainCache,
     writable::{Links, WritableRoots},
     zygote::{Layers, Zygote, ZygoteError, Zygotes, request::Request},
 };
-use confined::{ConfinedRun, Listeners};
+use confined_run::{ConfinedRun, Listeners};
 use futures::future::BoxFuture;
 use gate::Gate;
-use look_ups::LookUps;
 use open::{Group, is_reaped, start_program};
+use path_lookups::PathLookups;
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
     pipe::{PipeFlags, pipe_with},
@@ -64,44 +64,44 @@ const REAPING_INTERVAL: Duration = Duration::from_millis(5);
 pub struct Launcher {
     orders: mpsc::Sender<Order>,
     /// State of the launching thread. It lives as long as any launcher does.
-    held: Weak<Held>,
-    shared: &'static Shared,
+    thread_state: Weak<LaunchThreadState>,
+    shared: &'static SharedLauncherState,
     requires_landlock: bool,
     /// `true` if tier 2 is sufficient.
     allows_tier_2: bool,
     /// Home folder of the user. `None` if there is none.
     home: Option<Arc<Path>>,
     /// Roots that other programs write to, in addition to those of a run.
-    others: Arc<[PathBuf]>,
+    other_roots: Arc<[PathBuf]>,
 }
 
 /// State that all launchers of a process share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedLauncherState {
     pub(super) zygotes: Zygotes,
     /// Known tiers of this machine: for launchers that require all layers, and for those that accept tier 2.
     gates: [Gate; 2],
     /// Thread pool for resolving the paths of a child. A disk that does not respond then blocks no thread of the async
     /// runtime.
-    look_ups: LookUps,
+    path_lookups: PathLookups,
     /// Results for folders that have not changed since.
-    remembered: Remembered,
+    toolchain_cache: ToolchainCache,
 }
 
-impl Shared {
+impl SharedLauncherState {
     /// Creates the state. `trying` determines the tier of this machine.
-    pub(super) const fn new(trying: Trying) -> Self {
+    pub(super) const fn new(trying: TierProbe) -> Self {
         Self {
             zygotes: Zygotes::new(),
             gates: [Gate::new(trying), Gate::new(trying)],
-            look_ups: LookUps::new(64, Duration::from_secs(30)),
-            remembered: Remembered::new(),
+            path_lookups: PathLookups::new(64, Duration::from_secs(30)),
+            toolchain_cache: ToolchainCache::new(),
         }
     }
 }
 
 /// Determines how well programs of a launcher can be confined.
-pub(super) type Trying = for<'a> fn(&'a Launcher) -> BoxFuture<'a, Tier>;
+pub(super) type TierProbe = for<'a> fn(&'a Launcher) -> BoxFuture<'a, Tier>;
 
 /// A running child: the leader of its own session and process group.
 ///
@@ -126,7 +126,7 @@ pub struct Child {
 
 /// State of the launching thread that other threads may use directly.
 #[derive(Debug, Default)]
-struct Held {
+struct LaunchThreadState {
     /// Running zygotes, set once they are started.
     zygotes: [OnceLock<Arc<Zygote>>; 2],
     /// Number of sessions that have ended and whose release has not been sent to the zygotes yet.
@@ -135,7 +135,7 @@ struct Held {
 
 /// Places that the program of a child may come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Supply {
+enum ProgramOrigin {
     /// Any place that the specification names.
     Anywhere,
     /// Only places that no run writes to.
@@ -144,9 +144,9 @@ enum Supply {
 
 enum Order {
     Launch {
-        prepared: Box<Prepared>,
+        prepared: Box<PreparedLaunch>,
         launcher: Launcher,
-        reply: oneshot::Sender<Result<Started, LaunchError>>,
+        reply: oneshot::Sender<Result<StartedChild, LaunchError>>,
     },
     /// A child that was killed and not reaped.
     Reap(OwnedFd),
@@ -157,28 +157,28 @@ enum Order {
 }
 
 /// A launch with all paths resolved.
-struct Prepared {
+struct PreparedLaunch {
     spec: LaunchSpec,
     program: PathBuf,
     /// Request for a confined child, with the available layers.
     request: Option<(Layers, Request)>,
 }
 
-struct Started {
-    process: Begun,
+struct StartedChild {
+    process: StartedProcess,
     stdin: Option<OwnedFd>,
     stdout: OwnedFd,
     stderr: OwnedFd,
 }
 
 /// A child that is being started.
-enum Beginning {
-    Begun(Started),
+enum LaunchProgress {
+    Started(StartedChild),
     /// The launching thread sends the result.
-    Ordered(oneshot::Receiver<Result<Started, LaunchError>>),
+    Queued(oneshot::Receiver<Result<StartedChild, LaunchError>>),
 }
 
-enum Begun {
+enum StartedProcess {
     Open(Group),
     /// Socket with the reports of the run.
     Confined(OwnedFd, Launcher, Layers),
@@ -192,20 +192,20 @@ enum Process {
 
 impl Launcher {
     /// Starts the launching thread, with the state that all launchers of this process share.
-    pub(super) fn sharing(shared: &'static Shared) -> io::Result<Self> {
+    pub(super) fn sharing(shared: &'static SharedLauncherState) -> io::Result<Self> {
         let (orders, queue) = mpsc::channel();
-        let holder = Arc::new(Held::default());
+        let holder = Arc::new(LaunchThreadState::default());
         let held = Arc::downgrade(&holder);
         thread::Builder::new().name("launcher".into()).spawn(move || serve(&queue, &holder))?;
         let home = env::var_os("HOME").map(PathBuf::from);
         let started = Self {
             orders,
-            held,
+            thread_state: held,
             shared,
             requires_landlock: false,
             allows_tier_2: false,
             home: None,
-            others: Arc::default(),
+            other_roots: Arc::default(),
         };
         Ok(started.for_user(home.as_deref()))
     }
@@ -243,14 +243,14 @@ impl Launcher {
     /// Sets the roots that other programs write to. Links in them do not decide what a child sees, and no root of a
     /// child may be reached through a link that leaves them.
     #[must_use]
-    pub fn beside(self, roots: &[PathBuf]) -> Self {
-        Self { others: roots.into(), ..self }
+    pub fn with_other_roots(self, roots: &[PathBuf]) -> Self {
+        Self { other_roots: roots.into(), ..self }
     }
 
     /// Searches a program on a `PATH` without folders that runs write to, because a run must not supply it. Also
     /// returns the `PATH` without such folders, by their real paths. Blocks.
-    pub fn found_outside(program: &str, path: &str, writable: &WritableRoots) -> (Option<PathBuf>, String) {
-        found_over(&mut Links::default(), program, path, writable)
+    pub fn find_outside(program: &str, path: &str, writable: &WritableRoots) -> (Option<PathBuf>, String) {
+        find_outside_with_links(&mut Links::default(), program, path, writable)
     }
 
     /// Starts a child with three pipes, its own session, the given environment, no further descriptors, no way to gain
@@ -259,18 +259,18 @@ impl Launcher {
     ///
     /// # Errors [`LaunchError`]. Nothing runs then.
     pub async fn launch(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
-        self.launch_of(spec, Supply::Anywhere).await
+        self.launch_of(spec, ProgramOrigin::Anywhere).await
     }
 
-    /// Starts a child whose program is searched on its `PATH` as in [`found_outside`](Self::found_outside). The child
+    /// Starts a child whose program is searched on its `PATH` as in [`find_outside`](Self::find_outside). The child
     /// receives the reduced `PATH`, unless it `sees_whole_path`.
     ///
     /// # Errors As for [`launch`](Self::launch).
     pub async fn launch_from_outside(&self, spec: LaunchSpec, sees_whole_path: bool) -> Result<Child, LaunchError> {
-        self.launch_of(spec, Supply::Outside { sees_whole_path }).await
+        self.launch_of(spec, ProgramOrigin::Outside { sees_whole_path }).await
     }
 
-    async fn launch_of(&self, spec: LaunchSpec, supply: Supply) -> Result<Child, LaunchError> {
+    async fn launch_of(&self, spec: LaunchSpec, supply: ProgramOrigin) -> Result<Child, LaunchError> {
         let layers = match spec.policy.confinement {
             Confinement::Open => Layers::All,
             Confinement::Sealed | Confinement::Guarded => self.gate().pass(self, spec.policy.session.as_ref()).await?,
@@ -288,28 +288,28 @@ impl Launcher {
     }
 
     /// Starts a child without testing the confinement. Used by the test itself.
-    pub(super) async fn launch_untried(&self, spec: LaunchSpec, layers: Layers) -> Result<Child, LaunchError> {
-        self.launch_with(spec, Supply::Anywhere, layers).await
+    pub(super) async fn launch_without_test(&self, spec: LaunchSpec, layers: Layers) -> Result<Child, LaunchError> {
+        self.launch_with(spec, ProgramOrigin::Anywhere, layers).await
     }
 
-    async fn launch_with(&self, spec: LaunchSpec, supply: Supply, layers: Layers) -> Result<Child, LaunchError> {
+    async fn launch_with(&self, spec: LaunchSpec, supply: ProgramOrigin, layers: Layers) -> Result<Child, LaunchError> {
         let (launcher, time) = (self.clone(), spec.policy.limits.timeout);
         // If the lookup takes too long, or the caller has cancelled the launch, nothing is started.
         let waiting = Arc::new(());
         let awaited = Arc::downgrade(&waiting);
         let begin = move || {
-            let prepared = launcher.prepared(spec, supply, layers)?;
-            if awaited.strong_count() == 0 { Err(LaunchError::Stopped) } else { launcher.begun(prepared) }
+            let prepared = launcher.prepare(spec, supply, layers)?;
+            if awaited.strong_count() == 0 { Err(LaunchError::Stopped) } else { launcher.start_or_queue(prepared) }
         };
-        let Started { process, stdin, stdout, stderr } = match self.shared.look_ups.done(begin).await?? {
-            Beginning::Begun(started) => started,
-            Beginning::Ordered(started) => started.await.map_err(|_| LaunchError::Stopped)??,
+        let StartedChild { process, stdin, stdout, stderr } = match self.shared.path_lookups.done(begin).await?? {
+            LaunchProgress::Started(started) => started,
+            LaunchProgress::Queued(started) => started.await.map_err(|_| LaunchError::Stopped)??,
         };
         drop(waiting);
         let failed = |source| LaunchError::Start { program: "its pipes".into(), source };
         let (process, Listeners { proxy, tools }) = match process {
-            Begun::Open(group) => (Process::Open(Arc::new(group)), Listeners::default()),
-            Begun::Confined(reports, launcher, layers) => {
+            StartedProcess::Open(group) => (Process::Open(Arc::new(group)), Listeners::default()),
+            StartedProcess::Confined(reports, launcher, layers) => {
                 let (run, listeners) = ConfinedRun::begin(reports, launcher, layers).await?;
                 (Process::Confined(run), listeners)
             }
@@ -318,11 +318,11 @@ impl Launcher {
         Ok(Child {
             // A terminal is not a pipe, but is read and written like one.
             stdin: stdin
-                .map(|end| pipe::Sender::from_file_unchecked(waiting_never(end)?))
+                .map(|end| pipe::Sender::from_file_unchecked(into_non_blocking_file(end)?))
                 .transpose()
                 .map_err(failed)?,
-            stdout: Some(waiting_never(stdout).and_then(pipe::Receiver::from_file_unchecked).map_err(failed)?),
-            stderr: Some(waiting_never(stderr).and_then(pipe::Receiver::from_file_unchecked).map_err(failed)?),
+            stdout: Some(into_non_blocking_file(stdout).and_then(pipe::Receiver::from_file_unchecked).map_err(failed)?),
+            stderr: Some(into_non_blocking_file(stderr).and_then(pipe::Receiver::from_file_unchecked).map_err(failed)?),
             proxy,
             tools,
             process,
@@ -332,34 +332,40 @@ impl Launcher {
 
     /// Starts a confined child by its zygote. Passes the launch to the launching thread if it requires a new zygote or
     /// an unconfined child, which only that thread may start.
-    fn begun(&self, prepared: Prepared) -> Result<Beginning, LaunchError> {
+    fn start_or_queue(&self, prepared: PreparedLaunch) -> Result<LaunchProgress, LaunchError> {
         let known = prepared.request.as_ref().and_then(|(layers, _)| self.known_zygote(*layers));
         let prepared = match (known, prepared) {
-            (Some(zygote), Prepared { spec, program, request: Some((layers, request)) }) => {
-                return confined((layers, request), spec.input, program, self.clone(), &zygote).map(Beginning::Begun);
+            (Some(zygote), PreparedLaunch { spec, program, request: Some((layers, request)) }) => {
+                return start_confined((layers, request), spec.input, program, self.clone(), &zygote)
+                    .map(LaunchProgress::Started);
             }
             (_, prepared) => prepared,
         };
         let (reply, started) = oneshot::channel();
         let order = Order::Launch { prepared: Box::new(prepared), launcher: self.clone(), reply };
         self.orders.send(order).map_err(|_| LaunchError::Stopped)?;
-        Ok(Beginning::Ordered(started))
+        Ok(LaunchProgress::Queued(started))
     }
 
     /// Returns the zygote if it was started. Returns `None` also while a session is being released: a new session with
     /// the same name must not overtake that.
     fn known_zygote(&self, layers: Layers) -> Option<Arc<Zygote>> {
-        let held = self.held.upgrade().filter(|held| held.releases.load(Ordering::Acquire) == 0)?;
+        let held = self.thread_state.upgrade().filter(|held| held.releases.load(Ordering::Acquire) == 0)?;
         held.zygotes[layers as usize].get().cloned()
     }
 
     /// Resolves all paths of the child.
-    fn prepared(&self, mut spec: LaunchSpec, supply: Supply, layers: Layers) -> Result<Prepared, LaunchError> {
-        let writable = WritableRoots::new(&[&self.others, spec.policy.write_roots.as_slice()].concat());
+    fn prepare(
+        &self,
+        mut spec: LaunchSpec,
+        supply: ProgramOrigin,
+        layers: Layers,
+    ) -> Result<PreparedLaunch, LaunchError> {
+        let writable = WritableRoots::new(&[&self.other_roots, spec.policy.write_roots.as_slice()].concat());
         let mut links = Links::default();
-        if let Supply::Outside { sees_whole_path } = supply {
+        if let ProgramOrigin::Outside { sees_whole_path } = supply {
             let path = spec.policy.environment.get("PATH").map_or("", String::as_str);
-            let (found, path) = found_over(&mut links, &spec.program, path, &writable);
+            let (found, path) = find_outside_with_links(&mut links, &spec.program, path, &writable);
             let Some(found) = found else {
                 return Err(LaunchError::NotFound { program: spec.program, places: format!("`{path}`") });
             };
@@ -374,20 +380,20 @@ impl Launcher {
         let program = find_program(&spec)?;
         let is_confined = spec.policy.confinement != Confinement::Open;
         let request = is_confined.then(|| {
-            let others = WritableRoots::new(&self.others);
-            let remembered = &self.shared.remembered;
+            let others = WritableRoots::new(&self.other_roots);
+            let remembered = &self.shared.toolchain_cache;
             let settings = RunSettings { own_home: self.home.as_deref(), requires_landlock: self.requires_landlock };
-            let request = preparing::request(&spec, &program, &writable, &others, links, remembered, settings)?;
+            let request = run_request::request(&spec, &program, &writable, &others, links, remembered, settings)?;
             Ok::<_, LaunchError>((layers, request))
         });
-        Ok(Prepared { request: request.transpose()?, spec, program })
+        Ok(PreparedLaunch { request: request.transpose()?, spec, program })
     }
 
     /// Releases the network and the `/tmp` that the runs of a session share. Running commands keep them until they end.
     pub fn release_session(&self, session: Arc<str>) {
         self.gate().forget(&session);
         // Without the thread, there is nothing to release.
-        if let Some(held) = self.held.upgrade() {
+        if let Some(held) = self.thread_state.upgrade() {
             held.releases.fetch_add(1, Ordering::Release);
             let _ = self.orders.send(Order::Release(session));
         }
@@ -411,7 +417,7 @@ impl Child {
             Process::Confined(run) => run.exited().await,
         };
         match &self.time {
-            Some(limit) if exit == Exit::Signal(Signal::KILL.as_raw()) => limit.told_of(exit),
+            Some(limit) if exit == Exit::Signal(Signal::KILL.as_raw()) => limit.classify_exit(exit),
             Some(_) | None => exit,
         }
     }
@@ -449,12 +455,12 @@ impl Child {
         // up a workspace may take its time. A shutdown has limits of its own.
         let time = match &self.process {
             Process::Open(_) => TIME_FOR_KILLS,
-            Process::Confined(_) => confined::TIME_TO_END,
+            Process::Confined(_) => confined_run::TIME_TO_END,
         };
         if timeout(time, self.exited()).await.is_err()
             && let Process::Confined(run) = &mut self.process
         {
-            run.lose();
+            run.mark_lost();
         }
     }
 
@@ -532,15 +538,15 @@ impl fmt::Debug for Order {
 
 /// Makes the parent's end of a stream non-blocking. Otherwise, a write would block a thread of the async runtime while
 /// the child does not read.
-fn waiting_never(end: OwnedFd) -> io::Result<File> {
+fn into_non_blocking_file(end: OwnedFd) -> io::Result<File> {
     fcntl_setfl(&end, fcntl_getfl(&end)? | OFlags::NONBLOCK)?;
     Ok(end.into())
 }
 
 /// Runs the launching thread.
-fn serve(queue: &mpsc::Receiver<Order>, held: &Held) {
+fn serve(queue: &mpsc::Receiver<Order>, held: &LaunchThreadState) {
     let mut killed: Vec<OwnedFd> = Vec::new();
-    let mut ending: Vec<confined::Ending> = Vec::new();
+    let mut ending: Vec<confined_run::EndingRun> = Vec::new();
     loop {
         let order = if killed.is_empty() && ending.is_empty() {
             queue.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
@@ -553,7 +559,7 @@ fn serve(queue: &mpsc::Receiver<Order>, held: &Held) {
                 drop(reply.send(start(*prepared, launcher, held)));
             }
             Ok(Order::Reap(handle)) => killed.push(handle),
-            Ok(Order::End(handle)) => ending.push(confined::Ending::of(handle)),
+            Ok(Order::End(handle)) => ending.push(confined_run::EndingRun::of(handle)),
             Ok(Order::Release(session)) => {
                 held.zygotes.iter().filter_map(OnceLock::get).for_each(|zygote| zygote.release(&session));
                 held.releases.fetch_sub(1, Ordering::Release);
@@ -569,8 +575,8 @@ fn serve(queue: &mpsc::Receiver<Order>, held: &Held) {
 }
 
 /// Starts a prepared launch. A confined child is started by the zygote of its layers, which stays for further launches.
-fn start(prepared: Prepared, launcher: Launcher, held: &Held) -> Result<Started, LaunchError> {
-    let Prepared { spec, program, request } = prepared;
+fn start(prepared: PreparedLaunch, launcher: Launcher, held: &LaunchThreadState) -> Result<StartedChild, LaunchError> {
+    let PreparedLaunch { spec, program, request } = prepared;
     let Some((layers, request)) = request else {
         return start_program(&program, &spec, launcher).map_err(|source| LaunchError::Start { program, source });
     };
@@ -580,20 +586,20 @@ fn start(prepared: Prepared, launcher: Launcher, held: &Held) -> Result<Started,
         let _ = kept.set(launcher.shared.zygotes.running(layers).map_err(unconfined)?);
     }
     let zygote = kept.get().ok_or(LaunchError::Stopped)?;
-    confined((layers, request), spec.input, program, launcher, zygote)
+    start_confined((layers, request), spec.input, program, launcher, zygote)
 }
 
-fn confined(
+fn start_confined(
     (layers, request): (Layers, Request),
     input: Input,
     program: PathBuf,
     launcher: Launcher,
     zygote: &Zygote,
-) -> Result<Started, LaunchError> {
+) -> Result<StartedChild, LaunchError> {
     let streams = Streams::open(input).map_err(|source| LaunchError::Start { program, source })?;
-    let reports = zygote.launch(request, streams.theirs).map_err(unconfined)?;
-    let Ours { stdin, stdout, stderr } = streams.ours;
-    Ok(Started { process: Begun::Confined(reports, launcher, layers), stdin, stdout, stderr })
+    let reports = zygote.launch(request, streams.child_ends).map_err(unconfined)?;
+    let ParentStreams { stdin, stdout, stderr } = streams.parent_ends;
+    Ok(StartedChild { process: StartedProcess::Confined(reports, launcher, layers), stdin, stdout, stderr })
 }
 
 fn unconfined(error: ZygoteError) -> LaunchError {
@@ -605,12 +611,12 @@ fn unconfined(error: ZygoteError) -> LaunchError {
 
 /// Both ends of the standard streams of a child.
 struct Streams {
-    ours: Ours,
+    parent_ends: ParentStreams,
     /// Input, output and error output of the child.
-    theirs: [OwnedFd; 3],
+    child_ends: [OwnedFd; 3],
 }
 
-struct Ours {
+struct ParentStreams {
     stdin: Option<OwnedFd>,
     stdout: OwnedFd,
     stderr: OwnedFd,
@@ -627,7 +633,10 @@ impl Streams {
         };
         let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
         let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
-        Ok(Self { ours: Ours { stdin, stdout, stderr }, theirs: [their_stdin, their_stdout, their_stderr] })
+        Ok(Self {
+            parent_ends: ParentStreams { stdin, stdout, stderr },
+            child_ends: [their_stdin, their_stdout, their_stderr],
+        })
     }
 
     fn terminal(rows: u16, columns: u16) -> io::Result<Self> {
@@ -645,8 +654,8 @@ impl Streams {
         let theirs = openat(CWD, name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
         // This pipe has no writer, so its reader is at the end at once.
         let (stderr, _) = pipe_with(PipeFlags::CLOEXEC)?;
-        let ours = Ours { stdin: Some(terminal.try_clone()?), stdout: terminal, stderr };
-        Ok(Self { ours, theirs: [theirs.try_clone()?, theirs.try_clone()?, theirs] })
+        let ours = ParentStreams { stdin: Some(terminal.try_clone()?), stdout: terminal, stderr };
+        Ok(Self { parent_ends: ours, child_ends: [theirs.try_clone()?, theirs.try_clone()?, theirs] })
     }
 }
 
@@ -666,9 +675,14 @@ fn find_program(spec: &LaunchSpec) -> Result<PathBuf, LaunchError> {
     })
 }
 
-/// Searches a program as [`Launcher::found_outside`] does, with known links.
-fn found_over(links: &mut Links, program: &str, path: &str, writable: &WritableRoots) -> (Option<PathBuf>, String) {
-    let mut outside = |path: &Path| writable.outside_over(links, path);
+/// Searches a program as [`Launcher::find_outside`] does, with known links.
+fn find_outside_with_links(
+    links: &mut Links,
+    program: &str,
+    path: &str,
+    writable: &WritableRoots,
+) -> (Option<PathBuf>, String) {
+    let mut outside = |path: &Path| writable.resolve_outside(links, path);
     let folders: Vec<PathBuf> = absolute(path).filter_map(|folder| outside(Path::new(folder))).collect();
     // A relative path starts in the working folder: `./make` is not the `make` in a folder of the `PATH`.
     let can_be_found = program.starts_with('/') || !program.contains('/');

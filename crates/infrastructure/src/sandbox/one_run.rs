@@ -2,7 +2,7 @@
 
 use crate::sandbox::{
     launcher::{Child, Exit, LaunchSpec, Launcher},
-    stragglers::{MARK, Mark},
+    leftover_processes::{MARKER_VARIABLE, RunMarker},
 };
 use std::time::{Duration, Instant};
 use tokio::{
@@ -20,13 +20,13 @@ const DRAIN: Duration = Duration::from_millis(200);
 
 /// Result of a run.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct RunResult {
     pub(crate) end: End,
-    pub(crate) stdout: Captured,
+    pub(crate) stdout: CapturedStream,
     #[cfg_attr(not(feature = "hooks"), expect(dead_code, reason = "hooks alone tell of it"))]
-    pub(crate) stderr: Captured,
+    pub(crate) stderr: CapturedStream,
     #[cfg_attr(not(feature = "hooks"), expect(dead_code, reason = "hooks alone tell of it"))]
-    pub(crate) took: Duration,
+    pub(crate) duration: Duration,
 }
 
 /// Outcome of a run.
@@ -34,48 +34,53 @@ pub(crate) struct Ran {
 pub(crate) enum End {
     Exited(Exit),
     /// Timeout. The program was killed with all processes that it started.
-    Late,
+    TimedOut,
     /// Failure to start, with the reason.
     NotStarted(String),
 }
 
 /// Content of one output stream.
 #[derive(Debug, Default)]
-pub(crate) struct Captured {
+pub(crate) struct CapturedStream {
     pub(crate) bytes: Vec<u8>,
     pub(crate) is_cut: bool,
 }
 
-impl Captured {
+impl CapturedStream {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 }
 
 /// Runs a program that reads `input`. Dropping the future kills the program and the processes that it started.
-pub(crate) async fn run(launcher: &Launcher, mut spec: LaunchSpec, input: &[u8], at_most: Duration) -> Ran {
+pub(crate) async fn run(launcher: &Launcher, mut spec: LaunchSpec, input: &[u8], at_most: Duration) -> RunResult {
     let began = Instant::now();
     // Dropped after the child, whose group has ended by then.
-    let mut mark = Mark::new();
-    spec.policy.environment.insert(MARK.into(), mark.value().into());
-    let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
+    let mut mark = RunMarker::new();
+    spec.policy.environment.insert(MARKER_VARIABLE.into(), mark.value().into());
+    let (mut stdout, mut stderr) = (CapturedStream::default(), CapturedStream::default());
     let end = match launcher.launch(spec).await {
-        Ok(mut child) => match timeout(at_most, finished(&mut child, input, &mut stdout, &mut stderr)).await {
+        Ok(mut child) => match timeout(at_most, wait_for_exit(&mut child, input, &mut stdout, &mut stderr)).await {
             Ok(exit) => {
-                mark.let_go();
+                mark.disarm();
                 End::Exited(exit)
             }
-            Err(_) => End::Late,
+            Err(_) => End::TimedOut,
         },
         Err(error) => {
-            mark.let_go();
+            mark.disarm();
             End::NotStarted(with_causes(&error))
         }
     };
-    Ran { end, stdout, stderr, took: began.elapsed() }
+    RunResult { end, stdout, stderr, duration: began.elapsed() }
 }
 
-async fn finished(child: &mut Child, input: &[u8], stdout: &mut Captured, stderr: &mut Captured) -> Exit {
+async fn wait_for_exit(
+    child: &mut Child,
+    input: &[u8],
+    stdout: &mut CapturedStream,
+    stderr: &mut CapturedStream,
+) -> Exit {
     let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feeding = async {
         if let Some(mut stdin) = stdin {
@@ -99,7 +104,7 @@ async fn finished(child: &mut Child, input: &[u8], stdout: &mut Captured, stderr
     exit
 }
 
-async fn capture(from: Option<impl AsyncRead + Unpin>, to: &mut Captured) {
+async fn capture(from: Option<impl AsyncRead + Unpin>, to: &mut CapturedStream) {
     let Some(mut from) = from else { return };
     let mut buffer = vec![0; 16 << 10];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
@@ -155,7 +160,7 @@ mod tests {
         for seconds in [1, 8, 64] {
             let folder = tempfile::tempdir().unwrap();
             let ran = run(&launcher, leaving(folder.path()), b"{}", Duration::from_secs(seconds)).await;
-            assert_eq!(ran.end, End::Late);
+            assert_eq!(ran.end, End::TimedOut);
             // On a busy machine the program may not have started it yet.
             if let Some(pid) = left(folder.path()) {
                 return gone(&pid).await;

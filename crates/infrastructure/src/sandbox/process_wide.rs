@@ -2,16 +2,16 @@
 //! state: these are facts about this process and its machine, or limits of the system.
 
 use super::{
-    launcher::{Launcher, Shared},
+    launcher::{Launcher, SharedLauncherState},
     self_test,
-    workspace::seats::FileSeats,
+    workspace::open_file_limit::OpenFileLimit,
 };
 use std::{io, sync::atomic::AtomicBool};
 
 pub(super) static PROCESS: ProcessWide = ProcessWide {
     has_helper_door: AtomicBool::new(false),
-    launchers: Shared::new(|launcher| Box::pin(self_test::tier(launcher))),
-    file_seats: FileSeats::new(),
+    launchers: SharedLauncherState::new(|launcher| Box::pin(self_test::tier(launcher))),
+    open_file_limit: OpenFileLimit::new(),
 };
 
 /// State that this process has once.
@@ -21,9 +21,9 @@ pub(super) struct ProcessWide {
     /// Without that call, an arbitrary program would run its `main` a second time.
     pub(super) has_helper_door: AtomicBool,
     /// Zygotes, cached facts about the machine, and threads for lookups.
-    pub(super) launchers: Shared,
+    pub(super) launchers: SharedLauncherState,
     /// Number of descriptors that file changes hold.
-    pub(super) file_seats: FileSeats,
+    pub(super) open_file_limit: OpenFileLimit,
 }
 
 impl Launcher {

@@ -1,6 +1,6 @@
 //! Classifies paths on a command line by looking at the file system.
 
-use crate::sandbox::toolchains::{is_of_machine, is_of_system};
+use crate::sandbox::toolchains::{is_machine_path, is_system_path};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -13,7 +13,7 @@ const PROJECT_FILES: [&str; 3] = ["package.json", "pyproject.toml", "Gemfile"];
 
 /// Meaning of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum PathRole {
     /// The path does not exist, or needs no folder of its own in the sandbox.
     Nothing,
     /// A program, which needs the contents of this folder, or only this file.
@@ -23,15 +23,15 @@ pub enum Named {
 }
 
 /// Classifies a path. `home` is the runtime's own home folder, which no program needs as a whole.
-pub fn named_by(path: &Path, home: Option<&Path>) -> Named {
-    let Ok(found) = path.metadata() else { return Named::Nothing };
+pub fn classify_path(path: &Path, home: Option<&Path>) -> PathRole {
+    let Ok(found) = path.metadata() else { return PathRole::Nothing };
     // Paths of the machine that a confined program never sees, and system folders that it always sees.
-    if fs::canonicalize(path).is_ok_and(|real| is_of_machine(&real) || is_of_system(&real)) {
-        return Named::Nothing;
+    if fs::canonicalize(path).is_ok_and(|real| is_machine_path(&real) || is_system_path(&real)) {
+        return PathRole::Nothing;
     }
     let is_script = path.extension().and_then(|end| end.to_str()).is_some_and(|end| SCRIPTS.contains(&end));
     if !found.is_file() || !is_script {
-        return if found.is_dir() || found.is_file() { Named::Data } else { Named::Nothing };
+        return if found.is_dir() || found.is_file() { PathRole::Data } else { PathRole::Nothing };
     }
     let home = home.and_then(|home| fs::canonicalize(home).ok());
     let is_narrow = |folder: &&Path| {
@@ -42,7 +42,7 @@ pub fn named_by(path: &Path, home: Option<&Path>) -> Named {
     let folder = path.parent().filter(is_narrow);
     let around = folder.into_iter().flat_map(Path::ancestors).take_while(is_narrow);
     let mut projects = around.filter(|folder| PROJECT_FILES.iter().any(|name| folder.join(name).is_file()));
-    Named::Program(projects.next().or(folder).unwrap_or(path).to_path_buf())
+    PathRole::Program(projects.next().or(folder).unwrap_or(path).to_path_buf())
 }
 
 /// Returns `true` if a folder is the home, or contains it.
@@ -68,21 +68,21 @@ mod tests {
         }
         // A project that contains the home.
         fs::write(home.with_file_name("Gemfile"), "").unwrap();
-        let program = |path: &str| Named::Program(home.join(path));
+        let program = |path: &str| PathRole::Program(home.join(path));
         for (path, expected) in [
             ("app/dist/x.js", program("app")),
             ("work/tool/dist/x.js", program("work/tool/dist")),
             ("alone.js", program("alone.js")),
-            ("notes.txt", Named::Data),
-            ("work", Named::Data),
-            ("missing.js", Named::Nothing),
+            ("notes.txt", PathRole::Data),
+            ("work", PathRole::Data),
+            ("missing.js", PathRole::Nothing),
         ] {
-            assert_eq!(named_by(&home.join(path), Some(&home)), expected, "{path}");
+            assert_eq!(classify_path(&home.join(path), Some(&home)), expected, "{path}");
         }
         for path in
             ["/proc/self/status", "/dev/null", "/sys", "/proc/self/cwd/no.js", "/bin/sh", "/etc/hosts", "/usr/lib"]
         {
-            assert_eq!(named_by(Path::new(path), Some(&home)), Named::Nothing, "{path}");
+            assert_eq!(classify_path(Path::new(path), Some(&home)), PathRole::Nothing, "{path}");
         }
     }
 }

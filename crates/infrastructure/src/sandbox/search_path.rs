@@ -1,6 +1,6 @@
 //! Search for the file that the shell starts for the name of a program.
 
-use super::{is_shown_to_all, preparing::PRIVATE_HOME, toolchains::Toolchains, workspace::Workspace};
+use super::{is_shown_to_all, run_request::PRIVATE_HOME, toolchains::Toolchains, workspace::Workspace};
 use std::{
     collections::BTreeMap,
     os::unix::fs::PermissionsExt,
@@ -35,7 +35,7 @@ impl SearchPath {
     /// Returns `true` if commands cannot write to the folder through their home: it is elsewhere, or it belongs to the
     /// user and is mounted read-only.
     fn is_beside_home(&self, workspace: &Workspace, folder: &Path) -> bool {
-        let Some(way) = workspace.writable().way(folder) else { return !self.is_in_home(folder) };
+        let Some(way) = workspace.writable().resolve(folder) else { return !self.is_in_home(folder) };
         if self.is_in_home(folder) && folder != way.real {
             return false;
         }
@@ -69,8 +69,8 @@ pub fn finds_in_system(workspace: &Workspace, program: &str, search_path: &Searc
 /// Returns `true` if neither the workspace nor a command controls the file at this path.
 fn is_outside(workspace: &Workspace, path: &Path) -> bool {
     let is_theirs = |path: &Path| workspace.contains(path) || PRIVATE.iter().any(|folder| path.starts_with(folder));
-    let leads_outside = match workspace.writable().way(path) {
-        Some(way) => !way.is_theirs && !is_theirs(&way.real),
+    let leads_outside = match workspace.writable().resolve(path) {
+        Some(way) => !way.is_run_controlled && !is_theirs(&way.real),
         // The path does not exist, unless it is a link that was not followed to its end.
         None => path.ancestors().all(|part| !part.is_symlink()),
     };

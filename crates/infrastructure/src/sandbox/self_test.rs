@@ -11,8 +11,8 @@ use crate::{
     sandbox::{
         kernel::{self, Features},
         launcher::{Exit, Input, LaunchError, LaunchSpec, Launcher},
-        preparing::OWN_PROGRAM,
-        toolchains::is_of_machine,
+        run_request::OWN_PROGRAM,
+        toolchains::is_machine_path,
         zygote::{DEDICATED_ID, Layers},
     },
 };
@@ -54,21 +54,26 @@ pub async fn tier(launcher: &Launcher) -> Tier {
         }
     };
     let third =
-        |missing| Tier::Third { missing, remedy: remedy(features, geteuid().is_root(), launcher.allows_tier_2()) };
-    let missing = match holds(launcher, &canaries, features, Layers::All).await {
+        |missing| Tier::Third { missing, remedy: suggestion(features, geteuid().is_root(), launcher.allows_tier_2()) };
+    let missing = match check_layers(launcher, &canaries, features, Layers::All).await {
         Ok(()) => return Tier::First { notes: notes(features) },
         Err(missing) if !launcher.allows_tier_2() => return third(missing),
         Err(missing) => missing,
     };
-    match holds(launcher, &canaries, features, Layers::WithoutNamespaces).await {
+    match check_layers(launcher, &canaries, features, Layers::WithoutNamespaces).await {
         Ok(()) => Tier::Second { missing },
         Err(other) => third(format!("{missing}; and tier 2 does not hold: {other}")),
     }
 }
 
 /// Checks that these layers keep a run from everything that it must not reach. Fails with the reason otherwise.
-async fn holds(launcher: &Launcher, canaries: &Canaries, features: Features, layers: Layers) -> Result<(), String> {
-    match tried(launcher, canaries, features, layers).await? {
+async fn check_layers(
+    launcher: &Launcher,
+    canaries: &Canaries,
+    features: Features,
+    layers: Layers,
+) -> Result<(), String> {
+    match find_reached_canaries(launcher, canaries, features, layers).await? {
         open if open.is_empty() => Ok(()),
         open => Err(format!("a confined run reached {}", open.join(", "))),
     }
@@ -90,7 +95,7 @@ fn notes(features: Features) -> Vec<String> {
 }
 
 /// Returns a suggestion. `does_with_tier_2` is `true` if this launcher already accepts tier 2.
-fn remedy(features: Features, is_root: bool, does_with_tier_2: bool) -> String {
+fn suggestion(features: Features, is_root: bool, does_with_tier_2: bool) -> String {
     let first = match (features.user_namespaces, is_root) {
         (false, _) => {
             "allow user namespaces: `sysctl user.max_user_namespaces=15000`, and on Ubuntu \
@@ -115,7 +120,7 @@ fn remedy(features: Features, is_root: bool, does_with_tier_2: bool) -> String {
 }
 
 /// Returns the canaries that confined runs reached.
-async fn tried(
+async fn find_reached_canaries(
     launcher: &Launcher,
     canaries: &Canaries,
     features: Features,
@@ -124,14 +129,14 @@ async fn tried(
     let is_scoped = features.landlock_abi.is_some_and(|abi| abi >= SCOPED_ABI);
     let guarded = async {
         match layers {
-            Layers::All => one_tried(launcher, canaries, Kind::Guarded, is_scoped, layers).await,
+            Layers::All => find_reached_canaries_of(launcher, canaries, Kind::Guarded, is_scoped, layers).await,
             // This kind is never started in tier 2.
             Layers::WithoutNamespaces => Ok(Vec::new()),
         }
     };
     let (alone, with_folders, guarded) = tokio::join!(
-        one_tried(launcher, canaries, Kind::Alone, true, layers),
-        one_tried(launcher, canaries, Kind::WithFolders, true, layers),
+        find_reached_canaries_of(launcher, canaries, Kind::Alone, true, layers),
+        find_reached_canaries_of(launcher, canaries, Kind::WithFolders, true, layers),
         guarded,
     );
     let mut open = [alone?, with_folders?, guarded?].concat();
@@ -142,7 +147,7 @@ async fn tried(
     Ok(open)
 }
 
-async fn one_tried(
+async fn find_reached_canaries_of(
     launcher: &Launcher,
     canaries: &Canaries,
     kind: Kind,
@@ -184,7 +189,7 @@ async fn one_tried(
             limits: SandboxLimits::default(),
         },
     };
-    let child = launcher.launch_untried(spec, layers).await;
+    let child = launcher.launch_without_test(spec, layers).await;
     if let Some(session) = session {
         // The run keeps the session until it ends.
         launcher.release_session(session);
@@ -205,7 +210,7 @@ async fn one_tried(
     };
     let exit = timeout(TIME_TO_TRY, reading).await;
     let exit = exit.map_err(|_| "a confined run does not end with all that it started".to_owned())?;
-    let open = tries::told(&said).filter(|_| exit == Exit::Code(0));
+    let open = tries::parse_output(&said).filter(|_| exit == Exit::Code(0));
     let open = open.ok_or_else(|| format!("a confined run does not work: {exit}"))??;
     if !child.had_survivors() {
         return Err("what a confined run leaves behind is not seen".into());
@@ -233,7 +238,7 @@ impl Canaries {
     fn place_in(places: &[PathBuf]) -> io::Result<Self> {
         let mut reason = io::Error::from(io::ErrorKind::NotFound);
         for place in places {
-            let place = fs::canonicalize(place).ok().filter(|place| !is_of_machine(place));
+            let place = fs::canonicalize(place).ok().filter(|place| !is_machine_path(place));
             match place.map(|place| Self::place(&place)) {
                 Some(Ok(canaries)) => return Ok(canaries),
                 Some(Err(error)) => reason = error,
@@ -315,7 +320,7 @@ mod tests {
             is_scoped: true,
             neighbour: Some(process::id()),
         };
-        let found = |kind| tries::told(&tries::all(&task(kind))).unwrap().unwrap();
+        let found = |kind| tries::parse_output(&tries::all(&task(kind))).unwrap().unwrap();
         let everywhere = [
             "a file outside",
             "a folder outside, to write there",
@@ -387,7 +392,7 @@ mod tests {
             (features(Some(6), true), false, true, "outside of a container", false),
             (features(Some(5), true), false, false, "outside of a container", false),
         ] {
-            let remedy = remedy(features, is_root, does_with_tier_2);
+            let remedy = suggestion(features, is_root, does_with_tier_2);
             assert!(remedy.contains(expected), "{remedy}");
             assert_eq!(remedy.contains("sandbox.minimum_tier = 2"), has_tier_2, "{remedy}");
         }

@@ -6,14 +6,14 @@
 //! environment.
 
 mod managers;
-pub(super) mod remembered;
+pub(super) mod toolchain_cache;
 
 use crate::sandbox::{
     toolchains::{
         managers::Manager,
-        remembered::{Link, Remembered},
+        toolchain_cache::{Link, ToolchainCache},
     },
-    writable::{Links, Way, WritableRoots},
+    writable::{Links, ResolvedPath, WritableRoots},
 };
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -47,8 +47,8 @@ pub(super) struct Toolchains<'a> {
     writable: &'a WritableRoots,
     folders: BTreeSet<PathBuf>,
     links: Links,
-    remembered: Option<&'a Remembered>,
-    ways: HashMap<OsString, Option<Way>>,
+    cache: Option<&'a ToolchainCache>,
+    resolved_paths: HashMap<OsString, Option<ResolvedPath>>,
     /// Programs that were followed already, and whether runs could influence the path to them.
     followed: HashSet<(OsString, bool)>,
     /// Folders that were added or rejected already.
@@ -67,8 +67,8 @@ impl<'a> Toolchains<'a> {
             writable,
             folders: BTreeSet::new(),
             links: Links::default(),
-            remembered: None,
-            ways: HashMap::new(),
+            cache: None,
+            resolved_paths: HashMap::new(),
             followed: HashSet::new(),
             known: HashSet::new(),
             parts: HashMap::new(),
@@ -81,8 +81,8 @@ impl<'a> Toolchains<'a> {
     }
 
     /// Adds a cache, so that unchanged folders are not read again. Folders that runs write to are read each time.
-    pub(super) fn remembering(self, remembered: &'a Remembered) -> Self {
-        Self { remembered: Some(remembered), ..self }
+    pub(super) fn remembering(self, remembered: &'a ToolchainCache) -> Self {
+        Self { cache: Some(remembered), ..self }
     }
 
     /// Returns the links that were found, for further lookups.
@@ -93,15 +93,15 @@ impl<'a> Toolchains<'a> {
     /// Adds the folders that the programs on a `PATH` need.
     pub(super) fn add_path(&mut self, path: &str) {
         for folder in path.split(':').map(Path::new).filter(|folder| folder.is_absolute()) {
-            let Some(way) = self.way(folder) else { continue };
-            if !way.is_theirs && !is_of_system(&way.real) {
+            let Some(way) = self.resolve(folder) else { continue };
+            if !way.is_run_controlled && !is_system_path(&way.real) {
                 self.add_bin(&way.real);
                 let read = || links_in(&way.real);
-                let links = self.remembered.map_or_else(|| read().into(), |known| known.links(&way.real, read));
+                let links = self.cache.map_or_else(|| read().into(), |known| known.links(&way.real, read));
                 self.add_links(&way.real, &links);
             } else if self.writable.hold(&way.real) {
                 self.add_links(&way.real, &links_in(&way.real));
-            } else if way.is_theirs {
+            } else if way.is_run_controlled {
                 self.add_known_place_of(&way.real);
             }
         }
@@ -120,17 +120,17 @@ impl<'a> Toolchains<'a> {
                 return;
             }
             let (Some(folder), Some(name)) = (program.parent(), program.file_name()) else { return };
-            let Some(way) = self.way(folder) else { return };
+            let Some(way) = self.resolve(folder) else { return };
             let (folder, path) = (&way.real, way.real.join(name));
             // Once runs can influence the path, they can influence everything that follows.
-            is_theirs |= way.is_theirs || self.writable.hold(&path);
+            is_theirs |= way.is_run_controlled || self.writable.hold(&path);
             if is_theirs {
                 if !self.writable.hold(&path) && !self.add_known_place_of(folder) {
                     return;
                 }
             } else if self.is_settings(folder) {
                 self.add(&path);
-            } else if !is_of_system(folder) {
+            } else if !is_system_path(folder) {
                 self.add_bin(folder);
                 if self.manager_of(folder).is_some() {
                     self.add(&path);
@@ -139,7 +139,7 @@ impl<'a> Toolchains<'a> {
             let target = end.take().map_or_else(|| fs::read_link(&path).ok(), |end| Some(end.to_owned()));
             program = match target {
                 Some(target) => folder.join(target),
-                None => match interpreter(&path, self.remembered.filter(|_| !is_theirs)) {
+                None => match interpreter(&path, self.cache.filter(|_| !is_theirs)) {
                     Some(interpreter) => interpreter,
                     None => return,
                 },
@@ -163,7 +163,7 @@ impl<'a> Toolchains<'a> {
     pub(super) fn add_bin(&mut self, folder: &Path) {
         let parent = folder.parent().unwrap_or(folder);
         let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let of_home = self.of_home(parent);
+        let of_home = self.relative_to_home(parent);
         if let Some(of_home) = &of_home {
             match of_home.to_str() {
                 Some(".cargo") => {
@@ -230,28 +230,28 @@ impl<'a> Toolchains<'a> {
         self.parts.entry(manager.folder).or_insert_with(|| manager.parts_in(place).into()).clone()
     }
 
-    fn way(&mut self, path: &Path) -> Option<Way> {
-        if let Some(way) = self.ways.get(path.as_os_str()) {
+    fn resolve(&mut self, path: &Path) -> Option<ResolvedPath> {
+        if let Some(way) = self.resolved_paths.get(path.as_os_str()) {
             return way.clone();
         }
-        let way = self.writable.way_over(&mut self.links, path);
-        self.ways.insert(path.into(), way.clone());
+        let way = self.writable.resolve_with_links(&mut self.links, path);
+        self.resolved_paths.insert(path.into(), way.clone());
         way
     }
 
     /// Returns the known installation folder that contains a folder, and its path.
     fn manager_of(&self, folder: &Path) -> Option<(&'static Manager, PathBuf)> {
-        let manager = managers::of(&self.of_home(folder)?)?;
+        let manager = managers::of(&self.relative_to_home(folder)?)?;
         Some((manager, self.home.as_ref()?.join(manager.folder)))
     }
 
-    fn of_home(&self, folder: &Path) -> Option<PathBuf> {
+    fn relative_to_home(&self, folder: &Path) -> Option<PathBuf> {
         folder.strip_prefix(self.home.as_ref()?).ok().map(Path::to_owned)
     }
 
     /// Returns `true` for a folder such as `~/.tool`, which usually contains settings.
     fn is_settings(&self, folder: &Path) -> bool {
-        self.of_home(folder).is_some_and(|of_home| {
+        self.relative_to_home(folder).is_some_and(|of_home| {
             of_home.components().count() == 1
                 && of_home.as_os_str().as_encoded_bytes().starts_with(b".")
                 && !is_installation(folder, &of_home)
@@ -264,29 +264,29 @@ impl<'a> Toolchains<'a> {
             return;
         }
         // Folders that runs write to are shown as roots.
-        let Some(Way { real: folder, is_theirs: false }) = self.way(folder) else { return };
+        let Some(ResolvedPath { real: folder, is_run_controlled: false }) = self.resolve(folder) else { return };
         let is_too_wide = folder.components().count() < 3 && !folder.starts_with("/nix")
             || self.home.as_ref().is_some_and(|home| home.starts_with(&folder))
-            || is_of_machine(&folder);
-        if !is_too_wide && !is_of_system(&folder) {
+            || is_machine_path(&folder);
+        if !is_too_wide && !is_system_path(&folder) {
             self.folders.insert(if folder.starts_with("/nix") { "/nix".into() } else { folder });
         }
     }
 }
 
 /// Returns `true` if every run sees the folder.
-pub(super) fn is_of_system(path: &Path) -> bool {
-    stands_in(path, &SYSTEM)
+pub(super) fn is_system_path(path: &Path) -> bool {
+    is_within_any(path, &SYSTEM)
 }
 
 /// Returns `true` if the kernel or a running service creates the files at this path. Runs do not see those of the
 /// machine.
-pub(super) fn is_of_machine(path: &Path) -> bool {
-    stands_in(path, &MACHINE) && !path.starts_with(PLUGGED_IN)
+pub(super) fn is_machine_path(path: &Path) -> bool {
+    is_within_any(path, &MACHINE) && !path.starts_with(PLUGGED_IN)
 }
 
 /// Returns `true` if an absolute path is in one of these folders of the root.
-fn stands_in(path: &Path, folders: &[&str]) -> bool {
+fn is_within_any(path: &Path, folders: &[&str]) -> bool {
     let mut parts = path.components();
     match (parts.next(), parts.next()) {
         (Some(Component::RootDir), Some(Component::Normal(name))) => folders.iter().any(|folder| name == *folder),
@@ -310,7 +310,7 @@ fn links_in(folder: &Path) -> Vec<Link> {
 }
 
 /// Returns the interpreter in the first line of a script, if its path is absolute.
-fn interpreter(script: &Path, remembered: Option<&Remembered>) -> Option<PathBuf> {
+fn interpreter(script: &Path, remembered: Option<&ToolchainCache>) -> Option<PathBuf> {
     // Opening some devices has side effects.
     let found = fs::metadata(script).ok().filter(Metadata::is_file)?;
     match remembered {

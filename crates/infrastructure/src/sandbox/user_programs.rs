@@ -37,7 +37,7 @@ impl UserProgramPort for UserPrograms {
             End::Exited(Exit::Code(0)) if ran.stdout.is_cut => Err(UserProgramError::TooMuchOutput),
             End::Exited(Exit::Code(0)) => Ok(ran.stdout.text()),
             End::Exited(exit) => Err(UserProgramError::Failed(exit.to_string())),
-            End::Late => Err(UserProgramError::TimedOut(timeout)),
+            End::TimedOut => Err(UserProgramError::TimedOut(timeout)),
             End::NotStarted(reason) => Err(UserProgramError::NotStarted(reason)),
         }
     }

@@ -2,18 +2,18 @@
 //!
 //! The kernel resolves every path beneath the handle of a root (`openat2`, Linux 5.6 and later), so that neither a link
 //! nor a race leads out of it. An opened file is checked again by the real path of its descriptor. The functions here
-//! block; [`granted::GrantedWorkspace`] is created for one call and used on a blocking thread.
+//! block; [`granted_workspace::GrantedWorkspace`] is created for one call and used on a blocking thread.
 
 pub mod draft;
 pub mod facts;
-pub mod found;
-pub mod granted;
+pub mod file_handle;
+pub mod granted_workspace;
 mod lock;
 pub mod lock_folder;
+pub mod open_file_limit;
 pub mod path_error;
 mod resolve;
 pub mod rights;
-pub mod seats;
 pub mod stop;
 pub mod walk;
 pub mod write;
@@ -102,7 +102,7 @@ impl Workspace {
     /// root.
     fn remove_draft(&self, draft: &Path) -> bool {
         let Some(root) = self.root_of(draft).filter(|_| self.writable.hold(draft)) else { return false };
-        let rest = root.rest(draft);
+        let rest = root.relative_path(draft);
         if let (Some(folder), Some(name)) = (rest.parent(), rest.file_name().map(Path::new))
             && is_other_name(name)
             && let Ok(folder) = open_beneath(root.handle.as_fd(), folder, FOLDER, WITHOUT_LINKS)
@@ -165,7 +165,7 @@ impl Workspace {
     pub fn access(&self, text: &str) -> Result<PathAccess, PathError> {
         let lexical = self.lexical(text)?;
         let real = match self.resolve(&lexical)? {
-            resolve::Resolved::Inside(real) | resolve::Resolved::Outside(real) => real,
+            resolve::PathTarget::Inside(real) | resolve::PathTarget::Outside(real) => real,
         };
         Ok(PathAccess { lexical, real, tree: false })
     }

@@ -17,11 +17,11 @@ pub struct WritableRoots(Vec<PathBuf>);
 
 /// Target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct ResolvedPath {
     /// Real path. No part of it is a link.
     pub(crate) real: PathBuf,
     /// `true` if runs can influence the target: the path passes through, or ends in, a folder that they write to.
-    pub(crate) is_theirs: bool,
+    pub(crate) is_run_controlled: bool,
 }
 
 /// Links and other entries found in one examination of the file system. Many paths share their first components.
@@ -40,7 +40,7 @@ enum PathKind {
 
 /// Reason why a path has no target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lost {
+enum ResolveFailure {
     /// There is no entry at the path.
     Missing,
     /// The target is unknown, or the links form a loop.
@@ -58,23 +58,24 @@ impl WritableRoots {
     }
 
     /// Follows an absolute path link by link. Returns `None` if it has no target.
-    pub(crate) fn way(&self, path: &Path) -> Option<Way> {
-        self.way_over(&mut Links::default(), path)
+    pub(crate) fn resolve(&self, path: &Path) -> Option<ResolvedPath> {
+        self.resolve_with_links(&mut Links::default(), path)
     }
 
     /// Follows an absolute path, using links that are known already.
-    pub(crate) fn way_over(&self, found: &mut Links, path: &Path) -> Option<Way> {
-        self.followed(found, path).ok()
+    pub(crate) fn resolve_with_links(&self, found: &mut Links, path: &Path) -> Option<ResolvedPath> {
+        self.follow_links(found, path).ok()
     }
 
-    fn followed(&self, found: &mut Links, path: &Path) -> Result<Way, Lost> {
-        let mut way = Way { real: PathBuf::with_capacity(path.as_os_str().len().max(64)), is_theirs: false };
+    fn follow_links(&self, found: &mut Links, path: &Path) -> Result<ResolvedPath, ResolveFailure> {
+        let mut way =
+            ResolvedPath { real: PathBuf::with_capacity(path.as_os_str().len().max(64)), is_run_controlled: false };
         way.real.push("/");
         let (mut rest, mut links) = (Vec::new(), 0);
         push_parts(&mut rest, path);
         while let Some(part) = rest.pop() {
             if part == OsStr::new("..") {
-                way.is_theirs |= self.hold(&way.real);
+                way.is_run_controlled |= self.hold(&way.real);
                 way.real.pop();
                 continue;
             }
@@ -84,26 +85,26 @@ impl WritableRoots {
                 PathKind::Link(target) => {
                     links += 1;
                     if links > MAX_LINKS {
-                        return Err(Lost::Unclear);
+                        return Err(ResolveFailure::Unclear);
                     }
-                    way.is_theirs |= self.hold(&way.real);
+                    way.is_run_controlled |= self.hold(&way.real);
                     way.real.pop();
                     push_parts(&mut rest, target);
                 }
                 PathKind::NoLink => {}
-                PathKind::Nothing => return Err(Lost::Missing),
-                PathKind::Closed => return Err(Lost::Unclear),
+                PathKind::Nothing => return Err(ResolveFailure::Missing),
+                PathKind::Closed => return Err(ResolveFailure::Unclear),
             }
         }
         // A root contains everything in its folders, so it is sufficient to check the path at links, at `..` and at the
         // end.
-        way.is_theirs |= self.hold(&way.real);
-        if way.real.is_absolute() { Ok(way) } else { Err(Lost::Unclear) }
+        way.is_run_controlled |= self.hold(&way.real);
+        if way.real.is_absolute() { Ok(way) } else { Err(ResolveFailure::Unclear) }
     }
 
     /// Returns the real path if no run can influence it, using links that are known already.
-    pub(crate) fn outside_over(&self, found: &mut Links, path: &Path) -> Option<PathBuf> {
-        self.way_over(found, path).filter(|way| !way.is_theirs).map(|way| way.real)
+    pub(crate) fn resolve_outside(&self, found: &mut Links, path: &Path) -> Option<PathBuf> {
+        self.resolve_with_links(found, path).filter(|way| !way.is_run_controlled).map(|way| way.real)
     }
 }
 
@@ -113,14 +114,14 @@ impl Links {
     /// # Errors `NotFound` if the path has no target; otherwise the error of the system.
     pub(crate) fn real(&mut self, path: &Path) -> io::Result<PathBuf> {
         // A relative path is resolved by the system.
-        let lost = match path.is_absolute().then(|| WritableRoots::default().followed(self, path)) {
+        let lost = match path.is_absolute().then(|| WritableRoots::default().follow_links(self, path)) {
             Some(Ok(way)) => return Ok(way.real),
             Some(Err(lost)) => lost,
-            None => Lost::Unclear,
+            None => ResolveFailure::Unclear,
         };
         match lost {
-            Lost::Missing => Err(ErrorKind::NotFound.into()),
-            Lost::Unclear => fs::canonicalize(path),
+            ResolveFailure::Missing => Err(ErrorKind::NotFound.into()),
+            ResolveFailure::Unclear => fs::canonicalize(path),
         }
     }
 
@@ -187,11 +188,15 @@ mod tests {
             ("dangling", None),
             ("missing/bin", None),
         ] {
-            let expected = expected.map(|(real, is_theirs)| Way { real: top.join(real), is_theirs });
-            assert_eq!(roots.way(&top.join(path)), expected, "{path}");
+            let expected =
+                expected.map(|(real, is_theirs)| ResolvedPath { real: top.join(real), is_run_controlled: is_theirs });
+            assert_eq!(roots.resolve(&top.join(path)), expected, "{path}");
         }
-        assert_eq!(roots.outside_over(&mut Links::default(), &top.join("home/link")), Some(top.join("elsewhere/bin")));
-        assert_eq!(roots.outside_over(&mut Links::default(), &top.join("root/out")), None);
+        assert_eq!(
+            roots.resolve_outside(&mut Links::default(), &top.join("home/link")),
+            Some(top.join("elsewhere/bin"))
+        );
+        assert_eq!(roots.resolve_outside(&mut Links::default(), &top.join("root/out")), None);
     }
 
     #[test]
@@ -202,7 +207,7 @@ mod tests {
         fs::create_dir_all(top.join("first/bin")).unwrap();
         fs::create_dir_all(top.join("second/bin")).unwrap();
         let (roots, mut found) = (WritableRoots::default(), Links::default());
-        let real = |found: &mut Links, path: &str| roots.way_over(found, &top.join(path)).map(|way| way.real);
+        let real = |found: &mut Links, path: &str| roots.resolve_with_links(found, &top.join(path)).map(|way| way.real);
         assert_eq!(real(&mut found, "link"), Some(top.join("first")));
         fs::remove_file(top.join("link")).unwrap();
         symlink("second", top.join("link")).unwrap();

@@ -7,18 +7,17 @@
 //!             └─ payload
 //! ```
 //!
-//! [`landlocked`] describes the processes that are used where namespaces are unavailable and the settings allow that.
+//! [`landlock_zygote`] describes the processes that are used where namespaces are unavailable and the settings allow that.
 //!
 //! Namespaces cannot be set up safely after a fork of a process with several threads: the child might inherit a lock
 //! that is never released. Therefore the runtime starts its own program a second time, which serves requests for runs
 //! before it has any other thread.
 
-mod births;
 mod filter;
 mod git_config;
 mod identity;
 mod init;
-mod landlocked;
+mod landlock_zygote;
 mod mount;
 mod payload;
 mod protected;
@@ -26,6 +25,7 @@ mod ready;
 pub(super) mod request;
 mod server;
 mod sessions;
+mod spawner;
 mod stage;
 mod view;
 
@@ -65,7 +65,7 @@ const TIME_TO_END: Duration = Duration::from_secs(2);
 pub(super) enum Layers {
     /// Namespaces with private mounts, a system call filter, and Landlock if the kernel supports it: tier 1.
     All,
-    /// Landlock and the system call filter ([`landlocked`]): tier 2.
+    /// Landlock and the system call filter ([`landlock_zygote`]): tier 2.
     WithoutNamespaces,
 }
 

@@ -72,7 +72,7 @@ pub(super) async fn start(
             .requiring_landlock(config.sandbox.requires_landlock)
             .allowing_tier_2(config.sandbox.allows_tier_2())
             .for_user(config.folders.home.as_deref())
-            .beside(&config.roots.write),
+            .with_other_roots(&config.roots.write),
         environment: child_environment::base(|name| config.environment.get(name).map(str::to_owned)),
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
         roots: config.roots.clone(),

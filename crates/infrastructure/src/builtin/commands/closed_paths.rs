@@ -10,9 +10,9 @@ use crate::{
     sandbox::workspace::{
         Workspace,
         facts::FileKind,
-        granted::GrantedWorkspace,
+        granted_workspace::GrantedWorkspace,
         stop::Stop,
-        walk::{Entry, Folder, Unread, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
+        walk::{Entry, Folder, UnreadableReason, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
     },
 };
 use std::{
@@ -161,28 +161,28 @@ impl Visitor for Closed<'_> {
         objection(self.grant, folder.path(), FileKind::Folder).max(*above)
     }
 
-    fn pass_over(&self, closed: &mut ClosedPaths, path: &PathAccess) {
+    fn visit_denied(&self, closed: &mut ClosedPaths, path: &PathAccess) {
         closed.hidden.push(path.real.clone());
     }
 
-    fn miss(&self, closed: &mut ClosedPaths, folder: &PathAccess, why: Unread) {
+    fn visit_unreadable(&self, closed: &mut ClosedPaths, folder: &PathAccess, why: UnreadableReason) {
         let may_close = |kind| self.grant.rule_below(folder, kind).is_some();
         let real = || folder.real.clone();
         match why {
             // The path no longer exists, or the process that starts the command cannot read it either, so the command
             // cannot.
-            Unread::Gone | Unread::Foreign => {}
+            UnreadableReason::Gone | UnreadableReason::Foreign => {}
             // The folder is closed as a whole.
-            Unread::Unlisted if may_close(AccessKind::Read) => closed.hidden.push(real()),
-            Unread::Unlisted if may_close(AccessKind::Write) => closed.sealed.push(real()),
-            Unread::Unknown if may_close(AccessKind::Read) || may_close(AccessKind::Write) => {
+            UnreadableReason::Unlisted if may_close(AccessKind::Read) => closed.hidden.push(real()),
+            UnreadableReason::Unlisted if may_close(AccessKind::Write) => closed.sealed.push(real()),
+            UnreadableReason::Unknown if may_close(AccessKind::Read) || may_close(AccessKind::Write) => {
                 closed.unknown.push(real());
             }
-            Unread::Unlisted | Unread::Unknown => {}
+            UnreadableReason::Unlisted | UnreadableReason::Unknown => {}
         }
     }
 
-    fn meet(&self, closed: &mut ClosedPaths, entry: &Entry<'_>, above: &Verdict) -> Visit {
+    fn visit_entry(&self, closed: &mut ClosedPaths, entry: &Entry<'_>, above: &Verdict) -> Visit {
         // A read-only root is sealed anyway, and all writes in it are denied.
         let is_writable = self.grant.roots().write.iter().any(|root| entry.path().real.starts_with(root));
         let objection = objection(self.grant, entry.path(), entry.kind());

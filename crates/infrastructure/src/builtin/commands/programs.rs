@@ -135,7 +135,7 @@ impl Programs {
     /// Returns the availability of a program, looked up by the rules that apply when it is started.
     pub(crate) fn availability(&self, program: &str, workspace: &Workspace) -> Availability {
         let path = self.settings.environment.get("PATH").map_or("", String::as_str);
-        if let (Some(_), _) = Launcher::found_outside(program, path, workspace.writable()) {
+        if let (Some(_), _) = Launcher::find_outside(program, path, workspace.writable()) {
             return Availability::Available;
         }
         Availability::Unavailable(format!("the program `{program}` is not installed"))

@@ -14,7 +14,7 @@ use crate::{
         },
         world::World,
     },
-    sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},
+    sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::Stop},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};

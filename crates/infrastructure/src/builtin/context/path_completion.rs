@@ -5,7 +5,7 @@ use crate::{
     builtin::files::file_uri,
     sandbox::workspace::{
         facts::FileKind,
-        granted::GrantedWorkspace,
+        granted_workspace::GrantedWorkspace,
         walk::{Entry, Visit, Visitor, WalkLimits, WalkOrder},
     },
 };
@@ -84,7 +84,7 @@ impl Visitor for Typed {
         Vec::new()
     }
 
-    fn meet(&self, names: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, names: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
         // A name that is not UTF-8 has no URI here.
         if let Some(name) = entry.name().to_str().filter(|name| name.starts_with(&self.name)) {
             let slash = if entry.kind() == FileKind::Folder { "/" } else { "" };

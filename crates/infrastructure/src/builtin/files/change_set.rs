@@ -13,11 +13,11 @@ use crate::{
     },
     sandbox::workspace::{
         draft::Draft,
-        granted::GrantedWorkspace,
+        granted_workspace::GrantedWorkspace,
+        open_file_limit::OpenFilePermit,
         path_error::PathError,
         rights::Rights,
-        seats::Seats,
-        write::{WriteOptions, WriteTarget, Written},
+        write::{WriteOptions, WriteResult, WriteTarget},
     },
 };
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, io, path::PathBuf};
@@ -43,7 +43,7 @@ pub(crate) struct ChangeSet<'a> {
     names: Vec<Name>,
     places: Vec<Place<'a>>,
     /// Last field, so that it is dropped after all locks are released.
-    seats: Seats,
+    seats: OpenFilePermit,
 }
 
 /// One path as the caller wrote it.
@@ -91,7 +91,7 @@ pub(crate) struct Changed {
     /// State after; `None`: no file.
     pub(crate) after: Option<FileState>,
     /// Details of the write; `None` if it was deleted.
-    pub(crate) written: Option<Written>,
+    pub(crate) written: Option<WriteResult>,
     /// Old content, if the call may read it.
     pub(crate) old: Option<Vec<u8>>,
     /// New content.
@@ -136,7 +136,7 @@ impl<'a> ChangeSet<'a> {
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
                 .next("Nothing was changed; name files only, or make two calls of it."));
         }
-        let seats = files.seats(order.len())?;
+        let seats = files.acquire_file_permit(order.len())?;
         let mut held: BTreeMap<PathBuf, WriteTarget<'a>> = BTreeMap::new();
         for (real, path) in order {
             let target = files.write_target(path)?;
@@ -316,7 +316,7 @@ struct Step<'a> {
     old: Option<Vec<u8>>,
     /// `None`: delete the file.
     new: Option<Vec<u8>>,
-    written: Option<Written>,
+    written: Option<WriteResult>,
     unsafe_because: Option<String>,
     may_read: bool,
     /// Maximum number of folders above it to delete.
@@ -348,7 +348,7 @@ impl<'a> Step<'a> {
         let before = old.as_ref().zip(mode).map(|(old, mode)| FileState { digest: digest_of(old), mode });
         let after =
             new.as_ref().map(|new| FileState { digest: digest_of(new), mode: options.mode.or(mode).unwrap_or(0o644) });
-        let written = new.as_ref().map(|new| Written {
+        let written = new.as_ref().map(|new| WriteResult {
             created: !target.exists(),
             bytes: new.len() as u64,
             other_links: target.facts().map_or(0, |facts| facts.links.saturating_sub(1)),
@@ -400,7 +400,7 @@ fn cannot_be_undone(error: PathError) -> ToolFailure {
 struct Done {
     step: usize,
     after: Option<FileState>,
-    written: Written,
+    written: WriteResult,
     unsynced: Option<io::Error>,
 }
 

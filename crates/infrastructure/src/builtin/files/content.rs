@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{files::source::Source, text::line_index::ContentId},
-    sandbox::workspace::{facts::FileFacts, granted::GrantedWorkspace, stop::Stop},
+    sandbox::workspace::{facts::FileFacts, granted_workspace::GrantedWorkspace, stop::Stop},
 };
 use sha2::{Digest, Sha256};
 use std::{

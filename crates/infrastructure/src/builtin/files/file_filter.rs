@@ -7,8 +7,8 @@
 
 use crate::sandbox::workspace::{
     facts::FileKind,
-    found::Found,
-    granted::GrantedWorkspace,
+    file_handle::FileHandle,
+    granted_workspace::GrantedWorkspace,
     walk::{Entry, Folder},
 };
 use ignore::{
@@ -59,7 +59,7 @@ pub(crate) type Ignoring = Option<Arc<IgnoreRules>>;
 
 impl FileFilter {
     /// Returns the patterns of the folders above the start of a search, up to its root.
-    pub(crate) fn above(&self, files: &GrantedWorkspace, start: &Found) -> Ignoring {
+    pub(crate) fn above(&self, files: &GrantedWorkspace, start: &FileHandle) -> Ignoring {
         let real = &start.path().real;
         let root = files.root_of(real).filter(|_| self.respect_ignore_files)?;
         let mut folders: Vec<&Path> = real.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).collect();

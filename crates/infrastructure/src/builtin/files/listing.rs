@@ -12,10 +12,10 @@ use crate::{
     },
     sandbox::workspace::{
         facts::FileKind,
-        found::Found,
-        granted::GrantedWorkspace,
+        file_handle::FileHandle,
+        granted_workspace::GrantedWorkspace,
         unmistakable,
-        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, Walked},
+        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, WalkSummary},
     },
 };
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -112,7 +112,7 @@ enum ItemType {
 /// `invalid_input` for an invalid pattern, and the failure of the walk.
 pub(crate) fn listed(
     files: &GrantedWorkspace,
-    found: &Found,
+    found: &FileHandle,
     wanted: &Wanted<'_>,
     entries: usize,
 ) -> Result<(String, Listed), ToolFailure> {
@@ -143,7 +143,7 @@ pub(crate) fn listed(
     Ok((text, Listed { path, entries, truncated }))
 }
 
-fn notes(walked: &Walked, is_cut: bool) -> Vec<String> {
+fn notes(walked: &WalkSummary, is_cut: bool) -> Vec<String> {
     let mut notes = Vec::new();
     match walked.ended {
         Some(WalkEnd::Entries) => {
@@ -196,7 +196,7 @@ impl Visitor for Listing {
         self.filter.enter(folder, above)
     }
 
-    fn meet(&self, met: &mut Vec<Met>, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
+    fn visit_entry(&self, met: &mut Vec<Met>, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
         let passed_over = self.filter.passes_over(entry, ignoring);
         // A listing without `.git` would suggest that there is none.
         let is_version_control = passed_over == Some(PassedOver::VersionControl) && self.filter.show_hidden;

@@ -13,7 +13,7 @@ use crate::{
             text_encoding::TextEncoding,
         },
     },
-    sandbox::workspace::granted::GrantedWorkspace,
+    sandbox::workspace::granted_workspace::GrantedWorkspace,
 };
 use toolstead_domain::{content_digest::ContentDigest, tool_failure::ToolFailure};
 

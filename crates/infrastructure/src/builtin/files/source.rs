@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{run::Run, world::World},
-    sandbox::workspace::{found::Found, granted::GrantedWorkspace},
+    sandbox::workspace::{file_handle::FileHandle, granted_workspace::GrantedWorkspace},
 };
 use toolstead_domain::{
     access::Access,
@@ -17,7 +17,7 @@ use toolstead_domain::{
 /// A source to read. A bare handle (`o17`) names an output and never a file: such a file is `./o17`.
 pub(crate) enum Source {
     /// A file, a folder, or another entry that the path leads to.
-    File(Found),
+    File(FileHandle),
     /// An output, and its content from the beginning.
     Output(StoredOutput, Box<dyn StoredContent>),
 }

@@ -9,7 +9,7 @@ use crate::{
             wording::counted,
         },
     },
-    sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
+    sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
 use std::borrow::Cow;
 use toolstead_domain::{error_kind::ErrorKind, ports::tool_provider::CONTENT_NOT_SHOWN, tool_failure::ToolFailure};

@@ -14,7 +14,7 @@ use crate::{
         text::{line_ending::in_lines, snippet::surroundings, wording::counted},
         world::World,
     },
-    sandbox::workspace::granted::GrantedWorkspace,
+    sandbox::workspace::granted_workspace::GrantedWorkspace,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

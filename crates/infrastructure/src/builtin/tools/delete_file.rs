@@ -13,7 +13,7 @@ use crate::{
         text::wording::counted,
         world::World,
     },
-    sandbox::workspace::granted::GrantedWorkspace,
+    sandbox::workspace::granted_workspace::GrantedWorkspace,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

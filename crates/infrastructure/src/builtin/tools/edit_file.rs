@@ -17,7 +17,7 @@ use crate::{
         },
         world::World,
     },
-    sandbox::workspace::granted::GrantedWorkspace,
+    sandbox::workspace::granted_workspace::GrantedWorkspace,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

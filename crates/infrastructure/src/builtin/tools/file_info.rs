@@ -19,8 +19,8 @@ use crate::{
     documents::DocumentKind,
     sandbox::workspace::{
         facts::{FileFacts, FileKind},
-        found::Found,
-        granted::GrantedWorkspace,
+        file_handle::FileHandle,
+        granted_workspace::GrantedWorkspace,
     },
 };
 use schemars::JsonSchema;
@@ -167,7 +167,7 @@ fn inform(files: &GrantedWorkspace, source: Source, input: &Input, world: &World
     answer(text, &output)
 }
 
-fn of_file(files: &GrantedWorkspace, found: &Found) -> Output {
+fn of_file(files: &GrantedWorkspace, found: &FileHandle) -> Output {
     let FileFacts { kind, bytes, modified, mode, links, .. } = *found.facts();
     let path = found.path();
     let leads = (path.real != path.lexical).then(|| files.workspace().shown(&path.real));

@@ -12,10 +12,10 @@ use crate::{
     },
     sandbox::workspace::{
         facts::{FileFacts, FileKind},
-        found::Found,
-        granted::{GrantedWorkspace, similar_names},
+        file_handle::FileHandle,
+        granted_workspace::{GrantedWorkspace, similar_names},
         path_error::PathError,
-        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, Walked},
+        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, WalkSummary},
     },
 };
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -261,7 +261,7 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findin
         // A missing folder in the pattern contains no match; a missing `path` is an error.
         Err(error @ PathError::NotFound { .. }) if plan.start != input.path => {
             let told = format!("{}\n", ToolFailure::from(error).text());
-            return Ok(Findings { hits: Vec::new(), walked: Walked::default(), told, limit: input.limit });
+            return Ok(Findings { hits: Vec::new(), walked: WalkSummary::default(), told, limit: input.limit });
         }
         Err(error) => return Err(error.into()),
     };
@@ -281,7 +281,7 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findin
 }
 
 /// Suggests what the caller may have meant, after a search without matches.
-fn hint(files: &GrantedWorkspace, folder: &Found, input: &Input, plan: &Plan) -> String {
+fn hint(files: &GrantedWorkspace, folder: &FileHandle, input: &Input, plan: &Plan) -> String {
     if let Some(name) = &plan.name {
         let files = files.with_stop(files.stop().within(LOOKING_TIME));
         let limits = WalkLimits { entries: NAMES_LOOKED_AT, depth: MAX_DEPTH, order: WalkOrder::ShallowFirst };
@@ -316,7 +316,7 @@ impl Visitor for Names {
         Vec::new()
     }
 
-    fn meet(&self, names: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, names: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
         names.push(entry.name().to_string_lossy().into_owned());
         Visit::Continue
     }
@@ -375,7 +375,7 @@ impl Visitor for Search<'_> {
         self.filter.enter(folder, above)
     }
 
-    fn meet(&self, hits: &mut Vec<Hit>, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
+    fn visit_entry(&self, hits: &mut Vec<Hit>, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
         if self.filter.passes_over(entry, ignoring).is_some() {
             return Visit::Skip;
         }
@@ -392,7 +392,7 @@ impl Visitor for Search<'_> {
 struct Findings {
     /// Sorted by time of change, latest first.
     hits: Vec<Hit>,
-    walked: Walked,
+    walked: WalkSummary,
     /// Message if nothing was found.
     told: String,
     /// Maximum number of paths that are shown.
@@ -407,7 +407,7 @@ impl Findings {
 
     /// Formats the result. `all` is the handle of the stored list of all paths, if not all are shown.
     fn answered(mut self, all: Option<String>) -> Result<ToolResult, ToolFailure> {
-        let Walked { entries, refused, unreadable, ended } = self.walked;
+        let WalkSummary { entries, refused, unreadable, ended } = self.walked;
         let total_seen = self.hits.len();
         self.hits.truncate(self.limit);
         let mut text = lines(&self.hits);

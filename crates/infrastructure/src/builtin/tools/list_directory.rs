@@ -9,7 +9,7 @@ use crate::{
         schema::output_schema,
         world::World,
     },
-    sandbox::workspace::granted::GrantedWorkspace,
+    sandbox::workspace::granted_workspace::GrantedWorkspace,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -20,7 +20,7 @@ use crate::{
         },
         world::World,
     },
-    sandbox::workspace::{granted::GrantedWorkspace, path_error::PathError},
+    sandbox::workspace::{granted_workspace::GrantedWorkspace, path_error::PathError},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

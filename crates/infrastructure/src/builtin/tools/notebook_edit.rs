@@ -20,7 +20,7 @@ use crate::{
         tools::notebook_edit::edit::{EditedNotebook, edited},
         world::World,
     },
-    sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
+    sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -33,7 +33,7 @@ use crate::{
     },
     documents,
     documents::{DocumentKind, DocumentReader, Wanted, is_document},
-    sandbox::workspace::{facts::FileKind, granted::GrantedWorkspace, stop::Stop},
+    sandbox::workspace::{facts::FileKind, granted_workspace::GrantedWorkspace, stop::Stop},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,7 @@ use crate::{
         },
         world::World,
     },
-    sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
+    sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

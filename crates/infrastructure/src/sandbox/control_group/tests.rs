@@ -62,8 +62,8 @@ fn an_end_for_want_of_memory_tells_whose() {
 #[test]
 fn folders_of_the_dead_are_swept_and_those_of_the_living_stay() {
     let (folder, place) = folder();
-    let (living, lock) = made(&place).unwrap();
-    let (dead, _) = made(&place).unwrap();
+    let (living, lock) = create_locked_folder(&place).unwrap();
+    let (dead, _) = create_locked_folder(&place).unwrap();
     for name in [format!("{living}/1"), format!("{dead}/1"), format!("{dead}/2"), "other-1".into()] {
         fs::create_dir(folder.path().join(name)).unwrap();
     }

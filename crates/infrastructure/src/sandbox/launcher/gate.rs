@@ -1,6 +1,6 @@
 //! Checks before the first confined program whether programs can be confined on this machine, and caches the result.
 
-use super::{LaunchError, Launcher, Trying};
+use super::{LaunchError, Launcher, TierProbe};
 use crate::sandbox::{tier::Tier, zygote::Layers};
 use std::{
     collections::BTreeSet,
@@ -18,7 +18,7 @@ const TIME_OF_TIER_2: Duration = Duration::from_secs(300);
 
 /// Prevents launches if the confinement does not hold.
 pub(super) struct Gate {
-    trying: Trying,
+    probe: TierProbe,
     /// Last result and its time.
     found: Mutex<Option<(Instant, Tier)>>,
     /// Sessions that were warned. `None` represents runs without a session.
@@ -26,8 +26,8 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) const fn new(trying: Trying) -> Self {
-        Self { trying, found: Mutex::const_new(None), warned: sync::Mutex::new(BTreeSet::new()) }
+    pub(super) const fn new(trying: TierProbe) -> Self {
+        Self { probe: trying, found: Mutex::const_new(None), warned: sync::Mutex::new(BTreeSet::new()) }
     }
 
     /// Returns the layers that confine programs. Concurrent callers wait for a test in progress. If layers are missing,
@@ -39,7 +39,7 @@ impl Gate {
         let tier = match found.take().filter(|(when, tier)| when.elapsed() < time_to_count(tier)) {
             Some(known) => &found.insert(known).1,
             None => {
-                let tier = (self.trying)(launcher).await;
+                let tier = (self.probe)(launcher).await;
                 &found.insert((Instant::now(), tier)).1
             }
         };

@@ -1,6 +1,6 @@
 //! Runtime side of an unconfined child.
 
-use super::{Begun, Exit, Input, LaunchSpec, Launcher, Order, Ours, Started, Streams};
+use super::{Exit, Input, LaunchSpec, Launcher, Order, ParentStreams, StartedChild, StartedProcess, Streams};
 use crate::sandbox::file_size_signal;
 use rustix::{
     io::Errno,
@@ -80,11 +80,11 @@ pub(super) fn is_reaped(handle: &OwnedFd) -> bool {
     !matches!(ended, Ok(None) | Err(Errno::INTR))
 }
 
-pub(super) fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launcher) -> io::Result<Started> {
+pub(super) fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launcher) -> io::Result<StartedChild> {
     if matches!(spec.input, Input::Terminal { .. }) {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "only a confined program gets a terminal"));
     }
-    let Streams { ours, theirs: [stdin, stdout, stderr] } = Streams::open(spec.input)?;
+    let Streams { parent_ends: ours, child_ends: [stdin, stdout, stderr] } = Streams::open(spec.input)?;
     let (runtime, files) = (rustix::process::getpid(), launcher.shared.zygotes.usual_files());
     let mut command = Command::new(program);
     command
@@ -101,8 +101,8 @@ pub(super) fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launche
     let id = i32::try_from(id).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
     let mut process = Group { id, handle: None, launcher };
     process.handle = Some(pidfd_open(id, PidfdFlags::empty())?);
-    let Ours { stdin, stdout, stderr } = ours;
-    Ok(Started { process: Begun::Open(process), stdin, stdout, stderr })
+    let ParentStreams { stdin, stdout, stderr } = ours;
+    Ok(StartedChild { process: StartedProcess::Open(process), stdin, stdout, stderr })
 }
 
 /// Prepares the child before it executes the program.

@@ -181,7 +181,7 @@ fn a_child_that_nobody_waits_for_when_it_is_looked_up_is_not_started() {
 
 #[test]
 fn a_relative_path_names_no_program_of_the_path() {
-    let found = |program: &str| Launcher::found_outside(program, "/usr/bin:/bin", &WritableRoots::default()).0;
+    let found = |program: &str| Launcher::find_outside(program, "/usr/bin:/bin", &WritableRoots::default()).0;
     assert!(found("sh").is_some());
     assert_eq!(found("/bin/sh"), Some(PathBuf::from("/bin/sh")));
     for program in ["./sh", "../bin/sh"] {

@@ -34,7 +34,7 @@ impl TimeLimit {
     }
 
     /// Returns the outcome of a killed run: `TimedOut` if its time has passed.
-    pub(super) fn told_of(&self, exit: Exit) -> Exit {
+    pub(super) fn classify_exit(&self, exit: Exit) -> Exit {
         if self.is_over.load(Ordering::Acquire) { Exit::TimedOut(self.time) } else { exit }
     }
 }

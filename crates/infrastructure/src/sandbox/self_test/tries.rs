@@ -74,7 +74,7 @@ pub(super) fn abstract_name(folder: &Path) -> io::Result<SocketAddr> {
 
 /// Parses the output of a run: the canaries that it reached, or a required access that failed. Returns `None` if the
 /// test is incomplete.
-pub(super) fn told(said: &str) -> Option<Result<Vec<String>, String>> {
+pub(super) fn parse_output(said: &str) -> Option<Result<Vec<String>, String>> {
     let tried = said.strip_suffix(DONE)?;
     let missed = tried.lines().find_map(|line| line.strip_prefix("missed "));
     let reached = tried.lines().filter_map(|line| line.strip_prefix("reached ").map(str::to_owned));

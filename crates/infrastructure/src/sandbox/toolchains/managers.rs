@@ -218,11 +218,11 @@ impl Manager {
         if self.parts.is_empty() {
             return vec![place.to_path_buf()];
         }
-        let mut listed = Listed::default();
+        let mut listed = EntryNames::default();
         let parts = self.parts.iter().flat_map(|part| match *part {
             PROGRAMS => programs_in(place),
             part => part.split('/').fold(vec![place.to_path_buf()], |folders, name| {
-                folders.iter().flat_map(|folder| named(folder, name, &mut listed)).collect()
+                folders.iter().flat_map(|folder| matching_entries(folder, name, &mut listed)).collect()
             }),
         });
         parts.collect()
@@ -230,10 +230,10 @@ impl Manager {
 }
 
 /// Names in folders. Each folder is read once, because it may contain several parts.
-type Listed = HashMap<PathBuf, Vec<String>>;
+type EntryNames = HashMap<PathBuf, Vec<String>>;
 
 /// Returns the entries of a folder that match a name with at most one wildcard.
-fn named(folder: &Path, name: &str, listed: &mut Listed) -> Vec<PathBuf> {
+fn matching_entries(folder: &Path, name: &str, listed: &mut EntryNames) -> Vec<PathBuf> {
     let Some((start, end)) = name.split_once('*') else { return vec![folder.join(name)] };
     let fits = |entry: &str| entry.len() >= start.len() + end.len() && entry.starts_with(start) && entry.ends_with(end);
     let names = listed.entry(folder.to_path_buf()).or_insert_with(|| {

@@ -2,11 +2,11 @@
 
 use crate::sandbox::workspace::{
     facts::FileFacts,
-    found::Found,
+    file_handle::FileHandle,
     path_error::PathError,
     resolve::{WITHOUT_LINKS, open_beneath},
     rights::{self, Rights},
-    write_target::{WriteTarget, Written},
+    write_target::{WriteResult, WriteTarget},
 };
 use rustix::{
     fs::{
@@ -123,7 +123,7 @@ impl<'t> Draft<'t> {
     ///
     /// # Errors [`PathError::Changed`] if the file has changed since the target was locked, [`PathError::OutOfTime`].
     /// The file is unchanged then.
-    pub fn put_in_place(&mut self) -> Result<Written, PathError> {
+    pub fn put_in_place(&mut self) -> Result<WriteResult, PathError> {
         let target = self.target;
         if !target.is_where_it_was(self.folder.own(), 0) {
             return Err(self.changed());
@@ -135,11 +135,11 @@ impl<'t> Draft<'t> {
         let now = statat(self.folder.own(), &target.name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| FileFacts::of(&stat));
         let old_is_kept = match (&target.existing, now) {
             (Some(before), Ok(now)) if before.facts().identity == now.identity => self.replace(before)?,
-            (None, Err(Errno::NOENT)) => self.appear()?,
+            (None, Err(Errno::NOENT)) => self.create_target()?,
             _ => return Err(self.changed()),
         };
         self.state = State::InPlace { old_is_kept };
-        Ok(Written {
+        Ok(WriteResult {
             created: target.existing.is_none(),
             bytes: self.file.map_or(0, |facts| facts.bytes),
             other_links: target.facts().map_or(0, |facts| facts.links.saturating_sub(1)),
@@ -151,7 +151,7 @@ impl<'t> Draft<'t> {
     ///
     /// # Errors The error of the system if the names could not be synced to disk. The change is made in any case.
     pub fn keep(mut self) -> Result<(), io::Error> {
-        self.tidy();
+        self.remove_temporary_file();
         Ok(sync_folder(self.folder.own())?)
     }
 
@@ -164,7 +164,7 @@ impl<'t> Draft<'t> {
         // In any case, the old file must not be removed now, nor at the next start if this process is killed.
         target.lock.forget_note();
         self.state = State::Over;
-        if self.file.is_some() && !self.is_ours() {
+        if self.file.is_some() && !self.is_new_file_in_place() {
             return Err(self.changed());
         }
         let result = match (&target.existing, &self.file) {
@@ -185,7 +185,7 @@ impl<'t> Draft<'t> {
     }
 
     /// Replaces or removes the old file. Returns `true` if the old file has the temporary name now.
-    fn replace(&mut self, before: &Found) -> Result<bool, PathError> {
+    fn replace(&mut self, before: &FileHandle) -> Result<bool, PathError> {
         let target = self.target;
         let name = Path::new(&target.name);
         let folder = self.folder.own();
@@ -236,7 +236,7 @@ impl<'t> Draft<'t> {
     }
 
     /// Gives the new file its name, which must not exist.
-    fn appear(&mut self) -> Result<bool, PathError> {
+    fn create_target(&mut self) -> Result<bool, PathError> {
         let target = self.target;
         if self.file.is_none() {
             return Err(self.changed());
@@ -248,14 +248,14 @@ impl<'t> Draft<'t> {
     }
 
     /// Returns `true` if the file with this name is the new file.
-    fn is_ours(&self) -> bool {
+    fn is_new_file_in_place(&self) -> bool {
         let Some(ours) = self.file else { return false };
         let named = statat(self.folder.own(), &self.target.name, AtFlags::SYMLINK_NOFOLLOW);
         named.is_ok_and(|named| FileFacts::of(&named).identity.is_same_content(&ours.identity))
     }
 
     /// Removes the file with the temporary name.
-    fn tidy(&mut self) {
+    fn remove_temporary_file(&mut self) {
         // A failure here cannot be handled any better, and its cause was reported already.
         match self.state {
             State::Ready => {
@@ -273,7 +273,7 @@ impl<'t> Draft<'t> {
 
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
-        self.tidy();
+        self.remove_temporary_file();
     }
 }
 

@@ -30,7 +30,7 @@ pub enum PathError {
         root: PathBuf,
     },
     /// The path is outside of the workspace, or a link leads there.
-    #[error("`{}` is outside of the workspace{}", path.display(), led(path, real))]
+    #[error("`{}` is outside of the workspace{}", path.display(), real_path_note(path, real))]
     Outside {
         /// Path as requested.
         path: PathBuf,
@@ -185,7 +185,7 @@ impl PathError {
         }
     }
 
-    fn next(&self) -> Option<String> {
+    fn suggestion(&self) -> Option<String> {
         let next = match self {
             Self::NoRoot | Self::Outside { .. } => {
                 "Only paths inside the workspace's roots can be used; `working_directory` names them."
@@ -217,7 +217,7 @@ impl PathError {
 impl From<PathError> for ToolFailure {
     fn from(error: PathError) -> Self {
         let failure = Self::new(error.kind(), error.to_string());
-        let failure = match error.next() {
+        let failure = match error.suggestion() {
             Some(next) => failure.next(next),
             None => failure,
         };
@@ -229,7 +229,7 @@ impl From<PathError> for ToolFailure {
     }
 }
 
-fn led(path: &Path, real: &Path) -> String {
+fn real_path_note(path: &Path, real: &Path) -> String {
     if path == real { String::new() } else { format!(" (it leads to `{}`)", real.display()) }
 }
 

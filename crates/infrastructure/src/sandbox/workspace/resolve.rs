@@ -29,7 +29,7 @@ pub(super) const WITHOUT_LINKS: ResolveFlags = BENEATH.union(ResolveFlags::NO_SY
 
 /// Target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Resolved {
+pub(super) enum PathTarget {
     /// Real path in a root. Its last components may not exist.
     Inside(PathBuf),
     /// A path outside of all roots, which was not examined.
@@ -76,19 +76,19 @@ pub(super) fn real_path(handle: impl AsFd) -> io::Result<PathBuf> {
 
 impl Root {
     /// Returns the path relative to the root, which must contain it.
-    pub(super) fn rest<'a>(&self, path: &'a Path) -> &'a Path {
+    pub(super) fn relative_path<'a>(&self, path: &'a Path) -> &'a Path {
         path.strip_prefix(&self.path).unwrap_or(path)
     }
 }
 
 impl Workspace {
     /// Returns the target of an absolute path without dots.
-    pub(super) fn resolve(&self, lexical: &Path) -> Result<Resolved, PathError> {
+    pub(super) fn resolve(&self, lexical: &Path) -> Result<PathTarget, PathError> {
         let Some(root) = self.root_of(lexical) else { return self.resolve_by_hand(lexical) };
-        let handle = open_beneath(root.handle.as_fd(), root.rest(lexical), OFlags::PATH, BENEATH);
+        let handle = open_beneath(root.handle.as_fd(), root.relative_path(lexical), OFlags::PATH, BENEATH);
         match handle.and_then(|handle| self.real_path_of(lexical, &handle).map_err(|_| Errno::NOENT)) {
             // A root that was moved away is no longer a root. The present path counts.
-            Ok(real) => Ok(self.placed(real)),
+            Ok(real) => Ok(self.classify_target(real)),
             Err(_) => self.resolve_by_hand(lexical),
         }
     }
@@ -116,7 +116,7 @@ impl Workspace {
         let mut last = Errno::AGAIN;
         for _ in 0..ATTEMPTS {
             if let Some(root) = self.root_of(lexical) {
-                match open_beneath(root.handle.as_fd(), root.rest(lexical), OFlags::PATH, BENEATH) {
+                match open_beneath(root.handle.as_fd(), root.relative_path(lexical), OFlags::PATH, BENEATH) {
                     Err(Errno::XDEV) => {}
                     other => return other.map_err(failed),
                 }
@@ -124,12 +124,12 @@ impl Workspace {
             // The kernel rejects every absolute link as leading out. It may lead back into this root, or into another
             // one.
             let real = match self.resolve_by_hand(lexical)? {
-                Resolved::Inside(real) => real,
-                Resolved::Outside(real) => return Err(self.outside(lexical, real)),
+                PathTarget::Inside(real) => real,
+                PathTarget::Outside(real) => return Err(self.outside(lexical, real)),
             };
             let Some(root) = self.root_of(&real) else { return Err(self.outside(lexical, real)) };
             let flags = OFlags::PATH | OFlags::NOFOLLOW;
-            match open_beneath(root.handle.as_fd(), root.rest(&real), flags, WITHOUT_LINKS) {
+            match open_beneath(root.handle.as_fd(), root.relative_path(&real), flags, WITHOUT_LINKS) {
                 // A component became a link after it was checked.
                 Err(errno @ (Errno::LOOP | Errno::XDEV)) => last = errno,
                 other => return other.map_err(failed),
@@ -147,7 +147,7 @@ impl Workspace {
 
     /// Follows the path component by component. The result is only a text: the caller opens it beneath a root and
     /// without links, so a race makes the opening fail and cannot redirect it.
-    fn resolve_by_hand(&self, lexical: &Path) -> Result<Resolved, PathError> {
+    fn resolve_by_hand(&self, lexical: &Path) -> Result<PathTarget, PathError> {
         for _ in 0..ATTEMPTS {
             if let Some(resolved) = self.follow(lexical)? {
                 return Ok(resolved);
@@ -157,7 +157,7 @@ impl Workspace {
     }
 
     /// Makes one attempt. Returns `None` if a folder on the way became a link after it was checked.
-    fn follow(&self, lexical: &Path) -> Result<Option<Resolved>, PathError> {
+    fn follow(&self, lexical: &Path) -> Result<Option<PathTarget>, PathError> {
         let mut real = PathBuf::from("/");
         let mut rest: VecDeque<OsString> = names(lexical).collect();
         let mut links = 0;
@@ -173,11 +173,11 @@ impl Workspace {
                     real = next;
                     continue;
                 }
-                return Ok(Some(Resolved::Outside(completed(next, rest))));
+                return Ok(Some(PathTarget::Outside(completed(next, rest))));
             };
             let folder = open_beneath(
                 root.handle.as_fd(),
-                root.rest(&real),
+                root.relative_path(&real),
                 OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW,
                 WITHOUT_LINKS,
             );
@@ -205,16 +205,16 @@ impl Workspace {
                 Ok(None) => real = next,
                 // The path does not exist, or continues after a file. The rest consists of names that may be created
                 // later.
-                Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Some(self.placed(completed(next, rest)))),
+                Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Some(self.classify_target(completed(next, rest)))),
                 Err(Errno::LOOP | Errno::XDEV) => return Ok(None),
                 Err(errno) => return Err(PathError::io("follow", lexical, errno)),
             }
         }
-        Ok(Some(self.placed(real)))
+        Ok(Some(self.classify_target(real)))
     }
 
-    fn placed(&self, real: PathBuf) -> Resolved {
-        if self.root_of(&real).is_some() { Resolved::Inside(real) } else { Resolved::Outside(real) }
+    fn classify_target(&self, real: PathBuf) -> PathTarget {
+        if self.root_of(&real).is_some() { PathTarget::Inside(real) } else { PathTarget::Outside(real) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Access rights of a file that replaces another one: the same as before, or fewer.
 
-use crate::sandbox::workspace::{found::Found, resolve::proc_link};
+use crate::sandbox::workspace::{file_handle::FileHandle, resolve::proc_link};
 use rustix::{
     fs::{Gid, Uid, XattrFlags, fchown, fremovexattr, fsetxattr, fstat, getxattr, listxattr},
     io::Errno,
@@ -38,14 +38,14 @@ impl Rights {
 /// permits.
 ///
 /// # Errors The error of the system if the new file has an inherited access list that cannot be removed.
-pub(super) fn keep(file: &File, existing: &Found) -> rustix::io::Result<Rights> {
+pub(super) fn keep(file: &File, existing: &FileHandle) -> rustix::io::Result<Rights> {
     let (owner_changed, group_changed) = keep_owner(file, existing)?;
     let keeps_list = keep_attributes(file, existing)?;
     Ok(Rights { owner_changed, group_changed: group_changed || !keeps_list })
 }
 
 /// Returns whether the owner and the group differ from those of the old file.
-fn keep_owner(file: &File, existing: &Found) -> rustix::io::Result<(bool, bool)> {
+fn keep_owner(file: &File, existing: &FileHandle) -> rustix::io::Result<(bool, bool)> {
     let (ours, theirs) = (fstat(file)?, fstat(existing.handle())?);
     let (other_owner, other_group) = (ours.st_uid != theirs.st_uid, ours.st_gid != theirs.st_gid);
     let group = Some(Gid::from_raw(theirs.st_gid));
@@ -56,7 +56,7 @@ fn keep_owner(file: &File, existing: &Found) -> rustix::io::Result<(bool, bool)>
 }
 
 /// Copies extended attributes, including the access list. Returns `false` if the access list could not be preserved.
-fn keep_attributes(file: &File, existing: &Found) -> rustix::io::Result<bool> {
+fn keep_attributes(file: &File, existing: &FileHandle) -> rustix::io::Result<bool> {
     let source = proc_link(existing.handle());
     let mut names = vec![0; MAX_ATTRIBUTE_BYTES];
     let (length, mut keeps_list) = match listxattr(&source, &mut names) {

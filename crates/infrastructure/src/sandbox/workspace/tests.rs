@@ -4,11 +4,11 @@
 use super::*;
 use crate::sandbox::workspace::{
     facts::FileKind,
-    granted::GrantedWorkspace,
+    granted_workspace::GrantedWorkspace,
     rights::Rights,
     stop::Stop,
-    walk::{Entry, Unread, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, walk_on},
-    write::{WriteOptions, WriteTarget, Written},
+    walk::{Entry, UnreadableReason, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, walk_on},
+    write::{WriteOptions, WriteResult, WriteTarget},
 };
 use rustix::fs::{FileType, RenameFlags, mknodat, renameat_with};
 use serde_json::Map;
@@ -92,7 +92,7 @@ impl Place {
         content.map(|content| String::from_utf8(content).unwrap()).map_err(|error| told(self, error))
     }
 
-    fn write(&self, path: &str, content: &str) -> Result<Written, String> {
+    fn write(&self, path: &str, content: &str) -> Result<WriteResult, String> {
         self.granted
             .write_target(path)
             .and_then(|target| write(target, content.as_bytes(), WRITE))
@@ -113,7 +113,7 @@ impl Place {
 }
 
 /// Writes in one step.
-fn write(target: WriteTarget<'_>, content: &[u8], options: WriteOptions) -> Result<Written, PathError> {
+fn write(target: WriteTarget<'_>, content: &[u8], options: WriteOptions) -> Result<WriteResult, PathError> {
     let mut draft = target.prepare(content, options)?;
     let written = draft.put_in_place()?;
     draft.keep().unwrap();
@@ -269,7 +269,7 @@ fn a_replaced_file_keeps_its_mode_and_its_twin_keeps_its_content() {
     fs::set_permissions(place.at("w/a.txt"), fs::Permissions::from_mode(0o4751)).unwrap();
     fs::hard_link(place.at("w/a.txt"), place.at("out/twin")).unwrap();
     let written = place.write("a.txt", "changed").unwrap();
-    assert_eq!(written, Written { created: false, bytes: 7, other_links: 1, rights: Rights::default() });
+    assert_eq!(written, WriteResult { created: false, bytes: 7, other_links: 1, rights: Rights::default() });
     assert_eq!((place.on_disk("w/a.txt").as_str(), place.on_disk("out/twin").as_str()), ("changed", "inside"));
     let mode = fs::metadata(place.at("w/a.txt")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o751, "set-user-id goes away with the content");
@@ -415,7 +415,7 @@ impl Visitor for Met {
         Vec::new()
     }
 
-    fn meet(&self, met: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, met: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
         let opened = entry.open().is_ok();
         met.push(format!("{}{}", entry.below().display(), if opened { "" } else { " -" }));
         Visit::Continue
@@ -427,17 +427,17 @@ struct Removing(PathBuf);
 
 impl Visitor for Removing {
     type Context = ();
-    type Worker = Vec<(String, Unread)>;
+    type Worker = Vec<(String, UnreadableReason)>;
 
     fn worker(&self) -> Self::Worker {
         Vec::new()
     }
 
-    fn miss(&self, missed: &mut Self::Worker, folder: &PathAccess, why: Unread) {
+    fn visit_unreadable(&self, missed: &mut Self::Worker, folder: &PathAccess, why: UnreadableReason) {
         missed.push((folder.real.strip_prefix(&self.0).unwrap().display().to_string(), why));
     }
 
-    fn meet(&self, _: &mut Self::Worker, entry: &Entry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, _: &mut Self::Worker, entry: &Entry<'_>, (): &()) -> Visit {
         let path = &entry.path().real;
         match entry.name().to_str() {
             Some("gone") => fs::remove_dir(path).unwrap(),
@@ -460,7 +460,7 @@ fn what_vanishes_during_a_walk_is_gone() {
     }
     let folder = place.granted.find(".").unwrap();
     let (_, missed) = place.granted.walk(&folder, limits(100, 9), (), &Removing(place.at("w"))).unwrap();
-    let expected = ["a_link_now", "gone", "moved"].map(|name| (name.to_owned(), Unread::Gone));
+    let expected = ["a_link_now", "gone", "moved"].map(|name| (name.to_owned(), UnreadableReason::Gone));
     assert_eq!(missed.concat(), expected);
 }
 
@@ -530,7 +530,7 @@ impl Visitor for Meeting {
 
     fn worker(&self) {}
 
-    fn meet(&self, (): &mut (), entry: &Entry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, (): &mut (), entry: &Entry<'_>, (): &()) -> Visit {
         if entry.kind() == FileKind::File {
             let mut there = self.there.lock().unwrap();
             *there += 1;
@@ -574,7 +574,7 @@ impl Visitor for Sated {
         0
     }
 
-    fn meet(&self, met: &mut usize, entry: &Entry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, met: &mut usize, entry: &Entry<'_>, (): &()) -> Visit {
         assert!(entry.name() != "panic", "as the test wants it");
         *met += 1;
         if entry.kind() == FileKind::File { Visit::Stop } else { Visit::Continue }

@@ -2,11 +2,11 @@
 
 mod entries;
 mod pool;
-mod unread;
+mod unreadable_reason;
 
 use crate::sandbox::workspace::{
     facts::{FileFacts, FileKind},
-    found::Found,
+    file_handle::FileHandle,
     path_error::PathError,
     resolve::{WITHOUT_LINKS, open_beneath},
     stop::Stop,
@@ -37,7 +37,7 @@ use toolstead_domain::{
     access::PathAccess,
     permission::grant::{Grant, ReadingBelow},
 };
-pub use unread::Unread;
+pub use unreadable_reason::UnreadableReason;
 
 /// Maximum number of threads. More threads wait for each other more than they help.
 const MAX_THREADS: usize = 8;
@@ -82,17 +82,17 @@ pub trait Visitor: Sync {
     }
 
     /// Called for an entry that the call may not read.
-    fn pass_over(&self, worker: &mut Self::Worker, path: &PathAccess) {
+    fn visit_denied(&self, worker: &mut Self::Worker, path: &PathAccess) {
         let _ = (worker, path);
     }
 
     /// Called for a folder that the call may read and that could not be read.
-    fn miss(&self, worker: &mut Self::Worker, folder: &PathAccess, why: Unread) {
+    fn visit_unreadable(&self, worker: &mut Self::Worker, folder: &PathAccess, why: UnreadableReason) {
         let _ = (worker, folder, why);
     }
 
     /// Called for an entry that the call may read.
-    fn meet(&self, worker: &mut Self::Worker, entry: &Entry<'_>, context: &Self::Context) -> Visit;
+    fn visit_entry(&self, worker: &mut Self::Worker, entry: &Entry<'_>, context: &Self::Context) -> Visit;
 }
 
 /// Next action of a walk.
@@ -108,7 +108,7 @@ pub enum Visit {
 
 /// Result of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Walked {
+pub struct WalkSummary {
     /// Number of entries that were visited or skipped.
     pub entries: usize,
     /// Number of entries that were skipped because no rule permits reading them.
@@ -232,7 +232,7 @@ struct Walk<'a, V: Visitor> {
     done: Mutex<Vec<thread::Result<V::Worker>>>,
     visitor: &'a V,
     stop: &'a Stop,
-    start: &'a Found,
+    start: &'a FileHandle,
     reading: ReadingBelow<'a>,
     limits: WalkLimits,
     /// `true` if the kernel generates all files below. A walk does not leave the file system where it began.
@@ -243,11 +243,11 @@ struct Walk<'a, V: Visitor> {
 pub(super) fn walk<V: Visitor>(
     grant: &Grant,
     stop: &Stop,
-    start: &Found,
+    start: &FileHandle,
     limits: WalkLimits,
     above: V::Context,
     visitor: &V,
-) -> Result<(Walked, Vec<V::Worker>), PathError> {
+) -> Result<(WalkSummary, Vec<V::Worker>), PathError> {
     let threads = match limits.order {
         WalkOrder::ShallowFirst => 1,
         WalkOrder::AnyOrder => thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS),
@@ -260,11 +260,11 @@ pub(super) fn walk_on<V: Visitor>(
     threads: usize,
     grant: &Grant,
     stop: &Stop,
-    start: &Found,
+    start: &FileHandle,
     limits: WalkLimits,
     above: V::Context,
     visitor: &V,
-) -> Result<(Walked, Vec<V::Worker>), PathError> {
+) -> Result<(WalkSummary, Vec<V::Worker>), PathError> {
     let walk = Walk {
         spare: AtomicUsize::new(threads - 1),
         done: Mutex::default(),
@@ -282,7 +282,7 @@ pub(super) fn walk_on<V: Visitor>(
     // A panic of one thread is propagated as a panic of the walk.
     let mut workers = others.unwrap_or_else(|panic| resume_unwind(panic));
     workers.push(own);
-    match walk.pool.into_walked() {
+    match walk.pool.into_summary() {
         Ok(walked) => Ok((walked, workers)),
         Err(error) => Err(PathError::io("read", &start.path().lexical, error)),
     }
@@ -304,7 +304,7 @@ impl<V: Visitor> Walk<'_, V> {
             }
             match task.work() {
                 pool::Work::Read(folder) => self.read(folder, &mut hand),
-                pool::Work::Meet(part) => self.meet(part, &mut hand.worker),
+                pool::Work::Visit(part) => self.visit_part(part, &mut hand.worker),
             }
         }
         hand.worker
@@ -342,15 +342,19 @@ impl<V: Visitor> Walk<'_, V> {
         let (handle, names) = match read {
             Ok(read) => read,
             Err(error) => {
-                self.visitor.miss(&mut hand.worker, &path, Unread::of(&error, self.start.handle(), &pending.below));
+                self.visitor.visit_unreadable(
+                    &mut hand.worker,
+                    &path,
+                    UnreadableReason::of(&error, self.start.handle(), &pending.below),
+                );
                 return self.pool.unreadable(pending.depth, error);
             }
         };
-        let count = self.pool.seen(names.len());
+        let count = self.pool.count_entries(names.len());
         let folder = Folder { path: &path, handle: handle.as_fd(), names: &names, reading: &self.reading };
         let context = self.visitor.enter(&folder, &pending.above);
         let folder = pool::OpenFolder { path, handle, names, context, depth: pending.depth };
-        self.pool.share(folder, count, |part| self.meet(part, &mut hand.worker));
+        self.pool.share(folder, count, |part| self.visit_part(part, &mut hand.worker));
     }
 
     fn open_folder(&self, path: &PathAccess, below: &Path) -> io::Result<OwnedFd> {
@@ -362,7 +366,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// Visits some entries of a folder.
-    fn meet(&self, part: &pool::Part<V::Context>, worker: &mut V::Worker) {
+    fn visit_part(&self, part: &pool::Part<V::Context>, worker: &mut V::Worker) {
         let folder = &*part.folder;
         let mut path = entries::ChildPath::of(&folder.path);
         let start = entries::start_of_rest(&self.start.path().lexical);
@@ -379,13 +383,13 @@ impl<V: Visitor> Walk<'_, V> {
             path.set(name);
             if !self.reading.permits(path.get()) {
                 refused += 1;
-                self.visitor.pass_over(worker, path.get());
+                self.visitor.visit_denied(worker, path.get());
                 continue;
             }
             let Some(kind) = kind.or_else(|| kind_of(folder.handle.as_fd(), name)) else { continue };
             let kind = if kind == FileKind::File && self.is_kernels { FileKind::KernelFile } else { kind };
             let entry = Entry { name, path: path.get(), start, kind, folder: folder.handle.as_fd() };
-            match self.visitor.meet(worker, &entry, &folder.context) {
+            match self.visitor.visit_entry(worker, &entry, &folder.context) {
                 Visit::Continue if kind == FileKind::Folder && folder.depth < self.limits.depth => {
                     folders.push(pool::Pending {
                         below: entry.below().to_path_buf(),

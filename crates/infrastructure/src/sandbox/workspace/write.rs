@@ -1,13 +1,13 @@
 //! Writes a file in one step: a reader sees either the old or the new content, even after a crash.
 
-pub use crate::sandbox::workspace::write_target::{WriteOptions, WriteTarget, Written};
+pub use crate::sandbox::workspace::write_target::{WriteOptions, WriteResult, WriteTarget};
 use crate::sandbox::workspace::{
     draft::{Draft, TargetFolder, is_other_name, remove_folder},
     facts::FileKind,
-    found::Found,
-    granted::GrantedWorkspace,
+    file_handle::FileHandle,
+    granted_workspace::GrantedWorkspace,
     path_error::PathError,
-    resolve::{ATTEMPTS, Resolved, WITHOUT_LINKS, open_beneath, proc_link},
+    resolve::{ATTEMPTS, PathTarget, WITHOUT_LINKS, open_beneath, proc_link},
 };
 use rustix::{
     fs::{self, AtFlags, CWD, Mode, OFlags, accessat, openat, unlinkat},
@@ -40,8 +40,8 @@ impl<'a> WriteTarget<'a> {
     fn take(granted: &'a GrantedWorkspace, lexical: &Path) -> Result<Option<Self>, PathError> {
         let workspace = &*granted.workspace;
         let real = match workspace.resolve(lexical)? {
-            Resolved::Inside(real) => real,
-            Resolved::Outside(real) => return Err(workspace.outside(lexical, real)),
+            PathTarget::Inside(real) => real,
+            PathTarget::Outside(real) => return Err(workspace.outside(lexical, real)),
         };
         let path = PathAccess { lexical: lexical.to_path_buf(), real, tree: false };
         granted.permitted(Access::WritePath(path.clone()))?;
@@ -49,7 +49,7 @@ impl<'a> WriteTarget<'a> {
         let lock = workspace.locks.lock(&path.real, granted.stop()).ok_or_else(busy)?;
 
         let Some(root) = workspace.root_of(&path.real) else { return Ok(None) };
-        let rest = root.rest(&path.real);
+        let rest = root.relative_path(&path.real);
         let (Some(name), Some(parent)) = (rest.file_name(), rest.parent()) else {
             return Err(PathError::NotAFile { path: path.lexical, kind: FileKind::Folder });
         };
@@ -72,7 +72,7 @@ impl<'a> WriteTarget<'a> {
         if target.missing.is_empty() {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             match openat(&target.folder, &target.name, flags, Mode::empty()) {
-                Ok(handle) => match Found::of(target.path.clone(), handle)? {
+                Ok(handle) => match FileHandle::of(target.path.clone(), handle)? {
                     Some(found) => target.existing = Some(found),
                     None => return Ok(None),
                 },
@@ -167,7 +167,7 @@ impl<'a> WriteTarget<'a> {
     pub fn remove_folders(&self, count: usize) {
         let Some(root) = self.granted.workspace.root_of(&self.path.real) else { return };
         for folder in self.path.real.ancestors().skip(1).take(count) {
-            if remove_folder(root.handle.as_fd(), root.rest(folder)).is_err() {
+            if remove_folder(root.handle.as_fd(), root.relative_path(folder)).is_err() {
                 break;
             }
         }
@@ -189,7 +189,7 @@ impl<'a> WriteTarget<'a> {
             return Ok(false);
         };
         match self.granted.workspace.resolve(parent)? {
-            Resolved::Inside(parent) | Resolved::Outside(parent) => Ok(parent.join(name) != self.path.real),
+            PathTarget::Inside(parent) | PathTarget::Outside(parent) => Ok(parent.join(name) != self.path.real),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A target for writing, and the result of a write.
 
 use crate::sandbox::workspace::{
-    facts::FileFacts, found::Found, granted::GrantedWorkspace, lock::PathLock, path_error::PathError,
-    resolve::real_path, rights::Rights,
+    facts::FileFacts, file_handle::FileHandle, granted_workspace::GrantedWorkspace, lock::PathLock,
+    path_error::PathError, resolve::real_path, rights::Rights,
 };
 use std::{
     ffi::OsString,
@@ -21,7 +21,7 @@ pub struct WriteTarget<'a> {
     /// Names of the missing folders below `folder`, outermost first.
     pub(super) missing: Vec<OsString>,
     pub(super) name: OsString,
-    pub(super) existing: Option<Found>,
+    pub(super) existing: Option<FileHandle>,
     pub(super) lock: PathLock<'a>,
 }
 
@@ -38,7 +38,7 @@ pub struct WriteOptions {
 
 /// Result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteResult {
     /// `true` if there was no file before.
     pub created: bool,
     /// Size in bytes.
@@ -62,7 +62,7 @@ impl WriteTarget<'_> {
 
     /// Returns the metadata of the existing file.
     pub fn facts(&self) -> Option<&FileFacts> {
-        self.existing.as_ref().map(Found::facts)
+        self.existing.as_ref().map(FileHandle::facts)
     }
 
     pub(super) fn stop_is_due(&self) -> bool {

@@ -168,7 +168,7 @@ pub(super) struct Filter(BpfProgram);
 
 impl Filter {
     pub(super) fn build(layers: Layers) -> Result<Self, Error> {
-        Ok(Self(whole(layers)?))
+        Ok(Self(build_program(layers)?))
     }
 
     /// Applies the filter to this process and its children permanently.
@@ -178,7 +178,7 @@ impl Filter {
 }
 
 /// Builds the checks of call numbers, followed by the checks of arguments.
-fn whole(layers: Layers) -> Result<BpfProgram, Error> {
+fn build_program(layers: Layers) -> Result<BpfProgram, Error> {
     let mut program = numbers();
     program.extend(calls(layers)?);
     Ok(program)
@@ -334,7 +334,7 @@ mod tests {
         let number = |call: libc::c_long| u32::try_from(call).unwrap();
         let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
         for layers in [Layers::All, Layers::WithoutNamespaces] {
-            let (whole, calls) = (whole(layers).unwrap(), calls(layers).unwrap());
+            let (whole, calls) = (build_program(layers).unwrap(), calls(layers).unwrap());
             for call in 0..1024 {
                 let is_unread = [libc::SYS_clone3, libc::SYS_openat2].map(number).contains(&call);
                 for value in [0, 0x1000_0000, u64::MAX] {

@@ -2,12 +2,12 @@
 //! and ends all processes of the run when it ends.
 
 use super::{
-    births::{Settled, block, forget_signals},
     filter::Filter,
     identity::{IdMaps, Identity, clear_capabilities, drop_capabilities, unshare},
-    payload::{OpenPlace, Tools, confine, enter_folder, execute},
-    protected::Protected,
-    request::{Failure, Network, Order, Ordered, Report, Request, Step, receive, report, send, unpacked},
+    payload::{AccessiblePath, Tools, confine, enter_folder, execute},
+    protected::ProtectedNames,
+    request::{Failure, Network, Order, Report, Request, RunOrder, Step, receive, report, send, unpacked},
+    spawner::{ZygoteSetup, block, forget_signals},
     stage,
     view::View,
 };
@@ -59,32 +59,32 @@ const TIME_TO_BE_GONE: Duration = Duration::from_millis(200);
 
 /// Inputs of a run.
 #[derive(Debug)]
-pub(super) struct Birth<'a> {
+pub(super) struct RunInputs<'a> {
     pub(super) request: Request,
     pub(super) streams: [OwnedFd; 3],
     pub(super) filter: &'a Filter,
-    pub(super) settled: &'a Settled,
+    pub(super) settled: &'a ZygoteSetup,
     pub(super) landlock: Option<ABI>,
 }
 
 /// Data that an init with namespaces inherits from the zygote, before it receives the order for its run.
 #[derive(Debug)]
-pub(super) struct Namespaced<'a> {
+pub(super) struct NamespaceInit<'a> {
     pub(super) identity: &'a Identity,
     pub(super) maps: &'a IdMaps,
     pub(super) filter: &'a Filter,
-    pub(super) settled: &'a Settled,
+    pub(super) settled: &'a ZygoteSetup,
     pub(super) landlock: Option<ABI>,
     /// Control group of the run, where groups can be created.
     pub(super) group: Option<&'a Group>,
 }
 
 /// Parts that are the same for all runs, made before a run is requested.
-struct Begun<'a> {
+struct InitParts<'a> {
     view: View<'a>,
-    payload: Waiting,
+    payload: WaitingPayload,
     /// Socket on which the payload is sent its run.
-    word: OwnedFd,
+    payload_socket: OwnedFd,
 }
 
 /// State of a run whose payload is ready to begin.
@@ -92,18 +92,18 @@ pub(super) struct PreparedRun<'a> {
     /// Listening sockets that are passed to the runtime.
     pub(super) listeners: Vec<OwnedFd>,
     /// Guard of protected names, if the run may change some of them.
-    pub(super) protected: Option<Protected>,
+    pub(super) protected: Option<ProtectedNames>,
     /// Control group of the payload.
     pub(super) group: Option<&'a Group>,
-    pub(super) payload: Waiting,
+    pub(super) payload: WaitingPayload,
 }
 
 /// A payload that was forked and is not running its program yet.
-pub(super) struct Waiting {
+pub(super) struct WaitingPayload {
     process: Pid,
     begin: OwnedFd,
     /// Pipe that ends when the program runs. A failure is sent on it before that.
-    told: OwnedFd,
+    failure_reader: OwnedFd,
 }
 
 /// Outcome of a payload.
@@ -117,26 +117,27 @@ struct PayloadEnd {
 /// Runs an init, which `prepare` confines and fills with the files of the run. Returns the exit code. The outcome of
 /// the run is reported on the socket.
 pub(super) fn run<'a>(
-    birth: Birth<'a>,
+    birth: RunInputs<'a>,
     socket: &OwnedFd,
     signals: Result<OwnedFd, Failure>,
-    prepare: impl FnOnce(&Birth<'a>) -> Result<PreparedRun<'a>, Failure>,
+    prepare: impl FnOnce(&RunInputs<'a>) -> Result<PreparedRun<'a>, Failure>,
 ) -> i32 {
     let (signals, world) = match signals.and_then(|signals| Ok((signals, prepare(&birth)?))) {
         Ok(prepared) => prepared,
-        Err(failure) => return told(socket, &Report::Failed(failure)),
+        Err(failure) => return send_final_report(socket, &Report::Failed(failure)),
     };
     let PreparedRun { listeners, protected, group, payload } = world;
     // The payload may run from here on. Whatever happens, all its processes are ended and its changes of protected
     // names are undone.
     let lived = catch_unwind(AssertUnwindSafe(|| live(birth, socket, &signals, listeners, payload, group)));
     end_all(group);
-    let aftermath = protected.as_ref().map(Protected::undo).unwrap_or_default();
+    let aftermath = protected.as_ref().map(ProtectedNames::undo).unwrap_or_default();
     // A run that begins once this one is reported must not count it as running.
     drop(protected);
     match lived.unwrap_or(Ok(PayloadEnd::KILLED)) {
         Ok(PayloadEnd { code, by_signal, had_survivors, out_of_memory }) => {
-            let code = told(socket, &Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath });
+            let code =
+                send_final_report(socket, &Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath });
             // The runtime may be waiting for this processor, and the rest of the work here is not urgent.
             sched_yield();
             code
@@ -146,7 +147,7 @@ pub(super) fn run<'a>(
                 failure.reason.push_str("; ");
                 failure.reason.push_str(&line);
             }
-            told(socket, &Report::Failed(failure))
+            send_final_report(socket, &Report::Failed(failure))
         }
     }
 }
@@ -158,18 +159,18 @@ impl PayloadEnd {
 
 /// Starts the payload and serves it until it ends.
 fn live(
-    birth: Birth<'_>,
+    birth: RunInputs<'_>,
     socket: &OwnedFd,
     signals: &OwnedFd,
     listeners: Vec<OwnedFd>,
-    payload: Waiting,
+    payload: WaitingPayload,
     group: Option<&Group>,
 ) -> Result<PayloadEnd, Failure> {
     let events = InitEvents { socket, signals, payload: payload.process, is_read: Cell::new(false) };
     if !payload.begin(&events)? {
         return Ok(PayloadEnd::KILLED);
     }
-    let Birth { request, streams, .. } = birth;
+    let RunInputs { request, streams, .. } = birth;
     // A reader of the output must see its end, and this process must not keep the zygote's socket open.
     drop(streams);
     close_standard_streams();
@@ -204,7 +205,7 @@ pub(super) fn close_standard_streams() {
     unsafe { libc::syscall(libc::SYS_close_range, 0_u32, 2_u32, 0) };
 }
 
-fn told(socket: &OwnedFd, last: &Report) -> i32 {
+fn send_final_report(socket: &OwnedFd, last: &Report) -> i32 {
     i32::from(report(socket, last, &[]).is_err())
 }
 
@@ -225,7 +226,7 @@ fn signal_descriptor(is_asked: bool) -> io::Result<OwnedFd> {
     }
 }
 
-impl<'a> Namespaced<'a> {
+impl<'a> NamespaceInit<'a> {
     /// Returns the descriptors that this value holds open.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         let own_program = [self.settled.own_program.as_raw_fd()];
@@ -244,53 +245,53 @@ impl<'a> Namespaced<'a> {
         if !begun.as_ref().is_ok_and(|begun| begun.payload.lives_until(&orders)) {
             // On a failed start, the zygote creates another init for the next run. This init can only report the
             // reason.
-            say(&orders);
+            signal_peer(&orders);
         }
-        let Some(Ordered { order, socket, streams, network, scratch }) = Ordered::receive(&orders) else { return 0 };
+        let Some(RunOrder { order, socket, streams, network, scratch }) = RunOrder::receive(&orders) else { return 0 };
         drop(orders);
-        let request = match launched(&order) {
+        let request = match read_request(&order) {
             Ok(request) => request,
-            Err(failure) => return told(&socket, &Report::Failed(failure)),
+            Err(failure) => return send_final_report(&socket, &Report::Failed(failure)),
         };
-        let birth = self.birth(request, streams);
+        let birth = self.run_inputs(request, streams);
         run(birth, &socket, signals, |birth| self.prepare(birth, begun?, order, network, scratch.as_deref()))
     }
 
-    fn birth(&self, request: Request, streams: [OwnedFd; 3]) -> Birth<'a> {
-        Birth { request, streams, filter: self.filter, settled: self.settled, landlock: self.landlock }
+    fn run_inputs(&self, request: Request, streams: [OwnedFd; 3]) -> RunInputs<'a> {
+        RunInputs { request, streams, filter: self.filter, settled: self.settled, landlock: self.landlock }
     }
 
-    fn begin(&self) -> Result<Begun<'a>, Failure> {
+    fn begin(&self) -> Result<InitParts<'a>, Failure> {
         let step = || "start a process".to_owned();
         rustix::system::sethostname(b"sandbox").step(|| "name the machine".into())?;
         let (word, payload_word) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).step(step)?;
         // Only a process that may write to its group can be started in it.
-        let payload = Waiting::born(self.group, |begun| self.payload(begun, &payload_word))?;
-        Ok(Begun { view: View::begin(self.identity)?, payload, word })
+        let payload = WaitingPayload::fork(self.group, |begun| self.payload(begun, &payload_word))?;
+        Ok(InitParts { view: View::begin(self.identity)?, payload, payload_socket: word })
     }
 
     /// Confines a payload while the init builds the root that both share, and starts its program.
     fn payload(&self, begun: &OwnedFd, word: &OwnedFd) -> Failure {
-        let birth = match self.born_for(word) {
+        let birth = match self.receive_run(word) {
             Ok(birth) => birth,
             Err(failure) => return failure,
         };
         let ready = || {
             drop_privileges(self.identity, drop_capabilities)?;
-            say(word);
+            signal_peer(word);
             Ok(())
         };
         let places = || {
-            hear(word, "see the root")?;
-            let places = birth.landlock.map(|abi| OpenPlace::within_mounts(&birth.request, abi)).transpose()?;
+            wait_for_peer(word, "see the root")?;
+            let places = birth.landlock.map(|abi| AccessiblePath::within_mounts(&birth.request, abi)).transpose()?;
             Ok(places.unwrap_or_default())
         };
         payload(&birth, begun, ready, places)
     }
 
     /// Receives the run of the payload.
-    fn born_for(&self, word: &OwnedFd) -> Result<Birth<'a>, Failure> {
+    fn receive_run(&self, word: &OwnedFd) -> Result<RunInputs<'a>, Failure> {
         unshare(libc::CLONE_NEWCGROUP).step(|| "hide the control groups".into())?;
         rehearse();
         let step = || "hear of the run".to_owned();
@@ -299,25 +300,25 @@ impl<'a> Namespaced<'a> {
         let mut descriptors = descriptors.into_iter();
         let mut next = || descriptors.next().ok_or_else(|| Failure::new(step(), "the init is gone"));
         let (order, streams) = (next()?, [next()?, next()?, next()?]);
-        let mut request = launched(&order)?;
+        let mut request = read_request(&order)?;
         enter_network(request.network, descriptors.next().as_ref())?;
         if let Some(address) = std::str::from_utf8(&said).ok().and_then(|said| said.strip_prefix('o'))
             && !address.is_empty()
         {
-            lead_over(address, &mut request.environment);
+            set_proxy_variables(address, &mut request.environment);
         }
-        Ok(self.birth(request, streams))
+        Ok(self.run_inputs(request, streams))
     }
 
     fn prepare(
         &self,
-        birth: &Birth<'a>,
-        begun: Begun<'a>,
+        birth: &RunInputs<'a>,
+        begun: InitParts<'a>,
         order: OwnedFd,
         network: Option<OwnedFd>,
         scratch: Option<&Path>,
     ) -> Result<PreparedRun<'a>, Failure> {
-        let Begun { mut view, payload, word } = begun;
+        let InitParts { mut view, payload, payload_socket: word } = begun;
         let request = &birth.request;
         let listener = own_network(request.network, network.as_ref())?;
         let address = listener.as_ref().map_or(String::new(), |(_, address)| address.to_string());
@@ -331,12 +332,12 @@ impl<'a> Namespaced<'a> {
         };
         view.show(request, self.maps, &scratch)?;
         let tools = request.offers_tools.then(|| view.offer_tools()).transpose()?;
-        let protected = Some(Protected::guard(&mut view, request)?);
+        let protected = Some(ProtectedNames::guard(&mut view, request)?);
         // A user namespace cannot be created while another root is mounted on top of the process's own root.
-        let _ = hear(&word, "begin");
+        let _ = wait_for_peer(&word, "begin");
         view.enter()?;
         // From here on, every path of both processes is resolved in the new root.
-        say(&word);
+        signal_peer(&word);
         view.leave_old()?;
         drop(view);
         // This process starts no program, so it does not need to clear the bounding set.
@@ -355,7 +356,7 @@ fn rehearse() {
 }
 
 /// Reads the request of a launch order.
-fn launched(order: &OwnedFd) -> Result<Request, Failure> {
+fn read_request(order: &OwnedFd) -> Result<Request, Failure> {
     let step = || "read the order".to_owned();
     match unpacked(order).step(step)? {
         Order::Launch(request) => Ok(*request),
@@ -404,7 +405,7 @@ fn enter_network(kind: Network, own: Option<&OwnedFd>) -> Result<(), Failure> {
 }
 
 /// Sets the environment variables that make a program use the proxy at this address.
-fn lead_over(address: &str, environment: &mut BTreeMap<String, String>) {
+fn set_proxy_variables(address: &str, environment: &mut BTreeMap<String, String>) {
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
         for name in [name.to_owned(), name.to_lowercase()] {
             environment.insert(name, format!("http://{address}"));
@@ -435,15 +436,15 @@ pub(super) fn loopback_up() -> io::Result<()> {
     Ok(())
 }
 
-impl Waiting {
+impl WaitingPayload {
     /// Forks the payload, into the control group if there is one. `life` returns only if the program could not be
     /// started, with the reason.
-    pub(super) fn born(group: Option<&Group>, life: impl FnOnce(&OwnedFd) -> Failure) -> Result<Self, Failure> {
+    pub(super) fn fork(group: Option<&Group>, life: impl FnOnce(&OwnedFd) -> Failure) -> Result<Self, Failure> {
         let step = || "start a process".to_owned();
         let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
         let (begun, begin) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
         if let Some(process) = clone(group.map(Group::folder)).step(step)? {
-            return Ok(Self { process, begin, told });
+            return Ok(Self { process, begin, failure_reader: told });
         }
         drop((told, begin));
         // In every case of failure, this process must not continue as a second init.
@@ -457,7 +458,7 @@ impl Waiting {
 
     /// Waits until a run is requested. Returns `false` if the payload ends before that.
     fn lives_until(&self, ordered: &OwnedFd) -> bool {
-        let mut events = [PollFd::new(ordered, PollFlags::IN), PollFd::new(&self.told, PollFlags::IN)];
+        let mut events = [PollFd::new(ordered, PollFlags::IN), PollFd::new(&self.failure_reader, PollFlags::IN)];
         while let Err(Errno::INTR) = poll(&mut events, None) {}
         !events[0].revents().is_empty()
     }
@@ -465,7 +466,7 @@ impl Waiting {
     /// Starts the program and waits until it runs. Returns `false` if the run is to end.
     fn begin(self, events: &InitEvents<'_>) -> Result<bool, Failure> {
         let step = || "start a process".to_owned();
-        let Self { begin, told, .. } = self;
+        let Self { begin, failure_reader: told, .. } = self;
         // Getting here may have taken long, and the runtime may no longer wait for the run.
         if events.listen(None, Some(&AT_ONCE)).is_none() {
             return Ok(false);
@@ -493,10 +494,10 @@ impl Waiting {
 /// Confines a payload and starts its program. `ready` drops its rights while the init continues; `places` returns the
 /// files that Landlock leaves accessible. Returns only on failure.
 pub(super) fn payload(
-    birth: &Birth<'_>,
+    birth: &RunInputs<'_>,
     begun: &OwnedFd,
     ready: impl FnOnce() -> Result<(), Failure>,
-    places: impl FnOnce() -> Result<Vec<OpenPlace>, Failure>,
+    places: impl FnOnce() -> Result<Vec<AccessiblePath>, Failure>,
 ) -> Failure {
     let confined = || {
         ready()?;
@@ -505,7 +506,7 @@ pub(super) fn payload(
         let places = places()?;
         let (settled, landlock, streams) = (birth.settled, birth.landlock, &birth.streams);
         confine(&birth.request, &Tools { settled, landlock, places: &places, streams })?;
-        hear(begun, "begin")?;
+        wait_for_peer(begun, "begin")?;
         enter_folder(&birth.request)
     };
     match confined() {
@@ -515,12 +516,12 @@ pub(super) fn payload(
 }
 
 /// Signals the other process to continue. Has no effect if that process has ended.
-fn say(word: &OwnedFd) {
+fn signal_peer(word: &OwnedFd) {
     let _ = rustix::io::write(word, b"b");
 }
 
 /// Waits for the signal of the other process.
-fn hear(word: &OwnedFd, step: &str) -> Result<(), Failure> {
+fn wait_for_peer(word: &OwnedFd, step: &str) -> Result<(), Failure> {
     match retry_on_intr(|| rustix::io::read(word, &mut [0; 1])).step(|| step.into())? {
         // An init that ends also ends this process.
         0 => Err(Failure::new(step, "the init is gone")),
@@ -683,7 +684,7 @@ mod tests {
             let (begun, begin) = pipe_with(PipeFlags::CLOEXEC).unwrap();
             let (signals, _none) = pipe_with(PipeFlags::CLOEXEC).unwrap();
             let process = rustix::process::getpid();
-            let payload = Waiting { process, begin, told };
+            let payload = WaitingPayload { process, begin, failure_reader: told };
             let let_it_go = || {
                 // Closes the runtime's socket, which ends the run: at once, or after the payload was released.
                 let is_told = is_let_go_at_first || rustix::io::read(&begun, &mut [0; 1]) == Ok(1);

@@ -1,8 +1,8 @@
 //! The last steps of a payload, from the fork to its program.
 
 use super::{
-    births::{IGNORED, Settled},
     request::{Failure, Program, Request, Step},
+    spawner::{IGNORED, ZygoteSetup},
 };
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, RestrictionStatus, Ruleset, RulesetAttr,
@@ -30,9 +30,9 @@ const QUEUED_BYTES: u64 = 800 << 10;
 /// Data that a payload needs besides the request, prepared before the fork.
 #[derive(Debug)]
 pub(super) struct Tools<'a> {
-    pub(super) settled: &'a Settled,
+    pub(super) settled: &'a ZygoteSetup,
     pub(super) landlock: Option<ABI>,
-    pub(super) places: &'a [OpenPlace],
+    pub(super) places: &'a [AccessiblePath],
     pub(super) streams: &'a [OwnedFd; 3],
 }
 
@@ -96,12 +96,12 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
 
 /// A file or folder that Landlock leaves accessible, with everything below it.
 #[derive(Debug)]
-pub(super) struct OpenPlace {
+pub(super) struct AccessiblePath {
     handle: OwnedFd,
     rights: BitFlags<AccessFs>,
 }
 
-impl OpenPlace {
+impl AccessiblePath {
     /// Creates a place with those of the rights that apply to this type of file.
     pub(super) fn new(handle: OwnedFd, rights: BitFlags<AccessFs>, abi: ABI) -> io::Result<Self> {
         let is_folder = FileType::from_raw_mode(fstat(&handle)?.st_mode) == FileType::Directory;
@@ -135,7 +135,7 @@ pub(super) fn part() -> Result<(), Failure> {
 }
 
 fn landlock(
-    places: &[OpenPlace],
+    places: &[AccessiblePath],
     abi: ABI,
     own_program: Option<&OwnedFd>,
     streams: &[OwnedFd; 3],
@@ -152,7 +152,7 @@ fn landlock(
             rules = rules.scope(Scope::from_all(abi))?;
         }
         let mut rules = rules.create()?;
-        for OpenPlace { handle, rights } in places {
+        for AccessiblePath { handle, rights } in places {
             rules = rules.add_rule(PathBeneath::new(handle, *rights))?;
         }
         if let Some(own_program) = own_program {
@@ -176,7 +176,7 @@ fn enforced(restricted: Result<RestrictionStatus, RulesetError>) -> Result<(), F
 }
 
 /// Replaces this process by the program. Returns only on failure.
-pub(super) fn execute(request: &Request, settled: &Settled) -> Failure {
+pub(super) fn execute(request: &Request, settled: &ZygoteSetup) -> Failure {
     let own_program = settled.own_program.as_raw_fd();
     let step = || match &request.program {
         Program::Own => "start the runtime's own program".to_owned(),

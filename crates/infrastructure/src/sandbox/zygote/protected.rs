@@ -7,18 +7,18 @@
 mod folder;
 mod ground;
 mod inner;
-mod known;
+mod known_entries;
 mod repository;
 mod texts;
 
 use super::{
     mount,
-    request::{self, Aftermath, Failure, Request, Step},
+    request::{self, CleanupReport, Failure, Request, Step},
     view::View,
 };
 use folder::{Folder, Work, shown};
 use ground::Ground;
-use known::Known;
+use known_entries::KnownEntries;
 use repository::Repository;
 use rustix::fs::{FileType, fstat};
 use std::{
@@ -77,17 +77,17 @@ pub(super) const MARKS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
 /// Names that are watched during a run, and restored after it.
 #[derive(Debug)]
-pub(super) struct Protected {
+pub(super) struct ProtectedNames {
     ground: Ground,
     roots: Vec<Root>,
 }
 
 /// Context and result of checking one root after a run.
 #[derive(Debug)]
-struct Account<'a> {
+struct UndoContext<'a> {
     ground: &'a Ground,
-    known: &'a Known,
-    told: &'a mut Aftermath,
+    known: &'a KnownEntries,
+    report: &'a mut CleanupReport,
     /// Remaining time for waiting for locks of other processes.
     patience: Duration,
 }
@@ -95,8 +95,8 @@ struct Account<'a> {
 #[derive(Debug)]
 struct Root {
     top: Folder,
-    known: Known,
-    closed: Vec<Closed>,
+    known: KnownEntries,
+    closed: Vec<ReadOnlyName>,
     /// Names that did not exist.
     missing: Vec<&'static str>,
     git: Git,
@@ -105,7 +105,7 @@ struct Root {
 
 /// An existing name that is read-only.
 #[derive(Debug)]
-struct Closed {
+struct ReadOnlyName {
     name: &'static str,
     /// `true` if the name existed for all runs that were alive.
     is_known: bool,
@@ -117,13 +117,13 @@ enum Git {
     Nothing,
     /// A file, which is read-only, or an entry that a rule makes read-only. The list has the repositories in roots that
     /// the file points to.
-    Closed(Vec<Led>),
+    ReadOnly(Vec<LinkedRepository>),
     Repository(Repository),
 }
 
 /// A repository that a file points to. `None` if it did not exist.
 #[derive(Debug)]
-struct Led(PathBuf, Option<Repository>);
+struct LinkedRepository(PathBuf, Option<Repository>);
 
 /// State of the root itself as a repository.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ enum Bare {
     Without(Vec<&'static str>),
 }
 
-impl Protected {
+impl ProtectedNames {
     /// Makes existing names read-only and records missing ones. A symbolic link at a protected name fails the run,
     /// because its target could not be held.
     pub(super) fn guard(view: &mut View<'_>, request: &Request) -> Result<Self, Failure> {
@@ -146,7 +146,7 @@ impl Protected {
             let found = fstat(&handle).step(step)?;
             if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
                 let top = Folder::of(handle, folder.target.clone());
-                let known = Known::begin(&top).step(step)?;
+                let known = KnownEntries::begin(&top).step(step)?;
                 let mut root = Root::guard(view, top, known, &ground, is_home(folder, request))?;
                 root.known.publish().step(step)?;
                 roots.push(root);
@@ -156,10 +156,10 @@ impl Protected {
     }
 
     /// Undoes the changes of the run, once none of its processes is left.
-    pub(super) fn undo(&self) -> Aftermath {
-        let (mut told, mut patience) = (Aftermath::default(), PATIENCE);
+    pub(super) fn undo(&self) -> CleanupReport {
+        let (mut told, mut patience) = (CleanupReport::default(), PATIENCE);
         for root in &self.roots {
-            let mut account = Account { ground: &self.ground, known: &root.known, told: &mut told, patience };
+            let mut account = UndoContext { ground: &self.ground, known: &root.known, report: &mut told, patience };
             let undone = root.undo(&mut account);
             patience = account.patience;
             if let Err(error) = undone {
@@ -184,7 +184,7 @@ impl Root {
     fn guard(
         view: &mut View<'_>,
         top: Folder,
-        mut known: Known,
+        mut known: KnownEntries,
         ground: &Ground,
         is_home: bool,
     ) -> Result<Self, Failure> {
@@ -205,8 +205,8 @@ impl Root {
                     }
                     // Resolved again, beneath the new mount.
                     let (folder, _) = holder(&top, name).step(step)?.unwrap_or((folder, last));
-                    close(view, &folder, last).step(step)?;
-                    closed.push(Closed { name, is_known: known.note(&path, b"") });
+                    make_read_only(view, &folder, last).step(step)?;
+                    closed.push(ReadOnlyName { name, is_known: known.record(&path, b"") });
                 }
             }
         }
@@ -219,17 +219,20 @@ impl Root {
                 Git::Repository(Repository::guard(view, folder, ground, &mut known).step(step)?)
             }
             Some(kind) => {
-                close(view, &top, ".git").step(step)?;
-                closed.push(Closed { name: ".git", is_known: known.note(&path, b"") });
-                let led =
-                    if kind == FileType::RegularFile { led(view, &top, ground, &mut known) } else { Ok(Vec::new()) };
-                Git::Closed(led.step(|| format!("protect what `{}` leads to", path.display()))?)
+                make_read_only(view, &top, ".git").step(step)?;
+                closed.push(ReadOnlyName { name: ".git", is_known: known.record(&path, b"") });
+                let led = if kind == FileType::RegularFile {
+                    find_linked_repositories(view, &top, ground, &mut known)
+                } else {
+                    Ok(Vec::new())
+                };
+                Git::ReadOnly(led.step(|| format!("protect what `{}` leads to", path.display()))?)
             }
         };
         let step = || format!("protect the repository `{}`", top.path.display());
         let bare = if !is_repository(&top).step(step)? {
             Bare::Without(MARKS.into_iter().filter(|name| matches!(top.kind(name), Ok(None))).collect())
-        } else if known.note(&top.path, b"") {
+        } else if known.record(&top.path, b"") {
             let folder = top.try_clone().step(step)?;
             Bare::Repository(Repository::guard(view, folder, ground, &mut known).step(step)?)
         } else {
@@ -238,12 +241,12 @@ impl Root {
         Ok(Self { top, known, closed, missing, git, bare })
     }
 
-    fn undo(&self, account: &mut Account<'_>) -> io::Result<()> {
+    fn undo(&self, account: &mut UndoContext<'_>) -> io::Result<()> {
         let top = self.top.try_clone()?.opened();
         for name in &self.missing {
-            set_aside(&top, name, account.told);
+            set_aside(&top, name, account.report);
         }
-        for Closed { name, is_known } in &self.closed {
+        for ReadOnlyName { name, is_known } in &self.closed {
             let is_open = match holder(&top, name) {
                 Ok(Some((folder, last))) => {
                     let folder = folder.opened();
@@ -254,35 +257,35 @@ impl Root {
             };
             // If another program replaced the name, it is writable.
             if is_open && *is_known {
-                account.told.left(format!(
+                account.report.left(format!(
                     "`{}` was replaced while this command ran, and whether by it cannot be told: look at it before git \
                      or an agent is used there",
                     shown(&top.path.join(name))
                 ));
             } else if is_open {
-                set_aside(&top, name, account.told);
+                set_aside(&top, name, account.report);
             }
         }
         self.undo_git(&top, account)?;
         let marks = match &self.bare {
-            Bare::Repository(repository) => return repository.put_right(account),
+            Bare::Repository(repository) => return repository.restore(account),
             Bare::Without(marks) => marks,
         };
         for name in marks {
             if is_repository(&top).unwrap_or(true) && !matches!(top.kind(name), Ok(None)) {
-                top.set_aside(name, account.told);
+                top.set_aside(name, account.report);
             }
         }
         Ok(())
     }
 
-    fn undo_git(&self, top: &Folder, account: &mut Account<'_>) -> io::Result<()> {
+    fn undo_git(&self, top: &Folder, account: &mut UndoContext<'_>) -> io::Result<()> {
         match &self.git {
-            Git::Closed(led) => {
-                for Led(path, repository) in led {
+            Git::ReadOnly(led) => {
+                for LinkedRepository(path, repository) in led {
                     match (repository, mount::open_exactly(path)) {
-                        (Some(repository), _) => repository.put_right(account)?,
-                        (None, Ok(handle)) => repository::put_new_right(Folder::of(handle, path.clone()), account),
+                        (Some(repository), _) => repository.restore(account)?,
+                        (None, Ok(handle)) => repository::restore_new(Folder::of(handle, path.clone()), account),
                         (None, Err(error)) if error.kind() == io::ErrorKind::NotFound => {}
                         (None, Err(error)) => return Err(error),
                     }
@@ -290,16 +293,16 @@ impl Root {
                 return Ok(());
             }
             Git::Repository(repository) if top.identity_of(".git")? == Some(repository.folder.identity()?) => {
-                return repository.put_right(account);
+                return repository.restore(account);
             }
             // A program outside of the sandbox replaced it, and the present content was not checked.
             Git::Repository(_) | Git::Nothing => {}
         }
         match (top.kind(".git"), top.inner(".git")) {
             (Ok(None), _) => {}
-            (Ok(Some(FileType::Directory)), Ok(folder)) => repository::put_new_right(folder, account),
+            (Ok(Some(FileType::Directory)), Ok(folder)) => repository::restore_new(folder, account),
             // A file or a link points to a repository whose hooks were not checked.
-            _ => top.set_aside(".git", account.told),
+            _ => top.set_aside(".git", account.report),
         }
         Ok(())
     }
@@ -326,7 +329,7 @@ fn holder<'a>(top: &Folder, name: &'a str) -> io::Result<Option<(Folder, &'a str
 }
 
 /// Moves an entry out of the way, if there is one.
-fn set_aside(top: &Folder, name: &str, told: &mut Aftermath) {
+fn set_aside(top: &Folder, name: &str, told: &mut CleanupReport) {
     if is_absent(top, name) {
         return;
     }
@@ -343,7 +346,12 @@ fn set_aside(top: &Folder, name: &str, told: &mut Aftermath) {
 }
 
 /// Returns the repositories in roots that the file `.git` points to: its own, and the main repository of that one.
-fn led(view: &mut View<'_>, top: &Folder, ground: &Ground, known: &mut Known) -> io::Result<Vec<Led>> {
+fn find_linked_repositories(
+    view: &mut View<'_>,
+    top: &Folder,
+    ground: &Ground,
+    known: &mut KnownEntries,
+) -> io::Result<Vec<LinkedRepository>> {
     let Some(text) = top.text(".git", &mut Work::new())? else { return Ok(Vec::new()) };
     let Some(path) = text.bytes.strip_prefix(b"gitdir: ").and_then(|path| ground.root_of(path, &top.path)) else {
         return Ok(Vec::new());
@@ -353,7 +361,7 @@ fn led(view: &mut View<'_>, top: &Folder, ground: &Ground, known: &mut Known) ->
     while let (Some(path), ..2) = (next.take(), led.len()) {
         let folder = match view.pinned(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                led.push(Led(path, None));
+                led.push(LinkedRepository(path, None));
                 break;
             }
             handle => Folder::of(handle?, path),
@@ -361,13 +369,13 @@ fn led(view: &mut View<'_>, top: &Folder, ground: &Ground, known: &mut Known) ->
         if let Some(text) = folder.text("commondir", &mut Work::new())? {
             next = ground.root_of(&text.bytes, &folder.path);
         }
-        led.push(Led(folder.path.clone(), Some(Repository::guard(view, folder, ground, known)?)));
+        led.push(LinkedRepository(folder.path.clone(), Some(Repository::guard(view, folder, ground, known)?)));
     }
     Ok(led)
 }
 
 /// Makes an entry read-only.
-fn close(view: &mut View<'_>, top: &Folder, name: &str) -> io::Result<()> {
+fn make_read_only(view: &mut View<'_>, top: &Folder, name: &str) -> io::Result<()> {
     view.seal(&top.path.join(name), top.handle_of(name)?)
 }
 

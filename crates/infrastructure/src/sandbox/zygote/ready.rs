@@ -3,7 +3,7 @@
 //! Creating the namespaces and the part of the root that all runs see takes about as long as everything else. Therefore
 //! the zygote always keeps one init that has done this. It holds no data of a run, and serves a single one.
 
-use super::{births::close_all_but, init::Namespaced, request::Ordered, sessions::lives};
+use super::{init::NamespaceInit, request::RunOrder, sessions::lives, spawner::close_all_but};
 use crate::sandbox::control_group::Group;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -46,10 +46,10 @@ struct Origin {
 
 impl ReadyInit {
     /// Forks an init in namespaces of its own, with only the descriptors that every run needs.
-    pub(super) fn born(namespaced: Namespaced<'_>, group: Option<Group>) -> io::Result<Self> {
+    pub(super) fn fork(namespaced: NamespaceInit<'_>, group: Option<Group>) -> io::Result<Self> {
         let origin = Origin::now(namespaced.maps.len())?;
         let (orders, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-        let namespaced = Namespaced { group: group.as_ref(), ..namespaced };
+        let namespaced = NamespaceInit { group: group.as_ref(), ..namespaced };
         let (pid, process) = clone(&namespaced, theirs)?;
         Ok(Self { pid, process, group, orders, origin })
     }
@@ -70,7 +70,7 @@ impl ReadyInit {
     }
 
     /// Passes a run to the init, which belongs to that run from now on.
-    pub(super) fn begin(&self, run: &Ordered) -> io::Result<()> {
+    pub(super) fn begin(&self, run: &RunOrder) -> io::Result<()> {
         run.send(&self.orders)
     }
 }
@@ -92,7 +92,7 @@ fn top() -> io::Result<(i64, i64)> {
 }
 
 /// Forks an init in namespaces of its own. The init never returns from this function.
-fn clone(namespaced: &Namespaced<'_>, orders: OwnedFd) -> io::Result<(Pid, OwnedFd)> {
+fn clone(namespaced: &NamespaceInit<'_>, orders: OwnedFd) -> io::Result<(Pid, OwnedFd)> {
     let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_PIDFD;
     let mut process: libc::c_int = -1;
     // SAFETY: all-zero is valid for the structure. The call shares no memory, so it is a fork, and this process has one

@@ -48,7 +48,7 @@ const MAX_TOLD_BYTES: usize = 12 << 10;
 /// Cause of a step that failed but may succeed once the file system is read again.
 #[derive(Debug, thiserror::Error)]
 #[error("it was there a moment ago and has been moved or removed; try again")]
-pub(super) struct Moved;
+pub(super) struct MovedPathError;
 
 /// Order to the zygote.
 #[derive(Debug, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ pub(in crate::sandbox) struct Request {
     #[serde(with = "paths::option")]
     pub(in crate::sandbox) own_home: Option<PathBuf>,
     /// Files that are copied into the private home: the user's git settings.
-    pub(in crate::sandbox) settings: Vec<Copied>,
+    pub(in crate::sandbox) settings: Vec<CopiedFile>,
     pub(in crate::sandbox) folders: Vec<Folder>,
     /// Existing paths that the run cannot read, as the run sees them.
     #[serde(with = "paths::several")]
@@ -100,7 +100,7 @@ pub(in crate::sandbox) struct Request {
 
 /// A run, as its init receives it.
 #[derive(Debug)]
-pub(super) struct Ordered {
+pub(super) struct RunOrder {
     pub(super) order: OwnedFd,
     pub(super) socket: OwnedFd,
     pub(super) streams: [OwnedFd; 3],
@@ -121,7 +121,7 @@ pub(in crate::sandbox) enum Program {
 
 /// A file of the private home.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::sandbox) struct Copied {
+pub(in crate::sandbox) struct CopiedFile {
     /// Path relative to the home.
     #[serde(with = "paths")]
     pub(in crate::sandbox) path: PathBuf,
@@ -175,13 +175,13 @@ pub(in crate::sandbox) enum Report {
         had_survivors: bool,
         /// Details if the kernel killed the program because memory was exhausted.
         out_of_memory: Option<OutOfMemory>,
-        aftermath: Aftermath,
+        aftermath: CleanupReport,
     },
 }
 
 /// Changes that a run made to protected names, one line for each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::sandbox) struct Aftermath {
+pub(in crate::sandbox) struct CleanupReport {
     /// Changes that were undone.
     pub(in crate::sandbox) undone: Vec<String>,
     /// Changes that could not be undone, and must not be trusted.
@@ -191,7 +191,7 @@ pub(in crate::sandbox) struct Aftermath {
     pub(super) things: usize,
 }
 
-impl Aftermath {
+impl CleanupReport {
     pub(super) fn undone(&mut self, line: String) {
         self.things += 1;
         add(&mut self.undone, line);
@@ -221,7 +221,7 @@ pub(in crate::sandbox) struct Failure {
     /// Action that was tried, such as "mount `/work`".
     pub(in crate::sandbox) step: String,
     pub(in crate::sandbox) reason: String,
-    /// `true` if the cause is [`Moved`].
+    /// `true` if the cause is [`MovedPathError`].
     is_moved: bool,
 }
 
@@ -246,13 +246,13 @@ impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
     fn step(self, step: impl FnOnce() -> String) -> Result<T, Failure> {
         self.map_err(|error| {
             let error = error.into();
-            let is_moved = error.get_ref().is_some_and(|cause| cause.is::<Moved>());
+            let is_moved = error.get_ref().is_some_and(|cause| cause.is::<MovedPathError>());
             Failure { is_moved, ..Failure::new(step(), error.to_string()) }
         })
     }
 }
 
-impl Ordered {
+impl RunOrder {
     /// Sends the run to an init.
     pub(super) fn send(&self, orders: &OwnedFd) -> io::Result<()> {
         let Self { order, socket, streams, network, scratch } = self;
@@ -346,8 +346,8 @@ mod tests {
     fn another_look_is_worth_it_where_something_was_moved_and_not_where_a_text_says_so() {
         let failed = |error: io::Error| Err::<(), _>(error).step(|| "hide `/w/x`".into()).unwrap_err();
         for (error, is_moved) in [
-            (io::Error::new(io::ErrorKind::NotFound, Moved), true),
-            (io::Error::new(io::ErrorKind::NotFound, Moved.to_string()), false),
+            (io::Error::new(io::ErrorKind::NotFound, MovedPathError), true),
+            (io::Error::new(io::ErrorKind::NotFound, MovedPathError.to_string()), false),
             (io::ErrorKind::PermissionDenied.into(), false),
         ] {
             // As the runtime receives it.

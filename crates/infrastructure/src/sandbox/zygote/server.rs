@@ -1,14 +1,14 @@
 //! The zygote's process: it waits for orders and forks inits.
 
 use super::{
-    births::{Births, Settled, landlock, settle_down},
     filter::Filter,
     identity::{IdMaps, Identity, unshare},
-    init::{Namespaced, limits, loopback_up},
-    landlocked::LandlockZygote,
+    init::{NamespaceInit, limits, loopback_up},
+    landlock_zygote::LandlockZygote,
     ready::ReadyInit,
-    request::{Failure, Network, Order, Ordered, Report, Request, Step, receive, report, send, unpacked},
+    request::{Failure, Network, Order, Report, Request, RunOrder, Step, receive, report, send, unpacked},
     sessions::{Session, Sessions, lives},
+    spawner::{Spawner, ZygoteSetup, landlock, set_up_zygote},
     stage,
 };
 use crate::sandbox::{
@@ -39,11 +39,11 @@ struct NamespaceZygote {
     identity: Identity,
     filter: Filter,
     landlock: Option<ABI>,
-    settled: Settled,
+    settled: ZygoteSetup,
     maps: IdMaps,
     /// Parent of control groups, if these can be created.
     groups: Option<Groups>,
-    sessions: Sessions<Shared>,
+    sessions: Sessions<SessionResources>,
     opened: u64,
     /// The init of the next run.
     ready: Option<ReadyInit>,
@@ -56,7 +56,7 @@ struct NamespaceZygote {
 }
 
 /// Resources that the runs of one session share.
-struct Shared {
+struct SessionResources {
     /// Network, created with the first run that does not use the machine's.
     network: Option<OwnedFd>,
     scratch: PathBuf,
@@ -71,7 +71,7 @@ pub(super) fn serve(temporary: Option<PathBuf>) -> i32 {
     }
 }
 
-fn serve_with(zygote: Result<impl Births, Failure>) -> i32 {
+fn serve_with(zygote: Result<impl Spawner, Failure>) -> i32 {
     let socket = rustix::stdio::stdin();
     let mut zygote = match zygote {
         Ok(zygote) => zygote,
@@ -107,7 +107,7 @@ fn outlive_children() {
     }
 }
 
-fn obey(zygote: &mut impl Births, mut descriptors: Vec<OwnedFd>) {
+fn obey(zygote: &mut impl Spawner, mut descriptors: Vec<OwnedFd>) {
     if descriptors.is_empty() {
         return;
     }
@@ -137,7 +137,7 @@ impl NamespaceZygote {
         if getppid().is_none() {
             return Err(Failure::new(step(), "the runtime is gone"));
         }
-        let settled = settle_down().step(step)?;
+        let settled = set_up_zygote().step(step)?;
         let identity = Identity::choose()?;
         // Called while `/sys` is visible. Groups are optional; `toolstead doctor` reports why they are missing.
         let groups = Groups::found().ok();
@@ -172,9 +172,9 @@ impl NamespaceZygote {
     }
 
     /// Creates an init that waits for its run, in a control group if groups are available.
-    fn bear(&mut self) -> Result<ReadyInit, Failure> {
+    fn fork_init(&mut self) -> Result<ReadyInit, Failure> {
         let group = self.groups.as_mut().map(Groups::make).transpose().step(|| "make a control group".into())?;
-        let namespaced = Namespaced {
+        let namespaced = NamespaceInit {
             identity: &self.identity,
             maps: &self.maps,
             filter: &self.filter,
@@ -182,7 +182,7 @@ impl NamespaceZygote {
             landlock: self.landlock,
             group: None,
         };
-        let ready = ReadyInit::born(namespaced, group).step(|| "make the namespaces of a run".into())?;
+        let ready = ReadyInit::fork(namespaced, group).step(|| "make the namespaces of a run".into())?;
         if let Some(groups) = &mut self.groups {
             groups.belongs_to(ready.process.try_clone().step(|| "keep hold of a run".into())?);
         }
@@ -190,7 +190,7 @@ impl NamespaceZygote {
     }
 
     /// Passes this run to the waiting init. Creates an init if there is none or it is outdated.
-    fn begin(&mut self, run: &Ordered, limits: Limits) -> Result<ReadyInit, Failure> {
+    fn begin(&mut self, run: &RunOrder, limits: Limits) -> Result<ReadyInit, Failure> {
         let maps = self.maps.len();
         if let Some(ready) = self.ready.take().filter(|ready| ready.is_current(maps)) {
             self.bound(&ready, limits)?;
@@ -199,7 +199,7 @@ impl NamespaceZygote {
                 return Ok(ready);
             }
         }
-        let born = self.bear()?;
+        let born = self.fork_init()?;
         self.bound(&born, limits)?;
         born.begin(run).step(|| "start a process".into())?;
         Ok(born)
@@ -223,22 +223,22 @@ impl NamespaceZygote {
             return Ok(place);
         }
         if let Some(idle) = self.sessions.make_room()? {
-            let_go(idle);
+            close_session(idle);
         }
         self.opened += 1;
         let scratch = stage::at("shared").join(self.opened.to_string());
         fs::create_dir(&scratch).step(|| "open a session".into())?;
         stage::scratch(&scratch, &self.identity)?;
-        Ok(self.sessions.open(key, Shared { network: None, scratch }))
+        Ok(self.sessions.open(key, SessionResources { network: None, scratch }))
     }
 }
 
-fn let_go(session: Session<Shared>) {
+fn close_session(session: Session<SessionResources>) {
     let _ = unmount(&session.shared.scratch, UnmountFlags::DETACH);
     let _ = fs::remove_dir(&session.shared.scratch);
 }
 
-impl Births for NamespaceZygote {
+impl Spawner for NamespaceZygote {
     fn launch(
         &mut self,
         request: Request,
@@ -275,7 +275,7 @@ impl Births for NamespaceZygote {
         };
         let scratch = session.map(|place| self.sessions.list[place].shared.scratch.clone());
         let socket_of_init = socket.try_clone().step(|| "start a process".into())?;
-        let run = Ordered { order, socket: socket_of_init, streams, network, scratch };
+        let run = RunOrder { order, socket: socket_of_init, streams, network, scratch };
         let ReadyInit { pid, process, .. } = self.begin(&run, limits)?;
         drop(run);
         if let Some(place) = session {
@@ -292,7 +292,7 @@ impl Births for NamespaceZygote {
         if let Some(session) = self.sessions.take(key) {
             // The waiting init would keep mounts of the session alive.
             self.ready = None;
-            let_go(session);
+            close_session(session);
         }
     }
 
@@ -317,7 +317,7 @@ impl Births for NamespaceZygote {
             }
             // Without a waiting init, the next run creates its own, and reports why that fails.
             if self.ready.is_none() {
-                self.ready = self.bear().ok();
+                self.ready = self.fork_init().ok();
             }
             if self.is_spent {
                 // A client that requests one run right after another does not have to wait for a network for a third.

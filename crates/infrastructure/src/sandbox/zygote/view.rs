@@ -1,11 +1,11 @@
 //! Root of one run, which contains only what the run may use.
 
-mod offered;
+mod tool_socket;
 
 use super::{
     identity::{IdMaps, Identity},
     mount::{self, Bars},
-    request::{Failure, Folder, Moved, Request, Step},
+    request::{Failure, Folder, MovedPathError, Request, Step},
     stage,
 };
 use rustix::{
@@ -49,12 +49,12 @@ pub(super) struct View<'a> {
     /// Folders that were created in the root around mount points, without a leading slash. Nothing is mounted on them.
     made: RefCell<BTreeSet<PathBuf>>,
     /// Folders of the machine, outer ones before those within them.
-    shown: Vec<Shown>,
+    shown: Vec<ShownFolder>,
 }
 
 /// A folder of the machine in the new root.
 #[derive(Debug)]
-struct Shown {
+struct ShownFolder {
     target: PathBuf,
     /// Topmost mount. Paths in the folder are resolved from here, because another run of the session may be renaming
     /// folders between the root and this mount.
@@ -152,7 +152,7 @@ impl<'a> View<'a> {
     fn settings(&self, request: &Request, home: &Path) {
         for file in &request.settings {
             let folder = home.join(file.path.parent().unwrap_or(Path::new("")));
-            let Ok(folder) = self.way(&folder, true, false) else { continue };
+            let Ok(folder) = self.open_mount_point(&folder, true, false) else { continue };
             let name = file.path.file_name().unwrap_or_default();
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let Ok(copy) = openat(&folder, name, flags, Mode::from_raw_mode(0o600)) else { continue };
@@ -166,7 +166,7 @@ impl<'a> View<'a> {
     fn folder(&mut self, folder: &Folder, maps: &IdMaps) -> Result<(), Failure> {
         let bars = if folder.is_writable { Bars::WRITABLE } else { Bars::READ_ONLY };
         let top = self.bind(&folder.source, &folder.target, Some(bars), Some((folder, maps)))?;
-        self.shown.push(Shown { target: folder.target.clone(), top });
+        self.shown.push(ShownFolder { target: folder.target.clone(), top });
         Ok(())
     }
 
@@ -284,23 +284,23 @@ impl<'a> View<'a> {
             return shown.top.try_clone();
         }
         mount::open_beneath(&shown.top, rest, OFlags::PATH).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => io::Error::new(error.kind(), Moved),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => io::Error::new(error.kind(), MovedPathError),
             _ => error,
         })
     }
 
     /// Returns the innermost folder of the machine that contains a path, and the rest of the path.
-    fn holder_of<'b>(&self, path: &'b Path) -> Option<(&Shown, &'b Path)> {
+    fn holder_of<'b>(&self, path: &'b Path) -> Option<(&ShownFolder, &'b Path)> {
         self.shown.iter().rev().find_map(|shown| Some((shown, path.strip_prefix(&shown.target).ok()?)))
     }
 
     /// Returns a handle to a mount point at a path of the new root. On the run's own file systems a missing one is
     /// created; elsewhere it must exist. The folders around it are held in place.
     fn place(&self, path: &Path, is_folder: bool) -> Result<OwnedFd, Failure> {
-        self.way(path, is_folder, true)
+        self.open_mount_point(path, is_folder, true)
     }
 
-    fn way(&self, path: &Path, is_folder: bool, holds: bool) -> Result<OwnedFd, Failure> {
+    fn open_mount_point(&self, path: &Path, is_folder: bool, holds: bool) -> Result<OwnedFd, Failure> {
         let step = || format!("make a place for `{}`", path.display());
         let (top, within, rest) = match self.holder_of(path) {
             Some((shown, rest)) => (&shown.top, PathBuf::new(), rest),

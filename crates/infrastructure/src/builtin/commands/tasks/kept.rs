@@ -20,7 +20,7 @@ use crate::{
         },
         files::seen_files::Viewer,
     },
-    sandbox::detached::{Begun, DetachedTasks},
+    sandbox::detached::{DetachedTasks, NewDetachedTask},
 };
 use futures::future::join_all;
 use std::{
@@ -94,12 +94,12 @@ impl Kept {
     }
 
     /// Reserves a number for a task.
-    pub(super) fn begin(&self) -> Result<Begun, ToolFailure> {
+    pub(super) fn begin(&self) -> Result<NewDetachedTask, ToolFailure> {
         self.place.begin().map_err(not_kept)
     }
 
     /// Takes ownership of a task until it has ended.
-    pub(super) fn keep(&self, task: &Arc<Task>, begun: Begun) -> Result<(), ToolFailure> {
+    pub(super) fn keep(&self, task: &Arc<Task>, begun: NewDetachedTask) -> Result<(), ToolFailure> {
         let number = begun.number;
         let keeping = keep(self.place.clone(), task.clone(), begun).map_err(|error| {
             self.place.close(number);

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::text::wording::counted,
-    sandbox::workspace::{draft::Draft, path_error::PathError, write::Written},
+    sandbox::workspace::{draft::Draft, path_error::PathError, write::WriteResult},
 };
 use std::io;
 use toolstead_domain::tool_failure::ToolFailure;
@@ -27,7 +27,7 @@ impl<'t> Drafts<'t> {
     }
 
     /// Makes all changes, or none.
-    pub(super) fn put_in_place(&mut self) -> Result<Vec<Written>, NotPut> {
+    pub(super) fn put_in_place(&mut self) -> Result<Vec<WriteResult>, NotPut> {
         let mut written = Vec::new();
         let mut failed = None;
         for draft in &mut self.0 {

@@ -5,7 +5,7 @@ use crate::{
         change_set::{ChangeSet, Changed, recording::Recording},
         etag::digest_of,
     },
-    sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
+    sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
 use std::{collections::HashSet, path::PathBuf};
 use toolstead_domain::{

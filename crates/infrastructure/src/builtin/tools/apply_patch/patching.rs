@@ -23,7 +23,7 @@ use crate::{
             text_lines::{Line, lines_by_feeds, lines_of},
         },
     },
-    sandbox::workspace::{granted::GrantedWorkspace, path_error::PathError, write::WriteOptions},
+    sandbox::workspace::{granted_workspace::GrantedWorkspace, path_error::PathError, write::WriteOptions},
 };
 use std::collections::{BTreeMap, BTreeSet};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};

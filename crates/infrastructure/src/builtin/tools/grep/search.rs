@@ -17,10 +17,10 @@ use crate::{
     },
     sandbox::workspace::{
         facts::FileKind,
-        found::Found,
-        granted::GrantedWorkspace,
+        file_handle::FileHandle,
+        granted_workspace::GrantedWorkspace,
         stop::Stop,
-        walk::{Entry, Folder, Visit, Visitor, WalkLimits, WalkOrder, Walked},
+        walk::{Entry, Folder, Visit, Visitor, WalkLimits, WalkOrder, WalkSummary},
     },
 };
 use std::{
@@ -47,7 +47,7 @@ const ASIDE_TIME: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub(super) struct Searched {
     pub(super) findings: Findings,
-    pub(super) walked: Walked,
+    pub(super) walked: WalkSummary,
     /// Number of entries that are hidden or excluded by ignore files.
     pub(super) passed_over: usize,
     /// Matches in those entries, if there are no others.
@@ -101,7 +101,7 @@ pub(super) fn run(
 
 fn in_folder(
     files: &GrantedWorkspace,
-    folder: &Found,
+    folder: &FileHandle,
     input: &Input,
     limits: &FileLimits,
 ) -> Result<Searched, ToolFailure> {
@@ -135,7 +135,7 @@ fn in_one(
 }
 
 /// Searches everything, including ignored and hidden files, to report whether the caller should include them.
-fn aside(files: &GrantedWorkspace, folder: &Found, input: &Input, limits: &FileLimits) -> Option<Aside> {
+fn aside(files: &GrantedWorkspace, folder: &FileHandle, input: &Input, limits: &FileLimits) -> Option<Aside> {
     let files = files.with_stop(files.stop().within(ASIDE_TIME));
     let input = Input { no_ignore: true, show_hidden: true, output_mode: Some(OutputMode::Count), ..input.clone() };
     let Searched { findings, walked, .. } = in_folder(&files, folder, &input, limits).ok()?;
@@ -215,7 +215,7 @@ impl Visitor for Search<'_> {
         self.filter.enter(folder, above)
     }
 
-    fn meet(&self, worker: &mut Self::Worker, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
+    fn visit_entry(&self, worker: &mut Self::Worker, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
         match self.filter.passes_over(entry, ignoring) {
             None => {}
             Some(PassedOver::Ignored | PassedOver::Hidden) => {

@@ -16,7 +16,7 @@ use crate::{
             text_window::{LinedText, TextWindow, Wanted},
         },
     },
-    sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},
+    sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::Stop},
 };
 use std::{
     borrow::Cow,

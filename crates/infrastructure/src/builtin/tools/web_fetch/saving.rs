@@ -12,7 +12,7 @@ use crate::{
         web_address::{host, web_address},
         world::World,
     },
-    sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
+    sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
 use toolstead_domain::{
     access::{Access, PathAccess},

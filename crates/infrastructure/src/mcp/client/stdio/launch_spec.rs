@@ -8,7 +8,7 @@ use crate::{
     },
     sandbox::{
         launcher::{Input, LaunchSpec},
-        program_folders::{self, Named},
+        program_folders::{self, PathRole},
     },
 };
 use serde_json::json;
@@ -39,10 +39,10 @@ pub(super) fn of(server: &StdioServer, config: &McpServerConfig, launcher: &Stdi
         ServerProfile::Strict => (Confinement::Sealed, NetworkPolicy::None),
         ServerProfile::Guarded => {
             for path in paths(server, &working_dir, &launcher.environment) {
-                match program_folders::named_by(&path, home) {
-                    Named::Nothing => {}
-                    Named::Program(folder) => read_roots.push(folder),
-                    Named::Data => write_roots.push(path),
+                match program_folders::classify_path(&path, home) {
+                    PathRole::Nothing => {}
+                    PathRole::Program(folder) => read_roots.push(folder),
+                    PathRole::Data => write_roots.push(path),
                 }
             }
             if server.working_dir.is_none() && first_root(launcher).is_some() {
@@ -126,7 +126,7 @@ fn is_read_only(folder: &Path, launcher: &StdioLauncher) -> bool {
 pub fn named_data(server: &StdioServer, start: &Path, common: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let home = common.get("HOME").map(Path::new);
     let named = paths(server, start, common).into_iter();
-    named.filter(|path| program_folders::named_by(path, home) == Named::Data).collect()
+    named.filter(|path| program_folders::classify_path(path, home) == PathRole::Data).collect()
 }
 
 /// Returns the name of a guarded server's persistent home folder. Each configuration of each server has its own.
@@ -208,7 +208,7 @@ mod tests {
                 forbidden: vec!["/own/data".into()],
             };
             let launcher = StdioLauncher {
-                launcher: Launcher::start().unwrap().beside(&[top.join("work")]),
+                launcher: Launcher::start().unwrap().with_other_roots(&[top.join("work")]),
                 environment: BTreeMap::from([
                     ("PATH".into(), "/usr/bin:/bin".into()),
                     ("HOME".into(), top.join("home").display().to_string()),

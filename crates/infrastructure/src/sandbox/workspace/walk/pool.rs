@@ -1,6 +1,6 @@
 //! State that the threads of a walk share: the remaining work, and the end of the walk.
 
-use crate::sandbox::workspace::walk::{WalkEnd, WalkLimits, WalkOrder, Walked, entries::Names};
+use crate::sandbox::workspace::walk::{WalkEnd, WalkLimits, WalkOrder, WalkSummary, entries::Names};
 use std::{
     collections::VecDeque,
     io,
@@ -41,30 +41,30 @@ pub(super) struct Part<C> {
 
 pub(super) enum Work<'a, C> {
     Read(&'a Pending<C>),
-    Meet(&'a Part<C>),
+    Visit(&'a Part<C>),
 }
 
 enum Item<C> {
     Read(Pending<C>),
-    Meet(Part<C>),
+    Visit(Part<C>),
 }
 
 /// Remaining work. Parts of open folders come first, so that few folders are open at a time.
 pub(super) struct Pool<C> {
     limits: WalkLimits,
-    left: Mutex<Left<C>>,
+    state: Mutex<PoolState<C>>,
     changed: Condvar,
     seen: AtomicUsize,
     is_over: AtomicBool,
 }
 
-struct Left<C> {
+struct PoolState<C> {
     parts: Vec<Part<C>>,
     folders: VecDeque<Pending<C>>,
     /// Number of threads that are working and may add work.
     busy: usize,
     waiting: usize,
-    walked: Walked,
+    summary: WalkSummary,
     failure: Option<io::Error>,
 }
 
@@ -80,14 +80,14 @@ impl<C> Task<'_, C> {
     pub(super) fn work(&self) -> Work<'_, C> {
         match &self.item {
             Item::Read(folder) => Work::Read(folder),
-            Item::Meet(part) => Work::Meet(part),
+            Item::Visit(part) => Work::Visit(part),
         }
     }
 }
 
 impl<C> Drop for Task<'_, C> {
     fn drop(&mut self) {
-        let mut left = self.pool.left();
+        let mut left = self.pool.lock_state();
         left.busy -= 1;
         // A panic of one thread ends the walk, because other threads would wait for its work.
         if std::thread::panicking() {
@@ -102,40 +102,40 @@ impl<C> Drop for Task<'_, C> {
 impl<C> Pool<C> {
     pub(super) fn new(limits: WalkLimits, above: C) -> Self {
         let start = Pending { below: PathBuf::new(), depth: 1, above };
-        let left = Left {
+        let left = PoolState {
             parts: Vec::new(),
             folders: VecDeque::from([start]),
             busy: 0,
             waiting: 0,
-            walked: Walked::default(),
+            summary: WalkSummary::default(),
             failure: None,
         };
         Self {
             limits,
-            left: Mutex::new(left),
+            state: Mutex::new(left),
             changed: Condvar::new(),
             seen: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
         }
     }
 
-    fn left(&self) -> MutexGuard<'_, Left<C>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, PoolState<C>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the next work item once there is one, or `None` when all work is done.
     pub(super) fn next(&self) -> Option<Task<'_, C>> {
-        let mut left = self.left();
+        let mut left = self.lock_state();
         loop {
             if self.is_over() {
                 return None;
             }
-            let folder = |left: &mut Left<C>| match self.limits.order {
+            let folder = |left: &mut PoolState<C>| match self.limits.order {
                 WalkOrder::ShallowFirst => left.folders.pop_front(),
                 // The folder that was found last is the deepest, so the list stays short.
                 WalkOrder::AnyOrder => left.folders.pop_back(),
             };
-            let item = left.parts.pop().map(Item::Meet).or_else(|| folder(&mut left).map(Item::Read));
+            let item = left.parts.pop().map(Item::Visit).or_else(|| folder(&mut left).map(Item::Read));
             if let Some(item) = item {
                 left.busy += 1;
                 let leaves_more = left.waiting == 0 && !(left.parts.is_empty() && left.folders.is_empty());
@@ -158,7 +158,7 @@ impl<C> Pool<C> {
             return meet(&Part { folder, range: 0..count });
         }
         let parts = (0..count.div_ceil(PART)).map(|part| part * PART..count.min((part + 1) * PART));
-        let mut left = self.left();
+        let mut left = self.lock_state();
         left.parts.extend(parts.map(|range| Part { folder: folder.clone(), range }));
         if left.waiting > 0 {
             self.changed.notify_all();
@@ -170,9 +170,9 @@ impl<C> Pool<C> {
         if folders.is_empty() && refused == 0 {
             return;
         }
-        let mut left = self.left();
-        left.walked.refused += refused;
-        if left.walked.ended.is_none() {
+        let mut left = self.lock_state();
+        left.summary.refused += refused;
+        if left.summary.ended.is_none() {
             left.folders.extend(folders);
         }
         if left.waiting > 0 {
@@ -181,13 +181,13 @@ impl<C> Pool<C> {
     }
 
     /// Counts the entries of a folder, and returns how many of them may be visited.
-    pub(super) fn seen(&self, entries: usize) -> usize {
+    pub(super) fn count_entries(&self, entries: usize) -> usize {
         let before = self.seen.fetch_add(entries, Ordering::Relaxed);
         let count = self.limits.entries.saturating_sub(before).min(entries);
         if count < entries {
             // The counted entries are still visited.
-            let mut left = self.left();
-            left.walked.ended.get_or_insert(WalkEnd::Entries);
+            let mut left = self.lock_state();
+            left.summary.ended.get_or_insert(WalkEnd::Entries);
             left.folders.clear();
         }
         count
@@ -198,29 +198,29 @@ impl<C> Pool<C> {
     }
 
     pub(super) fn unreadable(&self, depth: usize, error: io::Error) {
-        let mut left = self.left();
+        let mut left = self.lock_state();
         if depth == 1 {
             left.failure = Some(error);
         } else {
-            left.walked.unreadable += 1;
+            left.summary.unreadable += 1;
         }
     }
 
     pub(super) fn end(&self, why: WalkEnd) {
         self.is_over.store(true, Ordering::Relaxed);
-        self.left().walked.ended.get_or_insert(why);
+        self.lock_state().summary.ended.get_or_insert(why);
     }
 
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    pub(super) fn into_walked(self) -> io::Result<Walked> {
+    pub(super) fn into_summary(self) -> io::Result<WalkSummary> {
         let seen = self.seen.into_inner().min(self.limits.entries);
-        let left = self.left.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let left = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         match left.failure {
             Some(failure) => Err(failure),
-            None => Ok(Walked { entries: seen, ..left.walked }),
+            None => Ok(WalkSummary { entries: seen, ..left.summary }),
         }
     }
 }

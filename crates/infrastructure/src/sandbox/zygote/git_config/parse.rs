@@ -13,14 +13,14 @@ pub(in crate::sandbox::zygote) struct Setting {
 
 /// A setting and its range in the text: from its name to the end of its last line.
 #[derive(Debug)]
-pub(in crate::sandbox::zygote) struct Placed {
+pub(in crate::sandbox::zygote) struct LocatedSetting {
     pub(in crate::sandbox::zygote) setting: Setting,
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
 /// Parses the settings of a text. Returns `None` if git would reject it or may read it in another way.
-pub(in crate::sandbox::zygote) fn settings(text: &[u8]) -> Option<Vec<Placed>> {
+pub(in crate::sandbox::zygote) fn settings(text: &[u8]) -> Option<Vec<LocatedSetting>> {
     // Some versions of git stop reading there.
     if text.contains(&0) {
         return None;
@@ -43,7 +43,7 @@ pub(in crate::sandbox::zygote) fn settings(text: &[u8]) -> Option<Vec<Placed>> {
             first if first.is_ascii_alphabetic() => {
                 left = left.checked_sub(section.len())?;
                 let setting = reader.setting(&section, first)?;
-                found.push(Placed { setting, start, end: reader.at });
+                found.push(LocatedSetting { setting, start, end: reader.at });
             }
             _ => return None,
         }

@@ -1,6 +1,6 @@
 //! A folder of a workspace, accessed by its handle, because an untrusted command may have chosen the names in it.
 
-use super::super::{git_config, mount, request::Aftermath};
+use super::super::{git_config, mount, request::CleanupReport};
 use rustix::{
     fs::{
         AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, chmod, fchmod, fstat, fstatvfs,
@@ -270,7 +270,7 @@ impl Folder {
     }
 
     /// Moves an entry that a command created under a protected name to a name without effect, or removes it.
-    pub(super) fn set_aside(&self, name: impl AsRef<OsStr>, told: &mut Aftermath) {
+    pub(super) fn set_aside(&self, name: impl AsRef<OsStr>, told: &mut CleanupReport) {
         let name = name.as_ref();
         let path = shown(&self.path.join(name));
         match self.rename(name) {
@@ -299,7 +299,7 @@ impl Folder {
 
     /// Removes a link from a list of folders. With another name it would still be in the list, and disturb the next
     /// run.
-    pub(super) fn remove_link(&self, name: &OsStr, told: &mut Aftermath) {
+    pub(super) fn remove_link(&self, name: &OsStr, told: &mut CleanupReport) {
         match unlinkat(&self.handle, name, AtFlags::empty()) {
             Ok(()) => told.undone(format!(
                 "`{}` is protected and was made by this command; it was removed, because it led elsewhere",
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn what_can_be_neither_renamed_nor_removed_is_told_as_not_to_be_trusted() {
-        let mut told = Aftermath::default();
+        let mut told = CleanupReport::default();
         let own = format!("/proc/{}", std::process::id());
         folder(Path::new(&own)).set_aside("status", &mut told);
         assert_eq!(told.undone, [""; 0]);

@@ -15,7 +15,7 @@ pub(super) enum Part {
 }
 
 /// Entry of such a part.
-pub(super) enum Found<'a> {
+pub(super) enum InnerEntry<'a> {
     /// Repository of a submodule.
     Repository(&'a Folder),
     /// Metadata of a working tree.
@@ -27,7 +27,7 @@ pub(super) enum Found<'a> {
 }
 
 /// Callback for each entry.
-pub(super) type Act<'a> = dyn FnMut(Found<'_>, &mut Work) -> io::Result<()> + 'a;
+pub(super) type Act<'a> = dyn FnMut(InnerEntry<'_>, &mut Work) -> io::Result<()> + 'a;
 
 impl Part {
     pub(super) const ALL: [Self; 2] = [Self::Modules, Self::Worktrees];
@@ -53,7 +53,7 @@ fn within(repository: &Folder, part: Part, depth: usize, work: &mut Work, act: &
         None => Ok(()),
         Some(_) if repository.is_closed(part.name()) => Ok(()),
         Some(FileType::Directory) => of_list(&repository.inner(part.name())?.opened(), part, depth, work, act),
-        Some(_) => act(Found::Other(repository, OsStr::new(part.name())), work),
+        Some(_) => act(InnerEntry::Other(repository, OsStr::new(part.name())), work),
     }
 }
 
@@ -64,21 +64,21 @@ fn of_list(list: &Folder, part: Part, depth: usize, work: &mut Work, act: &mut A
             Some(_) if list.is_closed(&name) => continue,
             Some(FileType::Directory) => {}
             Some(FileType::Symlink) => {
-                act(Found::Link(list, &name), work)?;
+                act(InnerEntry::Link(list, &name), work)?;
                 continue;
             }
             _ => continue,
         }
         let folder = list.inner(&name)?.opened();
         if part == Part::Worktrees {
-            act(Found::Worktree(&folder), work)?;
+            act(InnerEntry::Worktree(&folder), work)?;
             // Submodules that were created in that working tree.
             within(&folder, Part::Modules, depth, work, act)?;
         } else if folder.kind("HEAD")?.is_none() {
             // The name of a submodule may contain slashes. A folder without `HEAD` is not a repository.
             of_list(&folder, part, depth, work, act)?;
         } else {
-            act(Found::Repository(&folder), work)?;
+            act(InnerEntry::Repository(&folder), work)?;
             for part in Part::ALL {
                 within(&folder, part, depth, work, act)?;
             }

@@ -2,10 +2,10 @@
 
 use super::{
     super::view::View,
-    Account, Ground,
+    Ground, UndoContext,
     folder::{Folder, Work, shown},
-    inner::{self, Found, Part},
-    known::Known,
+    inner::{self, InnerEntry, Part},
+    known_entries::KnownEntries,
     texts::{Kind, Texts},
 };
 use rustix::fs::FileType;
@@ -31,7 +31,12 @@ pub(super) struct Repository {
 impl Repository {
     /// Records the state before the run. Hooks become read-only. Settings stay writable, because `git config` is
     /// ordinary work.
-    pub(super) fn guard(view: &mut View<'_>, folder: Folder, ground: &Ground, known: &mut Known) -> io::Result<Self> {
+    pub(super) fn guard(
+        view: &mut View<'_>,
+        folder: Folder,
+        ground: &Ground,
+        known: &mut KnownEntries,
+    ) -> io::Result<Self> {
         close_lists(view, &folder)?;
         let mut work = Work::new();
         let own = Texts::of(&folder, Kind::Main, &mut work, ground, known)?;
@@ -48,14 +53,14 @@ impl Repository {
         part: Part,
         work: &mut Work,
         ground: &Ground,
-        known: &mut Known,
+        known: &mut KnownEntries,
     ) -> io::Result<()> {
         let mut held = 0;
         let looked = inner::each(&self.folder, part, work, &mut |found, work| {
             let (folder, kind) = match found {
-                Found::Repository(folder) => (folder, Kind::Module),
-                Found::Worktree(folder) => (folder, Kind::Worktree),
-                Found::Link(folder, name) | Found::Other(folder, name) => {
+                InnerEntry::Repository(folder) => (folder, Kind::Module),
+                InnerEntry::Worktree(folder) => (folder, Kind::Worktree),
+                InnerEntry::Link(folder, name) | InnerEntry::Other(folder, name) => {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidInput,
                         format!("`{}` is a symbolic link, or no folder", shown(&folder.path.join(name))),
@@ -86,43 +91,43 @@ impl Repository {
     }
 
     /// Undoes the changes of a run to the repository.
-    pub(super) fn put_right(&self, account: &mut Account<'_>) -> io::Result<()> {
-        put_all_right(&self.folder.try_clone()?.opened(), &self.own, &self.inner, account);
+    pub(super) fn restore(&self, account: &mut UndoContext<'_>) -> io::Result<()> {
+        restore_all(&self.folder.try_clone()?.opened(), &self.own, &self.inner, account);
         Ok(())
     }
 }
 
 /// Undoes dangerous settings of a run in a repository that did not exist before.
-pub(super) fn put_new_right(folder: Folder, account: &mut Account<'_>) {
-    put_all_right(&folder.opened(), &Texts::default(), &BTreeMap::new(), account);
+pub(super) fn restore_new(folder: Folder, account: &mut UndoContext<'_>) {
+    restore_all(&folder.opened(), &Texts::default(), &BTreeMap::new(), account);
 }
 
-fn put_all_right(folder: &Folder, own: &Texts, inner: &BTreeMap<PathBuf, Texts>, account: &mut Account<'_>) {
-    put_lists_right(folder, &mut Work::new(), account);
-    own.put_right(folder, Kind::Main, &mut Work::new(), account);
+fn restore_all(folder: &Folder, own: &Texts, inner: &BTreeMap<PathBuf, Texts>, account: &mut UndoContext<'_>) {
+    restore_lists(folder, &mut Work::new(), account);
+    own.restore(folder, Kind::Main, &mut Work::new(), account);
     let mut work = Work::new();
     let none = Texts::default();
     for part in Part::ALL {
         let looked = inner::each(folder, part, &mut work, &mut |found, work| {
             let (folder, kind) = match found {
-                Found::Repository(folder) => (folder, Kind::Module),
-                Found::Worktree(folder) => (folder, Kind::Worktree),
-                Found::Link(list, name) => {
-                    list.remove_link(name, account.told);
+                InnerEntry::Repository(folder) => (folder, Kind::Module),
+                InnerEntry::Worktree(folder) => (folder, Kind::Worktree),
+                InnerEntry::Link(list, name) => {
+                    list.remove_link(name, account.report);
                     return Ok(());
                 }
-                Found::Other(folder, name) => {
-                    folder.set_aside(name, account.told);
+                InnerEntry::Other(folder, name) => {
+                    folder.set_aside(name, account.report);
                     return Ok(());
                 }
             };
-            put_lists_right(folder, work, account);
-            inner.get(&folder.path).unwrap_or(&none).put_right(folder, kind, work, account);
-            let is_too_much = work.is_spent() || account.told.things > SINGLE_THINGS;
+            restore_lists(folder, work, account);
+            inner.get(&folder.path).unwrap_or(&none).restore(folder, kind, work, account);
+            let is_too_much = work.is_spent() || account.report.things > SINGLE_THINGS;
             if is_too_much { Err(io::ErrorKind::QuotaExceeded.into()) } else { Ok(()) }
         });
         if looked.is_err() {
-            folder.set_aside(part.name(), account.told);
+            folder.set_aside(part.name(), account.report);
         }
     }
 }
@@ -151,26 +156,26 @@ fn has_hooks(git: &Folder, work: &mut Work) -> io::Result<bool> {
 }
 
 /// Moves aside hooks and similar entries that the run added to the repository.
-fn put_lists_right(git: &Folder, work: &mut Work, account: &mut Account<'_>) {
+fn restore_lists(git: &Folder, work: &mut Work, account: &mut UndoContext<'_>) {
     for list in LISTS {
         match git.kind(list) {
             Ok(None) => {}
             Ok(Some(_)) if git.is_closed(list) => {}
-            Ok(Some(FileType::Directory)) => put_list_right(git, list, work, account),
-            _ => git.set_aside(list, account.told),
+            Ok(Some(FileType::Directory)) => restore_list(git, list, work, account),
+            _ => git.set_aside(list, account.report),
         }
     }
 }
 
-fn put_list_right(git: &Folder, list: &str, work: &mut Work, account: &mut Account<'_>) {
+fn restore_list(git: &Folder, list: &str, work: &mut Work, account: &mut UndoContext<'_>) {
     let listed = git.inner(list).map(Folder::opened).and_then(|folder| Ok((folder.names(work)?, folder)));
-    let Ok((names, folder)) = listed else { return git.set_aside(list, account.told) };
+    let Ok((names, folder)) = listed else { return git.set_aside(list, account.report) };
     let new: Vec<_> = names.into_iter().filter(|name| is_hook(name)).collect();
     if new.len() > SINGLE_HOOKS {
-        return git.set_aside(list, account.told);
+        return git.set_aside(list, account.report);
     }
     for name in new {
-        folder.set_aside(&name, account.told);
+        folder.set_aside(&name, account.report);
     }
 }
 

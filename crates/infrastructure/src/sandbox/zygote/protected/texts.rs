@@ -2,10 +2,10 @@
 
 use super::{
     super::git_config::{self, Judgement, Setting},
-    Account, Ground,
+    Ground, UndoContext,
     folder::{Draft, Folder, State, Text, Work, shown},
     ground::line,
-    known::Known,
+    known_entries::KnownEntries,
 };
 use std::{collections::BTreeMap, io, path::PathBuf};
 
@@ -45,7 +45,7 @@ impl Texts {
         kind: Kind,
         work: &mut Work,
         ground: &Ground,
-        known: &mut Known,
+        known: &mut KnownEntries,
     ) -> io::Result<Self> {
         let mut texts = Self { is_held: kind == Kind::Main, ..Self::default() };
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
@@ -61,7 +61,7 @@ impl Texts {
         Ok(texts)
     }
 
-    pub(super) fn put_right(&self, git: &Folder, kind: Kind, work: &mut Work, account: &mut Account<'_>) {
+    pub(super) fn restore(&self, git: &Folder, kind: Kind, work: &mut Work, account: &mut UndoContext<'_>) {
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
             let mut file = TextFile::of(git, name, kind);
             // The file is unchanged. Changes that another run made before are undone at the end of that run. For
@@ -70,7 +70,7 @@ impl Texts {
                 && !account.known.is_alone()
                 && git.state_of(name).is_ok_and(|state| state.as_ref() == self.found.get(name));
             file.is_foreign = self.foreign.contains(&name);
-            file.put_right(self.before.get(name), work, account);
+            file.restore(self.before.get(name), work, account);
         }
     }
 }
@@ -106,14 +106,14 @@ impl<'a> TextFile<'a> {
     }
 
     /// Records the content. Returns the text without parts that do not count as existing before.
-    fn known(&self, mut text: Text, ground: &Ground, known: &mut Known) -> Option<Text> {
+    fn known(&self, mut text: Text, ground: &Ground, known: &mut KnownEntries) -> Option<Text> {
         match self.name {
             "config" | "config.worktree" => {
                 let Some(settings) = git_config::settings(&text.bytes) else {
-                    return known.note(&self.path, &text.bytes).then_some(text);
+                    return known.record(&self.path, &text.bytes).then_some(text);
                 };
                 for placed in settings.iter().filter(|placed| self.is_refused(&placed.setting, ground)) {
-                    known.note(&self.path, &placed.setting.bytes());
+                    known.record(&self.path, &placed.setting.bytes());
                 }
                 match self.judge_settings(&text.bytes, ground, known) {
                     Judgement::Fine => {}
@@ -121,18 +121,18 @@ impl<'a> TextFile<'a> {
                     Judgement::Unreadable => return None,
                 }
             }
-            _ if known.note(&self.path, &text.bytes) => {}
+            _ if known.record(&self.path, &text.bytes) => {}
             "commondir" if self.kind == Kind::Worktree => text.bytes = [OWN_REPOSITORY, b"\n"].concat(),
             _ => return None,
         }
         Some(text)
     }
 
-    fn put_right(&self, before: Option<&Text>, work: &mut Work, account: &mut Account<'_>) {
+    fn restore(&self, before: Option<&Text>, work: &mut Work, account: &mut UndoContext<'_>) {
         match self.verdict(before, work, account) {
             Verdict::Fine => return,
             Verdict::Elsewhere => {
-                return account.told.left(format!(
+                return account.report.left(format!(
                     "`{}` names a working tree outside of the roots, and whether this command set it cannot be told: \
                      look at it before you use `git worktree` there",
                     shown(&self.path)
@@ -149,21 +149,21 @@ impl<'a> TextFile<'a> {
                 // Fails if the file system has no hard links. The removed settings are reported in any case.
                 let kept = if self.is_foreign { self.git.keep(self.name).ok() } else { None };
                 match draft.and_then(|draft| draft.finish(&text.bytes, text.rights)) {
-                    Ok(()) => account.told.undone(format!(
+                    Ok(()) => account.report.undone(format!(
                         "{} can make git run a program or lead it elsewhere: taken out of `{}` again; set such things outside \
                          of commands{}",
                         git_config::keys(&out),
                         shown(&self.path),
                         kept.map_or(String::new(), |kept| format!("; all of it is kept as `{kept}`"))
                     )),
-                    Err(error) => self.give_way(before, Err(error), account),
+                    Err(error) => self.set_aside_and_restore(before, Err(error), account),
                 }
             }
-            Verdict::GivesWay => self.give_way(before, draft, account),
+            Verdict::GivesWay => self.set_aside_and_restore(before, draft, account),
             Verdict::Missing => self.write_again(before, draft, account),
         }
         if is_without_lock {
-            account.told.undone(format!(
+            account.report.undone(format!(
                 "`{0}.lock` was in the way all the time while `{0}` was put right: what somebody else wrote there in \
                  that moment may be lost; remove the lock if no git is at work",
                 shown(&self.path)
@@ -171,21 +171,26 @@ impl<'a> TextFile<'a> {
         }
     }
 
-    fn give_way(&self, before: Option<&Text>, draft: io::Result<Draft<'_>>, account: &mut Account<'_>) {
-        self.git.set_aside(self.name, account.told);
+    fn set_aside_and_restore(
+        &self,
+        before: Option<&Text>,
+        draft: io::Result<Draft<'_>>,
+        account: &mut UndoContext<'_>,
+    ) {
+        self.git.set_aside(self.name, account.report);
         self.write_again(before, draft, account);
     }
 
-    fn write_again(&self, before: Option<&Text>, draft: io::Result<Draft<'_>>, account: &mut Account<'_>) {
+    fn write_again(&self, before: Option<&Text>, draft: io::Result<Draft<'_>>, account: &mut UndoContext<'_>) {
         let Some(before) = before else { return };
         let path = shown(&self.path);
         match draft.and_then(|draft| draft.finish(&before.bytes, before.rights)) {
-            Ok(()) => account.told.undone(format!("`{path}` is as it was before this command")),
-            Err(error) => account.told.left(format!("`{path}` was changed and could not be written again: {error}")),
+            Ok(()) => account.report.undone(format!("`{path}` is as it was before this command")),
+            Err(error) => account.report.left(format!("`{path}` was changed and could not be written again: {error}")),
         }
     }
 
-    fn verdict(&self, before: Option<&Text>, work: &mut Work, account: &Account<'_>) -> Verdict {
+    fn verdict(&self, before: Option<&Text>, work: &mut Work, account: &UndoContext<'_>) -> Verdict {
         let mut text = match self.git.text(self.name, work) {
             Ok(None) if before.is_none() || matches!(self.name, "config.worktree" | "gitdir") => return Verdict::Fine,
             Ok(None) => return Verdict::Missing,
@@ -216,7 +221,7 @@ impl<'a> TextFile<'a> {
         }
     }
 
-    fn judge_settings(&self, text: &[u8], ground: &Ground, known: &Known) -> Judgement {
+    fn judge_settings(&self, text: &[u8], ground: &Ground, known: &KnownEntries) -> Judgement {
         git_config::without(text, &|one| {
             let is_judged = !self.is_as_found || one.is_worktree();
             is_judged && self.is_refused(one, ground) && !known.has(&self.path, &one.bytes())

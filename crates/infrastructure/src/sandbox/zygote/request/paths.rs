@@ -10,50 +10,50 @@ use std::{
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Given<'a> {
+enum EncodedPath<'a> {
     Text(&'a str),
     Bytes(&'a [u8]),
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Taken {
+enum DecodedPath {
     Text(String),
     Bytes(Vec<u8>),
 }
 
-impl<'a> From<&'a Path> for Given<'a> {
+impl<'a> From<&'a Path> for EncodedPath<'a> {
     fn from(path: &'a Path) -> Self {
         path.to_str().map_or(Self::Bytes(path.as_os_str().as_bytes()), Self::Text)
     }
 }
 
-impl From<Taken> for PathBuf {
-    fn from(taken: Taken) -> Self {
+impl From<DecodedPath> for PathBuf {
+    fn from(taken: DecodedPath) -> Self {
         match taken {
-            Taken::Text(text) => text.into(),
-            Taken::Bytes(bytes) => OsString::from_vec(bytes).into(),
+            DecodedPath::Text(text) => text.into(),
+            DecodedPath::Bytes(bytes) => OsString::from_vec(bytes).into(),
         }
     }
 }
 
 pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    Given::from(path).serialize(serializer)
+    EncodedPath::from(path).serialize(serializer)
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    Taken::deserialize(deserializer).map(Into::into)
+    DecodedPath::deserialize(deserializer).map(Into::into)
 }
 
 pub(super) mod several {
     use super::*;
 
     pub(in super::super) fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(paths.iter().map(|path| Given::from(path.as_path())))
+        serializer.collect_seq(paths.iter().map(|path| EncodedPath::from(path.as_path())))
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
-        Ok(Vec::<Taken>::deserialize(deserializer)?.into_iter().map(Into::into).collect())
+        Ok(Vec::<DecodedPath>::deserialize(deserializer)?.into_iter().map(Into::into).collect())
     }
 }
 
@@ -61,12 +61,12 @@ pub(super) mod option {
     use super::*;
 
     pub(in super::super) fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
-        path.as_deref().map(Given::from).serialize(serializer)
+        path.as_deref().map(EncodedPath::from).serialize(serializer)
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<PathBuf>, D::Error> {
-        Ok(Option::<Taken>::deserialize(deserializer)?.map(Into::into))
+        Ok(Option::<DecodedPath>::deserialize(deserializer)?.map(Into::into))
     }
 }

@@ -4,7 +4,7 @@
 use super::frame::{Frame, Frames, Portrait, send};
 use crate::{
     builtin::commands::{capture::Capture, command, command::End, tasks::Task},
-    sandbox::detached::{Begun, DetachedTasks},
+    sandbox::detached::{DetachedTasks, NewDetachedTask},
 };
 use futures::FutureExt;
 use rustix::process::geteuid;
@@ -37,9 +37,9 @@ const RETRY: Duration = Duration::from_millis(200);
 pub(super) fn keep(
     place: DetachedTasks,
     task: Arc<Task>,
-    begun: Begun,
+    begun: NewDetachedTask,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
-    let Begun { number, secret, listener } = begun;
+    let NewDetachedTask { number, secret, listener } = begun;
     listener.set_nonblocking(true)?;
     let listener = UnixListener::from_std(listener)?;
     written(&place, number, &[Frame::Task(Portrait::of(&task))])?;

@@ -6,7 +6,7 @@
 
 use crate::sandbox::zygote::{
     mount,
-    payload::OpenPlace,
+    payload::AccessiblePath,
     protected::{MARKS, SETTINGS, START_FILES, is_home},
     request::{Failure, Folder, Network, Request, Step},
     stage::{DEVICES, OWN_SETTINGS, SYSTEM_FOLDERS, is_setting},
@@ -88,8 +88,8 @@ pub(super) fn check_beside(request: &Request, temporary: &Path) -> Result<(), Fa
 }
 
 /// Opens the files and folders that the run may use.
-pub(super) fn open(request: &Request, abi: ABI) -> Result<Vec<OpenPlace>, Failure> {
-    let mut places = Places { list: Vec::new(), abi };
+pub(super) fn open(request: &Request, abi: ABI) -> Result<Vec<AccessiblePath>, Failure> {
+    let mut places = AccessiblePaths { list: Vec::new(), abi };
     let (read, look) = (AccessFs::from_read(abi), AccessFs::ReadFile | AccessFs::ReadDir);
     // No run may create devices.
     let all = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
@@ -127,17 +127,17 @@ pub(super) fn open(request: &Request, abi: ABI) -> Result<Vec<OpenPlace>, Failur
             return Err(refused(format!("`{}`: {reason}", sealed.display())));
         }
         let step = || format!("open `{}`", path.display());
-        places.list.push(OpenPlace::new(handle, all, abi).step(step)?);
+        places.list.push(AccessiblePath::new(handle, all, abi).step(step)?);
     }
     Ok(places.list)
 }
 
-struct Places {
-    list: Vec<OpenPlace>,
+struct AccessiblePaths {
+    list: Vec<AccessiblePath>,
     abi: ABI,
 }
 
-impl Places {
+impl AccessiblePaths {
     /// Adds the target of a path, after links are resolved. Adds nothing if there is none or this user may not access
     /// it.
     fn add_if_there(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), Failure> {
@@ -148,7 +148,7 @@ impl Places {
     }
 
     fn add(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), Failure> {
-        let place = mount::open_exactly(path).and_then(|handle| OpenPlace::new(handle, rights, self.abi));
+        let place = mount::open_exactly(path).and_then(|handle| AccessiblePath::new(handle, rights, self.abi));
         self.list.push(place.step(|| format!("open `{}`", path.display()))?);
         Ok(())
     }

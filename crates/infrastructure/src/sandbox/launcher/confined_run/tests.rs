@@ -567,7 +567,7 @@ async fn a_link_where_another_program_writes_shows_a_run_nothing() {
     fs::create_dir(&theirs).unwrap();
     std::os::unix::fs::symlink(outside.join("secret"), theirs.join("tool")).unwrap();
     let launcher = world.launcher.clone();
-    for (launcher, expected) in [(launcher.clone(), "secret"), (launcher.beside(&[world.work()]), "")] {
+    for (launcher, expected) in [(launcher.clone(), "secret"), (launcher.with_other_roots(&[world.work()]), "")] {
         let mut spec = world.spec(&format!("cat {}; true", outside.join("secret").display()));
         spec.policy.environment.insert("PATH".into(), format!("{}:/usr/bin:/bin", theirs.display()));
         spec.policy.write_roots.clear();
@@ -590,10 +590,10 @@ fn what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more() {
             let mut spec = world.spec("true");
             let closed = if is_hidden { &mut spec.policy.hidden } else { &mut spec.policy.sealed };
             closed.push(lock.clone());
-            let prepared = world.launcher.prepared(spec, super::super::Supply::Anywhere, Layers::All).unwrap();
+            let prepared = world.launcher.prepare(spec, super::super::ProgramOrigin::Anywhere, Layers::All).unwrap();
             fs::remove_file(&lock).unwrap();
             let started = super::super::start(prepared, world.launcher.clone(), &Default::default()).unwrap();
-            let super::super::Begun::Confined(reports, launcher, layers) = started.process else {
+            let super::super::StartedProcess::Confined(reports, launcher, layers) = started.process else {
                 panic!("it is confined")
             };
             let error = ConfinedRun::begin(reports, launcher, layers).await.unwrap_err();
@@ -935,7 +935,7 @@ async fn a_run_has_begun_when_it_is_born_and_started_whichever_is_told_first() {
         by_signal: false,
         had_survivors: false,
         out_of_memory: None,
-        aftermath: Aftermath::default(),
+        aftermath: CleanupReport::default(),
     };
     for reports in
         [[&born, &Report::Started, &ended], [&Report::Started, &born, &ended], [&Report::Started, &ended, &born]]
@@ -968,7 +968,7 @@ async fn the_end_of_a_run_is_heard_also_where_it_did_not_read_what_it_was_told()
     report(&theirs, &Report::Started, &[]).unwrap();
     let (mut run, _) = ConfinedRun::begin(ours, launcher, Layers::All).await.unwrap();
     run.signal(Signal::TERM);
-    let aftermath = Aftermath::default();
+    let aftermath = CleanupReport::default();
     let ended = Report::Ended { code: 3, by_signal: false, had_survivors: false, out_of_memory: None, aftermath };
     report(&theirs, &ended, &[]).unwrap();
     drop(theirs);

@@ -5,12 +5,12 @@ use crate::sandbox::{
     workspace::{
         Workspace,
         facts::FileKind,
-        found::Found,
+        file_handle::FileHandle,
+        open_file_limit::OpenFilePermit,
         path_error::PathError,
         resolve::ATTEMPTS,
-        seats::Seats,
         stop::Stop,
-        walk::{self, Visitor, WalkLimits, WalkOrder, Walked},
+        walk::{self, Visitor, WalkLimits, WalkOrder, WalkSummary},
     },
 };
 use std::{
@@ -101,7 +101,7 @@ impl GrantedWorkspace {
     ///
     /// # Errors [`PathError::NotFound`] with similar names, [`PathError::Outside`], [`PathError::Refused`] if no rule
     /// permits reading it.
-    pub fn find(&self, text: &str) -> Result<Found, PathError> {
+    pub fn find(&self, text: &str) -> Result<FileHandle, PathError> {
         let lexical = self.workspace.lexical(text)?;
         self.find_lexical(&lexical).map_err(|error| match error {
             PathError::NotFound { path, .. } => self.not_found(path),
@@ -112,7 +112,7 @@ impl GrantedWorkspace {
     /// Finds the file at a lexical path, for example of an entry of a walk. Does not search similar names.
     ///
     /// # Errors As for [`find`](Self::find).
-    pub fn find_lexical(&self, lexical: &Path) -> Result<Found, PathError> {
+    pub fn find_lexical(&self, lexical: &Path) -> Result<FileHandle, PathError> {
         for _ in 0..ATTEMPTS {
             let handle = self.workspace.open_path(lexical)?;
             let real = match self.workspace.real_path_of(lexical, &handle) {
@@ -123,7 +123,7 @@ impl GrantedWorkspace {
             };
             let path = PathAccess { lexical: lexical.to_path_buf(), real, tree: false };
             self.permitted(Access::ReadPath(path.clone()))?;
-            if let Some(found) = Found::of(path, handle)? {
+            if let Some(found) = FileHandle::of(path, handle)? {
                 return Ok(found);
             }
         }
@@ -136,11 +136,11 @@ impl GrantedWorkspace {
     /// # Errors [`PathError::NotAFolder`], or the error of the system if the folder itself cannot be read.
     pub fn walk<V: Visitor>(
         &self,
-        folder: &Found,
+        folder: &FileHandle,
         limits: WalkLimits,
         above: V::Context,
         visitor: &V,
-    ) -> Result<(Walked, Vec<V::Worker>), PathError> {
+    ) -> Result<(WalkSummary, Vec<V::Worker>), PathError> {
         folder.expect_folder()?;
         walk::walk(&self.grant, &self.stop, folder, limits, above, visitor)
     }
@@ -149,8 +149,8 @@ impl GrantedWorkspace {
     /// it opens the first one.
     ///
     /// # Errors [`PathError::Crowded`].
-    pub fn seats(&self, places: usize) -> Result<Seats, PathError> {
-        PROCESS.file_seats.take(places, &self.stop).ok_or(PathError::Crowded)
+    pub fn acquire_file_permit(&self, places: usize) -> Result<OpenFilePermit, PathError> {
+        PROCESS.open_file_limit.take(places, &self.stop).ok_or(PathError::Crowded)
     }
 
     pub(super) fn permitted(&self, access: Access) -> Result<(), PathError> {
@@ -197,7 +197,7 @@ impl Visitor for Names {
         Vec::new()
     }
 
-    fn meet(&self, names: &mut Vec<String>, entry: &walk::Entry<'_>, (): &()) -> walk::Visit {
+    fn visit_entry(&self, names: &mut Vec<String>, entry: &walk::Entry<'_>, (): &()) -> walk::Visit {
         names.push(entry.name().to_string_lossy().into_owned());
         walk::Visit::Continue
     }

@@ -14,7 +14,7 @@ use std::{
 
 /// State of a folder that could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unread {
+pub enum UnreadableReason {
     /// Removed or replaced folder.
     Gone,
     /// Folder of another user who grants no access, so that neither this user nor any program of this user can enter
@@ -27,7 +27,7 @@ pub enum Unread {
     Unknown,
 }
 
-impl Unread {
+impl UnreadableReason {
     /// Returns the state that an error implies for the folder `below` the start of the walk.
     pub(super) fn of(error: &io::Error, start: BorrowedFd<'_>, below: &Path) -> Self {
         match Errno::from_io_error(error) {
@@ -39,25 +39,25 @@ impl Unread {
 }
 
 /// Finds the folder that denies access to this user: the folder itself, or one on the way to it.
-fn closed(start: BorrowedFd<'_>, below: &Path) -> Unread {
+fn closed(start: BorrowedFd<'_>, below: &Path) -> UnreadableReason {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
     let open = |folder, path| open_beneath(folder, path, flags, WITHOUT_LINKS | ResolveFlags::NO_XDEV);
     for folder in below.ancestors() {
         let handle = match open(start, folder) {
             Ok(handle) => handle,
             Err(Errno::ACCESS) => continue,
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Unread::Gone,
-            Err(_) => return Unread::Unknown,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return UnreadableReason::Gone,
+            Err(_) => return UnreadableReason::Unknown,
         };
-        let Ok(facts) = fstat(&handle) else { return Unread::Unknown };
+        let Ok(facts) = fstat(&handle) else { return UnreadableReason::Unknown };
         // A process of root that is denied access may still have programs that can enter as another user.
         let may_open = geteuid().is_root() || facts.st_uid == geteuid().as_raw();
         let lets_in = open(handle.as_fd(), Path::new(".")).is_ok();
         return match (may_open || lets_in, folder == below) {
-            (false, _) => Unread::Foreign,
-            (true, true) => Unread::Unlisted,
-            (true, false) => Unread::Unknown,
+            (false, _) => UnreadableReason::Foreign,
+            (true, true) => UnreadableReason::Unlisted,
+            (true, false) => UnreadableReason::Unknown,
         };
     }
-    Unread::Unknown
+    UnreadableReason::Unknown
 }

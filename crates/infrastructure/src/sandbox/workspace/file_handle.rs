@@ -32,13 +32,13 @@ const KERNEL_FILE_SYSTEMS: &[u64] = &[
 
 /// A file or folder beneath a root that the call may read. It remains the same file, whatever happens to its name.
 #[derive(Debug)]
-pub struct Found {
+pub struct FileHandle {
     path: PathAccess,
     handle: OwnedFd,
     facts: FileFacts,
 }
 
-impl Found {
+impl FileHandle {
     /// Wraps a path handle (`O_PATH`). Returns `None` if the file was deleted or replaced meanwhile.
     pub(super) fn of(path: PathAccess, handle: OwnedFd) -> Result<Option<Self>, PathError> {
         let stat = fstat(&handle).map_err(|errno| PathError::io("look at", &path.lexical, errno))?;

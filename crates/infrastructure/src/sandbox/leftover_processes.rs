@@ -10,48 +10,48 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 /// Variable with the marker.
-pub const MARK: &str = "TOOLSTEAD_RUN";
+pub const MARKER_VARIABLE: &str = "TOOLSTEAD_RUN";
 /// Maximum number of searches. A process that is found may have started another one meanwhile.
 const ROUNDS: usize = 64;
 
 /// Marker of one run. Dropping it kills all processes that have it, unless the run ended normally. An async runtime
 /// does not wait for that.
 #[derive(Debug)]
-pub struct Mark {
+pub struct RunMarker {
     value: String,
-    is_over: bool,
+    is_disarmed: bool,
 }
 
-impl Mark {
+impl RunMarker {
     /// Creates a marker that no process has yet.
     pub fn new() -> Self {
-        Self { value: Uuid::new_v4().simple().to_string(), is_over: false }
+        Self { value: Uuid::new_v4().simple().to_string(), is_disarmed: false }
     }
 
-    /// Returns the value of [`MARK`].
+    /// Returns the value of [`MARKER_VARIABLE`].
     pub fn value(&self) -> &str {
         &self.value
     }
 
     /// Keeps the processes of the run: the program was not started, or ended by itself and left processes behind on
     /// purpose.
-    pub fn let_go(&mut self) {
-        self.is_over = true;
+    pub fn disarm(&mut self) {
+        self.is_disarmed = true;
     }
 }
 
-impl Default for Mark {
+impl Default for RunMarker {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Drop for Mark {
+impl Drop for RunMarker {
     fn drop(&mut self) {
-        if self.is_over {
+        if self.is_disarmed {
             return;
         }
-        let hunt = Hunt { variable: format!("{MARK}={}", self.value) };
+        let hunt = LeftoverSearch { variable: format!("{MARKER_VARIABLE}={}", self.value) };
         // Without a runtime to run it in the background, the search runs here.
         match Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(move || drop(hunt))),
@@ -61,11 +61,11 @@ impl Drop for Mark {
 }
 
 /// Kills the processes with this variable when it is dropped, on whichever thread that happens.
-struct Hunt {
+struct LeftoverSearch {
     variable: String,
 }
 
-impl Drop for Hunt {
+impl Drop for LeftoverSearch {
     fn drop(&mut self) {
         let mut killed = BTreeSet::new();
         for _ in 0..ROUNDS {

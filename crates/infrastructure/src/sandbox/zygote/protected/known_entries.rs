@@ -23,21 +23,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-type Note = [u8; 32];
+type EntryHash = [u8; 32];
 
 /// Entries that existed in one root.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownEntries {
     /// The path of a root may differ between runs.
     root: PathBuf,
-    notes: HashSet<Note>,
+    notes: HashSet<EntryHash>,
     is_alone: bool,
     /// Folder with the records of the runs in this root, locked while one of them prepares.
     shelf: Option<OwnedFd>,
     own: Option<File>,
 }
 
-impl Known {
+impl KnownEntries {
     /// Waits until no other run prepares in this root. Otherwise it could miss an entry that is planted while it looks.
     pub(super) fn begin(root: &Folder) -> io::Result<Self> {
         Self::begin_at(&open_folder(CWD, stage::at("known"))?, root)
@@ -53,7 +53,7 @@ impl Known {
     }
 
     /// Records that an entry exists. Returns `true` if it counts as existing.
-    pub(super) fn note(&mut self, path: &Path, what: &[u8]) -> bool {
+    pub(super) fn record(&mut self, path: &Path, what: &[u8]) -> bool {
         let note = self.of(path, what);
         if self.is_alone {
             self.notes.insert(note);
@@ -89,7 +89,7 @@ impl Known {
         self.is_alone
     }
 
-    fn of(&self, path: &Path, what: &[u8]) -> Note {
+    fn of(&self, path: &Path, what: &[u8]) -> EntryHash {
         let path = path.strip_prefix(&self.root).unwrap_or(path);
         let mut hash = Sha256::new();
         hash.update(path.as_os_str().as_bytes());
@@ -105,7 +105,7 @@ fn sweep(shelves: &OwnedFd) -> io::Result<()> {
     for name in names(shelves)? {
         // Fails if another run has just removed it.
         let Ok(shelf) = open_folder(shelves, &name) else { continue };
-        if is_left(&shelf)? {
+        if try_lock_unused(&shelf)? {
             unlinkat(shelves, &name, AtFlags::REMOVEDIR)?;
         }
     }
@@ -114,13 +114,13 @@ fn sweep(shelves: &OwnedFd) -> io::Result<()> {
 
 /// Returns `true` if no run lives in the root of this folder, and locks the folder, so that this remains true. A run
 /// that holds the lock is preparing, or has just removed the folder.
-fn is_left(shelf: &OwnedFd) -> io::Result<bool> {
+fn try_lock_unused(shelf: &OwnedFd) -> io::Result<bool> {
     let is_locked = retry_on_intr(|| flock(shelf, FlockOperation::NonBlockingLockExclusive)).is_ok();
-    Ok(is_locked && is_there(shelf)? && living(shelf)?.is_empty())
+    Ok(is_locked && is_linked(shelf)? && living(shelf)?.is_empty())
 }
 
 /// Returns `true` if the folder was not removed before it was locked.
-fn is_there(shelf: &OwnedFd) -> io::Result<bool> {
+fn is_linked(shelf: &OwnedFd) -> io::Result<bool> {
     Ok(fstat(shelf)?.st_nlink > 0)
 }
 
@@ -136,14 +136,14 @@ fn shelf(shelves: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
             opened => opened?,
         };
         retry_on_intr(|| flock(&shelf, FlockOperation::LockExclusive))?;
-        if is_there(&shelf)? {
+        if is_linked(&shelf)? {
             return Ok(shelf);
         }
     }
 }
 
 /// Returns the entries that existed for each living run. Removes the records of other runs.
-fn living(shelf: &OwnedFd) -> io::Result<Vec<HashSet<Note>>> {
+fn living(shelf: &OwnedFd) -> io::Result<Vec<HashSet<EntryHash>>> {
     let mut living = Vec::new();
     for name in names(shelf)? {
         let mut file = File::from(openat(shelf, &name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
@@ -189,8 +189,8 @@ mod tests {
         let run = |name: &str| {
             let path = place.path().join(name);
             let root = Folder::of(mount::open_exactly(&path).unwrap(), path);
-            let mut known = Known::begin_at(&shelves, &root).unwrap();
-            known.note(&root.path.join("x"), b"");
+            let mut known = KnownEntries::begin_at(&shelves, &root).unwrap();
+            known.record(&root.path.join("x"), b"");
             known.publish().unwrap();
             known
         };
@@ -206,9 +206,9 @@ mod tests {
         // Another run that looked at the same time was faster.
         fs::create_dir(place.path().join("shelves/x")).unwrap();
         let removed = open_folder(&shelves, "x").unwrap();
-        assert!(is_left(&removed).unwrap());
+        assert!(try_lock_unused(&removed).unwrap());
         fs::remove_dir(place.path().join("shelves/x")).unwrap();
-        assert!(!is_left(&removed).unwrap());
+        assert!(!try_lock_unused(&removed).unwrap());
         let first = run("a");
         drop((run("b"), run("b")));
         assert!(is_so_in_time(&|| {

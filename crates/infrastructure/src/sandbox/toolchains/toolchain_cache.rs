@@ -19,9 +19,9 @@ const MOMENT: Duration = Duration::from_secs(3);
 
 /// Cache that all runs of a process share.
 #[derive(Debug)]
-pub(in crate::sandbox) struct Remembered {
-    links: Mutex<Known<Arc<[Link]>>>,
-    interpreters: Mutex<Known<Option<PathBuf>>>,
+pub(in crate::sandbox) struct ToolchainCache {
+    links: Mutex<CacheEntries<Arc<[Link]>>>,
+    interpreters: Mutex<CacheEntries<Option<PathBuf>>>,
 }
 
 /// A symbolic link in a folder, and its target.
@@ -31,19 +31,19 @@ pub(super) struct Link {
     pub(super) end: PathBuf,
 }
 
-type Known<T> = BTreeMap<PathBuf, (State, T)>;
+type CacheEntries<T> = BTreeMap<PathBuf, (FileStamp, T)>;
 
 /// State of a file or folder. Any change to it, or to the names in it, sets another time, which a process cannot
 /// choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct State {
+struct FileStamp {
     device: u64,
     inode: u64,
     changed: (i64, i64),
     bytes: u64,
 }
 
-impl Remembered {
+impl ToolchainCache {
     pub(in crate::sandbox) const fn new() -> Self {
         Self { links: Mutex::new(BTreeMap::new()), interpreters: Mutex::new(BTreeMap::new()) }
     }
@@ -51,7 +51,7 @@ impl Remembered {
     /// Returns the links in a folder. Reads them if the folder has changed.
     pub(super) fn links(&self, folder: &Path, read: impl FnOnce() -> Vec<Link>) -> Arc<[Link]> {
         match fs::metadata(folder) {
-            Ok(found) => recalled(&self.links, folder, &found, || read().into()),
+            Ok(found) => get_or_read(&self.links, folder, &found, || read().into()),
             Err(_) => read().into(),
         }
     }
@@ -63,20 +63,20 @@ impl Remembered {
         found: &Metadata,
         read: impl FnOnce() -> Option<PathBuf>,
     ) -> Option<PathBuf> {
-        recalled(&self.interpreters, script, found, read)
+        get_or_read(&self.interpreters, script, found, read)
     }
 }
 
-fn recalled<T: Clone>(known: &Mutex<Known<T>>, path: &Path, found: &Metadata, read: impl FnOnce() -> T) -> T {
-    let state = State::of(found);
-    if let Some((known, value)) = held(known).get(path)
+fn get_or_read<T: Clone>(known: &Mutex<CacheEntries<T>>, path: &Path, found: &Metadata, read: impl FnOnce() -> T) -> T {
+    let state = FileStamp::of(found);
+    if let Some((known, value)) = lock(known).get(path)
         && *known == state
     {
         return value.clone();
     }
     let is_settled = state.is_settled(SystemTime::now());
     let value = read();
-    let mut known = held(known);
+    let mut known = lock(known);
     if is_settled {
         if known.len() >= MAX_REMEMBERED {
             known.clear();
@@ -88,11 +88,11 @@ fn recalled<T: Clone>(known: &Mutex<Known<T>>, path: &Path, found: &Metadata, re
     value
 }
 
-fn held<T>(known: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(known: &Mutex<T>) -> MutexGuard<'_, T> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl State {
+impl FileStamp {
     fn of(found: &Metadata) -> Self {
         let changed = (found.ctime(), found.ctime_nsec());
         Self { device: found.dev(), inode: found.ino(), changed, bytes: found.len() }
@@ -116,7 +116,7 @@ mod tests {
         // A folder without recent changes.
         let old = Path::new("/usr/bin");
         for (path, times) in [(old, 1), (folder.path(), 3)] {
-            let (remembered, reads) = (Remembered::new(), Cell::new(0));
+            let (remembered, reads) = (ToolchainCache::new(), Cell::new(0));
             for _ in 0..3 {
                 let read = || {
                     reads.set(reads.get() + 1);
@@ -126,15 +126,15 @@ mod tests {
             }
             assert_eq!(reads.get(), times, "{}", path.display());
         }
-        assert!(!State::of(&fs::metadata(folder.path()).unwrap()).is_settled(SystemTime::now()));
+        assert!(!FileStamp::of(&fs::metadata(folder.path()).unwrap()).is_settled(SystemTime::now()));
     }
 
     #[test]
     fn another_state_is_not_what_is_remembered() {
         let folder = tempfile::tempdir().unwrap();
         let found = || fs::metadata(folder.path()).unwrap();
-        let known = Mutex::new(BTreeMap::from([(folder.path().to_owned(), (State::of(&found()), "old"))]));
-        let recall = |found: &Metadata| recalled(&known, folder.path(), found, || "new");
+        let known = Mutex::new(BTreeMap::from([(folder.path().to_owned(), (FileStamp::of(&found()), "old"))]));
+        let recall = |found: &Metadata| get_or_read(&known, folder.path(), found, || "new");
         assert_eq!(recall(&found()), "old");
         symlink("x", folder.path().join("link")).unwrap();
         assert_eq!(recall(&found()), "new");

@@ -3,7 +3,7 @@
 use super::{Exit, LaunchError, Launcher, Order};
 use crate::sandbox::zygote::{
     Layers,
-    request::{Aftermath, Report, receive_now},
+    request::{CleanupReport, Report, receive_now},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -50,7 +50,7 @@ pub(super) struct ConfinedRun {
     /// Process id of the init.
     pub(super) id: u32,
     /// Changes of the run to protected names, known once it has ended.
-    pub(super) aftermath: Aftermath,
+    pub(super) aftermath: CleanupReport,
     /// `true` if a process that the program started outlived it and was killed.
     pub(super) had_survivors: bool,
     /// Socket of the init. Closing it ends the run, so other owners only have weak references.
@@ -99,7 +99,7 @@ impl ConfinedRun {
         let reports = reports.map_err(|error| failed(error.into()))?;
         let mut run = Self {
             id: 0,
-            aftermath: Aftermath::default(),
+            aftermath: CleanupReport::default(),
             had_survivors: false,
             reports: Some(Arc::new(reports)),
             process: None,
@@ -123,7 +123,7 @@ impl ConfinedRun {
         };
         let mut started: Option<Listeners> = None;
         loop {
-            match self.heard().await {
+            match self.receive_report().await {
                 Ok(Some((Report::Born { pid }, descriptors))) => {
                     self.id = pid.unsigned_abs();
                     self.process = descriptors.into_iter().next();
@@ -132,7 +132,7 @@ impl ConfinedRun {
                     started = Some(Listeners::of(descriptors));
                 }
                 Ok(Some((Report::Failed(failure), _))) => return Err(failure.into()),
-                Ok(Some((end @ Report::Ended { .. }, _))) if started.is_some() => self.note(end),
+                Ok(Some((end @ Report::Ended { .. }, _))) if started.is_some() => self.record_exit(end),
                 // The loss of the run is reported as its exit.
                 Ok(None) | Err(_) if started.is_some() => return Ok(started.unwrap_or_default()),
                 Ok(Some((Report::Ended { .. }, _)) | None) => {
@@ -154,10 +154,10 @@ impl ConfinedRun {
             if let Some(exit) = self.exit {
                 return exit;
             }
-            match self.heard().await {
-                Ok(Some((report, _))) => self.note(report),
+            match self.receive_report().await {
+                Ok(Some((report, _))) => self.record_exit(report),
                 // The init was killed, and with it all processes of the run.
-                Ok(None) => self.lose(),
+                Ok(None) => self.mark_lost(),
                 // The runtime is shutting down, so no caller receives a result.
                 Err(_) => std::future::pending().await,
             }
@@ -165,7 +165,7 @@ impl ConfinedRun {
     }
 
     /// Stores the outcome if this report contains it.
-    fn note(&mut self, report: Report) {
+    fn record_exit(&mut self, report: Report) {
         let Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath } = report else { return };
         if !aftermath.undone.is_empty() {
             tracing::info!(undone = ?aftermath.undone, "what a confined program did was put right");
@@ -183,28 +183,28 @@ impl ConfinedRun {
     }
 
     /// Records that no further report will arrive.
-    pub(super) fn lose(&mut self) {
+    pub(super) fn mark_lost(&mut self) {
         if self.exit.is_none() {
-            let told = match self.layers {
+            let message = match self.layers {
                 Layers::All => NOT_PUT_RIGHT,
                 Layers::WithoutNamespaces => NOT_ENDED,
             };
-            tracing::warn!("a confined program was lost: {told}");
-            self.aftermath.left.push(told.into());
+            tracing::warn!("a confined program was lost: {message}");
+            self.aftermath.left.push(message.into());
             self.exit = Some(Exit::Signal(Signal::KILL.as_raw()));
         }
     }
 
     pub(super) fn signal(&self, signal: Signal) {
-        self.tell(signal.as_raw().to_le_bytes()[0]);
+        self.send_byte(signal.as_raw().to_le_bytes()[0]);
     }
 
     /// Requests that processes the program leaves behind are killed at once.
     pub(super) fn end_leftovers_at_once(&self) {
-        self.tell(0);
+        self.send_byte(0);
     }
 
-    fn tell(&self, byte: u8) {
+    fn send_byte(&self, byte: u8) {
         let Some(reports) = &self.reports else { return };
         // Fails only if the run has ended.
         let _ = rustix::io::write(reports.get_ref(), &[byte]);
@@ -226,7 +226,7 @@ impl ConfinedRun {
         }
     }
 
-    async fn heard(&self) -> io::Result<Option<(Report, Vec<OwnedFd>)>> {
+    async fn receive_report(&self) -> io::Result<Option<(Report, Vec<OwnedFd>)>> {
         let Some(reports) = &self.reports else { return Ok(None) };
         loop {
             let mut ready = reports.readable().await?;
@@ -271,12 +271,12 @@ impl Drop for ConfinedRun {
 
 /// A run that was requested to end.
 #[derive(Debug)]
-pub(super) struct Ending {
+pub(super) struct EndingRun {
     process: OwnedFd,
     deadline: Instant,
 }
 
-impl Ending {
+impl EndingRun {
     pub(super) fn of(process: OwnedFd) -> Self {
         Self { process, deadline: Instant::now() + TIME_TO_END }
     }

@@ -9,8 +9,9 @@ const CONTAINER: &str = "50 40 0:26 /docker/ab /sys/fs/my\\040groups ro - cgroup
 
 #[track_caller]
 fn check(own: &str, mounts: &str, delegated: &[&str], expected: &[(&str, bool)]) {
-    let places = GroupPlace::among(own, mounts, |path| delegated.iter().any(|one| Path::new(one) == path)).unwrap();
-    let places: Vec<_> = places.iter().map(|place| (place.path.to_str().unwrap(), place.may_be_divided)).collect();
+    let places = ParentGroup::among(own, mounts, |path| delegated.iter().any(|one| Path::new(one) == path)).unwrap();
+    let places: Vec<_> =
+        places.iter().map(|place| (place.path.to_str().unwrap(), place.can_enable_controllers)).collect();
     assert_eq!(places, expected, "{own}");
 }
 
@@ -45,7 +46,7 @@ fn without_a_place_the_reason_is_told() {
         ("0::/docker/abc\n", CONTAINER, "not seen here"),
         ("0::/../b\n", SYSTEMD, "not seen here"),
     ] {
-        let error = GroupPlace::among(own, mounts, |_| true).unwrap_err();
+        let error = ParentGroup::among(own, mounts, |_| true).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -81,8 +82,8 @@ fn what_is_offered_and_not_there_yet_is_enabled_and_what_is_missing_is_told() {
 #[test]
 fn what_systemd_keeps_is_left_as_it_is() {
     let (folder, opened) = group("memory pids\n", "");
-    let place = GroupPlace { path: folder.path().into(), may_be_divided: false };
-    assert!(place.divide(&opened).unwrap().contains("has not delegated"));
+    let place = ParentGroup { path: folder.path().into(), can_enable_controllers: false };
+    assert!(place.enable_controllers(&opened).unwrap().contains("has not delegated"));
     assert_eq!(fs::read_to_string(folder.path().join(ENABLED)).unwrap(), "");
 }
 

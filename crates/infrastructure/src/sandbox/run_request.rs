@@ -1,12 +1,12 @@
 //! Converts the permissions of a run to a request to the zygote. The runtime resolves every path itself.
 
 use crate::sandbox::{
-    lasting_home::{self, MountPoint},
     launch::{Input, LaunchError, LaunchSpec},
     offered_tools,
-    toolchains::{Toolchains, is_of_machine, is_of_system, remembered::Remembered},
+    persistent_home::{self, MountPoint},
+    toolchains::{Toolchains, is_machine_path, is_system_path, toolchain_cache::ToolchainCache},
     writable::{Links, WritableRoots},
-    zygote::request::{Copied, Folder, Network, Program, Request},
+    zygote::request::{CopiedFile, Folder, Network, Program, Request},
 };
 use std::{
     collections::BTreeSet,
@@ -38,14 +38,14 @@ pub(super) struct RunSettings<'a> {
 
 /// Returns the request for a run. `program` is the path of the program that the specification names, `writable` has the
 /// folders that this run and others write to, `others` those of the others, `links` the links found while searching the
-/// program, `remembered` the lookups of earlier runs.
+/// program, `toolchain_cache` the lookups of earlier runs.
 pub(super) fn request(
     spec: &LaunchSpec,
     program: &Path,
     writable: &WritableRoots,
     others: &WritableRoots,
     links: Links,
-    remembered: &Remembered,
+    remembered: &ToolchainCache,
     of_launcher: RunSettings<'_>,
 ) -> Result<Request, LaunchError> {
     let RunSettings { own_home, requires_landlock } = of_launcher;
@@ -67,11 +67,11 @@ pub(super) fn request(
     let mut folders = Vec::new();
     for (paths, is_writable) in [(&policy.read_roots, false), (&policy.write_roots, true)] {
         for path in paths {
-            let source = led_to(path, others)?;
-            if !is_plain(path) || is_of_system(&source) && is_writable || source == Path::new("/") {
+            let source = resolve_root(path, others)?;
+            if !is_plain(path) || is_system_path(&source) && is_writable || source == Path::new("/") {
                 return Err(refused(path, "this folder cannot be shown to a confined program"));
             }
-            if is_of_machine(path) || is_of_machine(&source) {
+            if is_machine_path(path) || is_machine_path(&source) {
                 let reason = "what the kernel and running services make is not shown to a confined program; name a \
                               folder outside of `/proc`, `/sys`, `/dev` and `/run`";
                 return Err(refused(path, reason));
@@ -99,13 +99,14 @@ pub(super) fn request(
     let home = home(environment.get("HOME").map(Path::new), &folders);
     environment.insert("HOME".into(), home.path.to_string_lossy().into_owned());
     // Hidden paths are in the folders given to the run. A persistent home belongs to the run itself, wherever it is.
-    let (hidden, sealed) = (seen(&policy.hidden, &folders, &mut links)?, seen(&policy.sealed, &folders, &mut links)?);
+    let (hidden, sealed) =
+        (visible_paths(&policy.hidden, &folders, &mut links)?, visible_paths(&policy.sealed, &folders, &mut links)?);
     let mut settings = if home.is_private { settings(own_home, writable, &mut links) } else { Vec::new() };
     let mut home = home.is_private.then_some(home.path);
     if let Some(lasting) = &policy.lasting_home
         && let Some(path) = home.take()
     {
-        let made = lasting_home::prepare(lasting, &places_in(&path, &folders), &std::mem::take(&mut settings));
+        let made = persistent_home::prepare(lasting, &mount_points_in(&path, &folders), &std::mem::take(&mut settings));
         let source = made.map_err(|error| {
             let lasting = lasting.display();
             LaunchError::Confine(format!("make its home in `{lasting}`: {error}; what stands there may be removed"))
@@ -156,7 +157,7 @@ fn sort(folders: &mut [Folder]) {
 }
 
 /// Returns the mount points in a home, without those within another folder.
-fn places_in(home: &Path, folders: &[Folder]) -> Vec<MountPoint> {
+fn mount_points_in(home: &Path, folders: &[Folder]) -> Vec<MountPoint> {
     let outermost = |folder: &&Folder| {
         let holds = |other: &Folder| {
             other.target != folder.target && folder.target.starts_with(&other.target) && other.target.starts_with(home)
@@ -176,12 +177,12 @@ fn places_in(home: &Path, folders: &[Folder]) -> Vec<MountPoint> {
 /// Returns the real path of a root. It is resolved only this once and mounted as found, so a link that replaces it
 /// later is not followed. Rejects a path that leaves a folder which other runs write to: one of them may have made it a
 /// link, and this run would see files that were not granted to it.
-fn led_to(path: &Path, others: &WritableRoots) -> Result<PathBuf, LaunchError> {
-    let Some(way) = others.way(path) else {
+fn resolve_root(path: &Path, others: &WritableRoots) -> Result<PathBuf, LaunchError> {
+    let Some(way) = others.resolve(path) else {
         let reason = fs::canonicalize(path).err().map_or("it leads nowhere".into(), |error| error.to_string());
         return Err(refused(path, &reason));
     };
-    if way.is_theirs && !others.hold(&way.real) {
+    if way.is_run_controlled && !others.hold(&way.real) {
         let reason = "it is led out of the workspace by a link that a command may have made; name the folder itself in \
                       the configuration";
         return Err(refused(path, reason));
@@ -194,7 +195,7 @@ fn refused(path: &Path, reason: &str) -> LaunchError {
 }
 
 /// Returns these paths as the run sees them, under each of their names. An outer path precedes those within it.
-fn seen(paths: &[PathBuf], folders: &[Folder], links: &mut Links) -> Result<Vec<PathBuf>, LaunchError> {
+fn visible_paths(paths: &[PathBuf], folders: &[Folder], links: &mut Links) -> Result<Vec<PathBuf>, LaunchError> {
     let mut seen = BTreeSet::new();
     for path in paths {
         let real = match links.real(path) {
@@ -252,7 +253,7 @@ struct Home {
 /// Returns the home of a run: private, at the path from the environment, unless that is in a root.
 fn home(named: Option<&Path>, folders: &[Folder]) -> Home {
     let usable = named.filter(|home| {
-        is_plain(home) && home.components().count() > 1 && !is_of_system(home) && !home.starts_with("/tmp")
+        is_plain(home) && home.components().count() > 1 && !is_system_path(home) && !home.starts_with("/tmp")
     });
     let usable =
         usable.filter(|home| !["/proc", "/dev", "/sys", "/run", "/var"].iter().any(|own| *home == Path::new(own)));
@@ -263,9 +264,9 @@ fn home(named: Option<&Path>, folders: &[Folder]) -> Home {
 
 /// Reads the user's git settings. This excludes credential files, and files that runs can write to or replace by a
 /// link.
-fn settings(home: Option<&Path>, writable: &WritableRoots, links: &mut Links) -> Vec<Copied> {
+fn settings(home: Option<&Path>, writable: &WritableRoots, links: &mut Links) -> Vec<CopiedFile> {
     let read = |name: &&str| {
-        let path = writable.outside_over(links, &home?.join(name))?;
+        let path = writable.resolve_outside(links, &home?.join(name))?;
         // Opening some devices has side effects.
         fs::metadata(&path).ok().filter(Metadata::is_file)?;
         // If the file was replaced by a pipe, opening it would otherwise wait for a writer.
@@ -274,7 +275,7 @@ fn settings(home: Option<&Path>, writable: &WritableRoots, links: &mut Links) ->
         file.metadata().ok().filter(|found| found.is_file() && found.len() <= MAX_SETTINGS_BYTES)?;
         let mut text = Vec::new();
         file.take(MAX_SETTINGS_BYTES).read_to_end(&mut text).ok()?;
-        Some(Copied { path: PathBuf::from(*name), text })
+        Some(CopiedFile { path: PathBuf::from(*name), text })
     };
     GIT_SETTINGS.iter().filter_map(read).collect()
 }
@@ -350,7 +351,11 @@ mod tests {
             ("elsewhere", vec![]),
         ] {
             let expected: Vec<PathBuf> = expected.into_iter().map(PathBuf::from).collect();
-            assert_eq!(seen(&[top.join(closed)], &folders, &mut Links::default()).unwrap(), expected, "{closed}");
+            assert_eq!(
+                visible_paths(&[top.join(closed)], &folders, &mut Links::default()).unwrap(),
+                expected,
+                "{closed}"
+            );
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The program chose its content, so links in it are never followed.
 
-use crate::sandbox::zygote::request::Copied;
+use crate::sandbox::zygote::request::CopiedFile;
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat},
     io::Errno,
@@ -17,7 +17,7 @@ use std::{
 
 /// Creates the folder, the mount points in it, and copies of settings as far as possible. Returns the real path of the
 /// folder.
-pub(super) fn prepare(folder: &Path, places: &[MountPoint], settings: &[Copied]) -> io::Result<PathBuf> {
+pub(super) fn prepare(folder: &Path, places: &[MountPoint], settings: &[CopiedFile]) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let real = fs::canonicalize(folder)?;
     let top = openat(CWD, &real, OPENED, Mode::empty())?;
@@ -28,7 +28,7 @@ pub(super) fn prepare(folder: &Path, places: &[MountPoint], settings: &[Copied])
             false => file(&holder, name)?,
         }
     }
-    for Copied { path, text } in settings {
+    for CopiedFile { path, text } in settings {
         let copied = holder(&top, path).and_then(|(holder, name)| {
             removed(&holder, name)?;
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -114,7 +114,7 @@ mod tests {
             MountPoint { path: ".nvm/versions/v22".into(), is_folder: true },
             MountPoint { path: "work/notes.txt".into(), is_folder: false },
         ];
-        let settings = |text: &str| [Copied { path: ".config/git/config".into(), text: text.into() }];
+        let settings = |text: &str| [CopiedFile { path: ".config/git/config".into(), text: text.into() }];
         assert_eq!(prepare(&home, &places, &settings("[user]")).unwrap(), home);
         assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o700);
         assert!(home.join(".nvm/versions/v22").is_dir() && home.join("work/notes.txt").is_file());

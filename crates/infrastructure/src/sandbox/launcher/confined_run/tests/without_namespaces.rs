@@ -232,7 +232,7 @@ fn processes_that_a_container_does_not_show_take_none_from_a_run() {
             let mut spec = world.spec("");
             (spec.program, spec.args[1]) = ("python3".into(), SCRIPT.into());
             spec.policy.limits.processes = 20;
-            let child = world.launcher.launch_untried(spec, Layers::WithoutNamespaces).await.unwrap();
+            let child = world.launcher.launch_without_test(spec, Layers::WithoutNamespaces).await.unwrap();
             let done = ended(child).await;
             let made: u64 = done.stdout.trim().parse().unwrap_or_else(|_| panic!("{:?} {}", done.exit, done.stderr));
             // The processes that hold the run count as well, and some of the runtime may start or end meanwhile.

@@ -20,13 +20,13 @@ const MARKS_OF_DELEGATION: [&str; 2] = ["user.delegate", "trusted.delegate"];
 
 /// A group in which others could be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct GroupPlace {
+pub(super) struct ParentGroup {
     pub(super) path: PathBuf,
     /// `true` if controllers may be enabled here. In groups that systemd manages itself they may not.
-    may_be_divided: bool,
+    can_enable_controllers: bool,
 }
 
-impl GroupPlace {
+impl ParentGroup {
     /// Returns the places of this process: the group around its own, because a group with processes cannot limit groups
     /// below it, and its own group, which can if it is the root of the hierarchy.
     pub(super) fn all() -> Result<Vec<Self>, String> {
@@ -49,15 +49,15 @@ impl GroupPlace {
         // Removes the trailing slash that joining an empty path leaves.
         let below = |rest: &Path| top.components().chain(rest.components()).collect::<PathBuf>();
         let around = rest.parent().map(below);
-        let place = |path: PathBuf| Self { may_be_divided: may_be_divided(&path), path };
+        let place = |path: PathBuf| Self { can_enable_controllers: may_be_divided(&path), path };
         // If controllers may not be enabled there, the surrounding group has no advantage over the process's own.
-        let around = around.map(place).filter(|around| around.may_be_divided);
+        let around = around.map(place).filter(|around| around.can_enable_controllers);
         Ok(around.into_iter().chain([place(below(&rest))]).collect())
     }
 
     /// Enables the controllers for groups created here, as far as possible. Returns the reason if one is missing.
-    pub(super) fn divide(&self, folder: &OwnedFd) -> Option<String> {
-        if self.may_be_divided {
+    pub(super) fn enable_controllers(&self, folder: &OwnedFd) -> Option<String> {
+        if self.can_enable_controllers {
             return enable(folder).map(|reason| format!("in `{}` {reason}", self.path.display()));
         }
         Some(format!("systemd has not delegated `{}`", self.path.display()))

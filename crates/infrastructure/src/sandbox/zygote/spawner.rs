@@ -24,7 +24,7 @@ pub(super) const IGNORED: [libc::c_int; 3] = [libc::SIGCHLD, libc::SIGPIPE, libc
 const UNHEARD: [Signal; 4] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
 
 /// Creates the inits of runs.
-pub(super) trait Births {
+pub(super) trait Spawner {
     /// Starts the run of a request. Reports of the run are sent on the socket.
     fn launch(
         &mut self,
@@ -45,7 +45,7 @@ pub(super) trait Births {
 
 /// State at the start of a zygote that its payloads need.
 #[derive(Debug)]
-pub(super) struct Settled {
+pub(super) struct ZygoteSetup {
     /// Descriptor of this program.
     pub(super) own_program: OwnedFd,
     /// File mode mask of the user.
@@ -53,7 +53,7 @@ pub(super) struct Settled {
 }
 
 /// Does the setup that every zygote begins with.
-pub(super) fn settle_down() -> io::Result<Settled> {
+pub(super) fn set_up_zygote() -> io::Result<ZygoteSetup> {
     // A program would inherit the ignored signals of the runtime or its parent. A broken pipe must not end this
     // process. The kernel reaps inits, whose sockets report their end.
     unsafe {
@@ -71,7 +71,7 @@ pub(super) fn settle_down() -> io::Result<Settled> {
     // sockets. `setsid` fails only for a process that already leads a group.
     let _ = setsid();
     block(&UNHEARD);
-    Ok(Settled { own_program: File::open("/proc/self/exe")?.into(), usual_mask })
+    Ok(ZygoteSetup { own_program: File::open("/proc/self/exe")?.into(), usual_mask })
 }
 
 /// Blocks these signals in this process and its children until they wait for them. Payloads unblock all signals.

@@ -11,19 +11,19 @@
 //! domain. Therefore `kill(-1)` of an init has the effect of ending a process namespace: it ends all processes of the
 //! run at once.
 
-mod places;
+mod accessible_paths;
 mod scratch;
 mod tasks;
 
 use super::{
     Layers,
-    births::{Births, Settled, close_all_but, landlock, settle_down},
     filter::Filter,
     identity::clear_capabilities,
-    init::{self, Birth, PreparedRun, Waiting, close_standard_streams, end_all, payload},
+    init::{self, PreparedRun, RunInputs, WaitingPayload, close_standard_streams, end_all, payload},
     payload::part,
     request::{Failure, Report, Request, Step, report},
     sessions::{Session, Sessions},
+    spawner::{Spawner, ZygoteSetup, close_all_but, landlock, set_up_zygote},
 };
 use landlock::ABI;
 use rustix::process::{
@@ -43,7 +43,7 @@ use tasks::Tasks;
 pub(super) struct LandlockZygote {
     filter: Filter,
     landlock: ABI,
-    settled: Settled,
+    settled: ZygoteSetup,
     /// Real path of the folder for temporary files.
     temporary: PathBuf,
     sessions: Sessions<Scratch>,
@@ -55,7 +55,7 @@ impl LandlockZygote {
     /// files of its runs.
     pub(super) fn prepare(temporary: PathBuf) -> Result<Self, Failure> {
         let step = || "start the sandbox's process".to_owned();
-        let settled = settle_down().step(step)?;
+        let settled = set_up_zygote().step(step)?;
         let refused = |reason: &str| Failure::new("confine without namespaces", reason);
         if geteuid().is_root() {
             return Err(refused("root can do too much without them; run Toolstead as an ordinary user"));
@@ -78,7 +78,7 @@ impl LandlockZygote {
             return Ok(place);
         }
         if let Some(idle) = self.sessions.make_room()? {
-            let_go(idle);
+            close_session(idle);
         }
         let scratch = Scratch::make(&self.temporary, &request.settings)?;
         Ok(self.sessions.open(key, scratch))
@@ -86,10 +86,10 @@ impl LandlockZygote {
 }
 
 /// Releases a session once its runs have ended, without waiting for that.
-fn let_go(Session { shared, runs, .. }: Session<Scratch>) {
+fn close_session(Session { shared, runs, .. }: Session<Scratch>) {
     let kept: Vec<_> = runs.iter().map(AsRawFd::as_raw_fd).chain([shared.descriptor()]).collect();
     // If no child process can be started, the files remain, because this process must not wait for the runs.
-    let _ = apart(&kept, || {
+    let _ = run_in_child(&kept, || {
         runs.iter().for_each(ended);
         shared.remove()
     });
@@ -97,7 +97,7 @@ fn let_go(Session { shared, runs, .. }: Session<Scratch>) {
 
 /// Runs `work` in a separate process that holds only the `kept` descriptors and reports nothing. It may outlive this
 /// process and the zygote, because removing the files of a run may take long.
-fn apart(kept: &[RawFd], work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+fn run_in_child(kept: &[RawFd], work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     // SAFETY: this process has one thread, so that the child finds no lock held.
     let child = unsafe { libc::fork() };
     if child == 0 {
@@ -116,7 +116,7 @@ fn ended(process: &OwnedFd) {
     while matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], None), Err(rustix::io::Errno::INTR)) {}
 }
 
-impl Births for LandlockZygote {
+impl Spawner for LandlockZygote {
     fn launch(
         &mut self,
         mut request: Request,
@@ -124,8 +124,8 @@ impl Births for LandlockZygote {
         socket: &OwnedFd,
         streams: [OwnedFd; 3],
     ) -> Result<(), Failure> {
-        places::check(&request)?;
-        places::check_beside(&request, &self.temporary)?;
+        accessible_paths::check(&request)?;
+        accessible_paths::check_beside(&request, &self.temporary)?;
         // The kernel counts all processes of a user, not those of one run.
         let others = self.tasks.count().step(|| "count this user's processes".into())?;
         request.processes = request.processes.saturating_add(others);
@@ -139,7 +139,7 @@ impl Births for LandlockZygote {
             scratch.show_to(&mut request);
         }
         let birth =
-            Birth { request, streams, filter: &self.filter, settled: &self.settled, landlock: Some(self.landlock) };
+            RunInputs { request, streams, filter: &self.filter, settled: &self.settled, landlock: Some(self.landlock) };
         let socket_of_init = socket.try_clone().step(|| "start a process".into())?;
         let cloned = clone(birth, socket_of_init, own.as_ref()).step(|| "start a process".into());
         if let (Err(_), Some(own)) = (&cloned, &own) {
@@ -157,17 +157,17 @@ impl Births for LandlockZygote {
 
     fn release(&mut self, key: &str) {
         if let Some(session) = self.sessions.take(key) {
-            let_go(session);
+            close_session(session);
         }
     }
 
     fn end(&mut self) {
-        self.sessions.list.drain(..).for_each(let_go);
+        self.sessions.list.drain(..).for_each(close_session);
     }
 }
 
 /// Forks a keeper, which never returns from this function. `own` is the folder that only this run writes to.
-fn clone(birth: Birth<'_>, socket: OwnedFd, own: Option<&Scratch>) -> io::Result<(Pid, OwnedFd)> {
+fn clone(birth: RunInputs<'_>, socket: OwnedFd, own: Option<&Scratch>) -> io::Result<(Pid, OwnedFd)> {
     let mut process: libc::c_int = -1;
     // Not clone3, which the filters of containers refuse.
     let flags = libc::CLONE_PIDFD | libc::SIGCHLD;
@@ -179,7 +179,7 @@ fn clone(birth: Birth<'_>, socket: OwnedFd, own: Option<&Scratch>) -> io::Result
         let pid = libc::syscall(libc::SYS_clone, flags as libc::c_ulong, nothing, &raw mut process, nothing, nothing);
         match i32::try_from(pid) {
             Ok(0) => {
-                let code = catch_unwind(AssertUnwindSafe(|| keep(birth, socket, own, zygote)));
+                let code = catch_unwind(AssertUnwindSafe(|| run_keeper(birth, socket, own, zygote)));
                 libc::_exit(code.unwrap_or(70))
             }
             Ok(pid @ 1..) => {
@@ -192,7 +192,7 @@ fn clone(birth: Birth<'_>, socket: OwnedFd, own: Option<&Scratch>) -> io::Result
 }
 
 /// Runs a keeper. Returns its exit code.
-fn keep(birth: Birth<'_>, socket: OwnedFd, own: Option<&Scratch>, zygote: Pid) -> i32 {
+fn run_keeper(birth: RunInputs<'_>, socket: OwnedFd, own: Option<&Scratch>, zygote: Pid) -> i32 {
     let keeper = getpid();
     let fork = || {
         // SAFETY: no handler is passed; this process has one thread, so that the child finds no lock held.
@@ -202,7 +202,7 @@ fn keep(birth: Birth<'_>, socket: OwnedFd, own: Option<&Scratch>, zygote: Pid) -
         };
         if child < 0 { Err(io::Error::last_os_error()).step(|| "start a process".into()) } else { Ok(child) }
     };
-    match take_in(Signal::KILL, zygote).and_then(|()| fork()) {
+    match enter_domain(Signal::KILL, zygote).and_then(|()| fork()) {
         Ok(0) => {
             let signals = init::signals(true);
             return init::run(birth, &socket, signals, |birth| prepare(birth, keeper));
@@ -218,7 +218,7 @@ fn keep(birth: Birth<'_>, socket: OwnedFd, own: Option<&Scratch>, zygote: Pid) -
         Err(failure) => drop(report(&socket, &Report::Failed(failure), &[])),
     }
     if let Some(own) = own
-        && apart(&[own.descriptor()], || own.remove()).is_err()
+        && run_in_child(&[own.descriptor()], || own.remove()).is_err()
     {
         // A failure to remove the folder is not reported, because it is in a folder for temporary files.
         let _ = own.remove();
@@ -229,7 +229,7 @@ fn keep(birth: Birth<'_>, socket: OwnedFd, own: Option<&Scratch>, zygote: Pid) -
 /// Puts this process into a new domain of which it is the first, and makes it inherit orphans there. It receives the
 /// signal when its parent ends. Later it kills every process that it can signal, so this function verifies that the
 /// parent is not one of them.
-fn take_in(at_the_end: Signal, parent: Pid) -> Result<(), Failure> {
+fn enter_domain(at_the_end: Signal, parent: Pid) -> Result<(), Failure> {
     let step = || "keep hold of what a run starts".to_owned();
     set_child_subreaper(Some(getpid())).step(step)?;
     set_parent_process_death_signal(Some(at_the_end)).step(step)?;
@@ -241,16 +241,16 @@ fn take_in(at_the_end: Signal, parent: Pid) -> Result<(), Failure> {
 }
 
 /// Confines the init and forks its payload.
-fn prepare<'a>(birth: &Birth<'_>, keeper: Pid) -> Result<PreparedRun<'a>, Failure> {
+fn prepare<'a>(birth: &RunInputs<'_>, keeper: Pid) -> Result<PreparedRun<'a>, Failure> {
     // Until there is a process to end, for example while a disk does not respond, there is nothing to clean up.
-    take_in(Signal::KILL, keeper)?;
+    enter_domain(Signal::KILL, keeper)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())?;
-    let places = places::open(&birth.request, birth.landlock.unwrap_or(ABI::V6))?;
+    let places = accessible_paths::open(&birth.request, birth.landlock.unwrap_or(ABI::V6))?;
     let step = || "keep hold of what a run starts".to_owned();
     set_parent_process_death_signal(Some(Signal::TERM)).step(step)?;
     // If the init is killed, the processes that it would have ended must end with it.
     let ready = || set_parent_process_death_signal(Some(Signal::KILL)).step(step);
-    let payload = Waiting::born(None, |begun| payload(birth, begun, ready, || Ok(places)))?;
+    let payload = WaitingPayload::fork(None, |begun| payload(birth, begun, ready, || Ok(places)))?;
     Ok(PreparedRun { listeners: Vec::new(), protected: None, group: None, payload })
 }
 
@@ -266,7 +266,7 @@ mod tests {
     fn what_is_done_apart_holds_the_descriptors_that_it_needs_and_no_other() {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).unwrap();
         let ((kept, go), (told, tell), (foreign, held)) = (pipe(), pipe(), pipe());
-        apart(&[kept.as_raw_fd(), tell.as_raw_fd()], || {
+        run_in_child(&[kept.as_raw_fd(), tell.as_raw_fd()], || {
             rustix::io::write(&tell, b"b")?;
             rustix::io::read(&kept, &mut [0; 1])?;
             Ok(())

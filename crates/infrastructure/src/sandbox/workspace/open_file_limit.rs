@@ -18,24 +18,24 @@ const NO_LIMIT: u64 = 1 << 20;
 
 /// Descriptors that file changes hold in this process, in all workspaces.
 #[derive(Debug)]
-pub(in crate::sandbox) struct FileSeats {
-    taken: Mutex<u64>,
+pub(in crate::sandbox) struct OpenFileLimit {
+    in_use: Mutex<u64>,
     freed: Condvar,
 }
 
-impl FileSeats {
+impl OpenFileLimit {
     pub(in crate::sandbox) const fn new() -> Self {
-        Self { taken: Mutex::new(0), freed: Condvar::new() }
+        Self { in_use: Mutex::new(0), freed: Condvar::new() }
     }
 
     /// Waits until this number of files may be open in addition to all others. Returns `None` if the deadline passes
     /// first. A call must request all its files at once, so that calls do not wait for each other. Blocks.
-    pub(super) fn take(&'static self, files: usize, stop: &Stop) -> Option<Seats> {
+    pub(super) fn take(&'static self, files: usize, stop: &Stop) -> Option<OpenFilePermit> {
         // The other half is reserved for the rest of the process.
         let all = getrlimit(Resource::Nofile).current.unwrap_or(NO_LIMIT) / 2;
         // A request for more than the total runs alone.
         let wanted = OF_A_FILE.saturating_mul(files as u64).min(all);
-        let mut taken = self.taken();
+        let mut taken = self.lock_in_use();
         while *taken + wanted > all {
             let left = stop.left();
             if left.is_zero() {
@@ -44,25 +44,25 @@ impl FileSeats {
             taken = self.freed.wait_timeout(taken, left.min(LOOK_UP)).unwrap_or_else(PoisonError::into_inner).0;
         }
         *taken += wanted;
-        Some(Seats { of: self, taken: wanted })
+        Some(OpenFilePermit { of: self, taken: wanted })
     }
 
     /// The number is consistent at any time, so a panic of another thread that held the lock does no harm.
-    fn taken(&self) -> MutexGuard<'_, u64> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_in_use(&self) -> MutexGuard<'_, u64> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Permit for open files. It is released when the value is dropped.
 #[derive(Debug)]
-pub struct Seats {
-    of: &'static FileSeats,
+pub struct OpenFilePermit {
+    of: &'static OpenFileLimit,
     taken: u64,
 }
 
-impl Drop for Seats {
+impl Drop for OpenFilePermit {
     fn drop(&mut self) {
-        *self.of.taken() -= self.taken;
+        *self.of.lock_in_use() -= self.taken;
         self.of.freed.notify_all();
     }
 }
