@@ -38,11 +38,11 @@ pub fn analyse_bytes(text: &[u8], folder: &Path) -> Analysis {
 
 fn analyse_inner(text: &str, folders: Folders, limits: Limits) -> Analysis {
     if text.len() > MAX_TEXT {
-        limits.spend();
+        limits.mark_exceeded();
         return Analysis::opaque(shown(text), "it is longer than 64 KiB");
     }
-    if limits.exhausted() {
-        limits.spend();
+    if limits.is_too_deep() {
+        limits.mark_exceeded();
         return Analysis::opaque(text, "too many shells start each other");
     }
     if !limits.take_bytes(text.len()) {

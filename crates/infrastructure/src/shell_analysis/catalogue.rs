@@ -21,7 +21,7 @@ pub use self::{
 };
 use self::{interpreters::INTERPRETERS, programs::PROGRAMS, risky::RISKY};
 pub(crate) use self::{
-    program::Given,
+    program::NoShellCondition,
     risks::{Risk, may_be_an_option},
 };
 

@@ -21,7 +21,7 @@ pub(super) struct Folders {
 
 /// Target of a command that changes the working folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Move {
+pub(super) enum FolderChange {
     /// A literal path.
     To(String),
     /// A folder that is known only at run time.
@@ -44,13 +44,13 @@ impl Folders {
     }
 
     /// Records a command that does not change the working folder.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn record_unchanged(&mut self) {
         self.after_success = self.now.clone();
     }
 
     /// Records a command that changes the working folder.
-    pub(super) fn go(&mut self, to: &Move) {
-        let Move::To(target) = to else {
+    pub(super) fn record_change(&mut self, to: &FolderChange) {
+        let FolderChange::To(target) = to else {
             *self = Self::anywhere();
             return;
         };
@@ -106,10 +106,10 @@ fn logical(path: &Path) -> PathBuf {
 }
 
 /// Returns the target of `cd`, `pushd` or `popd` with these words.
-pub(super) fn moved_by(words: &[Word]) -> Move {
+pub(super) fn folder_change(words: &[Word]) -> FolderChange {
     let operands = match words {
         [name, rest @ ..] if name.text == "cd" => rest,
-        _ => return Move::Somewhere,
+        _ => return FolderChange::Somewhere,
     };
     let operands = match operands {
         [dashes, rest @ ..] if dashes.text == "--" => rest,
@@ -117,10 +117,10 @@ pub(super) fn moved_by(words: &[Word]) -> Move {
     };
     match operands {
         [target] => match target.literal() {
-            Some(path) if !path.is_empty() && !path.starts_with('-') => Move::To(path.to_owned()),
-            _ => Move::Somewhere,
+            Some(path) if !path.is_empty() && !path.starts_with('-') => FolderChange::To(path.to_owned()),
+            _ => FolderChange::Somewhere,
         },
-        _ => Move::Somewhere,
+        _ => FolderChange::Somewhere,
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
 
     fn moved(target: &str) -> Folders {
         let mut folders = Folders::start(Path::new("/work"));
-        folders.go(&Move::To(target.into()));
+        folders.record_change(&FolderChange::To(target.into()));
         folders
     }
 
@@ -145,7 +145,7 @@ mod tests {
     fn many_folders_are_any_folder() {
         let mut folders = Folders::start(Path::new("/"));
         for _ in 0..MAX_FOLDERS {
-            folders.go(&Move::To("a".into()));
+            folders.record_change(&FolderChange::To("a".into()));
         }
         assert_eq!(folders.known(), None);
     }

@@ -22,12 +22,12 @@ const PARSE_TIME: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub(super) struct Limits {
     levels: usize,
-    left: Rc<Left>,
+    remaining: Rc<RemainingLimits>,
 }
 
 /// Remaining amounts that all nesting levels share.
 #[derive(Debug)]
-struct Left {
+struct RemainingLimits {
     bytes: Cell<usize>,
     words: Cell<usize>,
     parsing: Cell<Duration>,
@@ -37,20 +37,20 @@ struct Left {
 
 impl Default for Limits {
     fn default() -> Self {
-        let left = Left {
+        let left = RemainingLimits {
             bytes: Cell::new(MAX_ALL_TEXTS),
             words: Cell::new(MAX_READING_WORDS),
             parsing: Cell::new(PARSE_TIME),
             spent: Cell::new(false),
         };
-        Self { levels: MAX_LEVEL + 1, left: Rc::new(left) }
+        Self { levels: MAX_LEVEL + 1, remaining: Rc::new(left) }
     }
 }
 
 impl Limits {
     /// Returns the limits for the next nesting level.
     pub(super) fn deeper(&self) -> Self {
-        Self { levels: self.levels.saturating_sub(1), left: self.left.clone() }
+        Self { levels: self.levels.saturating_sub(1), remaining: self.remaining.clone() }
     }
 
     /// Returns `true` if the analysed text is nested in another one.
@@ -59,46 +59,46 @@ impl Limits {
     }
 
     /// Returns `true` if the maximum nesting depth is exceeded.
-    pub(super) fn exhausted(&self) -> bool {
+    pub(super) fn is_too_deep(&self) -> bool {
         self.levels == 0
     }
 
     /// Records that a limit was reached.
-    pub(super) fn spend(&self) {
-        self.left.spent.set(true);
+    pub(super) fn mark_exceeded(&self) {
+        self.remaining.spent.set(true);
     }
 
     /// Returns `true` if a limit was reached.
-    pub(super) fn is_spent(&self) -> bool {
-        self.left.spent.get()
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.remaining.spent.get()
     }
 
     /// Subtracts the length of a text. Returns `false` if that exceeds the limit.
     pub(super) fn take_bytes(&self, count: usize) -> bool {
-        self.take(&self.left.bytes, count)
+        self.take(&self.remaining.bytes, count)
     }
 
     /// Subtracts the number of words in the readings of a nested text. Returns `false` if that exceeds the limit.
     pub(super) fn take_readings(&self, count: usize) -> bool {
-        self.take(&self.left.words, count)
+        self.take(&self.remaining.words, count)
     }
 
     fn take(&self, cell: &Cell<usize>, count: usize) -> bool {
         let left = cell.get().checked_sub(count);
         match left {
             Some(left) => cell.set(left),
-            None => self.spend(),
+            None => self.mark_exceeded(),
         }
         left.is_some()
     }
 
     /// Returns the remaining processor time for parsing.
     pub(super) fn parsing(&self) -> Duration {
-        self.left.parsing.get()
+        self.remaining.parsing.get()
     }
 
     /// Subtracts processor time that parsing used.
     pub(super) fn take_parsing(&self, time: Duration) {
-        self.left.parsing.set(self.left.parsing.get().saturating_sub(time));
+        self.remaining.parsing.set(self.remaining.parsing.get().saturating_sub(time));
     }
 }

@@ -2,7 +2,7 @@
 
 mod assignments;
 mod findings;
-mod here_text;
+mod here_document;
 mod redirections;
 mod simple_command;
 mod step;

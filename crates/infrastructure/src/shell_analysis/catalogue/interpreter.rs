@@ -1,6 +1,6 @@
 //! One program that runs texts in another language.
 
-use super::options::{self, Letters, Takes::Module};
+use super::options::{self, Letters, OptionValue::Module};
 
 /// Syntax of the arguments of an interpreter.
 #[derive(Debug, Clone, Copy)]

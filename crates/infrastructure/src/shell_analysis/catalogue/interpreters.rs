@@ -4,7 +4,7 @@ use super::{
     interpreter::{Interpreter, Operand},
     options::{
         Letters,
-        Takes::{
+        OptionValue::{
             Ends, File, Input, Library, Module, Nothing, Number, NumberOrRest, Rest, Setting, Text, TextWithArguments,
             Value,
         },

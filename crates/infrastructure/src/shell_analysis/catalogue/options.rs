@@ -3,7 +3,7 @@
 
 /// Value that an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum OptionValue {
     Nothing,
     /// No value. The interpreter prints information or checks the script, and ends.
     Ends,
@@ -32,12 +32,12 @@ pub(crate) enum Takes {
 }
 
 /// Letters of the short options of an interpreter, by the value that they take.
-pub(crate) type Letters = &'static [(Takes, &'static str)];
+pub(crate) type Letters = &'static [(OptionValue, &'static str)];
 
 /// Long options of all interpreters. A name that ends with `*` is a prefix.
-const LONG: &[(Takes, &[&str])] = &[
+const LONG: &[(OptionValue, &[&str])] = &[
     (
-        Takes::Nothing,
+        OptionValue::Nothing,
         &[
             "abort-on-uncaught-exception",
             "check",
@@ -80,10 +80,10 @@ const LONG: &[(Takes, &[&str])] = &[
             "yjit",
         ],
     ),
-    (Takes::Ends, &["help", "list", "syntax-check", "test", "version"]),
-    (Takes::Input, &["interactive", "persist"]),
+    (OptionValue::Ends, &["help", "list", "syntax-check", "test", "version"]),
+    (OptionValue::Input, &["interactive", "persist"]),
     (
-        Takes::Value,
+        OptionValue::Value,
         &[
             "backtrace-limit",
             "check-hash-based-pycs",
@@ -111,9 +111,9 @@ const LONG: &[(Takes, &[&str])] = &[
             "username",
         ],
     ),
-    (Takes::Library, &["experimental-loader", "import", "load", "loader", "preload", "require"]),
+    (OptionValue::Library, &["experimental-loader", "import", "load", "loader", "preload", "require"]),
     (
-        Takes::Setting,
+        OptionValue::Setting,
         &[
             "define",
             "env-file",
@@ -125,9 +125,9 @@ const LONG: &[(Takes, &[&str])] = &[
             "zend-extension",
         ],
     ),
-    (Takes::File, &["exec", "file", "include", "process-file", "script"]),
+    (OptionValue::File, &["exec", "file", "include", "process-file", "script"]),
     (
-        Takes::Text,
+        OptionValue::Text,
         &[
             "command",
             "eval",
@@ -148,7 +148,7 @@ const LONG: &[(Takes, &[&str])] = &[
 #[derive(Debug, Default)]
 pub(crate) struct Group<'w> {
     /// Value that the last letter takes, or `None` if that is unknown.
-    pub(crate) takes: Option<Takes>,
+    pub(crate) takes: Option<OptionValue>,
     /// Value in the same word.
     pub(crate) value: Option<&'w str>,
     pub(crate) asks: bool,
@@ -165,38 +165,38 @@ impl<'w> Group<'w> {
         read
     }
 
-    fn last(&mut self, letters: Letters, group: &'w str) -> (Option<Takes>, Option<&'w str>) {
+    fn last(&mut self, letters: Letters, group: &'w str) -> (Option<OptionValue>, Option<&'w str>) {
         let mut rest = group;
         while let Some(letter) = rest.chars().next() {
             rest = &rest[letter.len_utf8()..];
             let takes = letter_takes(letters, letter);
             match takes {
-                Some(Takes::Nothing) => {}
-                Some(Takes::Ends) => self.ends = true,
-                Some(Takes::Input) => self.asks = true,
-                Some(Takes::Number) => rest = behind_number(rest),
-                Some(Takes::NumberOrRest) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
+                Some(OptionValue::Nothing) => {}
+                Some(OptionValue::Ends) => self.ends = true,
+                Some(OptionValue::Input) => self.asks = true,
+                Some(OptionValue::Number) => rest = behind_number(rest),
+                Some(OptionValue::NumberOrRest) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
                     rest = behind_number(rest);
                 }
-                Some(Takes::NumberOrRest | Takes::Rest) => {
+                Some(OptionValue::NumberOrRest | OptionValue::Rest) => {
                     // Perl reads the text after a blank as further options.
                     self.unsure |= rest.contains(char::is_whitespace);
-                    return (Some(Takes::Rest), None);
+                    return (Some(OptionValue::Rest), None);
                 }
                 // `-pe`: both letters apply to the same text.
-                Some(Takes::Text) if !rest.is_empty() && rest.chars().all(|c| is_text(letters, c)) => {}
+                Some(OptionValue::Text) if !rest.is_empty() && rest.chars().all(|c| is_text(letters, c)) => {}
                 Some(_) => return (takes, Some(rest).filter(|rest| !rest.is_empty())),
                 None => {
                     // For an interpreter without groups of letters, the remaining characters are the rest of one
                     // option.
-                    let has_groups = letters.iter().any(|(takes, _)| *takes == Takes::Nothing);
-                    let asks = |c| letter_takes(letters, c) == Some(Takes::Input);
+                    let has_groups = letters.iter().any(|(takes, _)| *takes == OptionValue::Nothing);
+                    let asks = |c| letter_takes(letters, c) == Some(OptionValue::Input);
                     self.asks |= has_groups && rest.chars().any(asks);
                     return (None, Some(rest).filter(|rest| !rest.is_empty()));
                 }
             }
         }
-        (Some(Takes::Nothing), None)
+        (Some(OptionValue::Nothing), None)
     }
 }
 
@@ -213,29 +213,33 @@ pub(crate) fn takes_next_word(letters: Letters, option: &str) -> Option<bool> {
     };
     let of_itself = match takes? {
         // `node --test` takes files as operands.
-        Takes::Ends => return None,
-        Takes::Nothing | Takes::Input | Takes::Number | Takes::NumberOrRest | Takes::Rest => false,
-        Takes::Value
-        | Takes::Library
-        | Takes::Setting
-        | Takes::File
-        | Takes::Text
-        | Takes::TextWithArguments
-        | Takes::Module => true,
+        OptionValue::Ends => return None,
+        OptionValue::Nothing
+        | OptionValue::Input
+        | OptionValue::Number
+        | OptionValue::NumberOrRest
+        | OptionValue::Rest => false,
+        OptionValue::Value
+        | OptionValue::Library
+        | OptionValue::Setting
+        | OptionValue::File
+        | OptionValue::Text
+        | OptionValue::TextWithArguments
+        | OptionValue::Module => true,
     };
     Some(of_itself && value.is_none())
 }
 
-fn letter_takes(letters: Letters, letter: char) -> Option<Takes> {
+fn letter_takes(letters: Letters, letter: char) -> Option<OptionValue> {
     letters.iter().find(|(_, group)| group.contains(letter)).map(|(takes, _)| *takes)
 }
 
 fn is_text(letters: Letters, letter: char) -> bool {
-    letter_takes(letters, letter) == Some(Takes::Text)
+    letter_takes(letters, letter) == Some(OptionValue::Text)
 }
 
 /// Returns the value that a long option takes. Node accepts `_` for `-`.
-pub(crate) fn long_takes(name: &str) -> Option<Takes> {
+pub(crate) fn long_takes(name: &str) -> Option<OptionValue> {
     let name = name.replace('_', "-");
     let is = |known: &&str| match known.strip_suffix('*') {
         Some(start) => name.starts_with(start),

@@ -43,12 +43,12 @@ pub struct Wrapper {
     /// `true` if the first operand that is not a number is the program.
     pub(crate) starts_its_first_operand: bool,
     /// Arguments without which the program starts a shell that reads the input.
-    pub(crate) shell_unless: Option<Given>,
+    pub(crate) shell_unless: Option<NoShellCondition>,
 }
 
 /// Arguments that prevent a wrapper from starting a shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum NoShellCondition {
     /// More operands than this number.
     Operands(usize),
     /// A command given with an option.
@@ -191,7 +191,7 @@ impl Wrapper {
         Self { starts_its_first_operand: true, ..self }
     }
 
-    pub(super) const fn with_shell_unless(self, given: Given) -> Self {
+    pub(super) const fn with_shell_unless(self, given: NoShellCondition) -> Self {
         Self { shell_unless: Some(given), ..self }
     }
 

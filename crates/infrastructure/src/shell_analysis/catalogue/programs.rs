@@ -1,6 +1,6 @@
 //! Shells, programs that start other programs, and programs that start none.
 
-use super::program::{Class, Given, Program, Reads, Wrapper};
+use super::program::{Class, NoShellCondition, Program, Reads, Wrapper};
 
 pub(super) const PROGRAMS: &[Program] = &[
     Program::of(
@@ -111,7 +111,10 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
     ),
     Program::of(Class::Wrapper(Wrapper::PLAIN), &["bunx", "npx", "pipx", "uvx"]).running_packages(),
-    Program::of(Class::Wrapper(Wrapper::PLAIN.with_shell_unless(Given::Operands(1))), &["chroot", "setarch"]),
+    Program::of(
+        Class::Wrapper(Wrapper::PLAIN.with_shell_unless(NoShellCondition::Operands(1))),
+        &["chroot", "setarch"],
+    ),
     Program::of(
         Class::Wrapper(Wrapper::PLAIN.starting_its_first_operand()),
         &["doas", "ionice", "nice", "nohup", "setsid", "stdbuf", "sudo", "time", "timeout"],
@@ -123,21 +126,24 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program::of(Class::Wrapper(Wrapper::PLAIN.handing_texts_on().starting_its_first_operand()), &["env"]),
     Program::of(Class::Wrapper(Wrapper::PLAIN), &["expect"]).running_its_input_without_operands(&["-c", "-f"]),
     Program::of(
-        Class::Wrapper(Wrapper::PLAIN.with_shell_unless(Given::Operands(0))),
+        Class::Wrapper(Wrapper::PLAIN.with_shell_unless(NoShellCondition::Operands(0))),
         &["fakeroot", "firejail", "linux32", "linux64", "proot", "unshare"],
     ),
     Program::of(Class::Wrapper(Wrapper::PLAIN), &["gdb"]).running_its_input(&["-batch", "--batch"]),
     Program::of(Class::Wrapper(Wrapper::PLAIN), &["lldb"]).running_its_input(&["-b", "--batch"]),
-    Program::of(Class::Wrapper(Wrapper::PLAIN.with_shell_unless(Given::Command)), &["newgrp"]),
+    Program::of(Class::Wrapper(Wrapper::PLAIN.with_shell_unless(NoShellCondition::Command)), &["newgrp"]),
     Program::of(
-        Class::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(Given::Command)),
+        Class::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Command)),
         &["nix-shell", "script", "su"],
     ),
     Program::of(
-        Class::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(Given::Operands(0))),
+        Class::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Operands(0))),
         &["nsenter", "runuser"],
     ),
-    Program::of(Class::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(Given::Operands(1))), &["sg"]),
+    Program::of(
+        Class::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Operands(1))),
+        &["sg"],
+    ),
     // Programs whose arguments choose what is read and printed.
     Program::of(
         Class::Reader(Reads::WhateverIsNamed),

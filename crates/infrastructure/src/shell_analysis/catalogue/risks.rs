@@ -36,14 +36,14 @@ pub(crate) struct Risks {
     pub(crate) writes: &'static [Risk],
     /// Reason given for all of these risks.
     pub(crate) reason: &'static str,
-    beginnings: Beginnings,
+    beginnings: Abbreviations,
     /// Short options that take the rest of their group as a value.
     valued: &'static str,
 }
 
 /// Abbreviations of long options that a program accepts.
 #[derive(Debug, Clone, Copy)]
-enum Beginnings {
+enum Abbreviations {
     None,
     /// All abbreviations except these, which are names of other options.
     AllBut(&'static [&'static str]),
@@ -66,7 +66,7 @@ const CODEGEN: &[&str] = &[
 
 impl Risks {
     pub(super) const NONE: Self =
-        Self { runs: &[], writes: &[], reason: "", beginnings: Beginnings::AllBut(&[]), valued: "" };
+        Self { runs: &[], writes: &[], reason: "", beginnings: Abbreviations::AllBut(&[]), valued: "" };
 
     pub(super) const fn running(runs: &'static [Risk], reason: &'static str) -> Self {
         Self { runs, reason, ..Self::NONE }
@@ -82,12 +82,12 @@ impl Risks {
 
     /// Marks a program that accepts no abbreviations of long options.
     pub(super) const fn with_no_beginnings(self) -> Self {
-        Self { beginnings: Beginnings::None, ..self }
+        Self { beginnings: Abbreviations::None, ..self }
     }
 
     /// Excludes long options whose names are prefixes of a risky option.
     pub(super) const fn knowing(self, names: &'static [&'static str]) -> Self {
-        Self { beginnings: Beginnings::AllBut(names), ..self }
+        Self { beginnings: Abbreviations::AllBut(names), ..self }
     }
 
     /// Adds the short options that take the rest of their group as a value.
@@ -133,8 +133,8 @@ impl Risks {
         name == option
             || begins
                 && match self.beginnings {
-                    Beginnings::None => false,
-                    Beginnings::AllBut(whole) => !whole.contains(&name),
+                    Abbreviations::None => false,
+                    Abbreviations::AllBut(whole) => !whole.contains(&name),
                 }
     }
 

@@ -11,12 +11,12 @@ pub(crate) struct Subcommands {
     flags: &'static [&'static str],
     /// Options that take the next word.
     valued: &'static [&'static str],
-    others: Others,
+    others: UnknownSubcommand,
 }
 
 /// Possible meanings of an unknown subcommand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Others {
+enum UnknownSubcommand {
     /// An alias, or any program.
     Anything,
     /// A script of the project, if the name contains a colon. No program has such a name.
@@ -92,7 +92,7 @@ pub(super) static CARGO: Subcommands = Subcommands {
     ],
     flags: &["--frozen", "--list", "--locked", "--offline", "-vv"],
     valued: &["--color"],
-    others: Others::Anything,
+    others: UnknownSubcommand::Anything,
 };
 
 pub(super) static GH: Subcommands = Subcommands {
@@ -126,7 +126,7 @@ pub(super) static GH: Subcommands = Subcommands {
     ],
     flags: &[],
     valued: &[],
-    others: Others::Anything,
+    others: UnknownSubcommand::Anything,
 };
 
 pub(super) static GO: Subcommands = Subcommands {
@@ -152,7 +152,7 @@ pub(super) static GO: Subcommands = Subcommands {
     ],
     flags: &[],
     valued: &[],
-    others: Others::Tools,
+    others: UnknownSubcommand::Tools,
 };
 
 pub(super) static NPM: Subcommands = Subcommands {
@@ -255,7 +255,7 @@ pub(super) static NPM: Subcommands = Subcommands {
         "-ws",
     ],
     valued: &["--prefix", "-C", "--workspace", "-w", "--loglevel"],
-    others: Others::Anything,
+    others: UnknownSubcommand::Anything,
 };
 
 pub(super) static PNPM: Subcommands = Subcommands {
@@ -306,7 +306,7 @@ pub(super) static PNPM: Subcommands = Subcommands {
     ],
     flags: &["-r", "-s", "-w", "--recursive", "--silent", "--workspace-root"],
     valued: &["--prefix", "-C", "--dir", "--filter", "-F"],
-    others: Others::Scripts,
+    others: UnknownSubcommand::Scripts,
 };
 
 pub(super) static YARN: Subcommands = Subcommands {
@@ -352,7 +352,7 @@ pub(super) static YARN: Subcommands = Subcommands {
     flags: &["-s", "--silent"],
     // `workspace x` is followed by a subcommand for that part of the project.
     valued: &["--cwd", "workspace"],
-    others: Others::Scripts,
+    others: UnknownSubcommand::Scripts,
 };
 
 pub(super) static PIP: Subcommands = Subcommands {
@@ -384,7 +384,7 @@ pub(super) static PIP: Subcommands = Subcommands {
         "--require-virtualenv",
     ],
     valued: &[],
-    others: Others::Anything,
+    others: UnknownSubcommand::Anything,
 };
 
 impl Subcommands {
@@ -400,12 +400,12 @@ impl Subcommands {
                 }
                 word if self.flags.contains(&word) || FLAGS.contains(&word) => {}
                 _ if option.starts_with("--") && self.valued.contains(&option) => {}
-                word if self.others == Others::Scripts && word.contains(':') => {
+                word if self.others == UnknownSubcommand::Scripts && word.contains(':') => {
                     let name = |byte: u8| byte.is_ascii_alphanumeric() || b":_-".contains(&byte);
                     let (first, _) = word.split_once(':').unwrap_or((word, ""));
                     return self.plain.contains(&first) && word.bytes().all(name);
                 }
-                "tool" if self.others == Others::Tools => return rest.next() == Some(&"cover"),
+                "tool" if self.others == UnknownSubcommand::Tools => return rest.next() == Some(&"cover"),
                 word => return self.plain.contains(&word),
             }
         }

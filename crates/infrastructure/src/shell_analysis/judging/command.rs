@@ -1,18 +1,18 @@
 //! Classification of one simple command: the words that rules match, and how certain their meaning is.
 
 use super::{
-    assigned,
+    assigned_variables,
     builtins::{self, Builtin},
+    classified_command::{ClassifiedCommand, Scope, texts},
     git, operands,
     run_texts::judge_text,
     texts::{read_every_suffix, read_texts},
-    understood::{Scope, Understood, texts},
     wrappers,
 };
 use crate::shell_analysis::{
     analysis::shown,
     catalogue::{Class, Reads, bare, known_as, named, shell_words, variables},
-    folders::{self, Folders, Move},
+    folders::{self, FolderChange, Folders},
     word::{Dynamic, Word},
 };
 use toolstead_domain::access::ParseConfidence;
@@ -42,30 +42,30 @@ fn unknown_name(name: &Word) -> Option<&'static str> {
 }
 
 /// Classifies a command by its words. The first word is the program.
-pub(crate) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
-    let mut result = Understood::new(words);
+pub(crate) fn understand(words: &[Word], scope: &Scope<'_>) -> ClassifiedCommand {
+    let mut result = ClassifiedCommand::new(words);
     let Some(name) = words.first() else { return result };
     if let Some(reason) = unknown_name(name) {
-        result.opaque(reason);
-        result.moves = Some(Move::Somewhere);
+        result.mark_opaque(reason);
+        result.moves = Some(FolderChange::Somewhere);
         return result;
     }
     if let Some(behind) = wrappers::looked_through(words) {
         return through(words, behind, scope);
     }
     if name.quoted {
-        result.exact("the program's name is quoted");
+        result.mark_exact("the program's name is quoted");
     }
     if name.text.contains('/') {
-        result.exact("a program given by its path may be any program");
+        result.mark_exact("a program given by its path may be any program");
         let mut reading = result.words.clone();
         reading[0] = bare(&name.text).into();
-        result.reading(reading);
+        result.add_reading(reading);
     }
     match builtins::judge(&name.text, words) {
         Builtin::Evaluates(reason) => {
-            result.opaque(reason);
-            result.moves = Some(Move::Somewhere);
+            result.mark_opaque(reason);
+            result.moves = Some(FolderChange::Somewhere);
             if read_every_suffix(words, &mut result) {
                 read_texts(words, scope, &mut result);
             }
@@ -74,9 +74,9 @@ pub(crate) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
         Builtin::Plain | Builtin::None => {}
     }
     if matches!(name.text.as_str(), "cd" | "pushd" | "popd") {
-        result.moves = Some(folders::moved_by(words));
+        result.moves = Some(folders::folder_change(words));
         if name.quoted {
-            result.opaque("a quoted `cd` hides where later commands run");
+            result.mark_opaque("a quoted `cd` hides where later commands run");
         }
     }
     let before = std::mem::replace(&mut result.clarity, ParseConfidence::Plain);
@@ -87,11 +87,11 @@ pub(crate) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
     }
     if let Some(names) = builtins::variables_set_by(&name.text, words) {
         for name in names.filter(|name| !variables::stays_in_the_shell(name)) {
-            assigned::judge(name, None, scope, &mut result);
+            assigned_variables::classify_assignment(name, None, scope, &mut result);
         }
     }
     if shell_words::declares(&name.text) {
-        assigned::declared(words, scope, &mut result);
+        assigned_variables::declared(words, scope, &mut result);
     }
     wrappers::forwarded(words, scope, risky, &mut result);
     unknown_arguments(words, &mut result);
@@ -100,41 +100,41 @@ pub(crate) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
 }
 
 /// Classifies the command after a wrapper that does not change it.
-fn through(words: &[Word], behind: usize, scope: &Scope<'_>) -> Understood {
+fn through(words: &[Word], behind: usize, scope: &Scope<'_>) -> ClassifiedCommand {
     let inner = Scope { folders: scope.folders, limits: scope.limits.deeper(), analyse: scope.analyse };
-    if inner.limits.exhausted() {
-        let mut result = Understood::new(words);
-        scope.limits.spend();
-        result.opaque("too many programs start each other");
+    if inner.limits.is_too_deep() {
+        let mut result = ClassifiedCommand::new(words);
+        scope.limits.mark_exceeded();
+        result.mark_opaque("too many programs start each other");
         return result;
     }
     let mut result = understand(&words[behind..], &inner);
-    result.reading(texts(words));
+    result.add_reading(texts(words));
     if result.moves.is_some() {
         // A program of that name does not change the folder, but a shell builtin after `time` does.
-        result.moves = Some(Move::Somewhere);
+        result.moves = Some(FolderChange::Somewhere);
     }
     result
 }
 
 /// Applies the known risks: arguments that make the program run or write something else.
-fn known_risks(words: &[Word], folders: &Folders, result: &mut Understood) {
+fn known_risks(words: &[Word], folders: &Folders, result: &mut ClassifiedCommand) {
     let name = known_as(&words[0].text);
     let program = named(name);
     let arguments: Vec<&str> = words[1..].iter().map(|word| word.text.as_str()).collect();
     let arguments = if name == "curl" { without_dropped_output(&words[1..]) } else { arguments };
     if program.risks.are_hit(&arguments) {
-        result.exact(program.risks.reason);
+        result.mark_exact(program.risks.reason);
     }
     let hit_by_a_file =
         |word: &Word| word.file_names_start().is_some_and(|start| program.risks.may_be_hit_by_a_file(start));
     if words[1..].iter().any(hit_by_a_file) {
-        result.exact("a file's name may be taken for an option");
+        result.mark_exact("a file's name may be taken for an option");
     }
     if program.subcommands.is_some_and(|subcommands| !subcommands.is_plain(&arguments)) {
-        result.exact(format!("this subcommand of {name} runs other commands, or may be an alias that does"));
+        result.mark_exact(format!("this subcommand of {name} runs other commands, or may be an alias that does"));
     }
-    result.trust_no_further(judge_text(words, folders));
+    result.limit_confidence(judge_text(words, folders));
     match name {
         "git" => git::judge(words, result),
         "tar" | "gtar" | "bsdtar" => {
@@ -142,7 +142,7 @@ fn known_risks(words: &[Word], folders: &Folders, result: &mut Understood) {
                 .get(1)
                 .is_some_and(|word| !word.text.starts_with('-') && (word.glob || word.text.contains(['I', 'F', 'T'])));
             if old_style {
-                result.exact("this argument makes tar run a program");
+                result.mark_exact("this argument makes tar run a program");
             }
         }
         _ => {}
@@ -164,7 +164,7 @@ fn without_dropped_output(arguments: &[Word]) -> Vec<&str> {
 }
 
 /// Applies arguments whose value is known only at run time.
-fn unknown_arguments(words: &[Word], result: &mut Understood) {
+fn unknown_arguments(words: &[Word], result: &mut ClassifiedCommand) {
     let name = words[0].text.as_str();
     // A reader that receives the path of a pipe reads that pipe. The path is never an option.
     let is_known = |word: &&Word| word.dynamic == Some(Dynamic::Pipe) && named(name).is_reader();
@@ -180,8 +180,8 @@ fn unknown_arguments(words: &[Word], result: &mut Understood) {
         return;
     }
     if named(name).is_reader() || name == "unset" {
-        result.exact(reason);
+        result.mark_exact(reason);
     } else {
-        result.opaque(reason);
+        result.mark_opaque(reason);
     }
 }

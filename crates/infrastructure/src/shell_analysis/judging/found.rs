@@ -2,12 +2,12 @@
 //! that is run.
 
 use super::{
+    classified_command::{ClassifiedCommand, Scope},
     git::git_subcommand,
     inputs::holds_inputs,
-    moved::moves_what_it_starts,
     run_texts::judge_text,
-    shells::{shell_behind, stands_in_for_a_shell},
-    understood::{Scope, Understood},
+    shells::{mark_implicit_shells, shell_behind},
+    wrapper_effects::moves_what_it_starts,
 };
 use crate::shell_analysis::{
     catalogue::{Program, Risk, known_as, named, program, subcommands::GIT_RISKS},
@@ -96,7 +96,7 @@ pub(super) fn with_names(word: &Word, has_place: impl Fn(&str) -> bool) -> Word 
 }
 
 /// Classifies the commands that `find` or `fd` starts.
-pub(super) fn judge_started(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+pub(super) fn judge_started(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
     let moves = words.iter().any(|word| matches!(word.text.as_str(), "-execdir" | "-okdir"));
     let mut places = words.iter().skip(1).take_while(|word| !word.text.starts_with('-'));
     let is_anywhere = moves && places.any(|place| holds_inputs(place, scope.folders));
@@ -109,15 +109,15 @@ pub(super) fn judge_started(words: &[Word], scope: &Scope<'_>, result: &mut Unde
 }
 
 /// Classifies a command that is started with file names in it.
-pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
     let Some(first) = command.first() else { return };
     let started = program(&first.text);
     let forwards = started.wrapper().is_some();
     if runs_a_name(command) {
-        result.opaque("names of files become programs");
+        result.mark_opaque("names of files become programs");
     }
     if forwards {
-        stands_in_for_a_shell(command, result);
+        mark_implicit_shells(command, result);
         moves_what_it_starts(command, scope, result);
     }
     judge_started(command, scope, result);
@@ -131,20 +131,20 @@ pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood
             shell_behind(&command[at..], scope, surely, result);
         }
         if surely || has_names {
-            result.trust_no_further(judge_text(&command[at..], scope.folders));
+            result.limit_confidence(judge_text(&command[at..], scope.folders));
         }
         if surely && matches!(inner, "parallel" | "sem" | "xargs" | "zargs") {
-            result.opaque(format!("what {inner} starts stands in its input"));
+            result.mark_opaque(format!("what {inner} starts stands in its input"));
         }
         // Following these as well would multiply the number of readings.
         if at > 0 && forwards && !started_by(&command[at..]).is_empty() {
-            result.opaque("it cannot be told what stands for names in what it starts");
+            result.mark_opaque("it cannot be told what stands for names in what it starts");
         }
         if has_names && names_a_subcommand(inner, &command[at..]) {
-            result.opaque(format!("a name that is found says what {inner} does"));
+            result.mark_opaque(format!("a name that is found says what {inner} does"));
         }
         if has_names && names_a_risk(inner, &command[at..]) {
-            result.opaque(format!("a name that is found says what {inner} runs"));
+            result.mark_opaque(format!("a name that is found says what {inner} runs"));
         }
     }
 }

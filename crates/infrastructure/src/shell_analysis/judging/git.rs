@@ -1,6 +1,6 @@
 //! Git: its general options, its subcommands, and the programs that they run.
 
-use super::understood::{Operand, Understood, Words, texts};
+use super::classified_command::{ClassifiedCommand, Operand, Words, texts};
 use crate::shell_analysis::{
     catalogue::{
         named,
@@ -32,7 +32,7 @@ pub(super) fn is_plain_git(words: &[Word]) -> bool {
 
 /// Adds a reading without the options before git's subcommand, for deny rules. The folder of `-C` becomes an operand
 /// that is read.
-pub(super) fn judge(words: &[Word], result: &mut Understood) {
+pub(super) fn judge(words: &[Word], result: &mut ClassifiedCommand) {
     let place = subcommand_place(words);
     let general = &words[1..place];
     if !matches!(general.first().map(|word| word.text.as_str()), Some("--version" | "--help")) {
@@ -40,23 +40,23 @@ pub(super) fn judge(words: &[Word], result: &mut Understood) {
             Ok(folder) => {
                 result.operands.extend(folder.map(|path| Operand { path, writes: false, tree: true }));
             }
-            Err(reason) => result.exact(reason),
+            Err(reason) => result.mark_exact(reason),
         }
     }
     let Some(rest) = git_subcommand(words) else { return };
     if !general.is_empty() {
         let mut reading: Words = vec!["git".into()];
         reading.extend(texts(rest));
-        result.reading(reading);
+        result.add_reading(reading);
     }
     let subcommand: Vec<&str> = rest.iter().map(|word| word.text.as_str()).collect();
     if let Some(reason) = git_objection(&subcommand) {
-        result.exact(reason);
+        result.mark_exact(reason);
     }
     let arguments: Vec<&str> = rest[1..].iter().map(|word| word.text.as_str()).collect();
     let short = GIT_RISKS.iter().find(|(name, _)| *name == rest[0].text);
     if short.is_some_and(|(_, risks)| risks.iter().any(|risk| named("git").risks.is_hit(*risk, &arguments))) {
-        result.exact("this argument makes git run or write something else");
+        result.mark_exact("this argument makes git run or write something else");
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     options::Reading,
 };
 use crate::shell_analysis::{
-    catalogue::{Interpreter, Operand, may_be_an_option, named, options::Takes},
+    catalogue::{Interpreter, Operand, may_be_an_option, named, options::OptionValue},
     folders::Folders,
     word::{Dynamic, Word},
 };
@@ -108,7 +108,8 @@ impl Interpreter {
         });
         // Alone, these run nothing either: they only make the interpreter verbose while it runs a script.
         let speaks = matches!((name, letter), ("ruby" | "lua" | "luajit", Some('v')));
-        let ends = |letter| self.letters.iter().any(|(takes, group)| *takes == Takes::Ends && group.contains(letter));
+        let ends =
+            |letter| self.letters.iter().any(|(takes, group)| *takes == OptionValue::Ends && group.contains(letter));
         // All other options that end the interpreter read files.
         let about_itself = matches!(letter, Some('h' | 'v' | 'V' | '?'));
         !NEVER_ANSWER.contains(&name)

@@ -1,6 +1,6 @@
 //! Files that `mkdir`, `touch`, `rm`, `mv` and `cp` change, if all of them are literal.
 
-use super::understood::{Operand, Understood};
+use super::classified_command::{ClassifiedCommand, Operand};
 use crate::shell_analysis::{catalogue::may_be_an_option, word::Word};
 
 /// Programs whose operands are files, with the letters of the options that do not change that.
@@ -19,7 +19,7 @@ fn options_name_files(program: &str) -> bool {
 
 /// Adds the operands of a command. If one of them is unknown, the command is no longer plain, because its rule is about
 /// files.
-pub(super) fn of(words: &[Word], result: &mut Understood) {
+pub(super) fn of(words: &[Word], result: &mut ClassifiedCommand) {
     let Some((name, letters)) = PROGRAMS.iter().find(|(name, _)| *name == words[0].text) else { return };
     let mut options = String::new();
     let mut paths = Vec::new();
@@ -31,12 +31,12 @@ pub(super) fn of(words: &[Word], result: &mut Understood) {
         } else if !only_operands && text.starts_with('-') && text.len() > 1 {
             options.push_str(&text[1..]);
             if word.literal().is_none() || !text[1..].chars().all(|letter| letters.contains(letter)) {
-                return result.exact(format!("which files this form of {name} changes cannot be told"));
+                return result.mark_exact(format!("which files this form of {name} changes cannot be told"));
             }
         } else if !only_operands && options_name_files(name) && word.file_names_start().is_some_and(may_be_an_option) {
-            return result.exact("a file's name may be taken for an option");
+            return result.mark_exact("a file's name may be taken for an option");
         } else if word.tilde || word.dynamic.is_some() || text.is_empty() {
-            return result.exact("the files that it changes are known only when it runs");
+            return result.mark_exact("the files that it changes are known only when it runs");
         } else {
             paths.push(word);
         }

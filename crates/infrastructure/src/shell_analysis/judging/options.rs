@@ -1,7 +1,7 @@
 //! Arguments of interpreters, parsed as the interpreters parse them.
 
 use crate::shell_analysis::{
-    catalogue::options::{Group, Letters, Takes, long_takes},
+    catalogue::options::{Group, Letters, OptionValue, long_takes},
     word::Word,
 };
 
@@ -56,7 +56,7 @@ impl Reading {
                 continue;
             }
             let (takes, value) = match text.strip_prefix("--") {
-                Some(long) if flags.contains(&long) => (Some(Takes::Nothing), None),
+                Some(long) if flags.contains(&long) => (Some(OptionValue::Nothing), None),
                 Some(long) => {
                     let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
                     (long_takes(name), value)
@@ -70,30 +70,30 @@ impl Reading {
                 }
             };
             match takes {
-                Some(Takes::Nothing | Takes::Number | Takes::NumberOrRest | Takes::Rest) => {}
-                Some(Takes::Ends) => reading.ends = true,
-                Some(Takes::Input) => reading.asks = true,
+                Some(OptionValue::Nothing | OptionValue::Number | OptionValue::NumberOrRest | OptionValue::Rest) => {}
+                Some(OptionValue::Ends) => reading.ends = true,
+                Some(OptionValue::Input) => reading.asks = true,
                 Some(takes) => {
                     let glued = value.map(|value| Word { text: value.to_owned(), tilde: false, ..word.clone() });
                     let is_glued = glued.is_some();
                     let value = glued.or_else(|| arguments.get(at).cloned());
                     // `node -p -e x` has one text: that of the second option.
                     let is_option =
-                        takes == Takes::Text && value.as_ref().is_some_and(|word| word.text.starts_with('-'));
+                        takes == OptionValue::Text && value.as_ref().is_some_and(|word| word.text.starts_with('-'));
                     at += usize::from(!is_glued && !is_option);
                     // A pattern may become several words.
                     reading.unsure |= !is_glued && value.as_ref().is_some_and(|word| word.file_names_start().is_some());
                     match (takes, value) {
-                        (Takes::Text, value) => reading.texts.push(value),
-                        (Takes::TextWithArguments, value) => {
+                        (OptionValue::Text, value) => reading.texts.push(value),
+                        (OptionValue::TextWithArguments, value) => {
                             reading.texts.push(value);
                             break;
                         }
-                        (Takes::File, Some(file)) => reading.files.push(file),
-                        (Takes::Library, Some(library)) => reading.libraries.push((library, is_glued)),
-                        (Takes::Setting, Some(setting)) => reading.libraries.push((setting, false)),
-                        (Takes::Value, Some(value)) => reading.others.push(value),
-                        (Takes::Module, Some(module)) => {
+                        (OptionValue::File, Some(file)) => reading.files.push(file),
+                        (OptionValue::Library, Some(library)) => reading.libraries.push((library, is_glued)),
+                        (OptionValue::Setting, Some(setting)) => reading.libraries.push((setting, false)),
+                        (OptionValue::Value, Some(value)) => reading.others.push(value),
+                        (OptionValue::Module, Some(module)) => {
                             reading.module = Some((module, at.min(arguments.len())));
                             break;
                         }

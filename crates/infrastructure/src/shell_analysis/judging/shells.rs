@@ -1,17 +1,17 @@
 //! Shells with their arguments, and programs that start a shell if they are given no command.
 
 use super::{
+    classified_command::{ClassifiedCommand, Scope},
     inputs::is_input,
     texts::inner,
-    understood::{Scope, Understood},
 };
 use crate::shell_analysis::{
-    catalogue::{Given, known_as, named},
+    catalogue::{NoShellCondition, known_as, named},
     word::{Dynamic, Word},
 };
 
 /// Classifies a shell with its arguments. The text after `-c` is analysed.
-pub(super) fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, result: &mut Understood) {
+pub(super) fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, result: &mut ClassifiedCommand) {
     let mut at = 1;
     let mut takes_text = false;
     while let Some(option) = words.get(at) {
@@ -25,36 +25,36 @@ pub(super) fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, resu
         let letters = &text[1..];
         takes_text |= letters.contains('c') && !letters.starts_with('-');
         if !letters.chars().all(|letter| "ceuxlnfvC".contains(letter)) && surely {
-            result.opaque("options of the shell change what it runs");
+            result.mark_opaque("options of the shell change what it runs");
         }
         at += 1;
     }
     match words.get(at) {
         Some(text) if takes_text && text.dynamic.is_some_and(|dynamic| dynamic != Dynamic::Found) => {
-            result.opaque("the shell's text is known only when it runs");
+            result.mark_opaque("the shell's text is known only when it runs");
         }
         Some(text) if takes_text => {
             if text.literal().is_none() {
-                result.opaque("names of files become part of what it runs");
+                result.mark_opaque("names of files become part of what it runs");
             }
-            if surely && read_differently(known_as(&words[0].text), &text.text) {
-                result.opaque("this shell may read the text differently from bash");
+            if surely && may_parse_differently(known_as(&words[0].text), &text.text) {
+                result.mark_opaque("this shell may read the text differently from bash");
             }
             inner(&text.text, scope, true, result);
         }
         Some(file) if file.dynamic.is_some_and(|dynamic| dynamic != Dynamic::Found) && surely => {
-            result.opaque("the file that the shell runs is known only then");
+            result.mark_opaque("the file that the shell runs is known only then");
         }
         Some(file) if surely && is_input(file, scope.folders) => {
-            result.opaque("the shell reads its commands from its input");
+            result.mark_opaque("the shell reads its commands from its input");
         }
-        None if surely => result.opaque("the shell reads its commands from its input"),
+        None if surely => result.mark_opaque("the shell reads its commands from its input"),
         _ => {}
     }
 }
 
 /// Returns `true` if a shell other than bash may read this text differently from bash.
-pub(super) fn read_differently(shell: &str, text: &str) -> bool {
+pub(super) fn may_parse_differently(shell: &str, text: &str) -> bool {
     const OF_BASH: &[&str] = &["$'", "$\"", "[[", "&>", ">&", "<&", "<<<", "|&", "((", "<(", ">(", "{"];
     match shell {
         "bash" | "rbash" => false,
@@ -69,7 +69,7 @@ pub(super) fn read_differently(shell: &str, text: &str) -> bool {
 }
 
 /// Marks programs as opaque that start a shell, which reads its input, because they are given no command.
-pub(super) fn stands_in_for_a_shell(words: &[Word], result: &mut Understood) {
+pub(super) fn mark_implicit_shells(words: &[Word], result: &mut ClassifiedCommand) {
     let starts_with = |word: &Word, list: &[char]| word.text.starts_with(list);
     for at in 0..words.len() {
         let name = known_as(&words[at].text);
@@ -82,22 +82,22 @@ pub(super) fn stands_in_for_a_shell(words: &[Word], result: &mut Understood) {
             })
         };
         let asks = match named(name).wrapper().and_then(|wrapper| wrapper.shell_unless) {
-            Some(Given::Command) => !option(&['c'], &["--command", "--session-command", "--run"]),
-            Some(Given::Operands(before)) => {
+            Some(NoShellCondition::Command) => !option(&['c'], &["--command", "--session-command", "--run"]),
+            Some(NoShellCondition::Operands(before)) => {
                 let operand = |word: &&Word| !starts_with(word, &['-']) && !word.text.contains('=');
                 let no_number = |word: &&Word| !word.text.bytes().all(|byte| byte.is_ascii_digit());
                 behind.iter().filter(operand).filter(no_number).count() <= before
             }
-            None => matches!(name, "sudo" | "doas") && asks_for_a_shell(behind),
+            None => matches!(name, "sudo" | "doas") && starts_shell(behind),
         };
         if asks {
-            result.opaque(format!("{name} starts a shell, which reads its commands from its input"));
+            result.mark_opaque(format!("{name} starts a shell, which reads its commands from its input"));
         }
     }
 }
 
 /// Returns `true` if an option of `sudo` makes it start a shell.
-fn asks_for_a_shell(arguments: &[Word]) -> bool {
+fn starts_shell(arguments: &[Word]) -> bool {
     const VALUED: &str = "CDghpRrTtUu";
     let mut words = arguments.iter().map(|word| word.text.as_str());
     while let Some(option) = words.next().filter(|word| word.starts_with('-')) {

@@ -1,6 +1,6 @@
 //! Arguments that may be or contain a shell text. All of them are read for deny rules.
 
-use super::understood::{Scope, Understood, Words, texts};
+use super::classified_command::{ClassifiedCommand, Scope, Words, texts};
 use crate::shell_analysis::{
     analysis::Analysis,
     catalogue::{bare, known_as, program},
@@ -17,7 +17,7 @@ const MAX_VALUES: usize = 256;
 
 /// Positions within a group of short options where a value may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Glued {
+pub(super) enum ValuePosition {
     Nowhere,
     BehindTheFirst,
     Anywhere,
@@ -25,9 +25,9 @@ pub(super) enum Glued {
 
 /// Adds every suffix of the argument list as a reading, with the bare name of its program. Returns `false` if there are
 /// too many.
-pub(super) fn read_every_suffix(words: &[Word], result: &mut Understood) -> bool {
+pub(super) fn read_every_suffix(words: &[Word], result: &mut ClassifiedCommand) -> bool {
     if words.len() > MAX_SUFFIX_WORDS {
-        result.opaque("it has too many arguments to tell which of them it starts");
+        result.mark_opaque("it has too many arguments to tell which of them it starts");
         return false;
     }
     let texts = texts(words);
@@ -38,16 +38,16 @@ pub(super) fn read_every_suffix(words: &[Word], result: &mut Understood) -> bool
             continue;
         }
         if *name != *texts[at] {
-            result.reading(reading.clone());
+            result.add_reading(reading.clone());
         }
         reading[0] = name.into();
-        result.reading(reading);
+        result.add_reading(reading);
     }
     true
 }
 
 /// Analyses every argument that could be a shell text.
-pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
     let hands_texts_on = program(&words[0].text).wrapper().is_some_and(|wrapper| wrapper.hands_texts_on);
     for word in &words[1..] {
         let text = word.text.as_str();
@@ -58,7 +58,7 @@ pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut Underst
 }
 
 /// Analyses values within arguments as shell texts: `--to-command=rm`, `alias.x=!rm`, `EXEC:rm`, `rm,x`, `-Irm`.
-pub(super) fn read_values(words: &[Word], scope: &Scope<'_>, glued: Glued, result: &mut Understood) {
+pub(super) fn read_values(words: &[Word], scope: &Scope<'_>, glued: ValuePosition, result: &mut ClassifiedCommand) {
     // `1erm x` is a sed script.
     let of_sed = known_as(&words[0].text) == "sed";
     let separators: &[char] = if of_sed { &['=', ':', '!', 'e'] } else { &['=', ':', '!'] };
@@ -66,12 +66,13 @@ pub(super) fn read_values(words: &[Word], scope: &Scope<'_>, glued: Glued, resul
         let text = word.text.as_str();
         let group = text.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
         let glued = match glued {
-            Glued::Nowhere => 0,
-            Glued::BehindTheFirst => 1,
-            Glued::Anywhere => group.len(),
+            ValuePosition::Nowhere => 0,
+            ValuePosition::BehindTheFirst => 1,
+            ValuePosition::Anywhere => group.len(),
         };
         if text.matches(separators).nth(MAX_VALUES).is_some() || glued > MAX_VALUES {
-            return result.opaque(format!("a word of it holds more than {MAX_VALUES} places where a value may begin"));
+            return result
+                .mark_opaque(format!("a word of it holds more than {MAX_VALUES} places where a value may begin"));
         }
         for (at, separator) in text.match_indices(separators) {
             let value = &text[at + separator.len()..];
@@ -87,7 +88,7 @@ pub(super) fn read_values(words: &[Word], scope: &Scope<'_>, glued: Glued, resul
 }
 
 /// Analyses quoted parts of texts in other languages as shell texts: `system("rm x")`.
-pub(super) fn read_quoted(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+pub(super) fn read_quoted(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
     for word in &words[1..] {
         for part in word.text.split(['"', '\'', '`']).skip(1) {
             read_value(part, scope, false, result);
@@ -96,12 +97,12 @@ pub(super) fn read_quoted(words: &[Word], scope: &Scope<'_>, result: &mut Unders
 }
 
 /// Analyses a value as a shell text. `surely` is `true` if it is certain that the value is run.
-pub(super) fn read_value(value: &str, scope: &Scope<'_>, surely: bool, result: &mut Understood) {
+pub(super) fn read_value(value: &str, scope: &Scope<'_>, surely: bool, result: &mut ClassifiedCommand) {
     let value = value.strip_prefix('!').unwrap_or(value);
     if value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-+/".contains(&byte)) {
         // A single word needs no further analysis.
         if !value.is_empty() {
-            result.reading(vec![bare(value).into()]);
+            result.add_reading(vec![bare(value).into()]);
         }
         return;
     }
@@ -109,23 +110,23 @@ pub(super) fn read_value(value: &str, scope: &Scope<'_>, surely: bool, result: &
 }
 
 /// Analyses a shell text and adds its commands as readings. `surely` is `true` if it is certain that the text is run.
-pub(super) fn inner(text: &str, scope: &Scope<'_>, surely: bool, result: &mut Understood) {
+pub(super) fn inner(text: &str, scope: &Scope<'_>, surely: bool, result: &mut ClassifiedCommand) {
     let analysis = scope.analyse_within(text);
     let unclear = analysis.commands.iter().find_map(|command| match &command.clarity {
         ParseConfidence::Opaque(reason) => Some(reason.clone()),
         _ => None,
     });
     // A part that a limit cut off may contain a command that a deny rule matches.
-    if let (Some(reason), true) = (unclear, surely || scope.limits.is_spent()) {
-        result.opaque(format!("in the text that it runs: {reason}"));
+    if let (Some(reason), true) = (unclear, surely || scope.limits.is_exceeded()) {
+        result.mark_opaque(format!("in the text that it runs: {reason}"));
     }
     let readings = analysis.commands.iter().flat_map(|command| command.readings.iter().chain([&command.words]));
     if !scope.limits.take_readings(readings.map(|words| words.len()).sum()) {
-        return result.opaque("the texts within it have too many words to tell which of them it starts");
+        return result.mark_opaque("the texts within it have too many words to tell which of them it starts");
     }
     if surely {
-        result.take_in(analysis);
+        result.add_nested(analysis);
     } else {
-        result.take_in(Analysis { touches: Vec::new(), ..analysis });
+        result.add_nested(Analysis { touches: Vec::new(), ..analysis });
     }
 }

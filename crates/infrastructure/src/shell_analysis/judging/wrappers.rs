@@ -3,15 +3,16 @@
 //! shell text.
 
 use super::{
-    assigned::sets_variables,
-    builtins, found,
+    assigned_variables::sets_variables,
+    builtins,
+    classified_command::{ClassifiedCommand, Scope},
+    found,
     git::{git_subcommand, is_plain_git},
     interpreters::runs_a_module,
-    moved::moves_what_it_starts,
     run_texts::judge_text,
-    shells::{shell_behind, stands_in_for_a_shell},
-    texts::{Glued, read_every_suffix, read_quoted, read_texts, read_values},
-    understood::{Scope, Understood},
+    shells::{mark_implicit_shells, shell_behind},
+    texts::{ValuePosition, read_every_suffix, read_quoted, read_texts, read_values},
+    wrapper_effects::moves_what_it_starts,
     xargs,
 };
 use crate::shell_analysis::{
@@ -41,11 +42,11 @@ fn is_duration(text: &str) -> bool {
 
 /// Adds the readings of commands that the arguments may start. `risky` is `true` if one argument is known to start
 /// something.
-pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: &mut Understood) {
+pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: &mut ClassifiedCommand) {
     let name = known_as(&words[0].text);
     let started = named(name);
     if started.is_shell() {
-        result.exact(format!("{name} runs the text or the file it is given"));
+        result.mark_exact(format!("{name} runs the text or the file it is given"));
         shell_behind(words, scope, true, result);
         return;
     }
@@ -59,9 +60,9 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
         // After a known subcommand of git only values of options can be commands.
         if name == "git" && git_subcommand(words).is_some_and(is_plain_git) {
             read_texts(words, scope, result);
-            read_values(words, scope, Glued::Anywhere, result);
+            read_values(words, scope, ValuePosition::Anywhere, result);
             for pair in words.windows(2).filter(|pair| pair[0].text.starts_with('-')) {
-                result.reading(vec![bare(&pair[1].text).into()]);
+                result.add_reading(vec![bare(&pair[1].text).into()]);
             }
             return;
         }
@@ -70,15 +71,15 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
         return;
     }
     if forwards {
-        result.exact(format!("{name} starts another program"));
+        result.mark_exact(format!("{name} starts another program"));
         sets_variables(words, scope, result);
-        stands_in_for_a_shell(words, result);
+        mark_implicit_shells(words, result);
     }
     read_texts(words, scope, result);
     let glued = match name {
-        "find" | "go" => Glued::Nowhere,
-        _ if forwards || risky => Glued::Anywhere,
-        _ => Glued::BehindTheFirst,
+        "find" | "go" => ValuePosition::Nowhere,
+        _ if forwards || risky => ValuePosition::Anywhere,
+        _ => ValuePosition::BehindTheFirst,
     };
     read_values(words, scope, glued, result);
     if words.iter().any(|word| program(&word.text).interpreter().is_some()) {
@@ -89,7 +90,7 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
         return;
     }
     if forwards && found::runs_a_name(words) {
-        result.opaque("names of files become programs");
+        result.mark_opaque("names of files become programs");
     }
     if forwards && name != "xargs" {
         for at in 1..words.len() {
@@ -97,7 +98,7 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
             if named(inner).is_shell() {
                 shell_behind(&words[at..], scope, true, result);
             }
-            result.trust_no_further(judge_text(&words[at..], scope.folders));
+            result.limit_confidence(judge_text(&words[at..], scope.folders));
             found::judge_started(&words[at..], scope, result);
             if inner == "xargs" {
                 xargs::judge(&words[at..], scope, result);
@@ -112,7 +113,7 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
     }
     found::judge_started(words, scope, result);
     match name {
-        "parallel" | "sem" => result.opaque(format!("{name} may run its input")),
+        "parallel" | "sem" => result.mark_opaque(format!("{name} may run its input")),
         "xargs" | "zargs" => xargs::judge(words, scope, result),
         _ => {}
     }

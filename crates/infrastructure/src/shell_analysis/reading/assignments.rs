@@ -2,7 +2,7 @@
 
 use super::{
     findings::Findings,
-    step::{Place, Step},
+    step::{NodePosition, Step},
     syntax::{self, MISREAD, is_word},
 };
 use crate::shell_analysis::{
@@ -39,7 +39,7 @@ impl Assignment {
 pub(super) fn assignment<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
-    place: Place,
+    place: NodePosition,
     steps: &mut Vec<Step<'t>>,
 ) -> Option<Assignment> {
     let children = syntax::children(node);

@@ -1,16 +1,16 @@
 //! State of the walk: the commands and files found so far, and the folders of the next command.
 
 use super::{
-    here_text::literal_text,
-    step::{Place, Step},
+    here_document::literal_text,
+    step::{NodePosition, Step},
     syntax::{self, MISREAD},
 };
 use crate::shell_analysis::{
     analysis::{Analysis, Touch, TouchOrigin, shown},
-    folders::{Folders, Move},
+    folders::{FolderChange, Folders},
     judging::{
+        classified_command::{Analyse, ClassifiedCommand, Scope},
         operands::only_changes_files,
-        understood::{Analyse, Scope, Understood},
         widening::widening,
     },
     limits::Limits,
@@ -34,7 +34,7 @@ pub(super) const TOO_MANY_FILES: &str = "it names more than 1,000 files";
 
 /// Reason why a file was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Untold {
+pub(super) enum AddFileError {
     /// The path is relative, and the folder is unknown.
     NoFolder,
     /// The maximum number of files is reached.
@@ -103,7 +103,7 @@ impl<'t> Findings<'t> {
     }
 
     /// Schedules the named children of a node whose own text was already analysed.
-    pub(super) fn below(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+    pub(super) fn below(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
         steps.extend(
             syntax::children(node).into_iter().rev().filter(Node::is_named).map(|child| Step::Enter(child, place)),
         );
@@ -119,7 +119,7 @@ impl<'t> Findings<'t> {
     }
 
     /// Parses a node as one word, and schedules its expansions.
-    pub(super) fn word(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) -> Option<Word> {
+    pub(super) fn word(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) -> Option<Word> {
         let expansions = self.enter_expansions(node, place, steps);
         match Word::read(self.text, node.byte_range(), &expansions) {
             Ok(word) => Some(word),
@@ -131,7 +131,12 @@ impl<'t> Findings<'t> {
     }
 
     /// Schedules the expansions below a node and returns their positions.
-    pub(super) fn enter_expansions(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) -> Expansions {
+    pub(super) fn enter_expansions(
+        &mut self,
+        node: Node<'t>,
+        place: NodePosition,
+        steps: &mut Vec<Step<'t>>,
+    ) -> Expansions {
         let mut expansions = Expansions::new();
         let mut stack = vec![node];
         while let Some(node) = stack.pop() {
@@ -154,21 +159,21 @@ impl<'t> Findings<'t> {
     }
 
     /// Adds a file access for each possible folder.
-    pub(super) fn touch(
+    pub(super) fn add_file_access(
         &mut self,
         (path, writes, tree): (&str, bool, bool),
         origin: TouchOrigin,
         folders: &Folders,
-    ) -> Result<(), Untold> {
+    ) -> Result<(), AddFileError> {
         let path = Path::new(path);
         let paths = match folders.known() {
             _ if path.is_absolute() => vec![path.to_owned()],
             Some(folders) => folders.iter().map(|folder| folder.join(path)).collect(),
-            None => return Err(Untold::NoFolder),
+            None => return Err(AddFileError::NoFolder),
         };
         for path in paths {
             if !self.add_touch(Touch { path, writes, tree, origin }) {
-                return Err(Untold::TooMany);
+                return Err(AddFileError::TooMany);
             }
         }
         Ok(())
@@ -199,17 +204,17 @@ impl<'t> Findings<'t> {
     }
 
     /// Adds a classified command and the files that it names.
-    pub(super) fn add(&mut self, mut understood: Understood, text: Arc<str>) {
+    pub(super) fn add(&mut self, mut understood: ClassifiedCommand, text: Arc<str>) {
         let folders = self.folders.clone();
         let command = self.result.commands.len();
         let origin = TouchOrigin::Operand { command };
         let mut counted = true;
         for operand in std::mem::take(&mut understood.operands) {
             let path = (operand.path.as_str(), operand.writes, operand.tree);
-            match self.touch(path, origin, &folders) {
+            match self.add_file_access(path, origin, &folders) {
                 Ok(()) => {}
-                Err(Untold::NoFolder) => understood.exact("the folder that it runs in cannot be told"),
-                Err(Untold::TooMany) => counted = false,
+                Err(AddFileError::NoFolder) => understood.mark_exact("the folder that it runs in cannot be told"),
+                Err(AddFileError::TooMany) => counted = false,
             }
         }
         for touch in understood.inner.iter().flat_map(|inner| &inner.touches) {
@@ -220,25 +225,25 @@ impl<'t> Findings<'t> {
             counted &= self.add_touch(Touch { origin, ..touch.clone() });
         }
         if !counted {
-            self.limits.spend();
-            understood.opaque(TOO_MANY_FILES);
+            self.limits.mark_exceeded();
+            understood.mark_opaque(TOO_MANY_FILES);
         }
         self.reading_words += understood.readings.iter().map(Vec::len).sum::<usize>();
         if self.reading_words > MAX_READING_WORDS {
-            self.limits.spend();
+            self.limits.mark_exceeded();
             understood.readings.clear();
-            understood.opaque("it has too many arguments to tell which of them it starts");
+            understood.mark_opaque("it has too many arguments to tell which of them it starts");
         }
         match &understood.moves {
-            Some(Move::Somewhere) => self.folders = Folders::anywhere(),
-            Some(to) => self.folders.go(to),
-            None => self.folders.settle(),
+            Some(FolderChange::Somewhere) => self.folders = Folders::anywhere(),
+            Some(to) => self.folders.record_change(to),
+            None => self.folders.record_unchanged(),
         }
         let opaque = matches!(understood.clarity, ParseConfidence::Opaque(_));
         let words: Arc<[Arc<str>]> = if opaque {
             // The words of an opaque command prove nothing, but deny rules must still match them.
             let words = std::mem::take(&mut understood.words);
-            understood.reading(words);
+            understood.add_reading(words);
             Arc::default()
         } else {
             understood.words.into()

@@ -1,9 +1,9 @@
 //! Redirections and here-documents: the files that the shell itself opens.
 
 use super::{
-    findings::{Findings, TOO_MANY_FILES, Untold},
-    here_text::end_word,
-    step::{Place, Step},
+    findings::{AddFileError, Findings, TOO_MANY_FILES},
+    here_document::end_word,
+    step::{NodePosition, Step},
     syntax::{self, MISREAD, is_redirection, is_word},
 };
 use crate::shell_analysis::{analysis::TouchOrigin::Redirection, folders::Folders, word::Dynamic};
@@ -18,7 +18,7 @@ pub(super) fn judge<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     folders: &Folders,
-    place: Place,
+    place: NodePosition,
     steps: &mut Vec<Step<'t>>,
 ) {
     match node.kind() {
@@ -65,7 +65,7 @@ fn file_redirection<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     folders: &Folders,
-    place: Place,
+    place: NodePosition,
     steps: &mut Vec<Step<'t>>,
 ) {
     found.parts(node);
@@ -116,10 +116,10 @@ fn file_redirection<'t>(
         return found.opaque(node, "the shell opens a connection");
     }
     let origin = Redirection { command: found.result.commands.len() };
-    match found.touch((path, writes, false), origin, folders) {
+    match found.add_file_access((path, writes, false), origin, folders) {
         Ok(()) => {}
-        Err(Untold::NoFolder) => found.opaque(node, "the folder that it redirects in cannot be told"),
-        Err(Untold::TooMany) => found.opaque(node, TOO_MANY_FILES),
+        Err(AddFileError::NoFolder) => found.opaque(node, "the folder that it redirects in cannot be told"),
+        Err(AddFileError::TooMany) => found.opaque(node, TOO_MANY_FILES),
     }
 }
 
@@ -137,7 +137,7 @@ fn here_document<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     folders: &Folders,
-    place: Place,
+    place: NodePosition,
     steps: &mut Vec<Step<'t>>,
 ) {
     if place.substituted {

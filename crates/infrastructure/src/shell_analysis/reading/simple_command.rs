@@ -4,16 +4,16 @@ use super::{
     assignments::{Assignment, assignment},
     findings::Findings,
     redirections,
-    step::{Place, Step},
+    step::{NodePosition, Step},
     syntax::{self, MISREAD, is_redirection, is_word},
 };
 use crate::shell_analysis::{
     catalogue::variables,
     judging::{
-        assigned,
+        assigned_variables,
         built_in_rules::{Surroundings, built_in_rule},
+        classified_command::ClassifiedCommand,
         command::understand,
-        understood::Understood,
     },
     word::Word,
 };
@@ -33,7 +33,7 @@ pub(super) fn command<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     redirections: &[Node<'t>],
-    place: Place,
+    place: NodePosition,
     steps: &mut Vec<Step<'t>>,
 ) {
     let mut parts = Parts::default();
@@ -99,7 +99,7 @@ pub(super) fn push_word<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     parts: &mut Parts<'t>,
-    place: Place,
+    place: NodePosition,
     steps: &mut Vec<Step<'t>>,
 ) {
     if let Some(word) = found.word(node, place, steps) {
@@ -112,7 +112,7 @@ pub(super) fn further_words<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     parts: &mut Parts<'t>,
-    place: Place,
+    place: NodePosition,
     steps: &mut Vec<Step<'t>>,
 ) {
     match node.kind() {
@@ -148,9 +148,9 @@ pub(super) fn simple_command<'t>(found: &mut Findings<'t>, parts: &Parts<'t>, ra
         let plain = understood.words.clone();
         let assigned = harmful.iter().map(|one| one.text.as_str().into());
         understood.words = assigned.chain(plain.iter().cloned()).collect();
-        understood.reading(plain);
+        understood.add_reading(plain);
         for one in &harmful {
-            assigned::judge(&one.name, one.value.as_deref(), &scope, &mut understood);
+            assigned_variables::classify_assignment(&one.name, one.value.as_deref(), &scope, &mut understood);
         }
     }
     if harmful.is_empty() {
@@ -160,7 +160,7 @@ pub(super) fn simple_command<'t>(found: &mut Findings<'t>, parts: &Parts<'t>, ra
     found.add(understood, text);
 }
 
-pub(super) fn test<'t>(found: &mut Findings<'t>, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+pub(super) fn test<'t>(found: &mut Findings<'t>, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
     let written = found.slice(node);
     let expansions = found.enter_expansions(node, place, steps);
     if written.starts_with("[[") {
@@ -168,7 +168,7 @@ pub(super) fn test<'t>(found: &mut Findings<'t>, node: Node<'t>, place: Place, s
             found.opaque(node, reason);
         }
         found.looks_at_files |= tests_files(written);
-        found.folders.settle();
+        found.folders.record_unchanged();
         return;
     }
     match Word::read_all(found.text, node.byte_range(), &expansions) {
@@ -177,14 +177,19 @@ pub(super) fn test<'t>(found: &mut Findings<'t>, node: Node<'t>, place: Place, s
     }
 }
 
-pub(super) fn assignments<'t>(found: &mut Findings<'t>, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+pub(super) fn assignments<'t>(
+    found: &mut Findings<'t>,
+    node: Node<'t>,
+    place: NodePosition,
+    steps: &mut Vec<Step<'t>>,
+) {
     let parts = if node.kind() == "variable_assignments" { found.parts(node) } else { vec![node] };
     for part in parts {
         if let Some(assignment) = assignment(found, part, place, steps) {
             lone_assignment(found, &assignment);
         }
     }
-    found.folders.settle();
+    found.folders.record_unchanged();
 }
 
 /// Adds an assignment without a command. It affects the shell itself, and programs started later if the variable was
@@ -194,8 +199,8 @@ pub(super) fn lone_assignment<'t>(found: &mut Findings<'t>, assignment: &Assignm
         return;
     }
     let scope = found.scope();
-    let mut understood = Understood::new(&[Word { text: assignment.text.clone(), ..Word::default() }]);
-    assigned::judge(&assignment.name, assignment.value.as_deref(), &scope, &mut understood);
+    let mut understood = ClassifiedCommand::new(&[Word { text: assignment.text.clone(), ..Word::default() }]);
+    assigned_variables::classify_assignment(&assignment.name, assignment.value.as_deref(), &scope, &mut understood);
     found.add(understood, assignment.text.as_str().into());
 }
 
@@ -208,7 +213,12 @@ pub(super) fn loop_variable<'t>(found: &mut Findings<'t>, node: Node<'t>) {
     }
 }
 
-pub(super) fn declaration<'t>(found: &mut Findings<'t>, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+pub(super) fn declaration<'t>(
+    found: &mut Findings<'t>,
+    node: Node<'t>,
+    place: NodePosition,
+    steps: &mut Vec<Step<'t>>,
+) {
     let mut parts = Parts::default();
     let children = syntax::children(node);
     if !syntax::only_blanks_between(found.text, node, &children) {

@@ -5,7 +5,7 @@ use tree_sitter::Node;
 
 /// Pending step. The step that was added last runs first.
 pub(super) enum Step<'t> {
-    Enter(Node<'t>, Place),
+    Enter(Node<'t>, NodePosition),
     /// Restores the folders after a subshell.
     Restore(Folders),
     /// Between the two sides of `&&` (`true`) or `
@@ -19,12 +19,12 @@ pub(super) enum Step<'t> {
     /// After a statement whose exit status does not depend on its last `cd`.
     Settle,
     /// A statement with redirections that are outside of it in the tree.
-    Redirected(Node<'t>, Vec<Node<'t>>, Place),
+    Redirected(Node<'t>, Vec<Node<'t>>, NodePosition),
 }
 
 /// Position of a node in the tree.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct NodePosition {
     pub(super) depth: usize,
     /// Within `$(...)` or backticks.
     pub(super) substituted: bool,

@@ -20,7 +20,7 @@ pub(crate) fn parse(text: &str, limits: &Limits) -> Option<Tree> {
     let tree = parser.parse_with_options(&mut read, None, Some(ParseOptions::new().progress_callback(&mut in_time)));
     limits.take_parsing(processor_time().saturating_sub(start));
     if tree.is_none() {
-        limits.spend();
+        limits.mark_exceeded();
     }
     tree
 }

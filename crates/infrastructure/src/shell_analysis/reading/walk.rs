@@ -3,13 +3,15 @@
 
 use super::{
     findings::Findings,
-    here_text::literal_text,
+    here_document::literal_text,
     redirections::{self, is_here_string},
     simple_command::{Parts, assignments, command, declaration, further_words, loop_variable, test},
-    step::{Place, Step},
+    step::{NodePosition, Step},
     syntax::{self, MISREAD, is_redirection, is_word},
 };
-use crate::shell_analysis::{analysis::Analysis, folders::Folders, judging::understood::Analyse, limits::Limits};
+use crate::shell_analysis::{
+    analysis::Analysis, folders::Folders, judging::classified_command::Analyse, limits::Limits,
+};
 use toolstead_domain::access::BuiltInRule;
 use tree_sitter::Node;
 
@@ -41,22 +43,22 @@ impl<'t> Walk<'t> {
         if !self.is_well_formed(root) {
             self.found.opaque(root, "it is no bash that can be read without doubt");
         }
-        let mut steps = vec![Step::Enter(root, Place { depth: 0, substituted: false, backticks: false })];
+        let mut steps = vec![Step::Enter(root, NodePosition { depth: 0, substituted: false, backticks: false })];
         while let Some(step) = steps.pop() {
             if self.found.result.commands.len() > MAX_COMMANDS {
-                self.found.limits.spend();
+                self.found.limits.mark_exceeded();
                 self.found.opaque(root, "it holds more than 1,000 commands");
                 break;
             }
             match step {
                 Step::Enter(node, place) if place.depth > MAX_DEPTH => {
-                    self.found.limits.spend();
+                    self.found.limits.mark_exceeded();
                     self.found.opaque(node, "it is nested too deeply");
                 }
                 Step::Enter(node, place) => self.enter(node, place, &mut steps),
                 Step::Restore(folders) => {
                     self.found.folders = folders;
-                    self.found.folders.settle();
+                    self.found.folders.record_unchanged();
                 }
                 Step::RightSide(and) => {
                     self.saved.push(self.found.folders.clone());
@@ -67,7 +69,7 @@ impl<'t> Walk<'t> {
                         self.found.folders = Folders::join(left, self.found.folders.clone(), and);
                     }
                 }
-                Step::Settle => self.found.folders.settle(),
+                Step::Settle => self.found.folders.record_unchanged(),
                 Step::Redirected(node, redirections, place) if redirections.is_empty() => {
                     steps.push(Step::Enter(node, place));
                 }
@@ -94,8 +96,8 @@ impl<'t> Walk<'t> {
         self.found.result
     }
 
-    fn enter(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
-        let below = Place { depth: place.depth + 1, ..place };
+    fn enter(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
+        let below = NodePosition { depth: place.depth + 1, ..place };
         if node.is_error() || node.is_missing() {
             self.found.opaque(node, "it is no bash that can be read without doubt");
         }
@@ -145,7 +147,7 @@ impl<'t> Walk<'t> {
                 if written.starts_with("$`") || written.starts_with('`') && written.contains('\\') {
                     self.found.opaque(node, "backslashes within backticks mean something else");
                 }
-                let inside = Place {
+                let inside = NodePosition {
                     substituted: place.substituted || literal_text(written).is_none(),
                     backticks: place.backticks || written.starts_with('`'),
                     ..below
@@ -158,7 +160,7 @@ impl<'t> Walk<'t> {
                     self.found.opaque(node, "another command runs beside it and is passed as a file");
                 }
                 steps.push(Step::Restore(self.found.folders.clone()));
-                self.statements(node, Place { substituted: true, ..below }, steps);
+                self.statements(node, NodePosition { substituted: true, ..below }, steps);
             }
             "redirected_statement" => self.redirected(node, below, steps),
             "command" => command(&mut self.found, node, &[], below, steps),
@@ -202,7 +204,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Schedules statements in order, and parses the words between them.
-    fn statements(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+    fn statements(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
         if node.kind() == "compound_statement" && self.found.slice(node).starts_with("((") {
             return self.arithmetic(node, place, steps);
         }
@@ -232,24 +234,30 @@ impl<'t> Walk<'t> {
         steps.extend(entered.into_iter().rev());
     }
 
-    fn list(&mut self, node: Node<'t>, redirections: Vec<Node<'t>>, place: Place, steps: &mut Vec<Step<'t>>) {
+    fn list(&mut self, node: Node<'t>, redirections: Vec<Node<'t>>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
         let and = syntax::children(node).iter().any(|child| child.kind() == "&&");
         let parts = self.found.parts(node);
         let mut operands = parts.iter().copied().filter(|part| part.kind() != "comment");
         let (Some(left), Some(right), None) = (operands.next(), operands.next(), operands.next()) else {
             self.found.opaque(node, MISREAD);
             self.only_redirects(&redirections, place, steps);
-            return self.found.below(node, Place { depth: place.depth + 1, ..place }, steps);
+            return self.found.below(node, NodePosition { depth: place.depth + 1, ..place }, steps);
         };
         // A long chain is deep only on the left side of the tree, and not deeply nested in the text.
         let depth = if left.kind() == "list" { place.depth } else { place.depth + 1 };
         steps.push(Step::Join(and));
-        steps.push(Step::Redirected(right, redirections, Place { depth: place.depth + 1, ..place }));
+        steps.push(Step::Redirected(right, redirections, NodePosition { depth: place.depth + 1, ..place }));
         steps.push(Step::RightSide(and));
-        steps.push(Step::Enter(left, Place { depth, ..place }));
+        steps.push(Step::Enter(left, NodePosition { depth, ..place }));
     }
 
-    fn pipeline(&mut self, node: Node<'t>, redirections: Vec<Node<'t>>, place: Place, steps: &mut Vec<Step<'t>>) {
+    fn pipeline(
+        &mut self,
+        node: Node<'t>,
+        redirections: Vec<Node<'t>>,
+        place: NodePosition,
+        steps: &mut Vec<Step<'t>>,
+    ) {
         let parts = self.found.parts(node);
         let last = parts.len().saturating_sub(1);
         let mut redirections = Some(redirections);
@@ -287,7 +295,7 @@ impl<'t> Walk<'t> {
         self.found.behind_pipes.extend(command.map(|command| command.id()));
     }
 
-    fn redirected(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+    fn redirected(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
         let mut parts = self.found.parts(node);
         for at in (1..parts.len()).rev() {
             if is_here_string(&self.found, parts[at]) && parts[at - 1].is_error() {
@@ -313,7 +321,7 @@ impl<'t> Walk<'t> {
         &mut self,
         body: Node<'t>,
         redirections: Vec<Node<'t>>,
-        place: Place,
+        place: NodePosition,
         steps: &mut Vec<Step<'t>>,
     ) {
         match body.kind() {
@@ -328,7 +336,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Analyses redirections of a statement that is not a simple command and cannot take additional words from them.
-    fn only_redirects(&mut self, redirections: &[Node<'t>], place: Place, steps: &mut Vec<Step<'t>>) {
+    fn only_redirects(&mut self, redirections: &[Node<'t>], place: NodePosition, steps: &mut Vec<Step<'t>>) {
         let folders = self.found.folders.clone();
         for redirection in redirections {
             let mut parts = Parts::default();
@@ -340,7 +348,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    fn expansion(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+    fn expansion(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
         let written = self.found.slice(node);
         match node.kind() {
             "arithmetic_expansion" => return self.arithmetic(node, place, steps),
@@ -361,7 +369,7 @@ impl<'t> Walk<'t> {
         self.found.below(node, place, steps);
     }
 
-    fn arithmetic(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+    fn arithmetic(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
         if !syntax::only_numbers(self.found.slice(node)) {
             self.found.opaque(node, "arithmetic evaluates its variables, which may run commands");
             self.found.below(node, place, steps);

@@ -2,7 +2,7 @@
 
 use crate::shell_analysis::{
     analysis::Analysis,
-    folders::{Folders, Move},
+    folders::{FolderChange, Folders},
     limits::Limits,
     word::Word,
 };
@@ -14,7 +14,7 @@ pub(crate) type Words = Vec<Arc<str>>;
 
 /// A classified simple command.
 #[derive(Debug)]
-pub(crate) struct Understood {
+pub(crate) struct ClassifiedCommand {
     /// Words that allow rules are compared with.
     pub(crate) words: Words,
     /// Further word lists that deny rules are compared with.
@@ -23,7 +23,7 @@ pub(crate) struct Understood {
     known: HashSet<Words>,
     pub(crate) clarity: ParseConfidence,
     /// Target if the command changes the working folder.
-    pub(crate) moves: Option<Move>,
+    pub(crate) moves: Option<FolderChange>,
     /// Files that the command names, if it is known to change them.
     pub(crate) operands: Vec<Operand>,
     /// Analyses of texts among the arguments.
@@ -50,7 +50,7 @@ impl Scope<'_> {
     }
 }
 
-impl Understood {
+impl ClassifiedCommand {
     pub(crate) fn new(words: &[Word]) -> Self {
         Self {
             words: texts(words),
@@ -65,40 +65,40 @@ impl Understood {
     }
 
     /// Lowers the confidence from plain to exact, with this reason. An exact or opaque command stays unchanged.
-    pub(crate) fn exact(&mut self, reason: impl Into<Arc<str>>) {
+    pub(crate) fn mark_exact(&mut self, reason: impl Into<Arc<str>>) {
         if self.clarity == ParseConfidence::Plain {
             self.clarity = ParseConfidence::Exact(reason.into());
         }
     }
 
     /// Lowers the confidence to this one, if it is higher.
-    pub(crate) fn trust_no_further(&mut self, clarity: ParseConfidence) {
+    pub(crate) fn limit_confidence(&mut self, clarity: ParseConfidence) {
         match clarity {
             ParseConfidence::Plain => {}
-            ParseConfidence::Exact(reason) => self.exact(reason),
-            ParseConfidence::Opaque(reason) => self.opaque(reason),
+            ParseConfidence::Exact(reason) => self.mark_exact(reason),
+            ParseConfidence::Opaque(reason) => self.mark_opaque(reason),
         }
     }
 
     /// Lowers the confidence to opaque, with this reason. An opaque command stays unchanged.
-    pub(crate) fn opaque(&mut self, reason: impl Into<Arc<str>>) {
+    pub(crate) fn mark_opaque(&mut self, reason: impl Into<Arc<str>>) {
         if !matches!(self.clarity, ParseConfidence::Opaque(_)) {
             self.clarity = ParseConfidence::Opaque(reason.into());
         }
     }
 
-    pub(crate) fn reading(&mut self, words: Words) {
+    pub(crate) fn add_reading(&mut self, words: Words) {
         if words != self.words && !words.is_empty() && self.known.insert(words.clone()) {
             self.readings.push(words);
         }
     }
 
     /// Adds the commands of a text among the arguments as readings.
-    pub(crate) fn take_in(&mut self, inner: Analysis) {
+    pub(crate) fn add_nested(&mut self, inner: Analysis) {
         for command in &inner.commands {
-            self.reading(command.words.to_vec());
+            self.add_reading(command.words.to_vec());
             for reading in command.readings.iter() {
-                self.reading(reading.to_vec());
+                self.add_reading(reading.to_vec());
             }
         }
         self.inner.push(inner);

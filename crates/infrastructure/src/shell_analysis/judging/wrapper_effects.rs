@@ -1,8 +1,8 @@
 //! Changes that a wrapper makes to the command that it starts: the start of its words, and its working folder.
 
 use super::{
+    classified_command::{ClassifiedCommand, Scope},
     inputs,
-    understood::{Scope, Understood},
 };
 use crate::shell_analysis::{
     catalogue::{known_as, program},
@@ -11,14 +11,14 @@ use crate::shell_analysis::{
 
 /// Marks a command as opaque if a wrapper splits one of its words or moves it to a folder that makes its input the
 /// script.
-pub(super) fn moves_what_it_starts(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+pub(super) fn moves_what_it_starts(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
     const TO_FOLDERS: &[&str] = &["-C", "-D", "-w", "--c", "--wd", "--work"];
     if splits_a_word(words) {
-        result.opaque("env makes several words of one");
+        result.mark_opaque("env makes several words of one");
     }
     let runs_texts = words.iter().any(|word| program(&word.text).runs_texts());
     if runs_texts && inputs::moves_to_input(words, TO_FOLDERS, scope.folders) {
-        result.opaque("in the folder that it is moved to, what it runs may be its input");
+        result.mark_opaque("in the folder that it is moved to, what it runs may be its input");
     }
 }
 

@@ -1,9 +1,9 @@
 //! Effects of variables that are set on the programs that run with them.
 
 use super::{
-    shells::read_differently,
+    classified_command::{ClassifiedCommand, Scope},
+    shells::may_parse_differently,
     texts::read_value,
-    understood::{Scope, Understood},
 };
 use crate::shell_analysis::{
     catalogue::variables::{self, Variable},
@@ -11,41 +11,41 @@ use crate::shell_analysis::{
 };
 
 /// Applies the effects of setting this variable. `value` is `None` if the value is known only at run time.
-pub(crate) fn judge(name: &str, value: Option<&str>, scope: &Scope<'_>, result: &mut Understood) {
+pub(crate) fn classify_assignment(name: &str, value: Option<&str>, scope: &Scope<'_>, result: &mut ClassifiedCommand) {
     if value.is_some_and(|value| variables::is_harmless(name, value)) {
         return;
     }
     if variables::variable(name) == Variable::ChangesTheShell {
-        return result.opaque(format!("{name} changes what the shell runs"));
+        return result.mark_opaque(format!("{name} changes what the shell runs"));
     }
     let names_a_program = variables::names_a_program(name);
     match value {
         // Many variables hold a text that another program passes to a shell.
         Some(value) => {
-            if names_a_program && read_differently("sh", value) {
-                result.opaque(format!("the shell that {name} is read by may not be bash"));
+            if names_a_program && may_parse_differently("sh", value) {
+                result.mark_opaque(format!("the shell that {name} is read by may not be bash"));
             }
             read_value(value, scope, names_a_program, result);
         }
         None if names_a_program => {
-            result.opaque(format!("what {name} makes programs start is known only when it runs"))
+            result.mark_opaque(format!("what {name} makes programs start is known only when it runs"))
         }
         None => {}
     }
-    result.exact(format!("{name} may change what programs do"));
+    result.mark_exact(format!("{name} may change what programs do"));
 }
 
 /// Applies the effects of variables that a wrapper sets: `env A=b`, `sudo A=b`.
-pub(super) fn sets_variables(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+pub(super) fn sets_variables(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
     for word in &words[1..] {
         if let Some((name, value)) = word.text.split_once('=').filter(|(name, _)| variables::is_name(name)) {
-            judge(name, word.literal().map(|_| value), scope, result);
+            classify_assignment(name, word.literal().map(|_| value), scope, result);
         }
     }
 }
 
 /// Applies the effects of variables that `export`, `declare` and similar commands set.
-pub(super) fn declared(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+pub(super) fn declared(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
     let Some((declares, arguments)) = words.split_first() else { return };
     let exports = declares.text == "export";
     for word in arguments {
@@ -55,13 +55,15 @@ pub(super) fn declared(words: &[Word], scope: &Scope<'_>, result: &mut Understoo
         if word.text.len() == name.len() {
             // The value was classified when it was set, unless the variable was only for the shell.
             match variables::variable(name) {
-                Variable::ChangesTheShell => result.opaque(format!("{name} changes what the shell runs")),
-                Variable::ChangesPrograms if exports => result.exact(format!("{name} may change what programs do")),
+                Variable::ChangesTheShell => result.mark_opaque(format!("{name} changes what the shell runs")),
+                Variable::ChangesPrograms if exports => {
+                    result.mark_exact(format!("{name} may change what programs do"))
+                }
                 Variable::ChangesPrograms | Variable::Harmless => {}
             }
         } else if variables::variable(name) == Variable::Harmless || !stays {
             let value = Some(value).filter(|_| word.dynamic.is_none() && !appends);
-            judge(name, value, scope, result);
+            classify_assignment(name, value, scope, result);
         }
     }
 }
