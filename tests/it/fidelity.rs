@@ -18,7 +18,7 @@ use toolstead_domain::{
     testing::scripted_provider::ScriptedProvider,
 };
 use toolstead_infrastructure::mcp::client::{
-    McpServer,
+    Upstream,
     config::{ToolNames, ToolOutput},
 };
 use toolstead_presentation::mcp_server::stdio::StdioSettings;
@@ -44,7 +44,7 @@ enum Door {
 /// Both ends, with Toolstead between them.
 struct Cell {
     recorder: Recorder,
-    server: Arc<McpServer>,
+    server: Arc<Upstream>,
     door: Door,
     client: Generation,
     wild: Wild,
@@ -66,7 +66,7 @@ impl Cell {
         };
         let mut config = config("recorder", transport);
         (config.protocol, config.names, config.output) = (Some(server), ToolNames::Plain, output);
-        let server = McpServer::start(config, deps());
+        let server = Upstream::start(config, deps());
         until_ready(&server).await;
         let policy = PermissionPolicy { mode: Mode::Bypass, ..Default::default() };
         let nothing = Arc::new(ScriptedProvider::new("scripted"));

@@ -26,7 +26,7 @@ use toolstead_domain::{
     testing::{scripted_context::ScriptedContext, scripted_provider::ScriptedProvider},
     tool_execution::{Outcome, RequestKind},
 };
-use toolstead_infrastructure::mcp::client::McpServer;
+use toolstead_infrastructure::mcp::client::Upstream;
 use toolstead_presentation::mcp_server::{http::settings::BearerToken, stdio::StdioSettings};
 
 const OTHER: &str = "the-token-of-somebody-else";
@@ -106,7 +106,7 @@ struct House {
     test: TestApp,
     front: HttpFront,
     upstream: Shared,
-    _server: Arc<McpServer>,
+    _server: Arc<Upstream>,
 }
 
 impl House {
@@ -119,7 +119,7 @@ impl House {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, service).await });
-        let server = McpServer::start(config("s", http(&url)), deps());
+        let server = Upstream::start(config("s", http(&url)), deps());
         test.app.registry.register(server.clone()).await.unwrap();
         test.app.registry.settled(PATIENCE).await;
         let other = BearerToken { name: "other".into(), secret: OTHER.into() };

@@ -98,7 +98,7 @@ use toolstead_infrastructure::{
     },
     egress::connector::{Network, SystemNetwork},
     hooks::command_hooks::CommandHooks,
-    mcp::client::{McpServer, may_ask::Clients},
+    mcp::client::{Upstream, question_kind::Clients},
     sandbox::{
         detached::DetachedTasks,
         helper::Helpers,
@@ -192,7 +192,7 @@ pub struct Composition {
     /// The use cases.
     pub app: App,
     /// Started MCP servers, for their status. Providers added by an embedding application are only in the registry.
-    pub servers: Vec<Arc<McpServer>>,
+    pub servers: Vec<Arc<Upstream>>,
     /// Configuration that the application was built from.
     pub config: Box<Config>,
     /// Tools of the embedding application, which it can change at run time.

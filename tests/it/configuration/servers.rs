@@ -2,7 +2,7 @@
 
 use super::{ADMINISTRATOR, Machine, USER};
 use std::{fs, path::Path, time::Duration};
-use toolstead_infrastructure::mcp::client::config::{HttpServer, McpTransport, StdioServer};
+use toolstead_infrastructure::mcp::client::config::{HttpUpstream, McpTransport, StdioUpstream};
 use toolstead_presentation::config::{environment::Environment, mcp_server::ConfiguredServer, token::server_token};
 
 #[test]
@@ -51,17 +51,17 @@ fn a_server_is_described_with_its_variables_filled_in() {
         broken.transport.as_ref().unwrap_err(),
         "the environment variable `NOT_SET` is not set: set it, or write `${NOT_SET:-…}`"
     );
-    let Ok(McpTransport::Stdio(StdioServer { command, args, env, working_dir })) = &local.transport else { panic!() };
+    let Ok(McpTransport::Stdio(StdioUpstream { command, args, env, working_dir })) = &local.transport else { panic!() };
     assert_eq!((command.as_str(), args.join(" ")), ("npx", "-y everything".into()));
     let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(env, [("OTHER", "1"), ("TOKEN", "s3cret")]);
     assert_eq!(working_dir.as_ref().unwrap(), Path::new(&machine.path("home/project")));
     assert_eq!(config.call_settings().timeouts.by_server[&local.name], Duration::from_secs(9));
     assert!(off.disabled);
-    let Ok(McpTransport::Http(HttpServer { url, headers })) = &remote.transport else { panic!() };
+    let Ok(McpTransport::Http(HttpUpstream { url, headers })) = &remote.transport else { panic!() };
     assert_eq!((url.as_str(), headers["authorization"].as_str()), ("https://example.com/mcp", "Bearer s3cret"));
     assert!(matches!(&fixed.transport, Ok(McpTransport::StreamableHttp(server)) if server.url == *url));
-    let Ok(McpTransport::Sse(HttpServer { url, headers })) = &old.transport else { panic!("{old:?}") };
+    let Ok(McpTransport::Sse(HttpUpstream { url, headers })) = &old.transport else { panic!("{old:?}") };
     assert_eq!((url.as_str(), headers["authorization"].as_str()), ("https://example.com/sse", "Bearer s3cret"));
     assert!(!format!("{config:?}").contains("s3cret"), "secrets are in no log");
     let rules: Vec<String> =
@@ -90,7 +90,7 @@ fn a_layer_that_says_how_a_server_is_reached_says_all_of_it() {
         (USER, "[mcp_servers.git]\ncommand = \"new\"\nmax_tools = 3"),
     ]);
     let config = machine.config();
-    let Ok(McpTransport::Stdio(StdioServer { command, args, env, .. })) = &config.mcp_servers[0].transport else {
+    let Ok(McpTransport::Stdio(StdioUpstream { command, args, env, .. })) = &config.mcp_servers[0].transport else {
         panic!()
     };
     assert_eq!((command.as_str(), args.len(), env.len(), config.mcp_servers[0].max_tools), ("new", 0, 0, 3));
@@ -98,7 +98,9 @@ fn a_layer_that_says_how_a_server_is_reached_says_all_of_it() {
 
     machine.write(USER, "[mcp_servers.git]\nargs = [\"--more\"]");
     let config = machine.config();
-    let Ok(McpTransport::Stdio(StdioServer { command, args, .. })) = &config.mcp_servers[0].transport else { panic!() };
+    let Ok(McpTransport::Stdio(StdioUpstream { command, args, .. })) = &config.mcp_servers[0].transport else {
+        panic!()
+    };
     assert_eq!((command.as_str(), args.join(" ")), ("old", "--more".into()));
 }
 
@@ -142,15 +144,15 @@ fn servers_of_other_clients_are_found_and_used_once_their_file_is_trusted() {
     machine.trust(".mcp.json");
     let config = machine.config();
     let [git, remote] = config.mcp_servers.as_slice() else { panic!("{:?}", config.mcp_servers) };
-    let Ok(McpTransport::Stdio(StdioServer { command, args, .. })) = &git.transport else { panic!() };
+    let Ok(McpTransport::Stdio(StdioUpstream { command, args, .. })) = &git.transport else { panic!() };
     assert_eq!((git.name.as_str(), command.as_str(), args.join(" ")), ("git", "git-server", "-v".into()));
-    let Ok(McpTransport::Http(HttpServer { url, .. })) = &remote.transport else { panic!() };
+    let Ok(McpTransport::Http(HttpUpstream { url, .. })) = &remote.transport else { panic!() };
     assert_eq!((remote.name.as_str(), url.as_str()), ("remote", "http://127.0.0.1:1/mcp"));
     assert_eq!(found(&machine).len(), 1);
 
     machine.trust(".vscode/mcp.json");
     let config = machine.config();
-    let Ok(McpTransport::Stdio(StdioServer { args, .. })) = &config.mcp_servers[0].transport else { panic!() };
+    let Ok(McpTransport::Stdio(StdioUpstream { args, .. })) = &config.mcp_servers[0].transport else { panic!() };
     assert_eq!(args[0], machine.path("home/project"));
 }
 
@@ -178,14 +180,14 @@ fn what_other_clients_write_is_understood_or_refused_for_its_server_alone() {
         .mcp_servers
         .iter()
         .map(|server| match &server.transport {
-            Ok(McpTransport::Stdio(StdioServer { command, args, env, working_dir })) => {
+            Ok(McpTransport::Stdio(StdioUpstream { command, args, env, working_dir })) => {
                 let env: Vec<String> = env.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 let cwd = working_dir.as_ref().unwrap().display();
                 machine.plain(format!("{}: {command} {} {} in {cwd}", server.name, args.join(" "), env.join(" ")))
             }
-            Ok(McpTransport::Http(HttpServer { url, .. })) => format!("{}: any at {url}", server.name),
-            Ok(McpTransport::StreamableHttp(HttpServer { url, .. })) => format!("{}: http at {url}", server.name),
-            Ok(McpTransport::Sse(HttpServer { url, .. })) => format!("{}: sse at {url}", server.name),
+            Ok(McpTransport::Http(HttpUpstream { url, .. })) => format!("{}: any at {url}", server.name),
+            Ok(McpTransport::StreamableHttp(HttpUpstream { url, .. })) => format!("{}: http at {url}", server.name),
+            Ok(McpTransport::Sse(HttpUpstream { url, .. })) => format!("{}: sse at {url}", server.name),
             Ok(McpTransport::Streams(_)) => panic!("no file makes one"),
             Err(reason) => format!("{}: {reason}", server.name),
         })

@@ -14,7 +14,7 @@ use std::{
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, duplex, split};
 use toolstead_domain::client_profile::{Generation, ProtocolVersion};
-use toolstead_infrastructure::mcp::client::config::{HttpServer, McpTransport, StreamServer};
+use toolstead_infrastructure::mcp::client::config::{HttpUpstream, McpTransport, StreamUpstream};
 
 /// Placeholder of the caller's progress token.
 pub(super) const TOKEN: &str = "@token@";
@@ -131,7 +131,7 @@ impl Recorder {
             let (reader, writer) = split(ours);
             (Box::new(reader) as _, Box::new(writer) as _)
         };
-        McpTransport::Streams(StreamServer { open: Arc::new(open) })
+        McpTransport::Streams(StreamUpstream { open: Arc::new(open) })
     }
 
     /// The server on a port of this machine: one JSON object where that is all, else a stream of events.
@@ -153,6 +153,6 @@ impl Recorder {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap()).parse().unwrap();
         tokio::spawn(axum::serve(listener, Router::new().fallback(answer)).into_future());
-        McpTransport::Http(HttpServer { url, headers: BTreeMap::new() })
+        McpTransport::Http(HttpUpstream { url, headers: BTreeMap::new() })
     }
 }

@@ -6,13 +6,13 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use toolstead_domain::error_kind::ErrorKind;
 use toolstead_infrastructure::mcp::{
-    client::config::{McpTransport, StdioServer},
+    client::config::{McpTransport, StdioUpstream},
     mcp_client::McpClient,
 };
 
 #[tokio::test]
 async fn a_program_starts_lists_calls_and_closes_a_real_server() {
-    let server = StdioServer {
+    let server = StdioUpstream {
         command: node_program("mcp-server-everything").to_str().unwrap().into(),
         args: vec!["stdio".into()],
         env: BTreeMap::from([("PATH".to_owned(), node_path())]),

@@ -32,9 +32,9 @@ use toolstead_infrastructure::{
     egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
     mcp::client::{
-        McpServer, McpServerStatus,
-        config::{HttpServer, McpServerConfig, McpTransport, RetryPolicy, ServerProfile, StdioServer},
-        connection::McpServerDeps,
+        Upstream, UpstreamStatus,
+        config::{Backoff, HttpUpstream, McpTransport, ServerProfile, StdioUpstream, UpstreamConfig},
+        connection::UpstreamDeps,
         stdio::StdioLauncher,
     },
     sandbox::launcher::Launcher,
@@ -66,7 +66,7 @@ impl Caller for Listener {
     }
 }
 
-pub(crate) fn deps() -> McpServerDeps {
+pub(crate) fn deps() -> UpstreamDeps {
     let launcher = StdioLauncher {
         launcher: Launcher::start().unwrap(),
         environment: child_environment::base(|name| std::env::var(name).ok()),
@@ -76,34 +76,34 @@ pub(crate) fn deps() -> McpServerDeps {
         homes: None,
     };
     let http = HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default())));
-    McpServerDeps { launcher: Some(Arc::new(launcher)), http, clients: Default::default() }
+    UpstreamDeps { launcher: Some(Arc::new(launcher)), http, clients: Default::default() }
 }
 
 /// A configuration that tries again quickly.
-pub(crate) fn config(name: &str, transport: McpTransport) -> McpServerConfig {
-    let mut config = McpServerConfig::new(ServerName::parse(name).unwrap(), transport);
+pub(crate) fn config(name: &str, transport: McpTransport) -> UpstreamConfig {
+    let mut config = UpstreamConfig::new(ServerName::parse(name).unwrap(), transport);
     // This test program cannot start itself as the sandbox's process; real_servers.rs goes through the binary.
     config.confinement.profile = ServerProfile::Open;
-    config.retry = RetryPolicy { first: Duration::from_millis(50), longest: Duration::from_secs(60) };
+    config.retry = Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(60) };
     config
 }
 
 pub(super) fn stdio(command: &str, args: &[&str]) -> McpTransport {
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-    McpTransport::Stdio(StdioServer { command: command.into(), args, env: BTreeMap::new(), working_dir: None })
+    McpTransport::Stdio(StdioUpstream { command: command.into(), args, env: BTreeMap::new(), working_dir: None })
 }
 
 pub(crate) fn http(url: &str) -> McpTransport {
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer of-a-secret".to_owned())]);
-    McpTransport::Http(HttpServer { url: url.parse().unwrap(), headers })
+    McpTransport::Http(HttpUpstream { url: url.parse().unwrap(), headers })
 }
 
 /// Waits until the server's status is as wanted.
 #[track_caller]
 pub(super) fn until(
-    server: &McpServer,
-    wanted: impl Fn(&McpServerStatus) -> bool,
-) -> impl Future<Output = McpServerStatus> {
+    server: &Upstream,
+    wanted: impl Fn(&UpstreamStatus) -> bool,
+) -> impl Future<Output = UpstreamStatus> {
     let place = Location::caller();
     async move {
         let waiting = async {
@@ -125,17 +125,17 @@ pub(super) fn until(
 }
 
 #[track_caller]
-pub(crate) fn until_ready(server: &McpServer) -> impl Future<Output = McpServerStatus> {
+pub(crate) fn until_ready(server: &Upstream) -> impl Future<Output = UpstreamStatus> {
     until(server, |status| status.state == ProviderState::Ready)
 }
 
 /// Calls a tool by its name over there; the result as JSON, or the failure's kind and text.
-pub(super) async fn call(server: &McpServer, tool: &str, arguments: Value) -> Result<Value, (ErrorKind, String)> {
+pub(super) async fn call(server: &Upstream, tool: &str, arguments: Value) -> Result<Value, (ErrorKind, String)> {
     call_with(server, tool, arguments, &Listener::default(), SOON).await
 }
 
 pub(super) async fn call_with(
-    server: &McpServer,
+    server: &Upstream,
     tool: &str,
     arguments: Value,
     caller: &dyn Caller,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::ports::tool_provider::{ProviderState, ToolProvider};
-use toolstead_infrastructure::mcp::client::{McpServer, config::McpTransport};
+use toolstead_infrastructure::mcp::client::{Upstream, config::McpTransport};
 
 /// A server that returns its environment, its descriptors and its process id.
 const TELLS: &str = r#"
@@ -29,7 +29,7 @@ for line in sys.stdin:
     print(json.dumps(answer), flush=True)
 "#;
 
-async fn told(server: &McpServer) -> Value {
+async fn told(server: &Upstream) -> Value {
     serde_json::from_str(text(&call(server, "get-env", json!({})).await.unwrap())).unwrap()
 }
 
@@ -39,7 +39,7 @@ async fn a_child_has_the_built_environment_and_nothing_of_ours() {
     let McpTransport::Stdio(mut server) = stdio("python3", &["-c", TELLS]) else { unreachable!() };
     server.env = BTreeMap::from([("DECLARED".to_owned(), "yes".to_owned())]);
     server.working_dir = Some(folder.path().canonicalize().unwrap());
-    let server = McpServer::start(config("tells", McpTransport::Stdio(server)), deps());
+    let server = Upstream::start(config("tells", McpTransport::Stdio(server)), deps());
     until_ready(&server).await;
     let told = told(&server).await;
     let environment = told["env"].as_object().unwrap();
@@ -56,7 +56,7 @@ async fn a_child_has_the_built_environment_and_nothing_of_ours() {
 #[tokio::test]
 async fn a_child_ends_with_its_server_whether_closed_or_dropped() {
     for closes in [true, false] {
-        let server = McpServer::start(config("tells", stdio("python3", &["-c", TELLS])), deps());
+        let server = Upstream::start(config("tells", stdio("python3", &["-c", TELLS])), deps());
         until_ready(&server).await;
         let process = format!("/proc/{}", told(&server).await["pid"]);
         assert!(Path::new(&process).exists());
@@ -76,7 +76,7 @@ async fn a_child_ends_with_its_server_whether_closed_or_dropped() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_told_with_the_places() {
-    let server = McpServer::start(config("absent", stdio("no-such-server", &[])), deps());
+    let server = Upstream::start(config("absent", stdio("no-such-server", &[])), deps());
     let reason = loop {
         if let ProviderState::Failed { reason } = server.state() {
             break reason;

@@ -17,15 +17,15 @@ use toolstead_domain::{
     tool::ToolSource,
 };
 use toolstead_infrastructure::mcp::client::{
-    McpServer,
-    config::{McpServerConfig, McpTransport},
+    Upstream,
+    config::{McpTransport, UpstreamConfig},
 };
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/peers/hostile_upstream.py");
 
 /// A server of the script, over HTTP in a process of the test.
 struct Hostile {
-    server: Arc<McpServer>,
+    server: Arc<Upstream>,
     process: Option<Child>,
 }
 
@@ -39,20 +39,20 @@ impl Drop for Hostile {
     }
 }
 
-fn settings(name: &str, transport: McpTransport) -> McpServerConfig {
+fn settings(name: &str, transport: McpTransport) -> UpstreamConfig {
     let mut config = config(name, transport);
     // A busy machine must not look like a server that does not answer.
     config.timeouts.probe = SOON;
     config
 }
 
-fn over_stdio(mode: &[&str], adjust: impl FnOnce(&mut McpServerConfig)) -> Hostile {
+fn over_stdio(mode: &[&str], adjust: impl FnOnce(&mut UpstreamConfig)) -> Hostile {
     let mut config = settings("hostile", stdio("python3", &[&[SCRIPT], mode].concat()));
     adjust(&mut config);
-    Hostile { server: McpServer::start(config, deps()), process: None }
+    Hostile { server: Upstream::start(config, deps()), process: None }
 }
 
-fn over_http(mode: &[&str], adjust: impl FnOnce(&mut McpServerConfig)) -> Hostile {
+fn over_http(mode: &[&str], adjust: impl FnOnce(&mut UpstreamConfig)) -> Hostile {
     let mut command = Command::new("python3");
     command.arg(SCRIPT).arg("--http").args(mode).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut process = command.spawn().unwrap();
@@ -61,14 +61,14 @@ fn over_http(mode: &[&str], adjust: impl FnOnce(&mut McpServerConfig)) -> Hostil
     let port = line.trim().strip_prefix("listening ").expect("the script tells its port").to_owned();
     let mut config = settings("hostile", http(&format!("http://127.0.0.1:{port}/mcp")));
     adjust(&mut config);
-    Hostile { server: McpServer::start(config, deps()), process: Some(process) }
+    Hostile { server: Upstream::start(config, deps()), process: Some(process) }
 }
 
-async fn work(server: &McpServer, n: i64) -> Result<Value, (ErrorKind, String)> {
+async fn work(server: &Upstream, n: i64) -> Result<Value, (ErrorKind, String)> {
     call(server, "work", json!({"n": n})).await
 }
 
-async fn facts(server: &McpServer) -> Value {
+async fn facts(server: &Upstream) -> Value {
     serde_json::from_str(text(&call(server, "facts", json!({})).await.unwrap())).unwrap()
 }
 
@@ -86,7 +86,7 @@ enum Expected {
 use Expected::{Down, Fails, Works};
 
 async fn check(transport: &str, mode: &[&str], expected: Expected) {
-    let adjust = |config: &mut McpServerConfig| {
+    let adjust = |config: &mut UpstreamConfig| {
         if matches!(expected, Down(words) if words.starts_with("not ready")) {
             config.timeouts.connect = Duration::from_secs(2);
         }
@@ -346,8 +346,7 @@ async fn a_storm_of_news_causes_few_lists() {
 
 #[tokio::test]
 async fn questions_are_refused_with_the_right_error_and_harm_nobody() {
-    for (name, start) in
-        [("stdio", over_stdio as fn(&[&str], fn(&mut McpServerConfig)) -> Hostile), ("http", over_http)]
+    for (name, start) in [("stdio", over_stdio as fn(&[&str], fn(&mut UpstreamConfig)) -> Hostile), ("http", over_http)]
     {
         let hostile = start(&["asks-roots"], |_| {});
         until_ready(&hostile.server).await;
@@ -375,7 +374,7 @@ async fn questions_are_refused_with_the_right_error_and_harm_nobody() {
 
 #[tokio::test]
 async fn progress_only_moves_forward_and_only_while_the_call_runs() {
-    for start in [over_stdio as fn(&[&str], fn(&mut McpServerConfig)) -> Hostile, over_http] {
+    for start in [over_stdio as fn(&[&str], fn(&mut UpstreamConfig)) -> Hostile, over_http] {
         let hostile = start(&["backward-progress"], |_| {});
         until_ready(&hostile.server).await;
         let listener = Listener::default();
@@ -392,7 +391,7 @@ async fn progress_only_moves_forward_and_only_while_the_call_runs() {
 }
 
 /// Calls until the server has come back after a loss.
-async fn comes_back(server: &McpServer, was: &Value) -> Value {
+async fn comes_back(server: &Upstream, was: &Value) -> Value {
     let back = async {
         loop {
             if let Ok(result) = call(server, "facts", json!({})).await {

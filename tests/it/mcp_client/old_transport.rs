@@ -8,7 +8,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 use toolstead_domain::ports::tool_provider::ToolProvider;
-use toolstead_infrastructure::mcp::client::{McpServer, config::McpTransport};
+use toolstead_infrastructure::mcp::client::{Upstream, config::McpTransport};
 
 struct OldServer {
     child: Child,
@@ -39,7 +39,7 @@ async fn a_server_of_the_python_sdk_is_called_over_http_sse_named_or_found() {
     let old = OldServer::start();
     let McpTransport::Http(reached) = http(&old.url) else { unreachable!() };
     for transport in [McpTransport::Sse(reached.clone()), McpTransport::Http(reached)] {
-        let server = McpServer::start(config("old", transport), deps());
+        let server = Upstream::start(config("old", transport), deps());
         let status = until_ready(&server).await;
         assert_eq!((status.transport, status.tools), ("sse", Some(1)));
         let result = call(&server, "count", json!({"to": 3})).await.unwrap();

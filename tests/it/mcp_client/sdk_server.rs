@@ -21,8 +21,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use toolstead_domain::{client_profile::ProtocolVersion, ports::tool_provider::ToolProvider};
 use toolstead_infrastructure::mcp::client::{
-    McpServer,
-    config::{McpTransport, StreamServer},
+    Upstream,
+    config::{McpTransport, StreamUpstream},
 };
 
 /// A server with a list that grows, in pages of two, and a tool that reports progress.
@@ -102,7 +102,7 @@ fn over_streams() -> (McpTransport, watch::Sender<usize>) {
         let (reader, writer) = split(ours);
         (Box::new(reader) as _, Box::new(writer) as _)
     };
-    (McpTransport::Streams(StreamServer { open: Arc::new(open) }), grow)
+    (McpTransport::Streams(StreamUpstream { open: Arc::new(open) }), grow)
 }
 
 /// The server on a loopback port; it is stopped with the token.
@@ -122,10 +122,10 @@ async fn over_http(stop: &CancellationToken) -> (McpTransport, watch::Sender<usi
     (http(&url), grow)
 }
 
-async fn is_listed_and_called(transport: McpTransport, protocol: Option<ProtocolVersion>) -> Arc<McpServer> {
+async fn is_listed_and_called(transport: McpTransport, protocol: Option<ProtocolVersion>) -> Arc<Upstream> {
     let mut config = config("sdk", transport);
     config.protocol = protocol;
-    let server = McpServer::start(config, deps());
+    let server = Upstream::start(config, deps());
     let status = until_ready(&server).await;
     assert_eq!((status.protocol, status.tools), (protocol.or(status.protocol), Some(5)), "{status:?}");
     assert_eq!(status.server.as_deref(), Some("growing 1.0"));
@@ -171,7 +171,7 @@ async fn a_list_of_the_sdks_server_that_grows_is_taken_anew() {
     for (transport, grow) in [over_streams(), over_http(&stop).await] {
         let mut config = config("sdk", transport);
         config.protocol = Some(ProtocolVersion::V20260728);
-        let server = McpServer::start(config, deps());
+        let server = Upstream::start(config, deps());
         until_ready(&server).await;
         // The subscription may follow the first list, so notifications are repeated until one is received.
         let telling = async {

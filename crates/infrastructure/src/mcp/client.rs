@@ -3,13 +3,11 @@
 mod catalogue;
 mod catalogue_connection_lock;
 mod circuit;
-mod closed_by_profile;
 pub mod config;
 pub mod connection;
 mod connection_selection;
 mod context;
 mod created_task;
-mod elsewhere;
 mod foreign_text;
 mod forwarding;
 mod handshake;
@@ -17,12 +15,14 @@ mod http;
 mod identity;
 mod in_flight;
 mod lines;
-pub mod may_ask;
 mod outcome;
 mod own_members;
 mod pause;
 mod peer;
 mod pool;
+mod pooled_tools;
+mod profile_advice;
+pub mod question_kind;
 mod relay;
 mod repeating;
 mod request;
@@ -39,12 +39,12 @@ mod transport;
 mod usage;
 
 use crate::mcp::client::{
-    config::{McpServerConfig, ToolOutput},
-    connection::McpServerDeps,
-    outcome::Called,
+    config::{ToolOutput, UpstreamConfig},
+    connection::UpstreamDeps,
+    outcome::CallTarget,
     request::{ForwardedRequest, Params},
     request_error::RequestError,
-    supervisor::Shared,
+    supervisor::UpstreamState,
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
@@ -79,8 +79,8 @@ const ADVISED_TEXTS: usize = 8;
 
 /// One MCP server. A task of its own keeps it connected; a slow or failed server blocks no other.
 #[derive(Debug)]
-pub struct McpServer {
-    shared: Arc<Shared>,
+pub struct Upstream {
+    shared: Arc<UpstreamState>,
     identity: ProviderIdentity,
     /// Version of the tools that [`ToolProvider::list`] returned most recently.
     seen: AtomicU64,
@@ -91,7 +91,7 @@ pub struct McpServer {
 /// Status of a server, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct McpServerStatus {
+pub struct UpstreamStatus {
     /// Name of the server in Toolstead.
     pub name: ServerName,
     /// `stdio`, `http`, `sse` or `in-process`.
@@ -112,27 +112,27 @@ pub struct McpServerStatus {
     pub stderr: Vec<String>,
 }
 
-impl McpServer {
+impl Upstream {
     /// Starts to connect to the server and returns at once. Must be called within a tokio runtime.
-    pub fn start(config: McpServerConfig, deps: McpServerDeps) -> Arc<Self> {
+    pub fn start(config: UpstreamConfig, deps: UpstreamDeps) -> Arc<Self> {
         Self::begin(config, deps, ProviderState::Connecting)
     }
 
     /// Like [`start`](Self::start), but connects at the first use. For a server whose tools are known from an earlier
     /// run.
-    pub fn start_when_used(config: McpServerConfig, deps: McpServerDeps) -> Arc<Self> {
+    pub fn start_when_used(config: UpstreamConfig, deps: UpstreamDeps) -> Arc<Self> {
         Self::begin(config, deps, ProviderState::Idle)
     }
 
-    fn begin(config: McpServerConfig, deps: McpServerDeps, state: ProviderState) -> Arc<Self> {
+    fn begin(config: UpstreamConfig, deps: UpstreamDeps, state: ProviderState) -> Arc<Self> {
         let identity = deps.identity_of(&config);
-        let shared = Arc::new(Shared::new(config, deps, state));
+        let shared = Arc::new(UpstreamState::new(config, deps, state));
         let supervisor = tokio::spawn(supervisor::supervise(shared.clone()));
         Arc::new(Self { shared, identity, seen: AtomicU64::new(0), _supervisor: AbortOnDropHandle::new(supervisor) })
     }
 
     /// Returns the status of the server. Never blocks.
-    pub fn status(&self) -> McpServerStatus {
+    pub fn status(&self) -> UpstreamStatus {
         let current = self.shared.current();
         let config = &self.shared.config;
         let mut notes = current.notes.clone();
@@ -150,7 +150,7 @@ impl McpServer {
             }
             stderr = connection.transport.stderr();
         }
-        McpServerStatus {
+        UpstreamStatus {
             name: config.name.clone(),
             transport: current
                 .connection
@@ -174,9 +174,10 @@ impl McpServer {
         lists.mark_unchanged();
         let current = self.shared.current();
         match &current.state {
-            ProviderState::Ready => self.shared.want_list(),
+            ProviderState::Ready => self.shared.request_list(),
             ProviderState::Connecting | ProviderState::Idle => {}
-            ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. } if self.shared.want(&current) => {}
+            ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. }
+                if self.shared.request_connection(&current) => {}
             ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. } | ProviderState::Closed => return,
         }
         // Every attempt ends by itself. The timeout is for an attempt that ends with the tokio runtime.
@@ -186,7 +187,7 @@ impl McpServer {
     /// Adds a suggestion to an outcome that shows that the server's profile blocked an access.
     fn advised(&self, outcome: Result<CallOutcome, ToolFailure>) -> Result<CallOutcome, ToolFailure> {
         let config = &self.shared.config;
-        let advice = |said: &str| closed_by_profile::of_call(config, said);
+        let advice = |said: &str| profile_advice::of_call(config, said);
         match outcome {
             Ok(CallOutcome::Done(result)) if result.is_error() => {
                 let texts = result.content().iter().filter_map(|block| block.get("text")?.as_str());
@@ -215,7 +216,7 @@ impl McpServer {
 }
 
 #[async_trait]
-impl ToolProvider for McpServer {
+impl ToolProvider for Upstream {
     fn name(&self) -> &str {
         self.shared.config.name.as_str()
     }
@@ -229,11 +230,11 @@ impl ToolProvider for McpServer {
         let version = *self.shared.changes().borrow();
         let current = self.shared.current();
         self.seen.store(version, Ordering::Release);
-        self.shared.want(&current);
+        self.shared.request_connection(&current);
         if let Some(catalogue) = &current.catalogue {
             let mut tools = catalogue.tools.clone();
             let listed: HashSet<&ToolName> = catalogue.tools.iter().map(Tool::name).collect();
-            let elsewhere = self.shared.elsewhere.tools();
+            let elsewhere = self.shared.pooled_tools.tools();
             tools.extend(elsewhere.iter().filter(|tool| !listed.contains(tool.name())).cloned());
             tools.truncate(self.shared.config.limits.tools);
             return Ok(tools);
@@ -268,7 +269,7 @@ impl ToolProvider for McpServer {
     }
 
     async fn refresh(&self) {
-        McpServer::refresh(self).await;
+        Upstream::refresh(self).await;
     }
 
     async fn session_ended(&self, principal: &Principal, session: &str) {
@@ -284,12 +285,12 @@ impl ToolProvider for McpServer {
     }
 
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
-        let Called { tool, server, .. } = called(call)?;
+        let CallTarget { tool, server, .. } = call_target(call)?;
         Ok(vec![Access::CallUpstream { server: server.clone(), tool: tool.into() }])
     }
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
-        let called = called(call)?;
+        let called = call_target(call)?;
         let request = ForwardedRequest {
             method: "tools/call",
             name: Some(called.tool),
@@ -305,7 +306,12 @@ impl ToolProvider for McpServer {
         let outcome = called.outcome(answer, generation);
         match &outcome {
             Ok(CallOutcome::InputRequired(required)) => {
-                may_ask::check(required, &context.client.capabilities, called.server, &self.shared.config.may_ask)?;
+                question_kind::check(
+                    required,
+                    &context.client.capabilities,
+                    called.server,
+                    &self.shared.config.may_ask,
+                )?;
             }
             Ok(CallOutcome::Done(result)) if result.is_task() && !takes_tasks(context.client) => {
                 let reason = "it made a task of a call whose client takes none";
@@ -317,7 +323,7 @@ impl ToolProvider for McpServer {
     }
 
     async fn task(&self, request: &TaskRequest, context: &CallContext<'_>) -> Result<Map<String, Value>, ToolFailure> {
-        self.ask_about_task(called_of(&request.tool)?, request, context).await
+        self.send_task_request(tool_target(&request.tool)?, request, context).await
     }
 
     async fn close(&self) {
@@ -327,14 +333,14 @@ impl ToolProvider for McpServer {
 }
 
 /// Returns the server and the server's own name of the tool.
-fn called(call: &ToolCall) -> Result<Called<'_>, ToolFailure> {
-    called_of(&call.tool)
+fn call_target(call: &ToolCall) -> Result<CallTarget<'_>, ToolFailure> {
+    tool_target(&call.tool)
 }
 
-fn called_of(called: &Tool) -> Result<Called<'_>, ToolFailure> {
+fn tool_target(called: &Tool) -> Result<CallTarget<'_>, ToolFailure> {
     match called.source() {
         ToolSource::McpServer { server, tool } => {
-            Ok(Called { tool, server, promises_structure: called.output_schema().is_some() })
+            Ok(CallTarget { tool, server, promises_structure: called.output_schema().is_some() })
         }
         ToolSource::BuiltIn | ToolSource::Embedded(_) => {
             let message = format!("`{}` is no tool of an MCP server", called.name());

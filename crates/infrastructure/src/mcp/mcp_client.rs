@@ -4,10 +4,10 @@ use crate::{
     egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
     mcp::client::{
-        McpServer, McpServerStatus,
-        config::{HttpServer, McpServerConfig, McpTransport, StdioServer, ToolNames},
-        connection::McpServerDeps,
-        may_ask::Clients,
+        Upstream, UpstreamStatus,
+        config::{HttpUpstream, McpTransport, StdioUpstream, ToolNames, UpstreamConfig},
+        connection::UpstreamDeps,
+        question_kind::Clients,
         server_launcher::ServerLauncher,
     },
 };
@@ -55,7 +55,7 @@ const NAMES_TOLD: usize = 20;
 /// ```
 #[derive(Debug)]
 pub struct McpClient {
-    server: Arc<McpServer>,
+    server: Arc<Upstream>,
     /// Timeout of one call.
     time: Duration,
 }
@@ -103,7 +103,7 @@ impl McpClient {
         args: impl IntoIterator<Item = A>,
     ) -> Result<Self, McpConnectError> {
         let args = args.into_iter().map(Into::into).collect();
-        let stdio = StdioServer { command: command.into(), args, env: BTreeMap::new(), working_dir: None };
+        let stdio = StdioUpstream { command: command.into(), args, env: BTreeMap::new(), working_dir: None };
         Self::connect(McpTransport::Stdio(stdio)).await
     }
 
@@ -114,7 +114,7 @@ impl McpClient {
     pub async fn at(address: &str) -> Result<Self, McpConnectError> {
         let url = Url::parse(address);
         let url = url.map_err(|source| McpConnectError::Address { address: address.into(), source })?;
-        Self::connect(McpTransport::Http(HttpServer { url, headers: BTreeMap::new() })).await
+        Self::connect(McpTransport::Http(HttpUpstream { url, headers: BTreeMap::new() })).await
     }
 
     /// Connects to a server over a transport with its own environment variables, headers or streams.
@@ -129,12 +129,12 @@ impl McpClient {
             | McpTransport::Sse(_)
             | McpTransport::Streams(_) => None,
         };
-        let deps = McpServerDeps {
+        let deps = UpstreamDeps {
             launcher,
             http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
             clients: Clients::default(),
         };
-        let config = McpServerConfig { names: ToolNames::Plain, ..McpServerConfig::new(name(UNNAMED)?, transport) };
+        let config = UpstreamConfig { names: ToolNames::Plain, ..UpstreamConfig::new(name(UNNAMED)?, transport) };
         Self::connect_with(config, deps).await
     }
 
@@ -142,9 +142,9 @@ impl McpClient {
     ///
     /// # Errors
     /// Same as [`start`](Self::start).
-    pub async fn connect_with(config: McpServerConfig, deps: McpServerDeps) -> Result<Self, McpConnectError> {
+    pub async fn connect_with(config: UpstreamConfig, deps: UpstreamDeps) -> Result<Self, McpConnectError> {
         let time = config.timeouts.call;
-        let server = McpServer::start(config, deps);
+        let server = Upstream::start(config, deps);
         server.refresh().await;
         let status = server.status();
         if status.state == ProviderState::Ready {
@@ -156,7 +156,7 @@ impl McpClient {
     }
 
     /// Returns the state of the server: its own name, the protocol version and the warnings.
-    pub fn status(&self) -> McpServerStatus {
+    pub fn status(&self) -> UpstreamStatus {
         self.server.status()
     }
 

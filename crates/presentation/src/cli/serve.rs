@@ -29,7 +29,7 @@ use serde_json::json;
 use std::{net::SocketAddr, pin::pin, process::ExitCode, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
-use toolstead_infrastructure::mcp::client::may_ask;
+use toolstead_infrastructure::mcp::client::question_kind;
 
 /// Time after the drain for recording cancelled calls and closing connections and stores.
 const LAST_WORK: Duration = Duration::from_millis(1_500);
@@ -73,7 +73,7 @@ impl Serve {
         })?;
         let building = App::builder(config)
             .suggestions(Arc::new(HttpSuggestions))
-            .clients_can(may_ask::everything())
+            .clients_can(question_kind::all_capabilities())
             .starting_servers_when_used()
             .spread_over(cores.clone());
         let composing = async { self.global.watched(building.build().await?).await };

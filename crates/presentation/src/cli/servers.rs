@@ -16,7 +16,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use toolstead_domain::ports::{clock::Timestamp, tool_provider::ProviderState, tool_repository::DefinitionChange};
-use toolstead_infrastructure::mcp::client::McpServerStatus;
+use toolstead_infrastructure::mcp::client::UpstreamStatus;
 
 /// Maximum number of tools to name whose definitions changed at the same time.
 const NAMED_CHANGES: usize = 10;
@@ -40,7 +40,7 @@ impl Servers {
 }
 
 fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result<(), Failed> {
-    let running: Vec<McpServerStatus> = composition.servers.iter().map(|server| server.status()).collect();
+    let running: Vec<UpstreamStatus> = composition.servers.iter().map(|server| server.status()).collect();
     let idle: Vec<(&str, String)> = composition
         .config
         .mcp_servers
@@ -63,13 +63,13 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
         .iter()
         .map(|one| format!("`{}` of `{}` is not offered: another provider has its name", one.tool, one.provider))
         .collect();
-    let profile = |status: &McpServerStatus| {
+    let profile = |status: &UpstreamStatus| {
         let servers = &composition.config.mcp_servers;
         let own = servers.iter().find(|server| server.name == status.name && status.transport == "stdio");
         own.map(|server| server.profile.label())
     };
     let providers = composition.app.registry.providers();
-    let changes = |status: &McpServerStatus| -> Vec<DefinitionChange> {
+    let changes = |status: &UpstreamStatus| -> Vec<DefinitionChange> {
         let own = providers.iter().find(|provider| provider.name == status.name.as_str());
         own.map(|provider| provider.changes.clone()).unwrap_or_default()
     };
@@ -86,7 +86,7 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
             output.json(&json!({"servers": running, "not_started": idle, "found": found, "left_out": left_out}))?
         );
     }
-    let row = |status: &McpServerStatus| {
+    let row = |status: &UpstreamStatus| {
         let or = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         vec![
             status.name.to_string(),
@@ -148,7 +148,7 @@ fn changed(changes: Vec<DefinitionChange>) -> Vec<String> {
     by_time.into_iter().rev().map(line).collect()
 }
 
-fn to_json(status: &McpServerStatus, profile: Option<&str>, changes: &[DefinitionChange]) -> Value {
+fn to_json(status: &UpstreamStatus, profile: Option<&str>, changes: &[DefinitionChange]) -> Value {
     let reason = match &status.state {
         ProviderState::Failed { reason } | ProviderState::NeedsAuthorization { reason } => Some(reason),
         ProviderState::Connecting | ProviderState::Ready | ProviderState::Idle | ProviderState::Closed => None,

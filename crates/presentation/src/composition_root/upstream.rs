@@ -12,10 +12,10 @@ use toolstead_infrastructure::{
     egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
     mcp::client::{
-        McpServer,
-        config::{LaunchCheck, McpLimits, McpServerConfig, McpTimeouts, ServerConfinement},
-        connection::McpServerDeps,
-        may_ask::Clients,
+        Upstream,
+        config::{LaunchCheck, McpLimits, McpTimeouts, ServerConfinement, UpstreamConfig},
+        connection::UpstreamDeps,
+        question_kind::Clients,
         stdio::StdioLauncher,
     },
     sandbox::launcher::Launcher,
@@ -54,13 +54,13 @@ pub(super) async fn start(
     clients: impl Future<Output = Clients>,
     known: Option<Arc<dyn ToolRepository>>,
     cores: Option<&Cores>,
-) -> Result<Vec<Arc<McpServer>>, StartupError> {
+) -> Result<Vec<Arc<Upstream>>, StartupError> {
     let is_wanted = |server: &&ConfiguredServer| match wanted {
         Servers::All => !server.disabled,
         Servers::Only(name) => !server.disabled && server.name.as_str() == name,
         Servers::None => false,
     };
-    let servers: Vec<McpServerConfig> =
+    let servers: Vec<UpstreamConfig> =
         config.mcp_servers.iter().filter(is_wanted).filter_map(|server| converted(server, config)).collect();
     if servers.is_empty() {
         return Ok(Vec::new());
@@ -80,7 +80,7 @@ pub(super) async fn start(
         homes: Some(config.database.homes()),
         sealed: config.sealed.clone(),
     };
-    let deps = McpServerDeps { launcher: Some(Arc::new(launcher)), http: http_client(), clients };
+    let deps = UpstreamDeps { launcher: Some(Arc::new(launcher)), http: http_client(), clients };
     let required = |name: &ServerName| config.mcp_servers.iter().any(|one| one.required && one.name == *name);
     let mut started = Vec::new();
     for server in servers {
@@ -93,16 +93,16 @@ pub(super) async fn start(
         // Tasks of the server run on the runtime that is entered when it is created.
         let _runtime = cores.map(|cores| cores.next_runtime().enter());
         started.push(match is_known {
-            true => McpServer::start_when_used(server, deps.clone()),
-            false => McpServer::start(server, deps.clone()),
+            true => Upstream::start_when_used(server, deps.clone()),
+            false => Upstream::start(server, deps.clone()),
         });
     }
     Ok(started)
 }
 
 /// Converts a server. Returns `None` if its transport is invalid; `toolstead servers` reports the reason.
-fn converted(server: &ConfiguredServer, config: &Config) -> Option<McpServerConfig> {
-    Some(McpServerConfig {
+fn converted(server: &ConfiguredServer, config: &Config) -> Option<UpstreamConfig> {
+    Some(UpstreamConfig {
         configured_in: server.origin.place(),
         protocol: server.protocol,
         names: server.names,
@@ -126,6 +126,6 @@ fn converted(server: &ConfiguredServer, config: &Config) -> Option<McpServerConf
             let programs = server.programs.clone();
             LaunchCheck::new(move || programs.check())
         },
-        ..McpServerConfig::new(server.name.clone(), server.transport.clone().ok()?)
+        ..UpstreamConfig::new(server.name.clone(), server.transport.clone().ok()?)
     })
 }

@@ -30,8 +30,8 @@ use toolstead_domain::{
     tool_name::ToolName,
 };
 use toolstead_infrastructure::mcp::client::{
-    config::{HttpServer, McpTransport, OnlyTools, ServerProfile, StdioServer, ToolNames, ToolOutput},
-    may_ask::MayAsk,
+    config::{HttpUpstream, McpTransport, OnlyTools, ServerProfile, StdioUpstream, ToolNames, ToolOutput},
+    question_kind::QuestionKind,
 };
 use url::Url;
 
@@ -55,7 +55,7 @@ pub struct ConfiguredServer {
     /// Form of the names under which its tools are offered.
     pub names: ToolNames,
     /// Kinds of questions that it may ask its callers.
-    pub may_ask: Vec<MayAsk>,
+    pub may_ask: Vec<QuestionKind>,
     /// Parts of its results that are passed on.
     pub output: ToolOutput,
     /// Fixed protocol version; `None`: negotiated.
@@ -103,7 +103,7 @@ struct Written {
     _deny_tools: Vec<String>,
     only_tools: Option<Vec<String>>,
     names: ToolNames,
-    may_ask: Vec<MayAsk>,
+    may_ask: Vec<QuestionKind>,
     output: ToolOutput,
     protocol: Option<String>,
     connect_timeout_seconds: u64,
@@ -255,7 +255,7 @@ fn transport(
                 .map_err(|_| format!("the header `{name}` has a value that cannot be sent"))?;
             Ok((parsed.as_str().to_owned(), value))
         });
-        let server = HttpServer { url, headers: headers.collect::<Result<_, String>>()? };
+        let server = HttpUpstream { url, headers: headers.collect::<Result<_, String>>()? };
         return Ok(match written.kind {
             Some(Kind::Sse) => McpTransport::Sse(server),
             Some(_) => McpTransport::StreamableHttp(server),
@@ -276,7 +276,7 @@ fn transport(
     let args = written.args.iter().map(|text| expand(text)).collect::<Result<_, _>>()?;
     let command = expand(written.command.as_deref().unwrap_or_default())?;
     let working_dir = written.cwd.clone().or_else(|| project.map(Path::to_path_buf));
-    Ok(McpTransport::Stdio(StdioServer { command, args, env, working_dir }))
+    Ok(McpTransport::Stdio(StdioUpstream { command, args, env, working_dir }))
 }
 
 /// Parses the lines `NAME=value` of a file. Comments, `export` and quotes are supported. The error is the number of the

@@ -32,7 +32,7 @@ use toolstead_domain::{
 use toolstead_infrastructure::{
     child_environment,
     mcp::client::{
-        config::{McpTransport, ServerProfile, StdioServer},
+        config::{McpTransport, ServerProfile, StdioUpstream},
         stdio::named_data,
     },
     sandbox::program_folders::holds_home,
@@ -97,7 +97,7 @@ pub(super) fn of_servers(
         .collect();
     let mut all = Vec::new();
     for server in servers.iter_mut().filter(|server| server.profile != ServerProfile::Strict && !server.disabled) {
-        let Ok(McpTransport::Stdio(StdioServer { command, args, env, working_dir })) = &server.transport else {
+        let Ok(McpTransport::Stdio(StdioUpstream { command, args, env, working_dir })) = &server.transport else {
             continue;
         };
         let start = working_dir.as_deref().or(roots.start()).unwrap_or(&folders.start);

@@ -2,7 +2,7 @@
 
 use crate::mcp::{
     client::{
-        config::{McpServerConfig, ToolNames},
+        config::{ToolNames, UpstreamConfig},
         connection::Connection,
         foreign_text::shown,
         own_members,
@@ -45,7 +45,7 @@ const MAX_PAGE: usize = 100_000;
 /// Maximum number of other members of a list to retain.
 const MAX_REST: usize = 64;
 /// Members of a list that are valid for one connection only.
-const OF_ONE_HOP: &[&str] = &["resultType", "ttlMs", "cacheScope"];
+const CONNECTION_MEMBERS: &[&str] = &["resultType", "ttlMs", "cacheScope"];
 /// Maximum number of omitted tools to name in a note.
 const NAMED_TOOLS: usize = 3;
 
@@ -87,7 +87,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Page<'a> {
                     match name.as_ref() {
                         "tools" => page.tools = members.next_value()?,
                         "nextCursor" => page.next_cursor = members.next_value()?,
-                        name if page.rest.len() < MAX_REST && !OF_ONE_HOP.contains(&name) => {
+                        name if page.rest.len() < MAX_REST && !CONNECTION_MEMBERS.contains(&name) => {
                             page.rest.push((name.to_owned(), members.next_value()?));
                         }
                         _ => {
@@ -108,8 +108,8 @@ pub(super) struct Definitions<'a>(pub(super) Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Definitions<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct First;
-        impl<'de> Visitor<'de> for First {
+        struct DefinitionsVisitor;
+        impl<'de> Visitor<'de> for DefinitionsVisitor {
             type Value = Vec<&'de RawValue>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,7 +126,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Definitions<'a> {
                 Ok(first)
             }
         }
-        deserializer.deserialize_seq(First).map(Self)
+        deserializer.deserialize_seq(DefinitionsVisitor).map(Self)
     }
 }
 
@@ -135,7 +135,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// Returns [`RequestError`] if the first page fails. A failure of a later page ends the list with a note.
-    pub(super) async fn fetch(connection: &Connection, config: &McpServerConfig) -> Result<Self, RequestError> {
+    pub(super) async fn fetch(connection: &Connection, config: &UpstreamConfig) -> Result<Self, RequestError> {
         let mirrors =
             connection.transport.mirrors_parameters() && connection.writer.version.generation() == Generation::Modern;
         let mut draft = Draft::new(config, mirrors);
@@ -172,7 +172,7 @@ impl Catalogue {
 }
 
 struct Draft<'a> {
-    config: &'a McpServerConfig,
+    config: &'a UpstreamConfig,
     /// `true` if headers repeat parameters.
     mirrors: bool,
     catalogue: Catalogue,
@@ -185,7 +185,7 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    fn new(config: &'a McpServerConfig, mirrors: bool) -> Self {
+    fn new(config: &'a UpstreamConfig, mirrors: bool) -> Self {
         Self {
             config,
             mirrors,
@@ -265,8 +265,8 @@ impl<'a> Draft<'a> {
     fn take_tool(&mut self, definition: &str) -> Result<(), (String, Cow<'static, str>)> {
         let nameless = || "(without a name)".to_owned();
         if definition.len() > self.config.limits.definition_bytes {
-            let name =
-                serde_json::from_str::<Named<'_>>(definition).map_or_else(|_| nameless(), |tool| shown(&tool.name, 80));
+            let name = serde_json::from_str::<DefinitionName<'_>>(definition)
+                .map_or_else(|_| nameless(), |tool| shown(&tool.name, 80));
             return Err((name, format!("more than {} bytes", self.config.limits.definition_bytes).into()));
         }
         let object = match serde_json::from_str(definition) {
@@ -276,7 +276,7 @@ impl<'a> Draft<'a> {
             }
             Ok(_) => return Err((nameless(), "no object".into())),
             Err(error) => {
-                let name = serde_json::from_str::<Named<'_>>(definition)
+                let name = serde_json::from_str::<DefinitionName<'_>>(definition)
                     .map_or_else(|_| nameless(), |tool| shown(&tool.name, 80));
                 return Err((name, shown(&error.to_string(), 120).into()));
             }
@@ -332,7 +332,7 @@ impl<'a> Draft<'a> {
 }
 
 #[derive(Deserialize)]
-struct Named<'a> {
+struct DefinitionName<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
 }
@@ -341,7 +341,7 @@ struct Named<'a> {
 mod tests {
     use super::*;
     use crate::mcp::{
-        client::config::{McpLimits, McpTransport, OnlyTools, StdioServer},
+        client::config::{McpLimits, McpTransport, OnlyTools, StdioUpstream},
         wire::incoming::Incoming,
     };
     use serde_json::json;
@@ -354,14 +354,14 @@ mod tests {
         }
     }
 
-    fn config() -> McpServerConfig {
-        let server = StdioServer { command: "s".into(), args: Vec::new(), env: BTreeMap::new(), working_dir: None };
+    fn config() -> UpstreamConfig {
+        let server = StdioUpstream { command: "s".into(), args: Vec::new(), env: BTreeMap::new(), working_dir: None };
         let transport = McpTransport::Stdio(server);
-        McpServerConfig::new(ServerName::parse("s").unwrap(), transport)
+        UpstreamConfig::new(ServerName::parse("s").unwrap(), transport)
     }
 
     fn take(definitions: &[&str], limits: McpLimits, names: ToolNames, mirrors: bool) -> Catalogue {
-        let config = McpServerConfig { limits, names, ..config() };
+        let config = UpstreamConfig { limits, names, ..config() };
         let mut draft = Draft::new(&config, mirrors);
         draft.take_page(answer(&format!(r#"{{"tools":[{}]}}"#, definitions.join(",")))).unwrap();
         draft.finish()
@@ -464,7 +464,7 @@ mod tests {
     #[test]
     fn what_a_list_says_beside_its_tools_is_kept_as_far_as_it_can_be_carried() {
         let limits = McpLimits { definition_bytes: 100, ..McpLimits::default() };
-        let config = McpServerConfig { limits, names: ToolNames::Plain, ..config() };
+        let config = UpstreamConfig { limits, names: ToolNames::Plain, ..config() };
         let mut draft = Draft::new(&config, false);
         let meta = r#"{"toolstead/x":1,"io.modelcontextprotocol/serverInfo":{},"a/b":null}"#;
         let first = format!(
@@ -488,7 +488,7 @@ mod tests {
     fn tools_that_are_not_to_be_offered_are_not_listed() {
         let listed = |patterns: &[&str]| {
             let only_tools = OnlyTools::of(patterns.iter().map(|pattern| (*pattern).to_owned()).collect());
-            let config = McpServerConfig { only_tools, ..config() };
+            let config = UpstreamConfig { only_tools, ..config() };
             let mut draft = Draft::new(&config, false);
             let tools = r#"{"tools":[{"name":"read_file"},{"name":"read_folder"},{"name":"write"}]}"#;
             draft.take_page(answer(tools)).unwrap();

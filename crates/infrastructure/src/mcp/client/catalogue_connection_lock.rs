@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use toolstead_domain::principal::Principal;
 
 /// Time for which a server may still ask questions for an abandoned call.
-const SPEAKS_ON: Duration = Duration::from_secs(60);
+const LATE_MESSAGE_TIME: Duration = Duration::from_secs(60);
 
 /// Lock on the catalogue connection. Its holder is the client that receives the connection's questions.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl CatalogueConnectionLock {
             .holder
             .as_ref()
             .is_some_and(|(holder, its_session)| holder == principal && (separates_calls || its_session == session));
-        let is_quiet = state.given_up.is_none_or(|at| at.elapsed() >= SPEAKS_ON);
+        let is_quiet = state.given_up.is_none_or(|at| at.elapsed() >= LATE_MESSAGE_TIME);
         let is_free = match state.calls {
             0 => is_holder || is_quiet,
             _ => is_holder && separates_calls,
@@ -110,7 +110,7 @@ mod tests {
         again.answered();
         drop(again);
         assert!(take("a", "one").is_none(), "the call before it may still ask");
-        advance(SPEAKS_ON).await;
+        advance(LATE_MESSAGE_TIME).await;
         assert!(take("a", "one").is_some());
     }
 

@@ -1,6 +1,6 @@
 //! Circuit breaker: blocks calls to a server that fails repeatedly until one of them succeeds.
 
-use crate::mcp::client::{config::RetryPolicy, pause::pause_after, request_error::RequestError};
+use crate::mcp::client::{config::Backoff, pause::pause_after, request_error::RequestError};
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -15,7 +15,7 @@ const ALONE: Duration = Duration::from_secs(10);
 /// Circuit breaker of one server. Calls pass while it is closed.
 #[derive(Debug)]
 pub(super) struct Circuit {
-    retry: RetryPolicy,
+    retry: Backoff,
     state: Mutex<State>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Pass<'a> {
 
 impl Circuit {
     /// Creates a closed circuit. It opens for the same pauses as between connection attempts.
-    pub(super) fn new(retry: RetryPolicy) -> Self {
+    pub(super) fn new(retry: Backoff) -> Self {
         Self { retry, state: Mutex::default() }
     }
 
@@ -62,7 +62,7 @@ impl Circuit {
         let Some(open) = &mut state.open else { return Ok(Pass { circuit: self, tries: None }) };
         let now = Instant::now();
         if open.is_tried(now) || now < open.until {
-            return Err(RequestError::Unreachable(open.told()));
+            return Err(RequestError::Unreachable(open.describe()));
         }
         open.tried = Some(now);
         Ok(Pass { circuit: self, tries: open.tried })
@@ -70,7 +70,7 @@ impl Circuit {
 
     /// Returns the reason why calls do not pass now; `None` while they do.
     pub(super) fn refusal(&self) -> Option<String> {
-        self.state().open.as_ref().map(Open::told)
+        self.state().open.as_ref().map(Open::describe)
     }
 
     /// Returns the number of calls that may be trying the server, if the circuit is open because of a timeout;
@@ -122,7 +122,7 @@ impl Open {
         self.tried.is_some_and(|since| now < since + ALONE)
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let now = Instant::now();
         let wait = self.until.saturating_duration_since(now);
         let when = match (self.is_tried(now), wait) {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     fn circuit() -> Circuit {
-        Circuit::new(RetryPolicy { first: Duration::from_secs(10), longest: Duration::from_secs(60) })
+        Circuit::new(Backoff { first: Duration::from_secs(10), longest: Duration::from_secs(60) })
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,11 +9,11 @@ use toolstead_domain::{
 };
 use url::Url;
 
-use crate::mcp::{client::may_ask::MayAsk, wire::lines::MAX_MESSAGE_BYTES};
+use crate::mcp::{client::question_kind::QuestionKind, wire::lines::MAX_MESSAGE_BYTES};
 
 /// Configuration of one upstream MCP server.
 #[derive(Debug, Clone)]
-pub struct McpServerConfig {
+pub struct UpstreamConfig {
     /// Name of the server in Toolstead.
     pub name: ServerName,
     /// Source that defines the server, such as a configuration file. Empty if the embedding application defines it.
@@ -29,13 +29,13 @@ pub struct McpServerConfig {
     /// Size limit on the server's results.
     pub output: ToolOutput,
     /// Kinds of questions that the server may ask its callers.
-    pub may_ask: Vec<MayAsk>,
+    pub may_ask: Vec<QuestionKind>,
     /// Timeouts for the server.
     pub timeouts: McpTimeouts,
     /// Limits on what is accepted from the server.
     pub limits: McpLimits,
     /// Pauses between connection attempts.
-    pub retry: RetryPolicy,
+    pub retry: Backoff,
     /// Idle time after which a connection is closed. The next call opens a new one. `None` never closes idle
     /// connections.
     pub ends_unused_after: Option<Duration>,
@@ -141,20 +141,20 @@ impl ServerProfile {
 #[derive(Debug, Clone)]
 pub enum McpTransport {
     /// Child process that serves MCP on its standard streams.
-    Stdio(StdioServer),
+    Stdio(StdioUpstream),
     /// Streamable HTTP, or the old HTTP+SSE if the server rejects the first message over streamable HTTP.
-    Http(HttpServer),
+    Http(HttpUpstream),
     /// Streamable HTTP only.
-    StreamableHttp(HttpServer),
+    StreamableHttp(HttpUpstream),
     /// Old HTTP+SSE (MCP 2024-11-05) only.
-    Sse(HttpServer),
+    Sse(HttpUpstream),
     /// Server in this process, on a pair of streams with the format of the stdio transport.
-    Streams(StreamServer),
+    Streams(StreamUpstream),
 }
 
 /// Upstream server that Toolstead starts as a child process.
 #[derive(Clone, PartialEq, Eq)]
-pub struct StdioServer {
+pub struct StdioUpstream {
     /// Path of the program, or a name to search for in `PATH`.
     pub command: String,
     /// Command-line arguments.
@@ -168,7 +168,7 @@ pub struct StdioServer {
 
 /// Upstream server that is reached over HTTP.
 #[derive(Clone, PartialEq, Eq)]
-pub struct HttpServer {
+pub struct HttpUpstream {
     /// URL of the MCP endpoint (`http` or `https`). For HTTP+SSE, the URL of the event stream.
     pub url: Url,
     /// Headers of every request, such as `Authorization`. Headers of the protocol itself cannot be set.
@@ -177,7 +177,7 @@ pub struct HttpServer {
 
 /// Upstream server in this process. Each connection calls `open` once.
 #[derive(Clone)]
-pub struct StreamServer {
+pub struct StreamUpstream {
     /// Returns the reader of the server's output and the writer of its input.
     pub open: Arc<dyn Fn() -> (BoxedReader, BoxedWriter) + Send + Sync>,
 }
@@ -239,14 +239,14 @@ pub struct McpLimits {
 
 /// Pauses between attempts to connect to a failed server: `first`, then doubled each time, up to `longest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RetryPolicy {
+pub struct Backoff {
     /// Shortest pause between two attempts.
     pub first: Duration,
     /// Longest pause. A connection that lasts at least this long resets the pause to `first`.
     pub longest: Duration,
 }
 
-impl McpServerConfig {
+impl UpstreamConfig {
     /// Creates a configuration with the default timeouts and limits.
     pub fn new(name: ServerName, transport: McpTransport) -> Self {
         Self {
@@ -257,10 +257,10 @@ impl McpServerConfig {
             names: ToolNames::default(),
             only_tools: OnlyTools::default(),
             output: ToolOutput::default(),
-            may_ask: vec![MayAsk::Elicitation],
+            may_ask: vec![QuestionKind::Elicitation],
             timeouts: McpTimeouts::default(),
             limits: McpLimits::default(),
-            retry: RetryPolicy::default(),
+            retry: Backoff::default(),
             ends_unused_after: None,
             stateful: false,
             confinement: ServerConfinement::default(),
@@ -299,14 +299,14 @@ impl Default for McpLimits {
     }
 }
 
-impl Default for RetryPolicy {
+impl Default for Backoff {
     fn default() -> Self {
         Self { first: Duration::from_secs(1), longest: Duration::from_secs(60) }
     }
 }
 
 // The `Debug` output shows arguments. Values of environment variables and headers may be secrets and are left out.
-impl fmt::Debug for StdioServer {
+impl fmt::Debug for StdioUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StdioServer")
             .field("command", &self.command)
@@ -317,13 +317,13 @@ impl fmt::Debug for StdioServer {
     }
 }
 
-impl fmt::Debug for HttpServer {
+impl fmt::Debug for HttpUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpServer").field("url", &shown_url(&self.url)).field("headers", &self.headers.keys()).finish()
     }
 }
 
-impl fmt::Debug for StreamServer {
+impl fmt::Debug for StreamUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("StreamServer")
     }
@@ -341,9 +341,9 @@ mod tests {
     #[test]
     fn secrets_of_the_configuration_are_not_printed() {
         let secret = |name: &str| BTreeMap::from([(name.to_owned(), "secret".to_owned())]);
-        let stdio = StdioServer { command: "npx".into(), args: vec![], env: secret("TOKEN"), working_dir: None };
+        let stdio = StdioUpstream { command: "npx".into(), args: vec![], env: secret("TOKEN"), working_dir: None };
         let url = Url::parse("https://user:secret@example.com/mcp?key=secret").unwrap();
-        let http = HttpServer { url, headers: secret("authorization") };
+        let http = HttpUpstream { url, headers: secret("authorization") };
         let printed = format!("{:?} {:?}", McpTransport::Stdio(stdio), McpTransport::Http(http));
         assert!(!printed.contains("secret"), "{printed}");
         assert!(printed.contains("TOKEN") && printed.contains("https://example.com/mcp"), "{printed}");

@@ -6,15 +6,15 @@ use crate::{
     http::client::HttpClient,
     mcp::client::{
         catalogue_connection_lock::CatalogueConnectionLock,
-        closed_by_profile,
-        config::{McpServerConfig, McpTransport},
-        context::state::Watched,
+        config::{McpTransport, UpstreamConfig},
+        context::state::ResourceSubscriptions,
         handshake,
         http::HttpTransport,
         identity,
         lines::LineTransport,
-        may_ask::{self, Clients},
         peer::{Loss, Peer},
+        profile_advice,
+        question_kind::{self, Clients},
         request::RequestWriter,
         request_error::RequestError,
         server_card::ServerCard,
@@ -37,7 +37,7 @@ const NO_LAUNCHER: &str = "this program starts no servers: build `toolstead-infr
 
 /// Dependencies for connections to servers.
 #[derive(Debug, Clone)]
-pub struct McpServerDeps {
+pub struct UpstreamDeps {
     /// Launcher of child-process servers, such as `StdioLauncher`. `None` makes these servers unavailable.
     pub launcher: Option<Arc<dyn ServerLauncher>>,
     /// Client for servers over HTTP.
@@ -46,9 +46,9 @@ pub struct McpServerDeps {
     pub clients: Clients,
 }
 
-impl McpServerDeps {
+impl UpstreamDeps {
     /// Returns the identity of the server, which is stable across restarts.
-    pub fn identity_of(&self, config: &McpServerConfig) -> ProviderIdentity {
+    pub fn identity_of(&self, config: &UpstreamConfig) -> ProviderIdentity {
         let start = match &config.transport {
             McpTransport::Stdio(server) => match &self.launcher {
                 Some(launcher) => launcher.folder(server, config),
@@ -63,8 +63,8 @@ impl McpServerDeps {
     }
 
     /// Returns the capabilities to declare on the catalogue connection.
-    pub(super) fn declared(&self, config: &McpServerConfig) -> Map<String, Value> {
-        may_ask::declared(self.clients.capabilities(), &config.may_ask)
+    pub(super) fn declared(&self, config: &UpstreamConfig) -> Map<String, Value> {
+        question_kind::declared(self.clients.capabilities(), &config.may_ask)
     }
 }
 
@@ -90,7 +90,7 @@ pub(super) enum Opening {
 }
 
 /// Reaction of a server of unknown generation to the first message.
-enum FirstWord {
+enum FirstResponse {
     /// The server described itself.
     Card(ServerCard),
     /// The server refused or ended.
@@ -106,8 +106,8 @@ impl Connection {
     /// # Errors
     /// Returns the reason why the connection failed.
     pub(super) async fn open(
-        config: &McpServerConfig,
-        deps: &McpServerDeps,
+        config: &UpstreamConfig,
+        deps: &UpstreamDeps,
         opening: Opening,
         capabilities: Map<String, Value>,
     ) -> Result<Self, Loss> {
@@ -126,7 +126,7 @@ impl Connection {
     }
 
     /// Listens for changes. Returns when there is nothing to listen to.
-    pub(super) async fn listen(&self, watched: &Watched) {
+    pub(super) async fn listen(&self, watched: &ResourceSubscriptions) {
         match self.writer.version.generation() {
             Generation::Legacy => self.transport.listen(&self.writer).await,
             Generation::Modern => subscription::listen(self, watched).await,
@@ -135,28 +135,28 @@ impl Connection {
 }
 
 struct Connector<'a> {
-    config: &'a McpServerConfig,
-    deps: &'a McpServerDeps,
+    config: &'a UpstreamConfig,
+    deps: &'a UpstreamDeps,
     capabilities: Map<String, Value>,
 }
 
-type Opened = Result<(Box<dyn Transport>, ServerCard), Loss>;
+type OpenResult = Result<(Box<dyn Transport>, ServerCard), Loss>;
 
 impl Connector<'_> {
-    async fn initialize(&self, version: ProtocolVersion) -> Opened {
+    async fn initialize(&self, version: ProtocolVersion) -> OpenResult {
         let transport = self.connect().await?;
         let card = handshake::initialize(&*transport, version).await;
-        self.opened_or_old(transport, version, card).await
+        self.check_or_fall_back(transport, version, card).await
     }
 
     /// Tries the old transport if the server rejected the first message (MCP 2025-11-25, basic/transports, "Backwards
     /// Compatibility"). Its stream announces it at once.
-    async fn opened_or_old(
+    async fn check_or_fall_back(
         &self,
         transport: Box<dyn Transport>,
         version: ProtocolVersion,
         card: Result<ServerCard, RequestError>,
-    ) -> Opened {
+    ) -> OpenResult {
         let (Err(RequestError::Http { status: 400 | 404 | 405, .. }), McpTransport::Http(server)) =
             (&card, &self.config.transport)
         else {
@@ -175,7 +175,7 @@ impl Connector<'_> {
         }
     }
 
-    async fn discover(&self) -> Opened {
+    async fn discover(&self) -> OpenResult {
         let transport = self.connect().await?;
         let card = match handshake::discover(&*transport).await {
             // The configuration fixes the protocol version, so a server that does not describe itself is accepted.
@@ -193,13 +193,13 @@ impl Connector<'_> {
     }
 
     /// Detects the protocol version of the server (MCP 2026-07-28, basic/versioning, "Backward Compatibility").
-    async fn probe(&self) -> Opened {
+    async fn probe(&self) -> OpenResult {
         let transport = self.connect().await?;
-        let refused = match first_word(&*transport, self.config.timeouts.probe).await {
-            FirstWord::Card(card) => return Ok((transport, card)),
-            FirstWord::Refused(error) => error,
+        let refused = match first_response(&*transport, self.config.timeouts.probe).await {
+            FirstResponse::Card(card) => return Ok((transport, card)),
+            FirstResponse::Refused(error) => error,
             // This server has received both first messages. A new connection sends it only one.
-            FirstWord::Modern => {
+            FirstResponse::Modern => {
                 drop(transport);
                 return self.discover().await;
             }
@@ -217,12 +217,12 @@ impl Connector<'_> {
                     drop(transport);
                     self.initialize(ProtocolVersion::NEWEST_LEGACY).await
                 }
-                error => self.opened_or_old(transport, ProtocolVersion::NEWEST_LEGACY, error).await,
+                error => self.check_or_fall_back(transport, ProtocolVersion::NEWEST_LEGACY, error).await,
             },
         }
     }
 
-    async fn opened(&self, transport: Box<dyn Transport>, card: Result<ServerCard, RequestError>) -> Opened {
+    async fn opened(&self, transport: Box<dyn Transport>, card: Result<ServerCard, RequestError>) -> OpenResult {
         let fixed = self.config.protocol;
         let error = match card {
             Ok(card) if fixed.is_none_or(|fixed| fixed == card.version) => return Ok((transport, card)),
@@ -240,7 +240,7 @@ impl Connector<'_> {
             (Loss::Failed(reason), McpTransport::Stdio(_)) => {
                 // The cause may be a few lines before the last one.
                 let said = [vec![reason.clone()], stderr].concat().join("\n");
-                let advice = closed_by_profile::of_start(self.config, &said);
+                let advice = profile_advice::of_start(self.config, &said);
                 Loss::Failed(advice.map_or_else(|| reason.clone(), |advice| format!("{reason}; {advice}")))
             }
             (loss, _) => loss,
@@ -279,11 +279,11 @@ impl Connector<'_> {
 
 /// Asks a server of unknown generation for its description. A silent server does not know the request or is slow to
 /// start; it also receives `initialize`, and the first valid response counts.
-async fn first_word(transport: &dyn Transport, patience: Duration) -> FirstWord {
+async fn first_response(transport: &dyn Transport, patience: Duration) -> FirstResponse {
     let mut discovery = pin!(handshake::discover(transport));
     match timeout(patience, &mut discovery).await {
-        Ok(Ok(card)) => return FirstWord::Card(card),
-        Ok(Err(error)) => return FirstWord::Refused(error),
+        Ok(Ok(card)) => return FirstResponse::Card(card),
+        Ok(Err(error)) => return FirstResponse::Refused(error),
         Err(_) => {}
     }
     let mut initialization = pin!(handshake::initialize(transport, ProtocolVersion::NEWEST_LEGACY));
@@ -292,13 +292,13 @@ async fn first_word(transport: &dyn Transport, patience: Duration) -> FirstWord 
         tokio::select! {
             biased;
             card = &mut discovery, if is_silent => match card {
-                Ok(_) => return FirstWord::Modern,
+                Ok(_) => return FirstResponse::Modern,
                 Err(_) => is_silent = false,
             },
             card = &mut initialization => return match card {
-                Ok(card) => FirstWord::Card(card),
-                Err(RequestError::Rpc(_)) if is_silent => FirstWord::Modern,
-                Err(error) => FirstWord::Refused(error),
+                Ok(card) => FirstResponse::Card(card),
+                Err(RequestError::Rpc(_)) if is_silent => FirstResponse::Modern,
+                Err(error) => FirstResponse::Refused(error),
             },
         }
     }

@@ -2,12 +2,12 @@
 //! connected.
 
 use crate::mcp::client::{
-    McpServer,
+    Upstream,
     catalogue_connection_lock::CatalogueConnectionGuard,
     connection::{Connection, Opening},
-    may_ask::{MayAsk, declared, declared_members},
     peer::Loss,
     pool::{Key, Lease},
+    question_kind::{QuestionKind, declared, declared_members},
     request_error::RequestError,
     supervisor::Current,
 };
@@ -28,7 +28,7 @@ pub(super) enum SelectedConnection {
     Pooled(Lease),
 }
 
-impl McpServer {
+impl Upstream {
     /// Selects the connection for a request of a caller with these capabilities; the catalogue connection if possible.
     /// Modern servers receive the capabilities with each request, legacy servers when the connection is opened.
     ///
@@ -50,15 +50,15 @@ impl McpServer {
                 return Ok(SelectedConnection::Catalogue(catalogue_connection, None));
             }
             let caller = (context.principal, context.session);
-            let separates_calls = catalogue_connection.transport.tells_calls_apart();
+            let separates_calls = catalogue_connection.transport.isolates_calls();
             if let Some(guard) = catalogue_connection.lock.take(caller, separates_calls) {
                 return Ok(SelectedConnection::Catalogue(catalogue_connection, Some(guard)));
             }
         }
         let is_stateful = self.shared.config.stateful;
-        let separates_calls = catalogue_connection.transport.tells_calls_apart();
+        let separates_calls = catalogue_connection.transport.isolates_calls();
         let key = Key {
-            capabilities: if asks { declared(capabilities, MayAsk::ALL) } else { Map::new() },
+            capabilities: if asks { declared(capabilities, QuestionKind::ALL) } else { Map::new() },
             // Questions may also arrive on a stream that belongs to no call.
             principal: (is_stateful || asks && separates_calls).then(|| context.principal.clone()),
             is_stateful,
@@ -134,11 +134,11 @@ impl McpServer {
                             Ok(()) => continue,
                             Err(_) => return Err(closed()),
                         },
-                        () = sleep_until(retry_from) => has_tried = self.shared.want(&current),
+                        () = sleep_until(retry_from) => has_tried = self.shared.request_connection(&current),
                     }
                 }
                 ProviderState::NeedsAuthorization { .. }
-                    if !std::mem::replace(&mut has_tried, true) && self.shared.want(&current) => {}
+                    if !std::mem::replace(&mut has_tried, true) && self.shared.request_connection(&current) => {}
                 ProviderState::NeedsAuthorization { reason } => return Err(RequestError::Unauthorized(reason.clone())),
                 ProviderState::Closed => return Err(closed()),
             }
@@ -174,7 +174,7 @@ impl SelectedConnection {
 
 /// Returns the capabilities of a caller that can answer questions. Extensions are for modern servers only.
 fn answered(capabilities: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
-    declared_members(capabilities, MayAsk::ALL)
+    declared_members(capabilities, QuestionKind::ALL)
 }
 
 /// Returns `true` if exactly the caller's capabilities were declared over this connection.

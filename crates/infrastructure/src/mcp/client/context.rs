@@ -1,17 +1,17 @@
 //! Resources and prompts of a server, and its notifications outside of requests.
 
-pub(super) mod keeping;
+pub(super) mod background_work;
 mod lists;
+pub(super) mod notice_queue;
 mod outcome;
-pub(super) mod said;
 pub(super) mod state;
 
 use crate::mcp::{
     client::{
-        McpServer,
+        Upstream,
         config::ToolNames,
         connection::Connection,
-        outcome::Called,
+        outcome::CallTarget,
         request::{ForwardedRequest, Params},
         request_error::RequestError,
     },
@@ -46,14 +46,14 @@ const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(2);
 /// Timeout of a request to a legacy server on behalf of all clients.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
-impl McpServer {
+impl Upstream {
     async fn ask(
         &self,
         request: &ContextRequest,
         meta: &Map<String, Value>,
         context: &CallContext<'_>,
     ) -> Result<CallOutcome, ToolFailure> {
-        let offered = self.shared.beside.offered();
+        let offered = self.shared.context_state.offered();
         let own_name = |name: &str| offered.prompts.get(name).cloned().unwrap_or_else(|| name.to_owned());
         let (method, name, mut params) = match request {
             ContextRequest::Read { uri } => ("resources/read", Some(uri.clone()), json!({"uri": uri})),
@@ -92,14 +92,14 @@ impl McpServer {
             progress: context.caller.wants_progress(),
             principal: Some(context.principal),
         };
-        let called = self.called(request.subject());
+        let called = self.call_target(request.subject());
         let answered = self.forward(&forwarded, context).await;
         let (answer, generation) = answered.map_err(|error| called.failure(error))?;
         called.members(answer, generation, request.kind())
     }
 
-    fn called<'a>(&'a self, subject: &'a str) -> Called<'a> {
-        Called { tool: subject, server: &self.shared.config.name, promises_structure: false }
+    fn call_target<'a>(&'a self, subject: &'a str) -> CallTarget<'a> {
+        CallTarget { tool: subject, server: &self.shared.config.name, promises_structure: false }
     }
 
     /// Returns the connection for callers without capabilities, if it is not the catalogue connection. One that takes
@@ -122,7 +122,7 @@ impl McpServer {
 }
 
 #[async_trait]
-impl ContextProvider for McpServer {
+impl ContextProvider for Upstream {
     fn name(&self) -> &str {
         self.shared.config.name.as_str()
     }
@@ -137,21 +137,21 @@ impl ContextProvider for McpServer {
 
     /// Returns the last known resources and prompts, or none if they were never listed.
     async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
-        Ok(self.shared.beside.taken().catalogue.clone())
+        Ok(self.shared.context_state.read_offers().catalogue.clone())
     }
 
     async fn changed(&self) {
-        self.shared.beside.changed().await;
+        self.shared.context_state.changed().await;
     }
 
     async fn settled(&self) {
-        let (mut listed, mut changes) = (self.shared.beside.listed(), self.shared.changes());
+        let (mut listed, mut changes) = (self.shared.context_state.listed(), self.shared.changes());
         if *listed.borrow_and_update() {
             return;
         }
         // An idle server is started to list them.
         let _used = self.in_use();
-        self.shared.want(&self.shared.current());
+        self.shared.request_connection(&self.shared.current());
         loop {
             changes.mark_unchanged();
             let is_down = match &self.shared.current().state {
@@ -169,18 +169,18 @@ impl ContextProvider for McpServer {
     }
 
     fn instructions(&self) -> Option<String> {
-        self.shared.beside.instructions()
+        self.shared.context_state.instructions()
     }
 
     async fn subscribe(&self, uri: &str) -> Result<(), ToolFailure> {
-        let called = self.called(uri);
+        let called = self.call_target(uri);
         let used = self.in_use();
         let (_, connection) = self.ready(Instant::now()).await.map_err(|error| called.failure(error))?;
         if !connection.card.can("resources", "subscribe") {
             let message = format!("{called} cannot be watched: the server does not tell of changes.");
             return Err(ToolFailure::new(ErrorKind::NotFound, message).next("Read it again when it is needed."));
         }
-        let watched = &self.shared.beside.watched;
+        let watched = &self.shared.context_state.subscriptions;
         let version = watched.add(uri);
         let subscribed = match connection.writer.version.generation() {
             Generation::Legacy => self.about(&connection, "resources/subscribe", uri).await,
@@ -207,7 +207,7 @@ impl ContextProvider for McpServer {
     }
 
     async fn unsubscribe(&self, uri: &str) {
-        self.shared.beside.watched.remove(uri);
+        self.shared.context_state.subscriptions.remove(uri);
         let connections = self.shared.current().connection.clone().into_iter().chain(self.plain().await);
         for connection in connections {
             if connection.writer.version.generation() == Generation::Legacy
@@ -219,11 +219,11 @@ impl ContextProvider for McpServer {
     }
 
     async fn set_log_level(&self, level: Option<LogLevel>) {
-        self.shared.beside.want_logs(level);
+        self.shared.context_state.request_log_level(level);
     }
 
     async fn notice(&self) -> ContextNotice {
-        self.shared.beside.said.next().await
+        self.shared.context_state.notices.next().await
     }
 
     async fn accesses(&self, _: &ContextRequest) -> Result<Vec<Access>, ToolFailure> {
@@ -238,7 +238,7 @@ impl ContextProvider for McpServer {
         match self.ask(request, &Map::new(), context).await? {
             CallOutcome::Done(result) => Ok(result.into_object()),
             _ => {
-                let message = format!("{} needs an answer of the client first.", self.called(request.subject()));
+                let message = format!("{} needs an answer of the client first.", self.call_target(request.subject()));
                 Err(ToolFailure::new(ErrorKind::Unavailable, message))
             }
         }
@@ -267,7 +267,7 @@ impl ContextProvider for McpServer {
     }
 }
 
-impl McpServer {
+impl Upstream {
     /// Returns `true` if the server declares the capability on the catalogue connection.
     fn declares(&self, capability: &str) -> bool {
         let current = self.shared.current();

@@ -2,9 +2,9 @@
 
 use crate::mcp::{
     client::{
-        McpServer, circuit::is_silence, connection::Connection, connection_selection::SelectedConnection,
-        may_ask::declared, repeating, request::ForwardedRequest, request_error::RequestError, supervisor::Current,
-        usage::InUse,
+        Upstream, circuit::is_silence, connection::Connection, connection_selection::SelectedConnection,
+        question_kind::declared, repeating, request::ForwardedRequest, request_error::RequestError,
+        supervisor::Current, usage::InUse,
     },
     wire::{incoming::Answer, message::RpcError},
 };
@@ -28,7 +28,7 @@ struct Attempt<'a> {
     sent: AtomicBool,
 }
 
-impl McpServer {
+impl Upstream {
     /// Returns the capabilities of a client that are declared to this server ([`ForwardedRequest::capabilities`]).
     pub(super) fn capabilities_of(&self, client: &ClientProfile) -> Map<String, Value> {
         declared(&client.capabilities, &self.shared.config.may_ask)
@@ -152,12 +152,12 @@ impl McpServer {
             Ok(answer) => {
                 selected.answered();
                 if self.shared.circuit.answered() {
-                    self.shared.tell();
+                    self.shared.notify_changed();
                 }
                 Ok((answer, generation))
             }
             Err(error) => {
-                *requested_pause = connection.transport.peer().wishes_pause();
+                *requested_pause = connection.transport.peer().requested_pause();
                 self.note_failure(&error);
                 Err(error)
             }
@@ -198,10 +198,10 @@ impl McpServer {
     pub(super) fn note_failure(&self, error: &RequestError) {
         if self.shared.circuit.failed(error) {
             tracing::warn!(server = %self.shared.config.name, %error, "the MCP server fails again and again; calls are kept from it");
-            self.shared.tell();
+            self.shared.notify_changed();
             if is_silence(error) {
                 // A listing shows whether the server is only slow.
-                self.shared.want_list();
+                self.shared.request_list();
             }
         }
     }

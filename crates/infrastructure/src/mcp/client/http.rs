@@ -13,9 +13,9 @@ use crate::{
     },
     mcp::{
         client::{
-            config::HttpServer,
+            config::HttpUpstream,
             foreign_text::shown,
-            in_flight::{Purpose, Waiting},
+            in_flight::{PendingRequest, Purpose},
             peer::{Loss, Peer},
             relay::relay,
             request::{self, ForwardedRequest, Params, RequestWriter, check_size},
@@ -30,14 +30,14 @@ use crate::{
         },
     },
 };
-use answer::Posted;
-pub(super) use answer::{http_error, is_event_stream, note_wish, unauthorized};
+use answer::PostOutcome;
+pub(super) use answer::{http_error, is_event_stream, note_retry_after, unauthorized};
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
 pub(super) use request_headers::configured_headers;
-use request_headers::{Mirrored, prepared_headers};
+use request_headers::{MirroredParts, prepared_headers};
 use serde_json::{Map, Value};
 use std::{
     pin::pin,
@@ -85,7 +85,7 @@ struct Session {
 #[derive(Debug)]
 struct HttpRequest<'a> {
     transport: &'a HttpTransport,
-    waiting: Arc<Waiting>,
+    waiting: Arc<PendingRequest>,
     generation: Generation,
     finished: OnceLock<()>,
 }
@@ -95,7 +95,12 @@ impl HttpTransport {
     ///
     /// # Errors
     /// Returns the reason why the URL or a configured header is invalid.
-    pub(super) fn new(client: &HttpClient, server: &HttpServer, peer: Arc<Peer>, limit: usize) -> Result<Self, String> {
+    pub(super) fn new(
+        client: &HttpClient,
+        server: &HttpUpstream,
+        peer: Arc<Peer>,
+        limit: usize,
+    ) -> Result<Self, String> {
         let endpoint = client.endpoint(&server.url).map_err(|error| error.to_string())?;
         let headers = prepared_headers(configured_headers(endpoint.headers(), &server.headers)?);
         Ok(Self {
@@ -145,9 +150,9 @@ impl HttpTransport {
     async fn exchange(
         &self,
         writer: &RequestWriter,
-        waiting: &Arc<Waiting>,
+        waiting: &Arc<PendingRequest>,
         text: Vec<u8>,
-        mirrored: &Mirrored<'_>,
+        mirrored: &MirroredParts<'_>,
     ) -> Result<Answer, RequestError> {
         let text = Bytes::from(text);
         let session = self.session.load_full();
@@ -158,8 +163,8 @@ impl HttpTransport {
             posted = self.post(writer, waiting, text.clone(), headers) => posted?,
         };
         match posted {
-            Posted::Answered(answer) => Ok(answer),
-            Posted::SessionEnded => {
+            PostOutcome::Answered(answer) => Ok(answer),
+            PostOutcome::SessionEnded => {
                 Box::pin(self.exchange_in_new_session(writer, waiting, text, mirrored, session)).await
             }
         }
@@ -169,16 +174,16 @@ impl HttpTransport {
     async fn exchange_in_new_session(
         &self,
         writer: &RequestWriter,
-        waiting: &Arc<Waiting>,
+        waiting: &Arc<PendingRequest>,
         text: Bytes,
-        mirrored: &Mirrored<'_>,
+        mirrored: &MirroredParts<'_>,
         ended: Option<Arc<Session>>,
     ) -> Result<Answer, RequestError> {
         self.renew(writer, ended).await?;
         let headers = self.headers_of(writer, mirrored)?;
         match self.post(writer, waiting, text, headers).await? {
-            Posted::Answered(answer) => Ok(answer),
-            Posted::SessionEnded => Err(RequestError::Lost("it ended the new session at once".into())),
+            PostOutcome::Answered(answer) => Ok(answer),
+            PostOutcome::SessionEnded => Err(RequestError::Lost("it ended the new session at once".into())),
         }
     }
 
@@ -192,8 +197,9 @@ impl HttpTransport {
         tracing::debug!(server = %self.peer.server, "the server has ended the session; opening a new one");
         let renewed = self.reopen(writer).await;
         if let Err(error) = &renewed {
-            self.peer
-                .suspect(Loss::Failed(format!("it ended the session, and a new one could not be opened: {error}")));
+            self.peer.mark_unusable(Loss::Failed(format!(
+                "it ended the session, and a new one could not be opened: {error}"
+            )));
         }
         renewed
     }
@@ -202,10 +208,10 @@ impl HttpTransport {
         let waiting = self.peer.in_flight.begin(Purpose::Exchange)?;
         let params = initialize_params(writer.version, &self.peer.capabilities);
         let text = writer.request(waiting.id, "initialize", &params);
-        let headers = self.headers_of(writer, &Mirrored::method("initialize"))?;
+        let headers = self.headers_of(writer, &MirroredParts::method("initialize"))?;
         let posted = self.post(writer, &waiting, text.into(), headers).await;
         self.peer.in_flight.forget(waiting.id);
-        let Posted::Answered(answer) = posted? else {
+        let PostOutcome::Answered(answer) = posted? else {
             return Err(RequestError::Lost("it ended a session that was not open yet".into()));
         };
         let card = read_initialize_result(answer)?;
@@ -236,7 +242,7 @@ pub(super) fn failed(peer: &Peer, error: HttpError) -> RequestError {
     let text = shown(&with_causes(&error), 300);
     match error {
         HttpError::Address(_) | HttpError::Unreachable(_) | HttpError::NotPublic(_) | HttpError::Certificates(_) => {
-            peer.suspect(Loss::Failed(text.clone()));
+            peer.mark_unusable(Loss::Failed(text.clone()));
             RequestError::Unreachable(text)
         }
         HttpError::Broken(_) => RequestError::Lost(text),
@@ -260,7 +266,7 @@ impl Transport for HttpTransport {
         true
     }
 
-    fn tells_calls_apart(&self) -> bool {
+    fn isolates_calls(&self) -> bool {
         true
     }
 
@@ -276,7 +282,7 @@ impl Transport for HttpTransport {
             request.finished.get_or_init(|| ());
         }
         let text = writer.request(request.waiting.id, method, params);
-        let outcome = self.exchange(writer, &request.waiting, text, &Mirrored::method(method)).await;
+        let outcome = self.exchange(writer, &request.waiting, text, &MirroredParts::method(method)).await;
         request.finish(&outcome);
         outcome
     }
@@ -297,7 +303,7 @@ impl Transport for HttpTransport {
             Params::Call { arguments, .. } => mirrored.map(|params| (params, arguments)),
             Params::Members(_) => None,
         };
-        let mirrored = Mirrored { method: forwarded.method, name: forwarded.name, params };
+        let mirrored = MirroredParts { method: forwarded.method, name: forwarded.name, params };
         let exchange = pin!(self.exchange(writer, &request.waiting, text, &mirrored));
         let outcome = relay(self, &request.waiting, caller, idle, exchange).await;
         request.finish(&outcome);
@@ -326,13 +332,13 @@ impl Transport for HttpTransport {
     }
 
     async fn abandon(&self) -> Option<String> {
-        self.peer.lose("the connection was given up");
+        self.peer.end("the connection was given up");
         None
     }
 
     /// Ends the session if the server supports it.
     async fn close(&self, grace: Duration) {
-        self.peer.lose("the connection was closed");
+        self.peer.end("the connection was closed");
         if let Some(session) = self.session.swap(None) {
             let mut headers = self.headers.clone();
             headers.remove(headers::PROTOCOL_VERSION);
@@ -360,7 +366,7 @@ impl Drop for HttpRequest<'_> {
             in_flight.forget(self.waiting.id);
             return;
         }
-        in_flight.take_back(self.waiting.id);
+        in_flight.cancel(self.waiting.id);
         // For a modern server the end of the stream is the cancellation.
         if self.generation == Generation::Modern {
             return;

@@ -1,6 +1,6 @@
 //! Identity of a server across restarts.
 
-use crate::mcp::client::config::{McpServerConfig, McpTransport, ServerProfile, ToolNames};
+use crate::mcp::client::config::{McpTransport, ServerProfile, ToolNames, UpstreamConfig};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -9,7 +9,7 @@ use toolstead_domain::provider_identity::ProviderIdentity;
 /// Returns the identity of the server with this configuration. Values of environment variables and headers are not part
 /// of it, so that a new token does not make another server. `working_dir` is the working folder of a child process.
 /// `declared` are the client capabilities declared to the server, which may offer more tools for them.
-pub(super) fn of(config: &McpServerConfig, working_dir: &Path, declared: &Map<String, Value>) -> ProviderIdentity {
+pub(super) fn of(config: &UpstreamConfig, working_dir: &Path, declared: &Map<String, Value>) -> ProviderIdentity {
     let reached = match &config.transport {
         McpTransport::Stdio(server) => json!({
             "command": server.command,
@@ -55,20 +55,20 @@ pub(super) fn digest(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::client::config::{HttpServer, OnlyTools, StdioServer};
+    use crate::mcp::client::config::{HttpUpstream, OnlyTools, StdioUpstream};
     use std::collections::BTreeMap;
     use toolstead_domain::server_name::ServerName;
     use url::Url;
 
-    fn stdio(change: impl FnOnce(&mut McpServerConfig, &mut StdioServer)) -> ProviderIdentity {
-        let mut server = StdioServer {
+    fn stdio(change: impl FnOnce(&mut UpstreamConfig, &mut StdioUpstream)) -> ProviderIdentity {
+        let mut server = StdioUpstream {
             command: "npx".into(),
             args: vec!["server".into()],
             env: BTreeMap::from([("TOKEN".to_owned(), "one".to_owned())]),
             working_dir: None,
         };
         let name = ServerName::parse("s").unwrap();
-        let mut config = McpServerConfig::new(name, McpTransport::Stdio(server.clone()));
+        let mut config = UpstreamConfig::new(name, McpTransport::Stdio(server.clone()));
         change(&mut config, &mut server);
         config.transport = McpTransport::Stdio(server);
         of(&config, Path::new("/work"), &Map::new())
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn another_start_is_another_server_and_another_secret_is_not() {
-        type Change = fn(&mut McpServerConfig, &mut StdioServer);
+        type Change = fn(&mut UpstreamConfig, &mut StdioUpstream);
         let base = stdio(|_, _| ());
         let other: [(&str, Change); 8] = [
             ("file", |config, _| config.configured_in = "/b/toolstead.toml".into()),
@@ -95,9 +95,9 @@ mod tests {
         assert!(!format!("{:?}", stdio(|_, _| ())).contains("one"));
         let http = |url: &str, token: &str| {
             let headers = BTreeMap::from([("authorization".to_owned(), token.to_owned())]);
-            let server = HttpServer { url: Url::parse(url).unwrap(), headers };
+            let server = HttpUpstream { url: Url::parse(url).unwrap(), headers };
             of(
-                &McpServerConfig::new(ServerName::parse("s").unwrap(), McpTransport::Http(server)),
+                &UpstreamConfig::new(ServerName::parse("s").unwrap(), McpTransport::Http(server)),
                 Path::new("/work"),
                 &Map::new(),
             )

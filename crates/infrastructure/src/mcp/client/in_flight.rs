@@ -24,7 +24,7 @@ use toolstead_domain::{
 /// replace the oldest; further questions are refused.
 const WAITING_NOTICES: usize = 64;
 /// Time for which messages of the server may still refer to a cancelled call.
-const SPEAKS_ON: Duration = Duration::from_secs(60);
+const LATE_MESSAGE_TIME: Duration = Duration::from_secs(60);
 /// Maximum number of cancelled calls to remember.
 const TAKEN_BACK: usize = 64;
 /// Maximum length of a page id to remember, in bytes.
@@ -39,18 +39,18 @@ pub(super) struct InFlight {
 
 #[derive(Debug, Default)]
 struct Table {
-    waiting: HashMap<i64, Arc<Waiting>>,
+    waiting: HashMap<i64, Arc<PendingRequest>>,
     /// Number of pending calls.
     calls: usize,
     /// Principals of recently cancelled calls with the time of cancellation, newest last.
-    taken_back: VecDeque<(Option<Principal>, Instant)>,
+    cancelled: VecDeque<(Option<Principal>, Instant)>,
     /// Reason why the connection has ended. No request can be made afterwards.
     ended: Option<String>,
 }
 
 /// One pending request.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingRequest {
     /// Id of the request, which is also its progress token if it has one.
     pub(super) id: i64,
     purpose: Purpose,
@@ -96,7 +96,7 @@ struct Notices {
     reached: Option<f64>,
     /// Progress and log messages not yet delivered, in order. A progress report replaces the one before it when the
     /// queue is full.
-    told: VecDeque<Notice>,
+    undelivered: VecDeque<Notice>,
     questions: VecDeque<(Id, InputRequest)>,
     /// Number of questions received for the request, including cancelled ones.
     questions_taken: usize,
@@ -129,9 +129,9 @@ impl InFlight {
     ///
     /// # Errors
     /// Returns [`RequestError::Lost`] if the connection has ended.
-    pub(super) fn begin(&self, purpose: Purpose) -> Result<Arc<Waiting>, RequestError> {
+    pub(super) fn begin(&self, purpose: Purpose) -> Result<Arc<PendingRequest>, RequestError> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let waiting = Arc::new(Waiting { id, purpose, principal: OnceLock::new(), state: Mutex::default() });
+        let waiting = Arc::new(PendingRequest { id, purpose, principal: OnceLock::new(), state: Mutex::default() });
         let mut table = self.table();
         if let Some(reason) = &table.ended {
             return Err(RequestError::Lost(reason.clone()));
@@ -155,14 +155,14 @@ impl InFlight {
     }
 
     /// Cancels a request that the server may still process. Later messages that name no call may be about this one.
-    pub(super) fn take_back(&self, id: i64) -> bool {
+    pub(super) fn cancel(&self, id: i64) -> bool {
         let mut table = self.table();
         let Some(waiting) = table.remove(id) else { return false };
         if waiting.is_call() {
-            if table.taken_back.len() == TAKEN_BACK {
-                table.taken_back.pop_front();
+            if table.cancelled.len() == TAKEN_BACK {
+                table.cancelled.pop_front();
             }
-            table.taken_back.push_back((waiting.principal.get().cloned(), Instant::now()));
+            table.cancelled.push_back((waiting.principal.get().cloned(), Instant::now()));
         }
         true
     }
@@ -184,7 +184,7 @@ impl InFlight {
         self.calls().any(|call| call.completed(page))
     }
 
-    fn calls(&self) -> impl Iterator<Item = Arc<Waiting>> + use<> {
+    fn calls(&self) -> impl Iterator<Item = Arc<PendingRequest>> + use<> {
         let calls: Vec<_> = self.table().waiting.values().filter(|one| one.purpose.is_call()).cloned().collect();
         calls.into_iter()
     }
@@ -196,17 +196,17 @@ impl InFlight {
 
     /// Returns the only pending call. `None` if there is none or more than one, or if a call of another principal was
     /// just cancelled.
-    pub(super) fn sole_call(&self) -> Option<Arc<Waiting>> {
+    pub(super) fn sole_call(&self) -> Option<Arc<PendingRequest>> {
         let table = self.table();
         if table.calls != 1 {
             return None;
         }
         let call = table.waiting.values().find(|waiting| waiting.purpose.is_call())?;
-        table.just_taken_back().all(|principal| principal == call.principal.get()).then(|| call.clone())
+        table.recently_cancelled().all(|principal| principal == call.principal.get()).then(|| call.clone())
     }
 
     /// Returns the most recent pending call other than `other_than`.
-    pub(super) fn newest_call(&self, other_than: Option<i64>) -> Option<Arc<Waiting>> {
+    pub(super) fn newest_call(&self, other_than: Option<i64>) -> Option<Arc<PendingRequest>> {
         let calls = self.calls().filter(|call| Some(call.id) != other_than);
         calls.max_by_key(|call| call.id)
     }
@@ -215,7 +215,7 @@ impl InFlight {
     pub(super) fn callers(&self) -> Callers {
         let table = self.table();
         let calls = table.waiting.values().filter(|waiting| waiting.purpose.is_call());
-        let principals = calls.map(|call| call.principal.get()).chain(table.just_taken_back());
+        let principals = calls.map(|call| call.principal.get()).chain(table.recently_cancelled());
         principals.fold(Callers::None, |callers, principal| match (callers, principal) {
             (Callers::None, Some(principal)) => Callers::One(principal.clone()),
             (Callers::One(one), Some(principal)) if one == *principal => Callers::One(one),
@@ -248,19 +248,19 @@ impl InFlight {
 }
 
 impl Table {
-    fn remove(&mut self, id: i64) -> Option<Arc<Waiting>> {
+    fn remove(&mut self, id: i64) -> Option<Arc<PendingRequest>> {
         let waiting = self.waiting.remove(&id)?;
         self.calls -= usize::from(waiting.purpose.is_call());
         Some(waiting)
     }
 
-    fn just_taken_back(&self) -> impl Iterator<Item = Option<&Principal>> {
-        let recent = self.taken_back.iter().rev().take_while(|(_, at)| at.elapsed() < SPEAKS_ON);
+    fn recently_cancelled(&self) -> impl Iterator<Item = Option<&Principal>> {
+        let recent = self.cancelled.iter().rev().take_while(|(_, at)| at.elapsed() < LATE_MESSAGE_TIME);
         recent.map(|(principal, _)| principal.as_ref())
     }
 }
 
-impl Waiting {
+impl PendingRequest {
     /// Records the principal of the request.
     pub(super) fn belongs_to(&self, principal: Option<&Principal>) {
         if let Some(principal) = principal {
@@ -347,8 +347,8 @@ impl Waiting {
                 && notices.reached.is_none_or(|reached| progress.progress > reached);
             if is_taken {
                 notices.reached = Some(progress.progress);
-                let is_full = notices.told.len() == WAITING_NOTICES;
-                notices.told.pop_back_if(|last| is_full && matches!(last, Notice::Progress(_)));
+                let is_full = notices.undelivered.len() == WAITING_NOTICES;
+                notices.undelivered.pop_back_if(|last| is_full && matches!(last, Notice::Progress(_)));
                 notices.push(Notice::Progress(progress));
             }
             is_taken
@@ -395,14 +395,14 @@ impl State {
 
 impl Notices {
     fn push(&mut self, notice: Notice) {
-        if self.told.len() == WAITING_NOTICES {
-            self.told.pop_front();
+        if self.undelivered.len() == WAITING_NOTICES {
+            self.undelivered.pop_front();
         }
-        self.told.push_back(notice);
+        self.undelivered.push_back(notice);
     }
 
     fn take(&mut self, with_questions: bool) -> Option<Notice> {
-        if let Some(notice) = self.told.pop_front() {
+        if let Some(notice) = self.undelivered.pop_front() {
             return Some(notice);
         }
         if let Some(id) = self.withdrawn.pop_front() {
@@ -565,14 +565,14 @@ mod tests {
             call
         };
         let first = call("a");
-        assert!(in_flight.take_back(first.id) && !in_flight.take_back(first.id));
+        assert!(in_flight.cancel(first.id) && !in_flight.cancel(first.id));
         assert_eq!(in_flight.callers(), Callers::One(principal("a")));
         let own = call("a");
         assert_eq!(in_flight.sole_call().map(|call| call.id), Some(own.id));
         in_flight.forget(own.id);
         let other = call("b");
         assert_eq!((in_flight.sole_call().is_none(), in_flight.callers()), (true, Callers::Several));
-        tokio::time::advance(SPEAKS_ON).await;
+        tokio::time::advance(LATE_MESSAGE_TIME).await;
         assert_eq!(in_flight.sole_call().map(|call| call.id), Some(other.id));
         assert_eq!(in_flight.callers(), Callers::One(principal("b")));
     }

@@ -4,7 +4,7 @@
 use crate::mcp::{
     client::{
         config::{BoxedReader, BoxedWriter},
-        in_flight::{Purpose, Waiting},
+        in_flight::{PendingRequest, Purpose},
         peer::Peer,
         relay::relay,
         request::{self, ForwardedRequest, RequestWriter, check_size},
@@ -54,7 +54,7 @@ pub(super) struct LineTransport {
 #[derive(Debug)]
 pub(super) struct LineRequest<'a> {
     transport: &'a LineTransport,
-    pub(super) waiting: Arc<Waiting>,
+    pub(super) waiting: Arc<PendingRequest>,
     /// `false` for requests of the handshake, which are never cancelled (MCP 2025-11-25, basic/utilities/cancellation).
     cancellable: bool,
 }
@@ -153,7 +153,7 @@ impl Transport for LineTransport {
 
     /// Kills a child that is still running. Returns its exit status and its last line on standard error.
     async fn abandon(&self) -> Option<String> {
-        self.peer.lose("the connection was given up");
+        self.peer.end("the connection was given up");
         self.writing.abort();
         let mut child = self.take_child()?;
         let exit = timeout(TIME_TO_END, child.exited()).await.ok();
@@ -165,7 +165,7 @@ impl Transport for LineTransport {
 
     /// Closes the server's input. Ends its process after `grace`.
     async fn close(&self, grace: Duration) {
-        self.peer.lose("the connection was closed");
+        self.peer.end("the connection was closed");
         // Ending the writing task closes the pipe.
         self.writing.abort();
         if let Some(child) = self.take_child() {
@@ -195,7 +195,7 @@ impl LineRequest<'_> {
 
 impl Drop for LineRequest<'_> {
     fn drop(&mut self) {
-        if self.transport.peer.in_flight.take_back(self.waiting.id) && self.cancellable {
+        if self.transport.peer.in_flight.cancel(self.waiting.id) && self.cancellable {
             // Dropped only if the queue is full because the server does not read; the server would not receive it
             // anyway.
             self.transport.sender.try_send(request::cancelled(self.waiting.id, "the caller does not wait any more"));
@@ -206,8 +206,8 @@ impl Drop for LineRequest<'_> {
 /// Ends the connection when the server no longer reads messages, because it is then unusable.
 async fn watch_writing(writing: AbortOnDropHandle<io::Result<()>>, peer: Arc<Peer>) {
     match writing.await {
-        Ok(Err(error)) => peer.lose(&format!("it closed its input: {error}")),
-        Ok(Ok(())) | Err(_) => peer.lose("the connection was closed"),
+        Ok(Err(error)) => peer.end(&format!("it closed its input: {error}")),
+        Ok(Ok(())) | Err(_) => peer.end("the connection was closed"),
     }
 }
 
@@ -217,8 +217,8 @@ async fn read(mut lines: BoundedLines<BoxedReader>, peer: Arc<Peer>, sender: Lin
         match lines.next().await {
             Ok(Some(Line::Whole(line))) => take_line(line, &peer, &sender).await,
             Ok(Some(Line::TooLong(start))) => take_long_line(&start, lines.end_of_long_line(), &peer),
-            Ok(None) => return peer.lose("it closed its output"),
-            Err(error) => return peer.lose(&format!("its output could not be read: {error}")),
+            Ok(None) => return peer.end("it closed its output"),
+            Err(error) => return peer.end(&format!("its output could not be read: {error}")),
         }
     }
 }
@@ -230,7 +230,7 @@ async fn take_line(mut line: Vec<u8>, peer: &Peer, sender: &LineSender) {
     match Incoming::read(line) {
         Ok(Incoming::Answer(answer)) => peer.take_answer(answer),
         Ok(Incoming::Other(message)) => {
-            if let Some((id, outcome)) = peer.hear(message, None) {
+            if let Some((id, outcome)) = peer.handle_message(message, None) {
                 // A server that asks faster than it reads is waited for, but only for a limited time, so that its
                 // output is still read.
                 let _ = timeout(TIME_TO_READ, sender.send(request::answer(&id, &outcome))).await;

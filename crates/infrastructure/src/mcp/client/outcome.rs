@@ -23,7 +23,7 @@ const ERROR_CHARACTERS: usize = 2000;
 
 /// Called tool. Displayed as "`git_status` of the MCP server `git`".
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Called<'a> {
+pub(super) struct CallTarget<'a> {
     /// Name of the tool at the server.
     pub(super) tool: &'a str,
     /// Name of the server in Toolstead.
@@ -32,7 +32,7 @@ pub(super) struct Called<'a> {
     pub(super) promises_structure: bool,
 }
 
-impl Called<'_> {
+impl CallTarget<'_> {
     /// Returns the outcome of a response.
     ///
     /// # Errors
@@ -166,9 +166,9 @@ impl Called<'_> {
                     }
                     _ => failure,
                 };
-                match is_of_this_hop(said.code) {
+                match is_transport_error(said.code) {
                     true => failure,
-                    false => failure.said_upstream(as_it_came(said)),
+                    false => failure.said_upstream(to_upstream_error(said)),
                 }
             }
             RequestError::Malformed(reason) => ToolFailure::new(
@@ -225,14 +225,14 @@ impl Called<'_> {
     }
 }
 
-impl fmt::Display for Called<'_> {
+impl fmt::Display for CallTarget<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` of the MCP server `{}`", shown(self.tool, 128), self.server)
     }
 }
 
 /// Returns the server's error for clients, which replaces Toolstead's own.
-fn as_it_came(error: &RpcError) -> UpstreamError {
+fn to_upstream_error(error: &RpcError) -> UpstreamError {
     let RpcError { code, message, mut data } = error.clone();
     if let Some(data) = &mut data {
         own_members::take_out_of_data(data);
@@ -241,7 +241,7 @@ fn as_it_came(error: &RpcError) -> UpstreamError {
 }
 
 /// Returns `true` if an error concerns how Toolstead sent the request. Its caller can neither see nor correct that.
-fn is_of_this_hop(code: i64) -> bool {
+fn is_transport_error(code: i64) -> bool {
     matches!(code, RpcError::PARSE | RpcError::HEADER_MISMATCH | RpcError::UNSUPPORTED_VERSION)
 }
 
@@ -268,7 +268,7 @@ mod tests {
 
     fn outcome(content: &str, generation: Generation) -> Result<CallOutcome, (ErrorKind, String)> {
         let server = ServerName::parse("s").unwrap();
-        let called = Called { tool: "t", server: &server, promises_structure: false };
+        let called = CallTarget { tool: "t", server: &server, promises_structure: false };
         let answer = match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,{content}}}"#).into()) {
             Ok(Incoming::Answer(answer)) => answer,
             other => panic!("{other:?}"),
@@ -296,7 +296,7 @@ mod tests {
         let raw = format!(r#"{{"content":[],"structuredContent":{{"all":[{}0]}}}}"#, "0,".repeat(1 << 20));
         let server = ServerName::parse("s").unwrap();
         let result = |raw: &str, promises_structure: bool| {
-            let called = Called { tool: "t", server: &server, promises_structure };
+            let called = CallTarget { tool: "t", server: &server, promises_structure };
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{raw}}}"#);
             let Ok(Incoming::Answer(answer)) = Incoming::read(text.into()) else { panic!() };
             match called.outcome(answer, Generation::Modern) {
@@ -333,7 +333,7 @@ mod tests {
             Ok(Incoming::Answer(answer)) => answer,
             other => panic!("{other:?}"),
         };
-        let failure = Called { tool: "t", server: &server, promises_structure: false }
+        let failure = CallTarget { tool: "t", server: &server, promises_structure: false }
             .outcome(answer, Generation::Modern)
             .unwrap_err();
         assert_eq!(failure.data, json!({"requiredCapabilities": {"roots": {}}}));
@@ -349,7 +349,7 @@ mod tests {
         let upstream = |error: &str| {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
             let Ok(Incoming::Answer(answer)) = Incoming::read(text.into()) else { panic!("{error}") };
-            let called = Called { tool: "t", server: &server, promises_structure: false };
+            let called = CallTarget { tool: "t", server: &server, promises_structure: false };
             called.outcome(answer, Generation::Modern).unwrap_err().upstream.map(|error| *error)
         };
         for code in [-32042, -32602, -32601, -32600, -32603, -32000, -32021, 7] {

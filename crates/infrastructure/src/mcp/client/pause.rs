@@ -1,12 +1,12 @@
 //! Pauses between attempts to reach a server.
 
-use crate::{http::pause, mcp::client::config::RetryPolicy};
+use crate::{http::pause, mcp::client::config::Backoff};
 use std::time::Duration;
 
 /// Returns the pause after this number of consecutive failures, reduced at random by up to a quarter, but not below
 /// `first`.
-pub(super) fn pause_after(failures: u32, retry: RetryPolicy) -> Duration {
-    let RetryPolicy { first, longest, .. } = retry;
+pub(super) fn pause_after(failures: u32, retry: Backoff) -> Duration {
+    let Backoff { first, longest, .. } = retry;
     pause::pause_after(failures, first, longest).max(first.min(longest))
 }
 
@@ -16,7 +16,7 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest_and_differ() {
-        let retry = RetryPolicy { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
+        let retry = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
         for (failures, seconds) in [(1, 1.0), (2, 2.0), (4, 8.0), (7, 60.0), (40, 60.0), (u32::MAX, 60.0)] {
             for _ in 0..50 {
                 let pause = pause_after(failures, retry).as_secs_f64();

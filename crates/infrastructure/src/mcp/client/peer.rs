@@ -3,9 +3,9 @@
 
 use crate::mcp::{
     client::{
-        context::said::Said,
+        context::notice_queue::NoticeQueue,
         foreign_text::shown,
-        in_flight::{Callers, InFlight, Waiting},
+        in_flight::{Callers, InFlight, PendingRequest},
         own_members,
         request_error::RequestError,
     },
@@ -60,7 +60,7 @@ pub(super) struct Peer {
     /// Notified when a modern server has acknowledged a subscription.
     pub(super) acknowledged: Notify,
     /// Notifications that belong to no call.
-    pub(super) said: Said,
+    pub(super) notices: NoticeQueue,
     /// Capabilities that we declared to the server (MCP's `ClientCapabilities`).
     pub(super) capabilities: Map<String, Value>,
     /// `true` if one client makes all calls, so that every question is for this client.
@@ -95,7 +95,7 @@ impl Peer {
             resources_changed: AtomicBool::new(false),
             prompts_changed: AtomicBool::new(false),
             acknowledged: Notify::new(),
-            said: Said::default(),
+            notices: NoticeQueue::default(),
             capabilities,
             is_of_one_client: false,
             lost: watch::Sender::new(None),
@@ -106,13 +106,13 @@ impl Peer {
     }
 
     /// Ends the connection. All pending requests fail with this reason.
-    pub(super) fn lose(&self, reason: &str) {
+    pub(super) fn end(&self, reason: &str) {
         self.in_flight.end(reason);
-        self.suspect(Loss::Failed(reason.to_owned()));
+        self.mark_unusable(Loss::Failed(reason.to_owned()));
     }
 
     /// Marks the connection as unusable. Pending requests continue.
-    pub(super) fn suspect(&self, loss: Loss) {
+    pub(super) fn mark_unusable(&self, loss: Loss) {
         self.lost.send_if_modified(|lost| {
             let first = lost.is_none();
             lost.get_or_insert(loss);
@@ -126,19 +126,19 @@ impl Peer {
     }
 
     /// Records that the server has asked not to be called for this time.
-    pub(super) fn leave_alone_for(&self, wish: Duration) {
+    pub(super) fn set_busy_for(&self, wish: Duration) {
         let until = Instant::now().checked_add(wish);
         *self.busy_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 
     /// Returns the remaining time for which the server has asked not to be called, if any.
-    pub(super) fn wishes_pause(&self) -> Option<Duration> {
+    pub(super) fn requested_pause(&self) -> Option<Duration> {
         let until = (*self.busy_until.lock().unwrap_or_else(PoisonError::into_inner))?;
         until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
     }
 
     /// Waits until the connection is unusable and returns the reason.
-    pub(super) async fn lost(&self) -> Loss {
+    pub(super) async fn wait_for_loss(&self) -> Loss {
         let mut lost = self.lost.subscribe();
         // The sender is a field of `self`, so waiting cannot fail.
         let loss = lost.wait_for(Option::is_some).await.ok().and_then(|loss| loss.clone());
@@ -215,11 +215,11 @@ impl Peer {
 
     /// Handles a request or notification. `call` is the call whose stream carried it. On a shared channel it is `None`,
     /// and a message without a call id belongs to the call in flight if there is exactly one.
-    pub(super) fn hear(&self, message: Message, call: Option<&Arc<Waiting>>) -> Option<Reply> {
+    pub(super) fn handle_message(&self, message: Message, call: Option<&Arc<PendingRequest>>) -> Option<Reply> {
         match message {
             Message::Request { id, method, params } => self.answer_request(id, method, params, call),
             Message::Notification { method, params } => {
-                self.note(&method, params, call);
+                self.handle_notification(&method, params, call);
                 None
             }
             Message::Response { id, .. } => {
@@ -229,7 +229,7 @@ impl Peer {
         }
     }
 
-    fn note(&self, method: &str, mut params: Map<String, Value>, call: Option<&Arc<Waiting>>) {
+    fn handle_notification(&self, method: &str, mut params: Map<String, Value>, call: Option<&Arc<PendingRequest>>) {
         own_members::take_out(&mut params);
         match method {
             "notifications/tools/list_changed" => self.list_changed.notify_one(),
@@ -238,7 +238,7 @@ impl Peer {
             "notifications/subscriptions/acknowledged" => self.acknowledged.notify_one(),
             "notifications/resources/updated" => {
                 if let Some(uri) = params.get("uri").and_then(Value::as_str).filter(|uri| uri.len() <= MAX_URI) {
-                    self.said.push(ContextNotice::ResourceUpdated { uri: uri.to_owned() });
+                    self.notices.push(ContextNotice::ResourceUpdated { uri: uri.to_owned() });
                 }
             }
             "notifications/progress" => {
@@ -290,7 +290,7 @@ impl Peer {
             Some(logger) => format!("{}/{logger}", self.server),
             None => self.server.to_string(),
         };
-        self.said.push(ContextNotice::Log { message: message.by(logger), principal });
+        self.notices.push(ContextNotice::Log { message: message.by(logger), principal });
     }
 
     /// Answers a request of the server, or forwards it to a call. A question is forwarded only if its call is
@@ -300,7 +300,7 @@ impl Peer {
         id: Id,
         method: String,
         mut params: Map<String, Value>,
-        call: Option<&Arc<Waiting>>,
+        call: Option<&Arc<PendingRequest>>,
     ) -> Option<Reply> {
         if method == "ping" {
             return Some((id, Ok(Map::new().into())));
@@ -322,7 +322,7 @@ impl Peer {
 
     /// Returns the call that receives a question without a call id. If all calls are of one client, it is the newest of
     /// them, because the client is the right one in any case.
-    fn call_for_question(&self, other_than: Option<i64>) -> Option<Arc<Waiting>> {
+    fn call_for_question(&self, other_than: Option<i64>) -> Option<Arc<PendingRequest>> {
         match self.is_of_one_client && matches!(self.in_flight.callers(), Callers::One(_)) {
             true => self.in_flight.newest_call(other_than),
             false => self.in_flight.sole_call(),
@@ -382,9 +382,9 @@ mod tests {
     fn a_ping_is_answered_and_what_was_not_declared_is_refused() {
         let peer = peer(json!({}));
         let _call = peer.in_flight.begin(CALL).unwrap();
-        assert_eq!(peer.hear(request("ping"), None), Some((Id::Number(1), Ok(json!({})))));
+        assert_eq!(peer.handle_message(request("ping"), None), Some((Id::Number(1), Ok(json!({})))));
         for method in ["roots/list", "sampling/createMessage", "elicitation/create", "tools/list"] {
-            assert_eq!(code(peer.hear(request(method), None)), Some(RpcError::METHOD_NOT_FOUND), "{method}");
+            assert_eq!(code(peer.handle_message(request(method), None)), Some(RpcError::METHOD_NOT_FOUND), "{method}");
         }
     }
 
@@ -392,20 +392,20 @@ mod tests {
     fn a_question_goes_to_the_one_call_that_it_can_belong_to() {
         let peer = peer(json!({"elicitation": {}}));
         let question = || request("elicitation/create");
-        assert_eq!(code(peer.hear(question(), None)), Some(RpcError::INTERNAL));
+        assert_eq!(code(peer.handle_message(question(), None)), Some(RpcError::INTERNAL));
         let one = peer.in_flight.begin(CALL).unwrap();
-        assert_eq!(peer.hear(question(), None), None);
+        assert_eq!(peer.handle_message(question(), None), None);
         let two = peer.in_flight.begin(CALL).unwrap();
-        assert_eq!(code(peer.hear(question(), None)), Some(RpcError::INTERNAL));
-        assert_eq!(peer.hear(question(), Some(&two)), None);
-        assert_eq!(code(peer.hear(request("roots/list"), Some(&two))), Some(RpcError::METHOD_NOT_FOUND));
+        assert_eq!(code(peer.handle_message(question(), None)), Some(RpcError::INTERNAL));
+        assert_eq!(peer.handle_message(question(), Some(&two)), None);
+        assert_eq!(code(peer.handle_message(request("roots/list"), Some(&two))), Some(RpcError::METHOD_NOT_FOUND));
         let url = Message::Request {
             id: Id::Number(2),
             method: "elicitation/create".into(),
             params: json!({"mode": "url", "url": "https://a.org"}).as_object().unwrap().clone(),
         };
-        assert_eq!(code(peer.hear(url, Some(&two))), Some(RpcError::INVALID_PARAMS));
-        let refused = (0..200).filter(|_| peer.hear(question(), Some(&one)).is_some()).count();
+        assert_eq!(code(peer.handle_message(url, Some(&two))), Some(RpcError::INVALID_PARAMS));
+        let refused = (0..200).filter(|_| peer.handle_message(question(), Some(&one)).is_some()).count();
         assert_eq!(refused, 200 - 63);
     }
 
@@ -418,21 +418,24 @@ mod tests {
         };
         let call = peer.in_flight.begin(CALL).unwrap();
         let meta = json!({"toolstead/x": 1, "a/b": null});
-        peer.hear(log(json!({"level": "error", "logger": "db", "data": {"a": 1}, "_meta": meta, "x": 1})), None);
-        peer.hear(log(json!({"level": "loud", "data": 1})), None);
+        peer.handle_message(
+            log(json!({"level": "error", "logger": "db", "data": {"a": 1}, "_meta": meta, "x": 1})),
+            None,
+        );
+        peer.handle_message(log(json!({"level": "loud", "data": 1})), None);
         let Some(Notice::Log(message)) = call.ready_notice() else { panic!() };
         let told = json!({"level": "error", "logger": "db", "data": {"a": 1}, "_meta": {"a/b": null}, "x": 1});
         assert_eq!((Value::Object(message.into_params()), call.ready_notice()), (told, None));
         let _other = peer.in_flight.begin(CALL).unwrap();
-        peer.hear(log(json!({"level": "error", "data": 1})), None);
+        peer.handle_message(log(json!({"level": "error", "data": 1})), None);
         assert_eq!(call.ready_notice(), None);
         let progress = |token: Value| Message::Notification {
             method: "notifications/progress".into(),
             params: json!({"progressToken": token, "progress": 0.5, "message": "m"}).as_object().unwrap().clone(),
         };
-        peer.hear(progress(json!(call.id.to_string())), None);
+        peer.handle_message(progress(json!(call.id.to_string())), None);
         assert_eq!(call.ready_notice(), None);
-        peer.hear(progress(json!(call.id)), None);
+        peer.handle_message(progress(json!(call.id)), None);
         assert!(matches!(call.ready_notice(), Some(Notice::Progress(at)) if at.progress == 0.5));
     }
 }

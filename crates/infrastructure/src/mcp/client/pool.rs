@@ -6,7 +6,7 @@
 
 use crate::mcp::client::{
     connection::Connection,
-    context::keeping::{Company, keep_beside},
+    context::background_work::{BackgroundState, run_pooled_work},
     peer::Loss,
     request_error::RequestError,
 };
@@ -57,7 +57,7 @@ pub(super) struct Pool {
     /// Grace period for a server to exit.
     grace: Duration,
     /// Shared state for the background work of the connections.
-    company: Arc<Company>,
+    company: Arc<BackgroundState>,
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ struct Entry {
 struct Slot {
     key: Key,
     /// Locked while the connection is being opened.
-    connection: AsyncMutex<Option<Arc<Pooled>>>,
+    connection: AsyncMutex<Option<Arc<PooledConnection>>>,
     turn: Arc<AsyncMutex<()>>,
 }
 
@@ -99,7 +99,7 @@ pub(super) struct Key {
 }
 
 #[derive(Debug)]
-struct Pooled {
+struct PooledConnection {
     connection: Arc<Connection>,
     _listening: Option<AbortOnDropHandle<()>>,
     _keeping: AbortOnDropHandle<()>,
@@ -110,17 +110,17 @@ struct Pooled {
 pub(super) struct Lease {
     pool: Arc<Pool>,
     slot: Arc<Slot>,
-    pooled: Option<Arc<Pooled>>,
+    pooled: Option<Arc<PooledConnection>>,
     /// `true` once the call has its response. Otherwise messages for it may still arrive.
     answered: AtomicBool,
     _turn: Option<OwnedMutexGuard<()>>,
     /// Permits of a call that uses the connection alone. Released when the connection can be reused or has ended.
-    room: Option<Room>,
+    permits: Option<LeasePermits>,
 }
 
 /// Permits for one call that uses a connection alone: one of its principal's, one of all.
 #[derive(Debug)]
-struct Room(#[expect(dead_code, reason = "held")] [OwnedSemaphorePermit; 2]);
+struct LeasePermits(#[expect(dead_code, reason = "held")] [OwnedSemaphorePermit; 2]);
 
 impl Key {
     /// Returns `true` for the connection that all callers without capabilities share.
@@ -147,7 +147,7 @@ impl Entry {
 
 impl Pool {
     /// Creates an empty pool.
-    pub(super) fn new(company: Company) -> Arc<Self> {
+    pub(super) fn new(company: BackgroundState) -> Arc<Self> {
         Arc::new(Self {
             slots: Mutex::default(),
             leases: Arc::new(Semaphore::new(LEASED)),
@@ -174,7 +174,7 @@ impl Pool {
             pooled: Some(pooled),
             answered: AtomicBool::new(false),
             _turn: None,
-            room: None,
+            permits: None,
         })
     }
 
@@ -192,7 +192,7 @@ impl Pool {
     ) -> Result<Lease, RequestError> {
         let closed = || RequestError::Unreachable("it was closed".into());
         let room = match key.is_leased() {
-            true => Some(self.room(principal).await.ok_or_else(closed)?),
+            true => Some(self.acquire_permits(principal).await.ok_or_else(closed)?),
             false => None,
         };
         let slot = self.reserve(key, session)?;
@@ -203,7 +203,7 @@ impl Pool {
             pooled: None,
             answered: AtomicBool::new(true),
             _turn: None,
-            room,
+            permits: room,
         };
         if slot.key.is_exclusive {
             lease._turn = Some(slot.turn.clone().lock_owned().await);
@@ -220,7 +220,7 @@ impl Pool {
                 if self.slots().is_closed {
                     return Err(closed());
                 }
-                place.insert(Arc::new(Pooled::new(connection, &slot.key, self.company.clone()))).clone()
+                place.insert(Arc::new(PooledConnection::new(connection, &slot.key, self.company.clone()))).clone()
             }
         };
         drop(place);
@@ -230,7 +230,7 @@ impl Pool {
     }
 
     /// Waits for permits for a call of this principal. `None` if the pool is closed.
-    async fn room(&self, principal: &Principal) -> Option<Room> {
+    async fn acquire_permits(&self, principal: &Principal) -> Option<LeasePermits> {
         let share = {
             let mut shares = self.of_principals.lock().unwrap_or_else(PoisonError::into_inner);
             // Removes the semaphores that no call holds or waits for.
@@ -239,7 +239,7 @@ impl Pool {
         };
         let own = share.acquire_owned().await.ok()?;
         let of_all = self.leases.clone().acquire_owned().await.ok()?;
-        Some(Room([own, of_all]))
+        Some(LeasePermits([own, of_all]))
     }
 
     /// Returns the number of open connections.
@@ -392,8 +392,8 @@ impl Pool {
     }
 }
 
-impl Pooled {
-    fn new(connection: Connection, key: &Key, company: Arc<Company>) -> Self {
+impl PooledConnection {
+    fn new(connection: Connection, key: &Key, company: Arc<BackgroundState>) -> Self {
         let connection = Arc::new(connection);
         // A legacy server may send questions and change notifications on the stream that belongs to no call.
         let listens = !key.is_exclusive && connection.writer.version.generation() == Generation::Legacy;
@@ -402,7 +402,7 @@ impl Pooled {
             AbortOnDropHandle::new(tokio::spawn(async move { listener.transport.listen(&listener.writer).await }))
         });
         let (kept, of, plain) = (connection.clone(), key.principal.clone(), key.is_plain());
-        let keeping = tokio::spawn(async move { keep_beside(&company, &kept, of.as_ref(), plain).await });
+        let keeping = tokio::spawn(async move { run_pooled_work(&company, &kept, of.as_ref(), plain).await });
         Self { connection, _listening: listening, _keeping: AbortOnDropHandle::new(keeping) }
     }
 
@@ -431,7 +431,7 @@ impl Drop for Lease {
         if let (true, false, Some(pooled), Ok(runtime)) =
             (is_tainted, is_lost, self.pooled.take(), Handle::try_current())
         {
-            let (grace, room) = (self.pool.grace, self.room.take());
+            let (grace, room) = (self.pool.grace, self.permits.take());
             let ending = async move {
                 let Connection { transport, writer, .. } = &*pooled.connection;
                 // The response to a ping shows that the server has read the cancellation.

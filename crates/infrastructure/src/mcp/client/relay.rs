@@ -2,7 +2,7 @@
 
 use crate::mcp::{
     client::{
-        in_flight::{Notice, Waiting},
+        in_flight::{Notice, PendingRequest},
         peer::Reply,
         request_error::RequestError,
         transport::Transport,
@@ -32,13 +32,13 @@ use toolstead_domain::ports::caller::{Caller, InputRequest, InputResponse, NotAn
 /// Returns errors of the exchange, and [`RequestError::Late`] if no message arrived for `idle`.
 pub(super) async fn relay(
     transport: &dyn Transport,
-    waiting: &Waiting,
+    waiting: &PendingRequest,
     caller: &dyn Caller,
     idle: Option<Duration>,
     exchange: impl Future<Output = Result<Answer, RequestError>>,
 ) -> Result<Answer, RequestError> {
     let mut exchange = pin!(exchange);
-    let mut asked = Asked { transport, waiting, questions: None };
+    let mut asked = PendingQuestions { transport, waiting, questions: None };
     let mut idle_until = idle.map(|idle| Box::pin(sleep(idle)));
     loop {
         let is_asking = asked.is_waiting();
@@ -49,12 +49,12 @@ pub(super) async fn relay(
                 match notice {
                     Notice::Question(id, request) => asked.ask(caller, id, request),
                     Notice::Withdrawn(id) => asked.withdraw(&id),
-                    other => tell(caller, other),
+                    other => deliver(caller, other),
                 }
             }
             outcome = &mut exchange => {
                 while let Some(notice) = waiting.ready_notice() {
-                    tell(caller, notice);
+                    deliver(caller, notice);
                 }
                 return outcome;
             }
@@ -81,9 +81,9 @@ fn restart(idle_until: Option<&mut Pin<Box<Sleep>>>, idle: Option<Duration>) {
 }
 
 /// Questions of a call that its caller has not answered yet.
-struct Asked<'a> {
+struct PendingQuestions<'a> {
     transport: &'a dyn Transport,
-    waiting: &'a Waiting,
+    waiting: &'a PendingRequest,
     /// `None` until the first question, because few calls have any.
     questions: Option<Box<OpenQuestions<'a>>>,
 }
@@ -94,7 +94,7 @@ struct OpenQuestions<'a> {
     open: HashMap<Id, (InputRequest, AbortHandle)>,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for PendingQuestions<'_> {
     /// Hands unanswered questions to another call of the client. They must belong to it, because a server that has
     /// answered a call waits for no further answers about that call.
     fn drop(&mut self) {
@@ -107,7 +107,7 @@ impl Drop for Asked<'_> {
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> PendingQuestions<'a> {
     fn ask(&mut self, caller: &'a dyn Caller, id: Id, request: InputRequest) {
         let questions = self.questions.get_or_insert_default();
         let (answer, open) = abortable(ask(caller, id.clone(), request.clone()).boxed());
@@ -143,7 +143,7 @@ pub(super) async fn or_never<T>(future: Option<impl Future<Output = T>>) -> T {
     }
 }
 
-fn tell(caller: &dyn Caller, notice: Notice) {
+fn deliver(caller: &dyn Caller, notice: Notice) {
     match notice {
         Notice::Progress(progress) => caller.progress(progress),
         Notice::Log(message) => caller.log(message),

@@ -1,6 +1,6 @@
 //! Retries of requests that got no response.
 
-use crate::mcp::client::{config::RetryPolicy, pause::pause_after, request_error::RequestError};
+use crate::mcp::client::{config::Backoff, pause::pause_after, request_error::RequestError};
 use std::time::Duration;
 
 /// Maximum number of attempts, including the first.
@@ -8,7 +8,7 @@ pub(super) const ATTEMPTS: u32 = 5;
 /// Maximum pause that a server may request (`Retry-After`).
 const LONGEST_WISH: Duration = Duration::from_secs(30);
 /// Pauses if the server requests none.
-const PAUSES: RetryPolicy = RetryPolicy { first: Duration::from_millis(200), longest: Duration::from_secs(5) };
+const PAUSES: Backoff = Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(5) };
 
 /// Returns `true` if a request of this method can be repeated. Tool calls never are, because a server's claims that a
 /// tool only reads or is idempotent are not trusted.

@@ -3,7 +3,7 @@
 //! With the feature `mcp-stdio` the adapter is `StdioLauncher`, which confines them. Without it, servers can be reached
 //! only over HTTP or streams.
 
-use crate::mcp::client::config::{BoxedReader, BoxedWriter, McpServerConfig, StdioServer};
+use crate::mcp::client::config::{BoxedReader, BoxedWriter, StdioUpstream, UpstreamConfig};
 use async_trait::async_trait;
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -11,13 +11,13 @@ use std::{fmt, path::PathBuf, time::Duration};
 #[async_trait]
 pub trait ServerLauncher: fmt::Debug + Send + Sync {
     /// Returns the folder that a server is meant to start in, even if the server has no access to it.
-    fn folder(&self, server: &StdioServer, config: &McpServerConfig) -> PathBuf;
+    fn folder(&self, server: &StdioUpstream, config: &UpstreamConfig) -> PathBuf;
 
     /// Starts a server.
     ///
     /// # Errors
     /// Returns the reason as text for the user.
-    async fn launch(&self, server: &StdioServer, config: &McpServerConfig) -> Result<StartedServer, String>;
+    async fn launch(&self, server: &StdioUpstream, config: &UpstreamConfig) -> Result<StartedServer, String>;
 }
 
 /// Started server with its standard streams.

@@ -10,10 +10,10 @@ use crate::{
     },
     mcp::{
         client::{
-            config::{HttpServer, shown_url},
+            config::{HttpUpstream, shown_url},
             foreign_text::shown,
-            http::{configured_headers, failed, http_error, is_event_stream, note_wish, unauthorized},
-            in_flight::{Purpose, Waiting},
+            http::{configured_headers, failed, http_error, is_event_stream, note_retry_after, unauthorized},
+            in_flight::{PendingRequest, Purpose},
             peer::{Loss, Peer},
             relay::relay,
             request::{self, ForwardedRequest, RequestWriter, check_size},
@@ -63,7 +63,7 @@ struct Mailbox {
 #[derive(Debug)]
 struct SseRequest<'a> {
     transport: &'a SseTransport,
-    waiting: Arc<Waiting>,
+    waiting: Arc<PendingRequest>,
     /// `false` for `initialize`, which is never cancelled (MCP 2025-11-25, basic/utilities/cancellation).
     cancellable: bool,
 }
@@ -76,7 +76,7 @@ impl SseTransport {
     /// server's.
     pub(super) async fn open(
         client: &HttpClient,
-        server: &HttpServer,
+        server: &HttpUpstream,
         peer: Arc<Peer>,
         limit: usize,
     ) -> Result<Self, RequestError> {
@@ -127,7 +127,7 @@ impl SseTransport {
     }
 
     fn end(&self, reason: &str) {
-        self.peer.lose(reason);
+        self.peer.end(reason);
         // Ending the reading task closes the stream.
         self.reading.abort();
     }
@@ -210,7 +210,7 @@ impl SseRequest<'_> {
 impl Drop for SseRequest<'_> {
     fn drop(&mut self) {
         let transport = self.transport;
-        if !transport.peer.in_flight.take_back(self.waiting.id) || !self.cancellable {
+        if !transport.peer.in_flight.cancel(self.waiting.id) || !self.cancellable {
             return;
         }
         let text = request::cancelled(self.waiting.id, "the caller does not wait any more");
@@ -226,14 +226,14 @@ impl Mailbox {
     async fn post(&self, peer: &Peer, text: Vec<u8>) -> Result<(), RequestError> {
         let request = Request { method: Method::POST, headers: self.headers.clone(), body: text.into() };
         let response = self.endpoint.send(request).await.map_err(|error| failed(peer, error))?;
-        note_wish(peer, &response);
+        note_retry_after(peer, &response);
         match response.status() {
             // The status is usually 202. The body is ignored, because the response arrives on the stream.
             status if status.is_success() => Ok(()),
             StatusCode::UNAUTHORIZED => Err(unauthorized(peer, &response)),
             status => {
                 if matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
-                    peer.suspect(Loss::Failed("it does not know the session of its own stream any more".into()));
+                    peer.mark_unusable(Loss::Failed("it does not know the session of its own stream any more".into()));
                 }
                 Err(http_error(&self.url, response).await)
             }
@@ -291,8 +291,8 @@ async fn read(mut events: EventStream, peer: Arc<Peer>, mailbox: Mailbox) {
             Ok(Some(event)) => {
                 tracing::trace!(server = %peer.server, event = shown(&event.event, 80), "passed over an event");
             }
-            Ok(None) => return peer.lose("it closed its stream"),
-            Err(error) => return peer.lose(&format!("its stream broke off: {}", with_causes(&error))),
+            Ok(None) => return peer.end("it closed its stream"),
+            Err(error) => return peer.end(&format!("its stream broke off: {}", with_causes(&error))),
         }
     }
 }
@@ -301,7 +301,7 @@ async fn take_message(data: Vec<u8>, peer: &Peer, mailbox: &Mailbox) {
     match Incoming::read(data) {
         Ok(Incoming::Answer(answer)) => peer.take_answer(answer),
         Ok(Incoming::Other(message)) => {
-            if let Some((id, outcome)) = peer.hear(message, None) {
+            if let Some((id, outcome)) = peer.handle_message(message, None) {
                 // Requests are answered one at a time, so a flood of requests slows down only its own server.
                 mailbox.answer(peer, &id, &outcome).await;
             }

@@ -6,7 +6,7 @@ pub use launch_spec::named_data;
 
 use crate::{
     mcp::client::{
-        config::{McpServerConfig, StdioServer},
+        config::{StdioUpstream, UpstreamConfig},
         server_launcher::{ServerLauncher, ServerProcess, StartedServer},
     },
     sandbox::launcher::{Child, Launcher},
@@ -36,11 +36,11 @@ pub struct StdioLauncher {
 
 #[async_trait]
 impl ServerLauncher for StdioLauncher {
-    fn folder(&self, server: &StdioServer, config: &McpServerConfig) -> PathBuf {
+    fn folder(&self, server: &StdioUpstream, config: &UpstreamConfig) -> PathBuf {
         launch_spec::folder(server, config.confinement.profile, self)
     }
 
-    async fn launch(&self, server: &StdioServer, config: &McpServerConfig) -> Result<StartedServer, String> {
+    async fn launch(&self, server: &StdioUpstream, config: &UpstreamConfig) -> Result<StartedServer, String> {
         let spec = launch_spec::of(server, config, self);
         let mut child = self.launcher.launch(spec).await.map_err(|error| with_causes(&error))?;
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())

@@ -3,17 +3,17 @@
 use crate::mcp::client::{
     catalogue::Catalogue,
     circuit::Circuit,
-    config::{McpServerConfig, RetryPolicy},
-    connection::{Connection, McpServerDeps, Opening, loss_of, with_last_words},
+    config::{Backoff, UpstreamConfig},
+    connection::{Connection, Opening, UpstreamDeps, loss_of, with_last_words},
     context::{
-        keeping::{Company, keep},
-        state::Beside,
+        background_work::{BackgroundState, run_catalogue_work},
+        state::ContextState,
     },
-    elsewhere::Elsewhere,
     foreign_text::shown,
     pause::pause_after,
     peer::Loss,
     pool::Pool,
+    pooled_tools::PooledTools,
     relay::or_never,
     usage::Usage,
 };
@@ -40,9 +40,9 @@ const REASON_CHARACTERS: usize = 2000;
 
 /// State shared by the supervisor and the callers of the server.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) config: McpServerConfig,
-    pub(super) deps: McpServerDeps,
+pub(super) struct UpstreamState {
+    pub(super) config: UpstreamConfig,
+    pub(super) deps: UpstreamDeps,
     /// Number and time of uses of the server.
     pub(super) usage: Arc<Usage>,
     /// Connections in addition to the catalogue connection.
@@ -58,9 +58,9 @@ pub(super) struct Shared {
     /// Incremented after every listing, successful or not.
     listed: watch::Sender<u64>,
     /// State of everything that the server offers apart from tools.
-    pub(super) beside: Arc<Beside>,
+    pub(super) context_state: Arc<ContextState>,
     /// Tools and list changes of pooled connections.
-    pub(super) elsewhere: Arc<Elsewhere>,
+    pub(super) pooled_tools: Arc<PooledTools>,
     closing: Notify,
     /// `true` once the supervisor has ended.
     ended: watch::Sender<bool>,
@@ -82,8 +82,8 @@ pub(super) struct Current {
     pub(super) retry_from: Option<Instant>,
 }
 
-impl Shared {
-    pub(super) fn new(config: McpServerConfig, deps: McpServerDeps, state: ProviderState) -> Self {
+impl UpstreamState {
+    pub(super) fn new(config: UpstreamConfig, deps: UpstreamDeps, state: ProviderState) -> Self {
         let current = Current {
             state,
             connection: None,
@@ -92,8 +92,9 @@ impl Shared {
             stderr: Vec::new(),
             retry_from: None,
         };
-        let (beside, elsewhere) = (Arc::new(Beside::new()), Arc::<Elsewhere>::default());
-        let company = Company { config: config.clone(), beside: beside.clone(), elsewhere: elsewhere.clone() };
+        let (beside, elsewhere) = (Arc::new(ContextState::new()), Arc::<PooledTools>::default());
+        let company =
+            BackgroundState { config: config.clone(), context_state: beside.clone(), pooled_tools: elsewhere.clone() };
         Self {
             usage: Usage::new(),
             pool: Pool::new(company),
@@ -105,8 +106,8 @@ impl Shared {
             wanted: Notify::new(),
             refresh: Notify::new(),
             listed: watch::Sender::new(0),
-            beside,
-            elsewhere,
+            context_state: beside,
+            pooled_tools: elsewhere,
             closing: Notify::new(),
             ended: watch::Sender::new(false),
         }
@@ -128,7 +129,7 @@ impl Shared {
     }
 
     /// Requests a new attempt to connect if the pause after the last failure is over. Returns `true` if it is.
-    pub(super) fn want(&self, current: &Current) -> bool {
+    pub(super) fn request_connection(&self, current: &Current) -> bool {
         let due = current.retry_from.is_some_and(|from| from <= Instant::now());
         if due {
             self.wanted.notify_one();
@@ -137,7 +138,7 @@ impl Shared {
     }
 
     /// Requests a new list of tools.
-    pub(super) fn want_list(&self) {
+    pub(super) fn request_list(&self) {
         self.refresh.notify_one();
     }
 
@@ -150,7 +151,7 @@ impl Shared {
     }
 
     /// Notifies the receivers of [`changes`](Self::changes).
-    pub(super) fn tell(&self) {
+    pub(super) fn notify_changed(&self) {
         self.version.send_modify(|version| *version += 1);
     }
 
@@ -159,18 +160,18 @@ impl Shared {
         let mut current = Current::clone(&self.current.load());
         change(&mut current);
         self.current.store(Arc::new(current));
-        self.tell();
+        self.notify_changed();
     }
 }
 
-/// Runs until [`Shared::close`], then closes the connections.
-pub(super) async fn supervise(shared: Arc<Shared>) {
+/// Runs until [`UpstreamState::close`], then closes the connections.
+pub(super) async fn supervise(shared: Arc<UpstreamState>) {
     tokio::select! {
         biased;
         () = shared.closing.notified() => {}
         () = keep_connected(&shared) => {}
         () = shared.pool.end_unused(shared.config.ends_unused_after) => {}
-        () = tell_of_elsewhere(&shared) => {}
+        () = publish_pooled_tools(&shared) => {}
     }
     let connection = shared.current().connection.clone();
     shared.publish(|current| {
@@ -185,14 +186,14 @@ pub(super) async fn supervise(shared: Arc<Shared>) {
 }
 
 /// Notifies callers when the set of tools offered over other connections changes. Never returns.
-async fn tell_of_elsewhere(shared: &Shared) {
+async fn publish_pooled_tools(shared: &UpstreamState) {
     loop {
-        shared.elsewhere.changed.notified().await;
-        shared.tell();
+        shared.pooled_tools.changed.notified().await;
+        shared.notify_changed();
     }
 }
 
-async fn keep_connected(shared: &Arc<Shared>) {
+async fn keep_connected(shared: &Arc<UpstreamState>) {
     let mut opening = first_opening(shared.config.protocol);
     let mut failures = 0_u32;
     loop {
@@ -230,7 +231,7 @@ async fn keep_connected(shared: &Arc<Shared>) {
             }
         };
         failures = failures.saturating_add(1);
-        rest(shared, loss, failures).await;
+        wait_for_retry(shared, loss, failures).await;
     }
 }
 
@@ -250,7 +251,7 @@ fn first_opening(fixed: Option<ProtocolVersion>) -> Opening {
     }
 }
 
-async fn connect(shared: &Shared, opening: Opening) -> Result<(Connection, Catalogue), Loss> {
+async fn connect(shared: &UpstreamState, opening: Opening) -> Result<(Connection, Catalogue), Loss> {
     let declared = shared.deps.declared(&shared.config);
     let connection = Connection::open(&shared.config, &shared.deps, opening, declared).await?;
     match list(shared, &connection).await {
@@ -262,12 +263,12 @@ async fn connect(shared: &Shared, opening: Opening) -> Result<(Connection, Catal
     }
 }
 
-async fn list(shared: &Shared, connection: &Connection) -> Result<Catalogue, Loss> {
+async fn list(shared: &UpstreamState, connection: &Connection) -> Result<Catalogue, Loss> {
     Catalogue::fetch(connection, &shared.config).await.map_err(loss_of)
 }
 
 /// Serves a connection until it is lost. Returns `None` if it was closed because it was idle.
-async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Catalogue) -> Option<Loss> {
+async fn serve(shared: &Arc<UpstreamState>, connection: Arc<Connection>, catalogue: Catalogue) -> Option<Loss> {
     tracing::info!(
         target: UPSTREAM,
         server = %shared.config.name,
@@ -276,7 +277,8 @@ async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Cat
         "connected to the MCP server"
     );
     let (listener, of_all) = (connection.clone(), shared.clone());
-    let _listening = AbortOnDropHandle::new(tokio::spawn(async move { listener.listen(&of_all.beside.watched).await }));
+    let _listening =
+        AbortOnDropHandle::new(tokio::spawn(async move { listener.listen(&of_all.context_state.subscriptions).await }));
     // The server works again.
     shared.circuit.answered();
     shared.publish(|current| {
@@ -289,21 +291,22 @@ async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Cat
     });
     shared.listed.send_modify(|listed| *listed += 1);
     let (kept, of_all) = (connection.clone(), shared.clone());
-    let _keeping =
-        AbortOnDropHandle::new(tokio::spawn(async move { keep(&of_all.beside, &of_all.config, &kept).await }));
+    let _keeping = AbortOnDropHandle::new(tokio::spawn(async move {
+        run_catalogue_work(&of_all.context_state, &of_all.config, &kept).await
+    }));
     let peer = connection.transport.peer();
     let mut next_list = Instant::now() + LISTING_INTERVAL;
     let loss = loop {
         tokio::select! {
             biased;
-            loss = peer.lost() => break loss,
+            loss = peer.wait_for_loss() => break loss,
             () = shared.refresh.notified() => peer.context_list_changed(true, true),
             // A change seen by another connection may also affect this one.
-            () = shared.elsewhere.news.notified() => {
+            () = shared.pooled_tools.list_changed.notified() => {
                 peer.everything_changed();
                 continue;
             }
-            () = unused(shared) => match put_to_rest(shared, &connection) {
+            () = unused(shared) => match close_if_idle(shared, &connection) {
                 true => return None,
                 false => continue,
             },
@@ -325,12 +328,12 @@ async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Cat
 }
 
 /// Waits until the server has been unused for the configured idle time. Never returns if none is configured.
-async fn unused(shared: &Shared) {
+async fn unused(shared: &UpstreamState) {
     or_never(shared.config.ends_unused_after.map(|time| shared.usage.unused_for(time))).await;
 }
 
 /// Closes an idle connection and retains its catalogue. Returns `false` if a caller has just begun to use it.
-fn put_to_rest(shared: &Shared, connection: &Arc<Connection>) -> bool {
+fn close_if_idle(shared: &UpstreamState, connection: &Arc<Connection>) -> bool {
     shared.publish(|current| {
         current.state = ProviderState::Idle;
         current.connection = None;
@@ -351,11 +354,11 @@ fn put_to_rest(shared: &Shared, connection: &Arc<Connection>) -> bool {
 
 /// Lists the tools again. If the listing fails, the old list remains in use, unless the connection is lost or the
 /// server answers nothing at all on it.
-async fn relist(shared: &Shared, connection: &Connection) -> Result<(), Loss> {
+async fn relist(shared: &UpstreamState, connection: &Connection) -> Result<(), Loss> {
     let peer = connection.transport.peer();
     let listing = tokio::select! {
         biased;
-        loss = peer.lost() => return Err(loss),
+        loss = peer.wait_for_loss() => return Err(loss),
         listing = timeout(shared.config.timeouts.connect, list(shared, connection)) => listing,
     };
     let failed = match listing {
@@ -385,8 +388,8 @@ async fn relist(shared: &Shared, connection: &Connection) -> Result<(), Loss> {
 }
 
 /// Publishes the failure and waits until the next attempt is due.
-async fn rest(shared: &Shared, loss: Loss, failures: u32) {
-    let RetryPolicy { first, longest } = shared.config.retry;
+async fn wait_for_retry(shared: &UpstreamState, loss: Loss, failures: u32) {
+    let Backoff { first, longest } = shared.config.retry;
     let now = Instant::now();
     let server = &shared.config.name;
     // Nothing here can log in, so automatic retries would be pointless.

@@ -1,9 +1,9 @@
 //! Calls that continue as tasks of their server (MCP's extension `io.modelcontextprotocol/tasks`).
 
 use crate::mcp::client::{
-    McpServer,
+    Upstream,
     foreign_text::shown,
-    outcome::Called,
+    outcome::CallTarget,
     own_members,
     request::{ForwardedRequest, Params},
     request_error::RequestError,
@@ -26,11 +26,11 @@ pub(super) fn with_tasks(mut capabilities: Map<String, Value>, client: &ClientPr
     capabilities
 }
 
-impl McpServer {
+impl Upstream {
     /// Sends a request about a task to its server.
-    pub(super) async fn ask_about_task(
+    pub(super) async fn send_task_request(
         &self,
-        called: Called<'_>,
+        called: CallTarget<'_>,
         request: &TaskRequest,
         context: &CallContext<'_>,
     ) -> Result<Map<String, Value>, ToolFailure> {

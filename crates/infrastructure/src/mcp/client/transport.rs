@@ -39,7 +39,7 @@ pub(super) trait Transport: Debug + Send + Sync {
 
     /// Returns `true` if messages for different calls arrive separately. Calls whose callers can answer questions can
     /// then share the connection.
-    fn tells_calls_apart(&self) -> bool {
+    fn isolates_calls(&self) -> bool {
         false
     }
 

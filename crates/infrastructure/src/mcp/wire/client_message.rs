@@ -4,7 +4,7 @@
 //! reports its errors.
 
 use super::{
-    message::{Id, MAX_ID_BYTES, Malformed, Message},
+    message::{Id, MAX_ID_BYTES, MalformedMessage, Message},
     meta::PARAMS_OF_ONE_HOP,
     numbers::first_inexact,
 };
@@ -52,8 +52,8 @@ impl ClientMessage {
     /// Parses one message.
     ///
     /// # Errors
-    /// [`Malformed`] as [`Message::parse`].
-    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+    /// [`MalformedMessage`] as [`Message::parse`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, MalformedMessage> {
         match std::str::from_utf8(bytes).ok().and_then(|text| read(text, true)) {
             Some(message) => Ok(message),
             None => Message::parse(bytes).map(Self::Other),
@@ -64,8 +64,8 @@ impl ClientMessage {
 /// Parses one message like [`Message::parse`], but a well-formed request or notification in one pass.
 ///
 /// # Errors
-/// [`Malformed`] as [`Message::parse`].
-pub fn parse_message(bytes: &[u8]) -> Result<Message, Malformed> {
+/// [`MalformedMessage`] as [`Message::parse`].
+pub fn parse_message(bytes: &[u8]) -> Result<Message, MalformedMessage> {
     match std::str::from_utf8(bytes).ok().and_then(|text| read(text, false)) {
         Some(ClientMessage::Other(message)) => Ok(message),
         Some(ClientMessage::ToolCall { .. }) | None => Message::parse(bytes),

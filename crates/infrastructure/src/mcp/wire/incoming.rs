@@ -1,6 +1,6 @@
 //! Incoming messages. The content of a long response stays unparsed text.
 
-use crate::mcp::wire::message::{Envelope, Id, Malformed, Message, RpcError, parse_visible};
+use crate::mcp::wire::message::{Envelope, Id, MalformedMessage, Message, RpcError, parse_visible};
 use serde_json::Value;
 use std::ops::Range;
 use toolstead_domain::json_memory::{has_too_much_memory, hides_values};
@@ -36,7 +36,7 @@ pub struct Answer {
 #[error("{}", malformed.error)]
 pub struct Unreadable {
     /// Reason, and the id if it could be read.
-    pub malformed: Malformed,
+    pub malformed: MalformedMessage,
     /// Bytes as received.
     pub bytes: Vec<u8>,
 }
@@ -55,7 +55,7 @@ impl Incoming {
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
-                let malformed = Malformed::no_utf8(error.as_bytes(), error.utf8_error());
+                let malformed = MalformedMessage::no_utf8(error.as_bytes(), error.utf8_error());
                 return Err(Box::new(Unreadable { malformed, bytes: error.into_bytes() }));
             }
         };
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    fn read(text: &str) -> Result<Incoming, Malformed> {
+    fn read(text: &str) -> Result<Incoming, MalformedMessage> {
         Incoming::read(text.into()).map_err(|unreadable| unreadable.malformed)
     }
 

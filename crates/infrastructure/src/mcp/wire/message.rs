@@ -65,7 +65,7 @@ pub struct RpcError {
 
 /// Invalid message. It carries the id if the id could be read, so that its sender can get an error response.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Malformed {
+pub struct MalformedMessage {
     /// Id, if it could be read.
     pub id: Option<Id>,
     /// `true` if the message was meant as a response to a request of ours.
@@ -107,7 +107,7 @@ impl RpcError {
     }
 }
 
-impl Malformed {
+impl MalformedMessage {
     fn no_json(detail: impl fmt::Display) -> Self {
         let error = of_kind(RpcError::PARSE, ErrorKind::InvalidInput, format!("the message is not JSON: {detail}"));
         Self { id: None, is_response: false, error: error.into() }
@@ -177,15 +177,15 @@ impl Message {
     /// `error` are retained.
     ///
     /// # Errors
-    /// Returns [`Malformed`] with the kind of the error in its data:
+    /// Returns [`MalformedMessage`] with the kind of the error in its data:
     /// - -32700 if the text is not JSON
     /// - -32600 if the JSON is not a message
     /// - -32602 if the parameters are not an object, contain a number that cannot be represented exactly, or contain
     ///   too many values
-    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, MalformedMessage> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Envelope::parse(text)?.into_message(),
-            Err(error) => Err(Malformed::no_utf8(bytes, error)),
+            Err(error) => Err(MalformedMessage::no_utf8(bytes, error)),
         }
     }
 
@@ -234,25 +234,25 @@ pub fn error_response(id: Option<&Id>, error: &RpcError) -> Vec<u8> {
 }
 
 impl<'a> Envelope<'a> {
-    pub(super) fn parse(text: &'a str) -> Result<Self, Malformed> {
+    pub(super) fn parse(text: &'a str) -> Result<Self, MalformedMessage> {
         // Serde would accept an array as the members in order.
         if text.trim_start().starts_with('[') {
             return Err(match serde_json::from_str::<serde::de::IgnoredAny>(text) {
-                Ok(_) => {
-                    Malformed::no_object("batches were removed from MCP in 2025-06-18: send one message at a time")
-                }
-                Err(error) => Malformed::no_json(error),
+                Ok(_) => MalformedMessage::no_object(
+                    "batches were removed from MCP in 2025-06-18: send one message at a time",
+                ),
+                Err(error) => MalformedMessage::no_json(error),
             });
         }
         let envelope: Self = serde_json::from_str(text).map_err(|error| {
             if error.is_data() {
-                Malformed::no_object(format!("the message is no JSON-RPC object: {error}"))
+                MalformedMessage::no_object(format!("the message is no JSON-RPC object: {error}"))
             } else {
-                Malformed::no_json(error)
+                MalformedMessage::no_json(error)
             }
         })?;
         if toolstead_domain::json_memory::hides_values(text.as_bytes()) {
-            let mut malformed = Malformed::no_object("the message has a member whose name is reserved");
+            let mut malformed = MalformedMessage::no_object("the message has a member whose name is reserved");
             (malformed.id, malformed.is_response) = (envelope.read_id().ok().flatten(), envelope.method.is_none());
             return Err(malformed);
         }
@@ -272,12 +272,12 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    pub(super) fn into_message(self) -> Result<Message, Malformed> {
+    pub(super) fn into_message(self) -> Result<Message, MalformedMessage> {
         let is_response = self.method.is_none();
         let id = self.read_id();
         let refuse_as = |kind: ErrorKind, code: i64, message: String| {
             let error = of_kind(code, kind, message).into();
-            Err(Malformed { id: id.clone().ok().flatten(), is_response, error })
+            Err(MalformedMessage { id: id.clone().ok().flatten(), is_response, error })
         };
         let refuse = |code: i64, message: String| refuse_as(ErrorKind::InvalidInput, code, message);
         if self.jsonrpc.as_deref() != Some("2.0") {
@@ -336,7 +336,7 @@ impl<'a> Envelope<'a> {
             None => {
                 let no_id = || of_kind(RpcError::INVALID_REQUEST, ErrorKind::InvalidInput, "the response has no id");
                 let error = outcome.err().unwrap_or_else(no_id);
-                Err(Malformed { id: None, is_response, error: error.into() })
+                Err(MalformedMessage { id: None, is_response, error: error.into() })
             }
         }
     }
@@ -344,7 +344,7 @@ impl<'a> Envelope<'a> {
 
 /// Reason why a JSON text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(in crate::mcp) enum NotTaken {
+pub(in crate::mcp) enum JsonRejection {
     /// A number that cannot be represented exactly.
     #[error("the number {} {}", shown(.0), numbers::why_inexact(.0))]
     Number(String),
@@ -356,7 +356,7 @@ pub(in crate::mcp) enum NotTaken {
     Json(String),
 }
 
-impl NotTaken {
+impl JsonRejection {
     pub(super) fn kind(&self) -> ErrorKind {
         match self {
             Self::TooManyValues => ErrorKind::TooLarge,
@@ -373,26 +373,26 @@ fn shown(number: &str) -> String {
 }
 
 /// Parses a JSON value. Rejects numbers that cannot be represented exactly and values that need too much memory.
-pub(in crate::mcp) fn parse_exact(text: &str) -> Result<Value, NotTaken> {
+pub(in crate::mcp) fn parse_exact(text: &str) -> Result<Value, JsonRejection> {
     if has_too_many_values(text.as_bytes()) {
-        return Err(NotTaken::TooManyValues);
+        return Err(JsonRejection::TooManyValues);
     }
     parse_light(text)
 }
 
 /// Parses part of a message that was already checked for hidden values. Otherwise like [`parse_exact`].
-pub(super) fn parse_visible(text: &str) -> Result<Value, NotTaken> {
+pub(super) fn parse_visible(text: &str) -> Result<Value, JsonRejection> {
     if has_too_much_memory(text.as_bytes()) {
-        return Err(NotTaken::TooManyValues);
+        return Err(JsonRejection::TooManyValues);
     }
     parse_light(text)
 }
 
-fn parse_light(text: &str) -> Result<Value, NotTaken> {
+fn parse_light(text: &str) -> Result<Value, JsonRejection> {
     if let Some(number) = numbers::first_inexact(text.as_bytes()) {
-        return Err(NotTaken::Number(number.to_owned()));
+        return Err(JsonRejection::Number(number.to_owned()));
     }
-    serde_json::from_str(text).map_err(|error| NotTaken::Json(error.to_string()))
+    serde_json::from_str(text).map_err(|error| JsonRejection::Json(error.to_string()))
 }
 
 impl Id {
@@ -491,7 +491,7 @@ mod tests {
             (&format!(r#"{{"a":[{zeros}0]}}"#), "too_large", "too many values"),
         ] {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
-            let Malformed { id, error, .. } = Message::parse(text.as_bytes()).unwrap_err();
+            let MalformedMessage { id, error, .. } = Message::parse(text.as_bytes()).unwrap_err();
             assert_eq!((id, error.code), (Some(Id::Number(1)), RpcError::INVALID_PARAMS), "{params:.60}");
             assert_eq!(error.data, Some(json!({"kind": kind})), "{params:.60}");
             assert!(error.message.contains(reason), "{}", error.message);

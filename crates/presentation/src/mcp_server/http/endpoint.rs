@@ -50,7 +50,7 @@ use toolstead_domain::{
 use toolstead_infrastructure::mcp::wire::{
     client_message::{ClientMessage, ToolCallParams},
     headers,
-    message::{Id, Malformed, Message, RpcError, error_response},
+    message::{Id, MalformedMessage, Message, RpcError, error_response},
 };
 
 /// Maximum interval between checks for idle sessions.
@@ -374,7 +374,7 @@ impl EndpointHandle {
         }
     }
 
-    fn reply(self: &Arc<Self>, context: RequestContext, parsed: Result<ClientMessage, Malformed>) -> Reply {
+    fn reply(self: &Arc<Self>, context: RequestContext, parsed: Result<ClientMessage, MalformedMessage>) -> Reply {
         let (id, content, meta) = match parsed {
             Ok(ClientMessage::ToolCall { id, params: ToolCallParams { tool, arguments, meta, rest } }) => {
                 (id, Content::ToolCall { tool, arguments, rest }, Ok(meta.map(RequestMeta::of).unwrap_or_default()))
@@ -449,7 +449,7 @@ fn shutting_down() -> Response<Body> {
 }
 
 /// Returns 400, for a message that cannot be parsed.
-fn malformed(wrong: &Malformed) -> Response<Body> {
+fn malformed(wrong: &MalformedMessage) -> Response<Body> {
     if !wrong.is_response {
         return json(StatusCode::BAD_REQUEST, error_response(wrong.id.as_ref(), &wrong.error));
     }

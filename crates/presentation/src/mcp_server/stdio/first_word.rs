@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::io::Cursor;
 use tokio::io::{AsyncRead, AsyncReadExt, Chain};
 use tokio_util::sync::CancellationToken;
-use toolstead_infrastructure::mcp::{client::may_ask, wire::message::Message, wire::meta::CLIENT_CAPABILITIES};
+use toolstead_infrastructure::mcp::{client::question_kind, wire::message::Message, wire::meta::CLIENT_CAPABILITIES};
 
 /// Maximum size of the first message in bytes.
 const LOOKED_AT: usize = 1 << 20;
@@ -34,7 +34,7 @@ pub async fn hear<R: AsyncRead + Unpin>(
         () = reading => {}
         () = stop.cancelled() => {}
     }
-    let capabilities = first_line(&read).and_then(declared).unwrap_or_else(may_ask::everything);
+    let capabilities = first_line(&read).and_then(declared).unwrap_or_else(question_kind::all_capabilities);
     (capabilities, Cursor::new(read).chain(input))
 }
 
@@ -81,9 +81,9 @@ mod tests {
         let plain = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}});
         check(&format!("{plain}\n"), json!({})).await;
         for other in ["", "\n", "no json\n", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n", "{\"cut"] {
-            check(other, may_ask::everything().into()).await;
+            check(other, question_kind::all_capabilities().into()).await;
         }
-        check(&format!("{}\n", "x".repeat(2 * LOOKED_AT)), may_ask::everything().into()).await;
+        check(&format!("{}\n", "x".repeat(2 * LOOKED_AT)), question_kind::all_capabilities().into()).await;
     }
 
     #[tokio::test]
@@ -91,6 +91,6 @@ mod tests {
         let (_client, input) = tokio::io::duplex(64);
         let stop = CancellationToken::new();
         stop.cancel();
-        assert_eq!(hear(input, &stop).await.0, may_ask::everything());
+        assert_eq!(hear(input, &stop).await.0, question_kind::all_capabilities());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Connection;
 use crate::mcp::client::{
-    context::state::Watched, relay::or_never, request_error::RequestError, server_card::ServerCard,
+    context::state::ResourceSubscriptions, relay::or_never, request_error::RequestError, server_card::ServerCard,
 };
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, time::Duration};
@@ -11,7 +11,7 @@ use toolstead_domain::context::notice::ContextNotice;
 
 /// Listens for all changes that the server can report, and for changes of the subscribed resources. If these change,
 /// opens a new stream and keeps the old one until the new one is acknowledged.
-pub(super) async fn listen(connection: &Connection, watched: &Watched) {
+pub(super) async fn listen(connection: &Connection, watched: &ResourceSubscriptions) {
     let (transport, peer) = (&connection.transport, connection.transport.peer());
     let mut wanted = watched.changes();
     let mut pause = Duration::from_secs(1);
@@ -62,7 +62,7 @@ pub(super) async fn listen(connection: &Connection, watched: &Watched) {
         // Servers do not repeat changes from the time between the streams.
         peer.everything_changed();
         for uri in uris {
-            peer.said.push(ContextNotice::ResourceUpdated { uri });
+            peer.notices.push(ContextNotice::ResourceUpdated { uri });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Outcomes of requests for resources, prompts and completions.
 
 use crate::mcp::{
-    client::{outcome::Called, own_members, request_error::RequestError},
+    client::{outcome::CallTarget, own_members, request_error::RequestError},
     wire::{incoming::Answer, message::RpcError},
 };
 use serde_json::Value;
@@ -10,7 +10,7 @@ use toolstead_domain::{
     tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
-impl Called<'_> {
+impl CallTarget<'_> {
     /// Returns the outcome of a response: the members of its result, unchanged.
     ///
     /// # Errors

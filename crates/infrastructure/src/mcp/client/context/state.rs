@@ -1,6 +1,6 @@
 //! State of a server's resources and prompts across connections, with the caller's subscriptions and log level.
 
-use super::said::Said;
+use super::notice_queue::NoticeQueue;
 use crate::mcp::client::usage::InUse;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use serde_json::Value;
@@ -22,27 +22,27 @@ const INSTRUCTIONS: usize = 16 << 10;
 
 /// State of everything that a server offers apart from tools.
 #[derive(Debug)]
-pub(in crate::mcp::client) struct Beside {
-    offered: ArcSwap<Offered>,
+pub(in crate::mcp::client) struct ContextState {
+    offered: ArcSwap<ContextOffers>,
     /// Offers of each connection.
     parts: Mutex<Parts>,
     /// Incremented with every change of `offered`.
     version: watch::Sender<u64>,
-    /// Version returned most recently by `taken`.
+    /// Version returned most recently by `read_offers`.
     seen: AtomicU64,
     /// `true` once everything has been listed.
     listed: watch::Sender<bool>,
     instructions: ArcSwapOption<String>,
     log_level: watch::Sender<Option<LogLevel>>,
     /// Subscribed resources.
-    pub(in crate::mcp::client) watched: Watched,
+    pub(in crate::mcp::client) subscriptions: ResourceSubscriptions,
     /// Notifications outside of requests.
-    pub(in crate::mcp::client) said: Said,
+    pub(in crate::mcp::client) notices: NoticeQueue,
 }
 
 /// Connection over which something is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::mcp::client) enum Part {
+pub(in crate::mcp::client) enum OfferSource {
     /// The catalogue connection.
     Listed,
     /// The pooled connection of callers without capabilities, if there is one.
@@ -51,19 +51,19 @@ pub(in crate::mcp::client) enum Part {
 
 #[derive(Debug, Default)]
 struct Parts {
-    listed: Offered,
-    plain: Offered,
+    listed: ContextOffers,
+    plain: ContextOffers,
 }
 
 /// Current or last known offers of a connection.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(in crate::mcp::client) struct Offered {
+pub(in crate::mcp::client) struct ContextOffers {
     pub(in crate::mcp::client) catalogue: ContextCatalogue,
     /// Names of prompts at the server, by their names in Toolstead.
     pub(in crate::mcp::client) prompts: HashMap<String, String>,
 }
 
-impl Offered {
+impl ContextOffers {
     /// Returns these offers and those of `other` that are not among them.
     fn and(&self, other: &Self) -> Self {
         fn add<T: Clone>(all: &mut Vec<T>, more: &[T], name: impl Fn(&T) -> &str) {
@@ -84,7 +84,7 @@ impl Offered {
     }
 }
 
-impl Beside {
+impl ContextState {
     pub(in crate::mcp::client) fn new() -> Self {
         Self {
             offered: ArcSwap::default(),
@@ -94,17 +94,17 @@ impl Beside {
             listed: watch::Sender::new(false),
             instructions: ArcSwapOption::empty(),
             log_level: watch::Sender::new(None),
-            watched: Watched::default(),
-            said: Said::default(),
+            subscriptions: ResourceSubscriptions::default(),
+            notices: NoticeQueue::default(),
         }
     }
 
-    pub(super) fn offered(&self) -> Arc<Offered> {
+    pub(super) fn offered(&self) -> Arc<ContextOffers> {
         self.offered.load_full()
     }
 
     /// Returns the offers and remembers their version for [`changed`](Self::changed).
-    pub(super) fn taken(&self) -> Arc<Offered> {
+    pub(super) fn read_offers(&self) -> Arc<ContextOffers> {
         // The version is read first, so that a concurrent change is reported once more rather than missed.
         self.seen.store(*self.version.borrow(), Ordering::Release);
         self.offered()
@@ -118,20 +118,20 @@ impl Beside {
     }
 
     /// Returns the offers of one connection.
-    pub(super) fn part(&self, part: Part) -> Offered {
+    pub(super) fn part(&self, part: OfferSource) -> ContextOffers {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         match part {
-            Part::Listed => parts.listed.clone(),
-            Part::Plain => parts.plain.clone(),
+            OfferSource::Listed => parts.listed.clone(),
+            OfferSource::Plain => parts.plain.clone(),
         }
     }
 
     /// Replaces the offers of one connection. Only the task that keeps this connection up to date calls it.
-    pub(super) fn offer(&self, part: Part, offered: Offered) {
+    pub(super) fn offer(&self, part: OfferSource, offered: ContextOffers) {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         match part {
-            Part::Listed => parts.listed = offered,
-            Part::Plain => parts.plain = offered,
+            OfferSource::Listed => parts.listed = offered,
+            OfferSource::Plain => parts.plain = offered,
         }
         let offered = parts.listed.and(&parts.plain);
         if **self.offered.load() != offered {
@@ -157,18 +157,18 @@ impl Beside {
         self.instructions.store(text);
     }
 
-    pub(super) fn want_logs(&self, level: Option<LogLevel>) {
+    pub(super) fn request_log_level(&self, level: Option<LogLevel>) {
         self.log_level.send_replace(level);
     }
 
-    pub(super) fn logs_wanted(&self) -> watch::Receiver<Option<LogLevel>> {
+    pub(super) fn log_level_changes(&self) -> watch::Receiver<Option<LogLevel>> {
         self.log_level.subscribe()
     }
 }
 
 /// Subscribed resources, by the server's own URIs.
 #[derive(Debug, Default)]
-pub(in crate::mcp::client) struct Watched {
+pub(in crate::mcp::client) struct ResourceSubscriptions {
     uris: watch::Sender<(u64, BTreeSet<String>)>,
     /// Prevents the server from being closed as idle while resources are subscribed.
     used: Mutex<HashMap<String, InUse>>,
@@ -176,7 +176,7 @@ pub(in crate::mcp::client) struct Watched {
     acknowledged: watch::Sender<u64>,
 }
 
-impl Watched {
+impl ResourceSubscriptions {
     /// Adds a URI. Returns the version of the set that contains it.
     pub(super) fn add(&self, uri: &str) -> u64 {
         self.uris.send_modify(|(version, uris)| *version += u64::from(uris.insert(uri.to_owned())));

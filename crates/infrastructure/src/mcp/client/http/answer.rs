@@ -7,7 +7,7 @@ use crate::{
         client::{
             config::shown_url,
             foreign_text::shown,
-            in_flight::Waiting,
+            in_flight::PendingRequest,
             peer::{Loss, Peer},
             request::RequestWriter,
             request_error::RequestError,
@@ -30,7 +30,7 @@ const ERROR_BODY_BYTES: usize = 64 << 10;
 const MAX_SESSION_ID_BYTES: usize = 1024;
 
 /// Result of a posted request.
-pub(super) enum Posted {
+pub(super) enum PostOutcome {
     /// The response to the request.
     Answered(Answer),
     /// The server rejected the request unprocessed, because it has ended the session.
@@ -42,26 +42,26 @@ impl HttpTransport {
     pub(super) async fn post(
         &self,
         writer: &RequestWriter,
-        waiting: &Arc<Waiting>,
+        waiting: &Arc<PendingRequest>,
         text: Bytes,
         headers: HeaderMap,
-    ) -> Result<Posted, RequestError> {
+    ) -> Result<PostOutcome, RequestError> {
         let had_session = headers.contains_key(headers::SESSION_ID);
         // Only `initialize` has neither a session nor a version.
         let opens_session = !headers.contains_key(headers::PROTOCOL_VERSION);
         let response = self.execute(Method::POST, headers, text).await?;
         let status = response.status();
-        note_wish(&self.peer, &response);
+        note_retry_after(&self.peer, &response);
         if opens_session && status.is_success() {
             self.take_session(response.headers())?;
         }
         match media_type(&response) {
             _ if status == StatusCode::UNAUTHORIZED => Err(unauthorized(&self.peer, &response)),
-            _ if status == StatusCode::NOT_FOUND && had_session => Ok(Posted::SessionEnded),
+            _ if status == StatusCode::NOT_FOUND && had_session => Ok(PostOutcome::SessionEnded),
             MediaType::Json => self.read_object(waiting, response, had_session).await,
             MediaType::EventStream if status.is_success() => {
                 // Boxed, because it is larger than the rest of a call.
-                Box::pin(self.read_to_answer(writer, waiting, response)).await.map(Posted::Answered)
+                Box::pin(self.read_to_answer(writer, waiting, response)).await.map(PostOutcome::Answered)
             }
             MediaType::EventStream | MediaType::Other if !status.is_success() => {
                 Err(Box::pin(http_error(&self.url, response)).await)
@@ -94,22 +94,22 @@ impl HttpTransport {
 
     async fn read_object(
         &self,
-        waiting: &Waiting,
+        waiting: &PendingRequest,
         response: Response,
         had_session: bool,
-    ) -> Result<Posted, RequestError> {
+    ) -> Result<PostOutcome, RequestError> {
         let status = response.status();
         let body = response.bytes(self.limit).await.map_err(|error| self.failed(error))?;
         // Included only for error statuses, whose bodies are usually short.
-        let detail = if status.is_success() { String::new() } else { told(&body) };
+        let detail = if status.is_success() { String::new() } else { body_detail(&body) };
         let error = match Incoming::read(body) {
             Ok(Incoming::Answer(answer)) if *answer.id() == Id::Number(waiting.id) => {
                 if status.is_success() || !matches!(status, StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST) {
-                    return Ok(Posted::Answered(answer));
+                    return Ok(PostOutcome::Answered(answer));
                 }
                 // This is an error of the request itself, even if its text mentions a session.
                 match answer.result_text() {
-                    Ok(Err(_)) => return Ok(Posted::Answered(answer)),
+                    Ok(Err(_)) => return Ok(PostOutcome::Answered(answer)),
                     Ok(Ok(_)) | Err(_) => None,
                 }
             }
@@ -131,7 +131,7 @@ impl HttpTransport {
             Ok(Incoming::Other(_)) | Err(_) => None,
         };
         match error {
-            Some(error) if is_end_of_session(status, had_session, &error) => Ok(Posted::SessionEnded),
+            Some(error) if is_end_of_session(status, had_session, &error) => Ok(PostOutcome::SessionEnded),
             Some(error) if status != StatusCode::FORBIDDEN => Err(RequestError::Rpc(error)),
             Some(_) | None => Err(RequestError::Http { status: status.as_u16(), detail }),
         }
@@ -139,11 +139,11 @@ impl HttpTransport {
 }
 
 /// Records until when an error response asks not to be called again, if it does (`Retry-After`).
-pub(in crate::mcp::client) fn note_wish(peer: &Peer, response: &Response) {
+pub(in crate::mcp::client) fn note_retry_after(peer: &Peer, response: &Response) {
     if !response.status().is_success()
         && let Some(wish) = wanted_pause(response.headers())
     {
-        peer.leave_alone_for(wish);
+        peer.set_busy_for(wish);
     }
 }
 
@@ -153,22 +153,22 @@ pub(in crate::mcp::client) fn unauthorized(peer: &Peer, response: &Response) -> 
     let challenge = challenge
         .map_or(String::new(), |value| format!(", `{}`", shown(&String::from_utf8_lossy(value.as_bytes()), 200)));
     let reason = format!("HTTP status {}{challenge}", response.status().as_u16());
-    peer.suspect(Loss::Unauthorized(reason.clone()));
+    peer.mark_unusable(Loss::Unauthorized(reason.clone()));
     RequestError::Unauthorized(reason)
 }
 
 /// Returns the error for an unsuccessful response of `url`.
 pub(in crate::mcp::client) async fn http_error(url: &Url, response: Response) -> RequestError {
     let status = response.status().as_u16();
-    let mut detail = told_by_headers(url, &response);
+    let mut detail = header_detail(url, &response);
     if detail.is_empty() {
         // The status is the error; the body only adds details.
-        detail = response.bytes(ERROR_BODY_BYTES).await.map_or(String::new(), |body| told(&body));
+        detail = response.bytes(ERROR_BODY_BYTES).await.map_or(String::new(), |body| body_detail(&body));
     }
     RequestError::Http { status, detail }
 }
 
-fn told_by_headers(url: &Url, response: &Response) -> String {
+fn header_detail(url: &Url, response: &Response) -> String {
     let header = |name: header::HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
     if let (true, Some(target)) = (response.status().is_redirection(), header(header::LOCATION)) {
         let target = url.join(target).map_or_else(|_| "elsewhere".into(), |url| shown(&shown_url(&url), 200));
@@ -210,7 +210,7 @@ pub(in crate::mcp::client) fn is_event_stream(response: &Response) -> bool {
 }
 
 /// Returns the beginning of a body as one line, after a colon.
-fn told(body: &[u8]) -> String {
+fn body_detail(body: &[u8]) -> String {
     let text = shown(&String::from_utf8_lossy(&body[..body.len().min(4000)]), 300);
     if text.is_empty() { text } else { format!(": {text}") }
 }

@@ -41,7 +41,7 @@ pub(in crate::mcp::client) fn configured_headers(
 const CALL: &str = "tools/call";
 
 /// Parts of the body that the headers of a request to a modern server repeat.
-pub(super) struct Mirrored<'a> {
+pub(super) struct MirroredParts<'a> {
     pub(super) method: &'a str,
     /// Name of the tool, or the subject of another request.
     pub(super) name: Option<&'a str>,
@@ -49,7 +49,7 @@ pub(super) struct Mirrored<'a> {
     pub(super) params: Option<(&'a ParamHeaders, &'a Map<String, Value>)>,
 }
 
-impl<'a> Mirrored<'a> {
+impl<'a> MirroredParts<'a> {
     /// Returns the method alone.
     pub(super) fn method(method: &'a str) -> Self {
         Self { method, name: None, params: None }
@@ -64,9 +64,9 @@ impl HttpTransport {
     pub(super) fn headers_of(
         &self,
         writer: &RequestWriter,
-        mirrored: &Mirrored<'_>,
+        mirrored: &MirroredParts<'_>,
     ) -> Result<HeaderMap, RequestError> {
-        let Mirrored { method, name, params } = *mirrored;
+        let MirroredParts { method, name, params } = *mirrored;
         match writer.version.generation() {
             // `initialize` begins a session. Its version is negotiated only with the response.
             Generation::Legacy if method == "initialize" => {

@@ -4,7 +4,9 @@ use super::{HttpTransport, answer::is_event_stream};
 use crate::{
     http::{event_stream::EventStream, http_error::HttpError, response::Response, sse::SseEvent},
     mcp::{
-        client::{in_flight::Waiting, request::RequestWriter, request_error::RequestError, transport::Transport},
+        client::{
+            in_flight::PendingRequest, request::RequestWriter, request_error::RequestError, transport::Transport,
+        },
         wire::{
             headers,
             incoming::{Answer, Incoming},
@@ -47,7 +49,7 @@ impl HttpTransport {
     pub(super) async fn read_to_answer(
         &self,
         writer: &RequestWriter,
-        waiting: &Arc<Waiting>,
+        waiting: &Arc<PendingRequest>,
         response: Response,
     ) -> Result<Answer, RequestError> {
         let mut position = Position::default();
@@ -89,7 +91,7 @@ impl HttpTransport {
     pub(super) async fn read_stream(
         &self,
         response: Response,
-        waiting: Option<&Arc<Waiting>>,
+        waiting: Option<&Arc<PendingRequest>>,
         position: &mut Position,
     ) -> Result<Option<Answer>, RequestError> {
         let mut events = EventStream::new(response, self.limit);
@@ -117,7 +119,7 @@ impl HttpTransport {
     async fn take_event(
         &self,
         event: SseEvent,
-        waiting: Option<&Arc<Waiting>>,
+        waiting: Option<&Arc<PendingRequest>>,
     ) -> Result<Option<Answer>, RequestError> {
         if !matches!(event.event.as_str(), "" | "message") {
             return Ok(None);
@@ -127,7 +129,7 @@ impl HttpTransport {
             Ok(Incoming::Answer(answer)) if Some(answer.id()) == ours.as_ref() => return Ok(Some(answer)),
             Ok(Incoming::Answer(answer)) => self.peer.take_answer(answer),
             Ok(Incoming::Other(message)) => {
-                if let Some((id, outcome)) = self.peer.hear(message, waiting) {
+                if let Some((id, outcome)) = self.peer.handle_message(message, waiting) {
                     // Requests are answered one at a time, so a flood of requests slows down only its own server.
                     self.respond(&id, &outcome).await;
                 }

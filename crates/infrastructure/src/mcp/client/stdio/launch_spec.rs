@@ -3,7 +3,7 @@
 use super::StdioLauncher;
 use crate::{
     mcp::client::{
-        config::{McpServerConfig, ServerProfile, StdioServer},
+        config::{ServerProfile, StdioUpstream, UpstreamConfig},
         identity::digest,
     },
     sandbox::{
@@ -26,7 +26,7 @@ const NEUTRAL_FOLDER: &str = "/tmp";
 
 /// Returns the launch specification of a server. Symbolic links in its paths are checked when the paths are opened,
 /// because a command may create a link until then.
-pub(super) fn of(server: &StdioServer, config: &McpServerConfig, launcher: &StdioLauncher) -> LaunchSpec {
+pub(super) fn of(server: &StdioUpstream, config: &UpstreamConfig, launcher: &StdioLauncher) -> LaunchSpec {
     let confined = &config.confinement;
     let mut environment = launcher.environment.clone();
     environment.extend(server.env.clone());
@@ -97,7 +97,7 @@ pub(super) fn of(server: &StdioServer, config: &McpServerConfig, launcher: &Stdi
 }
 
 /// Returns the folder that a server is meant to start in, even if the server has no access to it.
-pub(super) fn folder(server: &StdioServer, profile: ServerProfile, launcher: &StdioLauncher) -> PathBuf {
+pub(super) fn folder(server: &StdioUpstream, profile: ServerProfile, launcher: &StdioLauncher) -> PathBuf {
     let usual = match profile {
         ServerProfile::Guarded => first_root(launcher).unwrap_or(Path::new(NEUTRAL_FOLDER)),
         ServerProfile::Strict | ServerProfile::Open => &launcher.working_dir,
@@ -123,20 +123,20 @@ fn is_read_only(folder: &Path, launcher: &StdioLauncher) -> bool {
 /// Returns the files and folders that a guarded server gets access to because its arguments or environment variables
 /// contain their paths, as they exist now. `start` is its intended working folder; `common` is the environment of every
 /// child process.
-pub fn named_data(server: &StdioServer, start: &Path, common: &BTreeMap<String, String>) -> Vec<PathBuf> {
+pub fn named_data(server: &StdioUpstream, start: &Path, common: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let home = common.get("HOME").map(Path::new);
     let named = paths(server, start, common).into_iter();
     named.filter(|path| program_folders::classify_path(path, home) == PathRole::Data).collect()
 }
 
 /// Returns the name of a guarded server's persistent home folder. Each configuration of each server has its own.
-fn home_of(server: &StdioServer, config: &McpServerConfig) -> String {
+fn home_of(server: &StdioUpstream, config: &UpstreamConfig) -> String {
     digest(&json!([config.configured_in, config.name.as_str(), server.command, server.args]))
 }
 
 /// Returns the absolute paths in the arguments and environment variables of a server, and the relative ones that lead
 /// out of its working folder.
-fn paths(server: &StdioServer, start: &Path, common: &BTreeMap<String, String>) -> Vec<PathBuf> {
+fn paths(server: &StdioUpstream, start: &Path, common: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let home = common.get("HOME").map(Path::new);
     // Variables of every child process are skipped: they contain the paths of programs, the home and temporary files. A
     // whole home folder counts only as an argument, where it is certainly intended.
@@ -229,7 +229,7 @@ mod tests {
         /// folder.
         fn spec(&self, profile: ServerProfile, args: &[&str], env: &[(&str, &str)]) -> LaunchSpec {
             let full = |text: &str| text.replace("TOP", &self.top.display().to_string());
-            let server = StdioServer {
+            let server = StdioUpstream {
                 command: "sh".into(),
                 args: args.iter().map(|text| full(text)).collect(),
                 env: env.iter().map(|(name, value)| ((*name).to_owned(), full(value))).collect(),
@@ -272,7 +272,7 @@ mod tests {
         ) -> Option<String> {
             let path = self.path(path);
             let args = if is_root { Vec::new() } else { vec![format!("--data={}", path.display())] };
-            let server = StdioServer { command: "cat".into(), args, env: BTreeMap::new(), working_dir: None };
+            let server = StdioUpstream { command: "cat".into(), args, env: BTreeMap::new(), working_dir: None };
             let mut config = config(&server, profile);
             config.confinement.roots = if is_root { vec![path] } else { Vec::new() };
             let spec = of(&server, &config, &self.launcher);
@@ -281,9 +281,9 @@ mod tests {
         }
     }
 
-    fn config(server: &StdioServer, profile: ServerProfile) -> McpServerConfig {
+    fn config(server: &StdioUpstream, profile: ServerProfile) -> UpstreamConfig {
         let transport = McpTransport::Stdio(server.clone());
-        let mut config = McpServerConfig::new(ServerName::parse("s").unwrap(), transport);
+        let mut config = UpstreamConfig::new(ServerName::parse("s").unwrap(), transport);
         config.confinement = ServerConfinement { profile, ..ServerConfinement::default() };
         config
     }
@@ -334,7 +334,8 @@ mod tests {
     #[test]
     fn a_guarded_server_works_on_its_own_folder_and_never_on_a_whole_home() {
         let mut workspace = Workspace::new();
-        let mut server = StdioServer { command: "./run".into(), args: vec![], env: BTreeMap::new(), working_dir: None };
+        let mut server =
+            StdioUpstream { command: "./run".into(), args: vec![], env: BTreeMap::new(), working_dir: None };
         server.working_dir = Some(workspace.path("app"));
         let spec = of(&server, &config(&server, ServerProfile::Guarded), &workspace.launcher);
         assert_eq!((spec.working_dir, spec.policy.write_roots), (workspace.path("app"), vec![workspace.path("app")]));
@@ -364,7 +365,7 @@ mod tests {
         let workspace = Workspace::new();
         let roots = |folder: &str| {
             let working_dir = Some(workspace.path(folder));
-            let server = StdioServer { command: "x".into(), args: vec![], env: BTreeMap::new(), working_dir };
+            let server = StdioUpstream { command: "x".into(), args: vec![], env: BTreeMap::new(), working_dir };
             let spec = of(&server, &config(&server, ServerProfile::Guarded), &workspace.launcher);
             assert_eq!(spec.working_dir, workspace.path(folder));
             (spec.policy.write_roots, spec.policy.read_roots)

@@ -6,7 +6,7 @@ use super::{
     line_server::line_server,
 };
 use crate::mcp::{
-    client::config::{McpTransport, StdioServer},
+    client::config::{McpTransport, StdioUpstream},
     mcp_client::{McpClient, McpConnectError},
 };
 use serde_json::json;
@@ -73,7 +73,7 @@ async fn a_server_over_http_is_spoken_with_in_either_generation() {
 
 #[tokio::test]
 async fn a_program_without_a_launcher_starts_no_server_and_names_the_feature_to_turn_on() {
-    let server = StdioServer { command: "x".into(), args: vec![], env: Default::default(), working_dir: None };
+    let server = StdioUpstream { command: "x".into(), args: vec![], env: Default::default(), working_dir: None };
     let none = McpClient::connect_with(config(McpTransport::Stdio(server)), deps()).await.unwrap_err();
     assert!(none.to_string().contains("feature `mcp-stdio`"), "{none}");
 }

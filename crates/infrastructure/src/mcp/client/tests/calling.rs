@@ -1,7 +1,7 @@
 //! Calls as the call path makes them.
 
 use super::*;
-use crate::mcp::client::config::{McpTransport, RetryPolicy};
+use crate::mcp::client::config::{Backoff, McpTransport};
 use crate::{
     egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
@@ -50,18 +50,18 @@ impl Caller for Listener {
 }
 
 /// Returns a configuration with short timeouts and retries.
-pub(super) fn config(transport: McpTransport) -> McpServerConfig {
-    let mut config = McpServerConfig::new(ServerName::parse("s").unwrap(), transport);
-    config.retry = RetryPolicy { first: Duration::from_millis(20), longest: Duration::from_secs(60) };
+pub(super) fn config(transport: McpTransport) -> UpstreamConfig {
+    let mut config = UpstreamConfig::new(ServerName::parse("s").unwrap(), transport);
+    config.retry = Backoff { first: Duration::from_millis(20), longest: Duration::from_secs(60) };
     config
 }
 
-pub(super) fn start(config: McpServerConfig) -> Arc<McpServer> {
-    McpServer::start(config, deps())
+pub(super) fn start(config: UpstreamConfig) -> Arc<Upstream> {
+    Upstream::start(config, deps())
 }
 
-pub(super) fn deps() -> McpServerDeps {
-    McpServerDeps {
+pub(super) fn deps() -> UpstreamDeps {
+    UpstreamDeps {
         launcher: None,
         http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
         clients: Default::default(),
@@ -71,9 +71,9 @@ pub(super) fn deps() -> McpServerDeps {
 /// Waits until the server's status is as wanted.
 #[track_caller]
 pub(super) fn until(
-    server: &McpServer,
-    wanted: impl Fn(&McpServerStatus) -> bool,
-) -> impl Future<Output = McpServerStatus> {
+    server: &Upstream,
+    wanted: impl Fn(&UpstreamStatus) -> bool,
+) -> impl Future<Output = UpstreamStatus> {
     let place = std::panic::Location::caller();
     async move {
         let waiting = async {
@@ -93,21 +93,21 @@ pub(super) fn until(
     }
 }
 
-pub(super) async fn until_ready(server: &McpServer) -> McpServerStatus {
+pub(super) async fn until_ready(server: &Upstream) -> UpstreamStatus {
     until(server, |status| status.state == ProviderState::Ready).await
 }
 
-pub(super) async fn tool_names(server: &McpServer) -> Vec<String> {
+pub(super) async fn tool_names(server: &Upstream) -> Vec<String> {
     server.list().await.unwrap().iter().map(|tool| tool.name().to_string()).collect()
 }
 
 /// Calls a tool. Returns the result as JSON text, or the failure's kind and text.
-pub(super) async fn call(server: &McpServer, tool: &str, arguments: Value) -> Result<String, (ErrorKind, String)> {
+pub(super) async fn call(server: &Upstream, tool: &str, arguments: Value) -> Result<String, (ErrorKind, String)> {
     call_with(server, tool, arguments, &Listener::default(), SOON).await
 }
 
 pub(super) async fn call_with(
-    server: &McpServer,
+    server: &Upstream,
     tool: &str,
     arguments: Value,
     caller: &dyn Caller,
@@ -130,7 +130,7 @@ impl Client {
     }
 
     /// Returns a call of a tool by this client, with its grant and profile.
-    pub(super) fn parts(&self, server: &McpServer, tool: &str, arguments: Value) -> (ToolCall, Grant, ClientProfile) {
+    pub(super) fn parts(&self, server: &Upstream, tool: &str, arguments: Value) -> (ToolCall, Grant, ClientProfile) {
         let name = ServerName::parse(server.name()).unwrap();
         let source = ToolSource::McpServer { server: name.clone(), tool: tool.into() };
         let definition = Tool::new(ToolName::for_upstream(&name, tool), Map::new(), Category::Mcp, source);
@@ -154,7 +154,7 @@ impl Client {
 }
 
 pub(super) async fn call_as(
-    server: &McpServer,
+    server: &Upstream,
     client: &Client,
     tool: &str,
     arguments: Value,

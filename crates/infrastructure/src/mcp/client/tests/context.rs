@@ -4,7 +4,7 @@ use super::{
     calling::{Listener, SOON, call, config, start},
     line_server::{LineEnd, line_server, modern_answer, plain_answer},
 };
-use crate::mcp::client::McpServer;
+use crate::mcp::client::Upstream;
 use serde_json::{Map, Value, json};
 use std::{
     sync::{Arc, Mutex},
@@ -40,7 +40,7 @@ type Orders = mpsc::UnboundedReceiver<Value>;
 
 /// Server of resources and prompts, with the messages it received and a channel for instructions.
 struct Rich {
-    server: Arc<McpServer>,
+    server: Arc<Upstream>,
     heard: Arc<Mutex<Vec<Value>>>,
     news: Arc<Notify>,
     orders: mpsc::UnboundedSender<Value>,

@@ -6,8 +6,8 @@ use super::{
     line_server::plain_answer,
 };
 use crate::mcp::client::{
-    McpServer,
-    config::{HttpServer, McpServerConfig, McpTransport},
+    Upstream,
+    config::{HttpUpstream, McpTransport, UpstreamConfig},
 };
 use serde_json::{Value, json};
 use std::{
@@ -34,7 +34,7 @@ use url::Url;
 type Log = Arc<Mutex<Vec<Request>>>;
 
 /// Starts a server that records every request before it replies.
-async fn noting(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (HttpEnd, McpServerConfig, Log) {
+async fn noting(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (HttpEnd, UpstreamConfig, Log) {
     let log = Log::default();
     let noted = log.clone();
     let end = http_server(move |request| {
@@ -64,7 +64,7 @@ fn failed_with(state: &ProviderState, words: &str) -> bool {
 }
 
 /// Starts a server that answers `tools/call` with `reply`.
-async fn calling(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (HttpEnd, Arc<McpServer>, Log) {
+async fn calling(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (HttpEnd, Arc<Upstream>, Log) {
     let (end, config, log) = noting(move |request| match request.rpc() {
         "tools/call" => reply(request),
         _ => request.answer_plainly(Some("session-1")),
@@ -581,7 +581,7 @@ async fn a_server_that_wants_a_login_leads_to_no_other_place() {
 #[tokio::test]
 async fn a_server_of_the_local_link_is_down_and_says_why() {
     let url = Url::parse("http://169.254.169.254/mcp").unwrap();
-    let transport = McpTransport::Http(HttpServer { url, headers: BTreeMap::new() });
+    let transport = McpTransport::Http(HttpUpstream { url, headers: BTreeMap::new() });
     let server = start(config(transport));
     until(&server, |status| {
         failed_with(&status.state, "169.254.169.254 is no public address but one of the local link")

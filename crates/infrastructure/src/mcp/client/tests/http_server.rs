@@ -1,6 +1,6 @@
 //! Small HTTP/1.1 server on a loopback port, whose replies a test writes byte by byte.
 
-use crate::mcp::client::config::{HttpServer, McpTransport};
+use crate::mcp::client::config::{HttpUpstream, McpTransport};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -71,7 +71,7 @@ pub(super) async fn http_server_at(
 impl HttpEnd {
     pub(super) fn transport(&self) -> McpTransport {
         let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer secret".to_owned())]);
-        McpTransport::Http(HttpServer { url: self.url.clone(), headers })
+        McpTransport::Http(HttpUpstream { url: self.url.clone(), headers })
     }
 }
 

@@ -5,8 +5,8 @@ use super::{
     line_server::{LineEnd, line_server, modern_answer},
 };
 use crate::mcp::client::{
-    McpServer,
-    config::{McpServerConfig, RetryPolicy},
+    Upstream,
+    config::{Backoff, UpstreamConfig},
     in_flight::Purpose,
     lines::LineTransport,
     peer::Peer,
@@ -45,7 +45,7 @@ fn note(heard: &Heard, connection: usize, message: &Value) {
 
 /// Returns a server that records every message. `react` may answer it; otherwise the server answers like a legacy
 /// server.
-fn noting<F>(react: F) -> (McpServerConfig, Heard)
+fn noting<F>(react: F) -> (UpstreamConfig, Heard)
 where
     F: AsyncReact + Send + Sync + Clone + 'static,
 {
@@ -87,7 +87,7 @@ impl<F: Fn(usize, &str, &Value) -> Reaction> AsyncReact for F {
     }
 }
 
-fn plain() -> McpServerConfig {
+fn plain() -> UpstreamConfig {
     config(line_server(|_, mut end| Box::pin(async move { end.serve_plainly().await })))
 }
 
@@ -242,7 +242,7 @@ fn is_of_a_call(message: &Value) -> bool {
 }
 
 /// Returns a server that answers calls only when the test does so.
-fn held_calls() -> (McpServerConfig, mpsc::UnboundedReceiver<(Value, mpsc::UnboundedSender<Value>)>) {
+fn held_calls() -> (UpstreamConfig, mpsc::UnboundedReceiver<(Value, mpsc::UnboundedSender<Value>)>) {
     let (calls, queue) = mpsc::unbounded_channel();
     let transport = line_server(move |_, mut end: LineEnd| {
         let calls = calls.clone();
@@ -458,7 +458,7 @@ async fn a_call_is_refused_after_one_reconnect_that_fails() {
         (0, "tools/call") | (1.., _) => Reaction::End,
         _ => Reaction::Plain,
     });
-    config.retry = RetryPolicy { first: Duration::from_millis(50), longest: Duration::from_secs(60) };
+    config.retry = Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(60) };
     let server = start(config);
     until_ready(&server).await;
     assert!(call(&server, "echo", json!({})).await.is_err());
@@ -741,7 +741,7 @@ async fn a_hundred_calls_at_once_each_get_their_own_answer() {
     until_ready(&server).await;
     let calls: Vec<_> = (0..100)
         .map(|n| {
-            let server: Arc<McpServer> = server.clone();
+            let server: Arc<Upstream> = server.clone();
             tokio::spawn(async move { (n, call(&server, "echo", json!({"n": n})).await.unwrap()) })
         })
         .collect();

@@ -6,9 +6,9 @@ use super::{
     line_server::line_server,
 };
 use crate::mcp::client::{
-    McpServer,
-    config::{McpServerConfig, McpTransport, RetryPolicy},
-    may_ask::{self, Clients},
+    Upstream,
+    config::{Backoff, McpTransport, UpstreamConfig},
+    question_kind::{self, Clients},
     request::{ForwardedRequest, Params},
 };
 use async_trait::async_trait;
@@ -101,10 +101,10 @@ async fn until_seen(seen: &Watched, wanted: impl FnMut(&Seen) -> bool) {
 }
 
 /// Starts a client for callers with any capabilities.
-pub(super) fn serving(config: McpServerConfig) -> Arc<McpServer> {
-    McpServer::start(
+pub(super) fn serving(config: UpstreamConfig) -> Arc<Upstream> {
+    Upstream::start(
         config,
-        crate::mcp::client::McpServerDeps { clients: Clients::Any(may_ask::everything()), ..deps() },
+        crate::mcp::client::UpstreamDeps { clients: Clients::Any(question_kind::all_capabilities()), ..deps() },
     )
 }
 
@@ -170,9 +170,9 @@ async fn a_call_goes_over_a_connection_that_declared_what_its_caller_can_answer(
 }
 
 /// Starts a client for this single caller.
-fn serving_one(config: McpServerConfig, client: &Client) -> Arc<McpServer> {
+fn serving_one(config: UpstreamConfig, client: &Client) -> Arc<Upstream> {
     let capabilities = client.capabilities.as_object().unwrap().clone();
-    McpServer::start(config, crate::mcp::client::McpServerDeps { clients: Clients::One(capabilities), ..deps() })
+    Upstream::start(config, crate::mcp::client::UpstreamDeps { clients: Clients::One(capabilities), ..deps() })
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn one_client_alone_has_one_connection_and_hears_the_questions_of_all_its_
     let gate = watch::Sender::new(false);
     let (transport, seen) = side_by_side(gate.subscribe());
     let client = askable();
-    let server = serving_one(McpServerConfig { stateful: true, ..config(transport) }, &client);
+    let server = serving_one(UpstreamConfig { stateful: true, ..config(transport) }, &client);
     until_ready(&server).await;
     let people = [Person::new("first"), Person::new("second"), Person::new("third")];
     let calls = join_all(people.iter().map(|person| {
@@ -403,7 +403,7 @@ async fn a_connection_that_dies_ends_its_own_call_alone() {
 #[tokio::test]
 async fn a_server_that_keeps_state_has_a_connection_for_each_principal_until_its_last_session_ends() {
     let (transport, seen) = old_server(open_gate());
-    let server = start(McpServerConfig { stateful: true, ..config(transport) });
+    let server = start(UpstreamConfig { stateful: true, ..config(transport) });
     until_ready(&server).await;
     let client = |name: &str, session| {
         let principal = Principal::token(name);
@@ -426,7 +426,7 @@ async fn a_server_that_keeps_state_has_a_connection_for_each_principal_until_its
 #[tokio::test]
 async fn one_principal_leaves_room_for_the_connections_of_others() {
     let (transport, _) = old_server(open_gate());
-    let server = start(McpServerConfig { stateful: true, ..config(transport) });
+    let server = start(UpstreamConfig { stateful: true, ..config(transport) });
     until_ready(&server).await;
     let client = |name: &str, says: usize| {
         let capabilities = json!({"elicitation": {"form": {}, "x": says}});
@@ -446,7 +446,7 @@ async fn one_principal_leaves_room_for_the_connections_of_others() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_nobody_uses_rests_until_the_next_call() {
     let (transport, seen) = old_server(open_gate());
-    let server = serving(McpServerConfig { ends_unused_after: Some(Duration::from_secs(900)), ..config(transport) });
+    let server = serving(UpstreamConfig { ends_unused_after: Some(Duration::from_secs(900)), ..config(transport) });
     until_ready(&server).await;
     call(&server, "echo", json!({})).await.unwrap();
     assert_eq!(server.status().connections, 2);
@@ -465,12 +465,12 @@ async fn a_server_that_nobody_uses_rests_until_the_next_call() {
 #[tokio::test]
 async fn a_server_whose_tools_are_known_is_started_by_its_first_use() {
     let (transport, seen) = old_server(open_gate());
-    let server = McpServer::start_when_used(config(transport), deps());
+    let server = Upstream::start_when_used(config(transport), deps());
     assert!(server.list().await.is_err());
     assert_eq!((server.state(), seen.borrow().declared.len()), (ProviderState::Idle, 0));
     call(&server, "echo", json!({})).await.unwrap();
     assert_eq!((server.state(), server.list().await.unwrap().len()), (ProviderState::Ready, 1));
-    let asked = McpServer::start_when_used(config(old_server(open_gate()).0), deps());
+    let asked = Upstream::start_when_used(config(old_server(open_gate()).0), deps());
     ToolProvider::refresh(&*asked).await;
     assert_eq!(asked.state(), ProviderState::Ready);
 }
@@ -531,7 +531,7 @@ async fn what_only_reads_is_asked_again_and_a_call_never_is() {
 async fn calls_are_kept_from_a_server_that_fails_again_and_again() {
     let (end, asked) = busy_server(5).await;
     let mut config = config(end.transport());
-    config.retry = RetryPolicy { first: Duration::from_secs(60), longest: Duration::from_secs(60) };
+    config.retry = Backoff { first: Duration::from_secs(60), longest: Duration::from_secs(60) };
     let server = start(config);
     until_ready(&server).await;
     for _ in 0..5 {

@@ -6,8 +6,8 @@ use super::{
     line_server::plain_answer,
 };
 use crate::mcp::client::{
-    McpServer, McpServerStatus,
-    config::{HttpServer, McpServerConfig, McpTransport},
+    Upstream, UpstreamStatus,
+    config::{HttpUpstream, McpTransport, UpstreamConfig},
 };
 use serde_json::{Value, json};
 use std::{
@@ -99,25 +99,25 @@ fn accepted() -> Reply {
     Reply::Whole(202, vec![], b"Accepted".to_vec())
 }
 
-fn reached_at(url: &Url) -> HttpServer {
+fn reached_at(url: &Url) -> HttpUpstream {
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer secret".to_owned())]);
-    HttpServer { url: url.clone(), headers }
+    HttpUpstream { url: url.clone(), headers }
 }
 
-fn by_sse(end: &HttpEnd) -> McpServerConfig {
+fn by_sse(end: &HttpEnd) -> UpstreamConfig {
     config(McpTransport::Sse(reached_at(&end.url)))
 }
 
 async fn ready(
     reply: impl Fn(&Old, &Request) -> Option<Reply> + Send + Sync + 'static,
-) -> (HttpEnd, Old, Arc<McpServer>) {
+) -> (HttpEnd, Old, Arc<Upstream>) {
     let (end, old) = Old::serve(reply).await;
     let server = start(by_sse(&end));
     until_ready(&server).await;
     (end, old, server)
 }
 
-fn failed_with(status: &McpServerStatus, words: &str) -> bool {
+fn failed_with(status: &UpstreamStatus, words: &str) -> bool {
     matches!(&status.state, ProviderState::Failed { reason } if reason.contains(words))
 }
 
@@ -278,9 +278,9 @@ async fn a_mailbox_that_wants_to_be_left_alone_is_heard() {
     };
     let (_end, _old, server) = ready(move |_, request| (request.rpc() == "tools/call").then(busy)).await;
     let connection = server.shared.current().connection.clone().unwrap();
-    assert_eq!(connection.transport.peer().wishes_pause(), None);
+    assert_eq!(connection.transport.peer().requested_pause(), None);
     assert_eq!(call(&server, "echo", json!({})).await.unwrap_err().0, ErrorKind::RateLimited);
-    assert!(connection.transport.peer().wishes_pause().is_some());
+    assert!(connection.transport.peer().requested_pause().is_some());
 }
 
 /// Checks that a stream with this beginning is rejected with a reason that contains `words`, and that nothing is

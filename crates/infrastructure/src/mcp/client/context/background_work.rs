@@ -3,13 +3,13 @@
 
 use super::{
     lists::List,
-    state::{Beside, Offered, Part},
+    state::{ContextOffers, ContextState, OfferSource},
 };
 use crate::mcp::client::{
     catalogue::Catalogue,
-    config::{McpServerConfig, ToolNames},
+    config::{ToolNames, UpstreamConfig},
     connection::Connection,
-    elsewhere::Elsewhere,
+    pooled_tools::PooledTools,
     request_error::RequestError,
 };
 use serde_json::{Map, Value};
@@ -30,20 +30,24 @@ const LISTING_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Shared state for the background work of pooled connections.
 #[derive(Debug)]
-pub(in crate::mcp::client) struct Company {
-    pub(in crate::mcp::client) config: McpServerConfig,
-    pub(in crate::mcp::client) beside: Arc<Beside>,
-    pub(in crate::mcp::client) elsewhere: Arc<Elsewhere>,
+pub(in crate::mcp::client) struct BackgroundState {
+    pub(in crate::mcp::client) config: UpstreamConfig,
+    pub(in crate::mcp::client) context_state: Arc<ContextState>,
+    pub(in crate::mcp::client) pooled_tools: Arc<PooledTools>,
 }
 
 /// Runs the background work of the catalogue connection. Never returns.
-pub(in crate::mcp::client) async fn keep(beside: &Beside, config: &McpServerConfig, connection: &Connection) {
+pub(in crate::mcp::client) async fn run_catalogue_work(
+    beside: &ContextState,
+    config: &UpstreamConfig,
+    connection: &Connection,
+) {
     beside.instruct(connection.card.instructions.as_deref());
-    let keeping = Keeping { beside, config, connection, part: Part::Listed, news: None };
+    let keeping = BackgroundWork { beside, config, connection, part: OfferSource::Listed, list_changed: None };
     tokio::join!(
         keeping.lists(),
         keeping.subscriptions(),
-        log_as_wanted(beside, connection),
+        sync_log_level(beside, connection),
         pass_on(beside, connection)
     );
 }
@@ -51,35 +55,35 @@ pub(in crate::mcp::client) async fn keep(beside: &Beside, config: &McpServerConf
 /// Runs the background work of a pooled connection, which belongs to the principal `of` or is shared. Log messages
 /// outside of calls go to that principal only, or are dropped. A `plain` connection, shared by callers without
 /// capabilities, is listed and subscribed as well. Never returns.
-pub(in crate::mcp::client) async fn keep_beside(
-    company: &Company,
+pub(in crate::mcp::client) async fn run_pooled_work(
+    company: &BackgroundState,
     connection: &Connection,
     of: Option<&Principal>,
     plain: bool,
 ) {
-    let beside = &*company.beside;
+    let beside = &*company.context_state;
     let passing = async {
         loop {
-            match (connection.transport.peer().said.next().await, of) {
+            match (connection.transport.peer().notices.next().await, of) {
                 (ContextNotice::Log { message, principal: None }, Some(of)) => {
-                    beside.said.push(ContextNotice::Log { message, principal: Some(of.clone()) });
+                    beside.notices.push(ContextNotice::Log { message, principal: Some(of.clone()) });
                 }
                 (ContextNotice::Log { principal: None, .. }, None) => {}
-                (notice, _) => beside.said.push(notice),
+                (notice, _) => beside.notices.push(notice),
             }
         }
     };
     let lists = async {
         match plain {
-            true => follow(company, connection).await,
-            false => tell_news(&company.elsewhere.news, connection).await,
+            true => run_plain_work(company, connection).await,
+            false => forward_list_changes(&company.pooled_tools.list_changed, connection).await,
         }
     };
-    tokio::join!(log_as_wanted(beside, connection), passing, lists);
+    tokio::join!(sync_log_level(beside, connection), passing, lists);
 }
 
-/// Notifies `news` of every list change that the connection reports.
-async fn tell_news(news: &Notify, connection: &Connection) {
+/// Notifies `list_changed` of every list change that the connection reports.
+async fn forward_list_changes(news: &Notify, connection: &Connection) {
     let peer = connection.transport.peer();
     loop {
         tokio::select! {
@@ -91,34 +95,40 @@ async fn tell_news(news: &Notify, connection: &Connection) {
 }
 
 /// Offers the tools, resources and prompts of a pooled connection until dropped, and subscribes to resources on it.
-async fn follow(company: &Company, connection: &Connection) {
-    let Company { config, beside, elsewhere } = company;
+async fn run_plain_work(company: &BackgroundState, connection: &Connection) {
+    let BackgroundState { config, context_state: beside, pooled_tools: elsewhere } = company;
     let offer = Offer { company, by: elsewhere.begin() };
-    let keeping = Keeping { beside, config, connection, part: Part::Plain, news: Some(&elsewhere.news) };
+    let keeping = BackgroundWork {
+        beside,
+        config,
+        connection,
+        part: OfferSource::Plain,
+        list_changed: Some(&elsewhere.list_changed),
+    };
     tokio::join!(keeping.tools(&offer), keeping.lists(), keeping.watch());
 }
 
 /// Offer of one pooled connection.
 struct Offer<'a> {
-    company: &'a Company,
+    company: &'a BackgroundState,
     by: u64,
 }
 
 impl Drop for Offer<'_> {
     fn drop(&mut self) {
-        if self.company.elsewhere.end(self.by) {
-            self.company.beside.offer(Part::Plain, Offered::default());
+        if self.company.pooled_tools.end(self.by) {
+            self.company.context_state.offer(OfferSource::Plain, ContextOffers::default());
         }
     }
 }
 
 /// Sets the log level of a legacy server to the one that clients request.
-async fn log_as_wanted(beside: &Beside, connection: &Connection) {
+async fn sync_log_level(beside: &ContextState, connection: &Connection) {
     let is_old = connection.writer.version.generation() == Generation::Legacy;
     if !is_old || !connection.card.capabilities.contains_key("logging") {
         return;
     }
-    let (mut wanted, mut set) = (beside.logs_wanted(), None);
+    let (mut wanted, mut set) = (beside.log_level_changes(), None);
     loop {
         let level = *wanted.borrow_and_update();
         if level != set {
@@ -138,41 +148,41 @@ async fn log_as_wanted(beside: &Beside, connection: &Connection) {
 }
 
 /// Forwards notifications of the server that belong to no request.
-async fn pass_on(beside: &Beside, connection: &Connection) {
+async fn pass_on(beside: &ContextState, connection: &Connection) {
     loop {
-        beside.said.push(connection.transport.peer().said.next().await);
+        beside.notices.push(connection.transport.peer().notices.next().await);
     }
 }
 
-struct Keeping<'a> {
-    beside: &'a Beside,
-    config: &'a McpServerConfig,
+struct BackgroundWork<'a> {
+    beside: &'a ContextState,
+    config: &'a UpstreamConfig,
     connection: &'a Connection,
-    part: Part,
+    part: OfferSource,
     /// Notified of changed lists. `None` on the catalogue connection.
-    news: Option<&'a Notify>,
+    list_changed: Option<&'a Notify>,
 }
 
-impl Keeping<'_> {
+impl BackgroundWork<'_> {
     /// Lists the tools, and lists them again when the server reports a change.
     async fn tools(&self, offer: &Offer<'_>) {
-        let McpServerConfig { name, timeouts, .. } = self.config;
+        let UpstreamConfig { name, timeouts, .. } = self.config;
         loop {
             let fetching = Catalogue::fetch(self.connection, self.config);
             match timeout(timeouts.connect, fetching).await {
-                Ok(Ok(catalogue)) => offer.company.elsewhere.offer(offer.by, catalogue.tools),
+                Ok(Ok(catalogue)) => offer.company.pooled_tools.offer(offer.by, catalogue.tools),
                 Ok(Err(error)) => tracing::debug!(server = %name, %error, "what was listed before stays"),
                 Err(_) => tracing::debug!(server = %name, "its tools could not be listed in time"),
             }
             let next_list = Instant::now() + LISTING_INTERVAL;
             self.connection.transport.peer().list_changed.notified().await;
-            self.tell();
+            self.notify_list_changed();
             sleep_until(next_list).await;
         }
     }
 
-    fn tell(&self) {
-        if let Some(news) = self.news {
+    fn notify_list_changed(&self) {
+        if let Some(news) = self.list_changed {
             news.notify_one();
         }
     }
@@ -205,12 +215,12 @@ impl Keeping<'_> {
                 }
             }
             self.beside.offer(self.part, offered);
-            if self.part == Part::Listed {
+            if self.part == OfferSource::Listed {
                 self.beside.all_listed();
             }
             let next_list = Instant::now() + LISTING_INTERVAL;
             peer.context_changed.notified().await;
-            self.tell();
+            self.notify_list_changed();
             // Several notifications within the interval cause one listing.
             sleep_until(next_list).await;
             (resources, prompts) = peer.take_context_changes();
@@ -233,7 +243,7 @@ impl Keeping<'_> {
             .ok()
     }
 
-    fn name_prompts(&self, offered: &mut Offered, listed: Vec<Prompt>) {
+    fn name_prompts(&self, offered: &mut ContextOffers, listed: Vec<Prompt>) {
         let (mut prompts, mut names) = (Vec::new(), HashMap::new());
         for prompt in listed {
             let own = prompt.name().to_owned();
@@ -253,10 +263,10 @@ impl Keeping<'_> {
     /// Subscribes on this connection to the resources of the previous one. A modern server receives them with its event
     /// stream request instead.
     async fn subscriptions(&self) {
-        let watched = self.beside.watched.changes().borrow().1.clone();
+        let watched = self.beside.subscriptions.changes().borrow().1.clone();
         for uri in &watched {
             // Servers do not repeat changes from the time between the connections.
-            self.beside.said.push(ContextNotice::ResourceUpdated { uri: uri.clone() });
+            self.beside.notices.push(ContextNotice::ResourceUpdated { uri: uri.clone() });
         }
         if self.connection.writer.version.generation() == Generation::Legacy {
             self.watch().await;
@@ -268,7 +278,7 @@ impl Keeping<'_> {
         if !self.connection.card.can("resources", "subscribe") {
             return;
         }
-        let watched = self.beside.watched.changes().borrow().1.clone();
+        let watched = self.beside.subscriptions.changes().borrow().1.clone();
         for uri in watched {
             let params = Map::from_iter([("uri".to_owned(), uri.clone().into())]);
             let request = self.connection.transport.request(&self.connection.writer, "resources/subscribe", &params);

@@ -12,12 +12,12 @@ const UNHEARD: usize = 256;
 
 /// Queue with one receiver.
 #[derive(Debug, Default)]
-pub(in crate::mcp::client) struct Said {
+pub(in crate::mcp::client) struct NoticeQueue {
     waiting: Mutex<VecDeque<ContextNotice>>,
-    news: Notify,
+    added: Notify,
 }
 
-impl Said {
+impl NoticeQueue {
     /// Adds a notification. Repeated changes of one resource are queued once.
     pub(in crate::mcp::client) fn push(&self, notice: ContextNotice) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -28,7 +28,7 @@ impl Said {
             waiting.pop_front();
         }
         waiting.push_back(notice);
-        self.news.notify_one();
+        self.added.notify_one();
     }
 
     /// Waits for the next notification. Cancel-safe.
@@ -37,7 +37,7 @@ impl Said {
             if let Some(notice) = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front() {
                 return notice;
             }
-            self.news.notified().await;
+            self.added.notified().await;
         }
     }
 }

@@ -13,23 +13,23 @@ use toolstead_domain::tool::Tool;
 
 /// Tools of the shared pooled connection, and change notifications of all pooled connections.
 #[derive(Debug, Default)]
-pub(super) struct Elsewhere {
-    offered: Mutex<Offered>,
+pub(super) struct PooledTools {
+    offered: Mutex<ToolOffer>,
     last: AtomicU64,
     /// Notified when a list has changed over a pooled connection.
-    pub(super) news: Notify,
+    pub(super) list_changed: Notify,
     /// Notified when the offered tools have changed.
     pub(super) changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Offered {
+struct ToolOffer {
     /// Id of the connection that offers the tools.
     by: u64,
     tools: Arc<Vec<Tool>>,
 }
 
-impl Elsewhere {
+impl PooledTools {
     /// Returns the id under which a connection offers tools. Offers of the previous connection are ignored from now on.
     pub(super) fn begin(&self) -> u64 {
         let by = self.last.fetch_add(1, Ordering::Relaxed) + 1;
@@ -57,7 +57,7 @@ impl Elsewhere {
         self.offered().tools.clone()
     }
 
-    fn offered(&self) -> MutexGuard<'_, Offered> {
+    fn offered(&self) -> MutexGuard<'_, ToolOffer> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,7 +14,7 @@ const MAX_CAPABILITY: usize = 4 << 10;
 /// Kind of question, by the capability that a client declares for it (MCP's `ClientCapabilities`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum MayAsk {
+pub enum QuestionKind {
     /// Forms and web pages for the user.
     Elicitation,
     /// Requests to the client's model.
@@ -23,7 +23,7 @@ pub enum MayAsk {
     Roots,
 }
 
-impl MayAsk {
+impl QuestionKind {
     /// All kinds.
     pub const ALL: &[Self] = &[Self::Elicitation, Self::Sampling, Self::Roots];
 
@@ -69,21 +69,21 @@ impl Default for Clients {
 
 /// Returns the capabilities that a process with changing clients declares: all that any of them may have (MCP's
 /// `ClientCapabilities`).
-pub fn everything() -> Map<String, Value> {
+pub fn all_capabilities() -> Map<String, Value> {
     let all = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}, "context": {}}, "roots": {}});
     all.as_object().cloned().unwrap_or_default()
 }
 
 /// Returns the capabilities to declare to a server for a client with these capabilities: those that the server may use.
 /// Overlong ones are left out.
-pub(super) fn declared(client: &Map<String, Value>, may_ask: &[MayAsk]) -> Map<String, Value> {
+pub(super) fn declared(client: &Map<String, Value>, may_ask: &[QuestionKind]) -> Map<String, Value> {
     declared_members(client, may_ask).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Returns the members of [`declared`] without copying them.
 pub(super) fn declared_members<'a>(
     client: &'a Map<String, Value>,
-    may_ask: &[MayAsk],
+    may_ask: &[QuestionKind],
 ) -> impl Iterator<Item = (&'a String, &'a Value)> {
     let open = client.iter().filter(|(name, _)| may_ask.iter().any(|kind| kind.capability() == name.as_str()));
     open.filter(|(_, value)| has_length_within(value, MAX_CAPABILITY))
@@ -105,7 +105,7 @@ pub(super) fn check(
     required: &InputRequired,
     client: &Map<String, Value>,
     server: &ServerName,
-    may_ask: &[MayAsk],
+    may_ask: &[QuestionKind],
 ) -> Result<(), ToolFailure> {
     let declared = declared(client, may_ask);
     let kept_from = required
@@ -130,7 +130,7 @@ mod tests {
         let told = |method: &str, client: Value| {
             let request = InputRequest { method: method.into(), params: json!({}) };
             let required = InputRequired { requests: [("k".to_owned(), request)].into(), state: None };
-            check(&required, client.as_object().unwrap(), &server, &[MayAsk::Elicitation])
+            check(&required, client.as_object().unwrap(), &server, &[QuestionKind::Elicitation])
                 .map_err(|failure| failure.text())
         };
         let all = || json!({"elicitation": {}, "sampling": {}, "roots": {}});
@@ -147,10 +147,10 @@ mod tests {
         let client =
             json!({"roots": {"listChanged": true}, "sampling": {"tools": {}}, "elicitation": {"url": {}}, "x": 1});
         let client = client.as_object().unwrap();
-        assert_eq!(Value::Object(declared(client, &[MayAsk::Elicitation])), json!({"elicitation": {"url": {}}}));
-        assert_eq!(declared(client, MayAsk::ALL).len(), 3);
+        assert_eq!(Value::Object(declared(client, &[QuestionKind::Elicitation])), json!({"elicitation": {"url": {}}}));
+        assert_eq!(declared(client, QuestionKind::ALL).len(), 3);
         assert_eq!(declared(client, &[]), Map::new());
         let long = json!({"elicitation": {"x": "y".repeat(MAX_CAPABILITY)}, "roots": {}});
-        assert_eq!(Value::Object(declared(long.as_object().unwrap(), MayAsk::ALL)), json!({"roots": {}}));
+        assert_eq!(Value::Object(declared(long.as_object().unwrap(), QuestionKind::ALL)), json!({"roots": {}}));
     }
 }

@@ -1,6 +1,6 @@
 //! Detection of errors that a server's profile may have caused, with advice on the configuration key to change.
 
-use crate::mcp::client::config::{McpServerConfig, McpTransport, ServerProfile};
+use crate::mcp::client::config::{McpTransport, ServerProfile, UpstreamConfig};
 
 /// Texts for a file that cannot be written or opened, in lower case.
 const OF_REFUSALS: [&str; 7] = [
@@ -39,17 +39,17 @@ const OF_MISSING_HOSTS: [&str; 10] = [
 ];
 
 /// Returns advice for a server that did not start, if its last output may be due to its profile.
-pub(super) fn of_start(config: &McpServerConfig, said: &str) -> Option<String> {
+pub(super) fn of_start(config: &UpstreamConfig, said: &str) -> Option<String> {
     advice(config, said, &[&OF_REFUSALS, &OF_MISSING_FILES])
 }
 
 /// Returns advice for a failed call, if its text may be due to the profile. Missing files are not considered, because a
 /// file may be missing for any reason; a write error means that the file exists.
-pub(super) fn of_call(config: &McpServerConfig, said: &str) -> Option<String> {
+pub(super) fn of_call(config: &UpstreamConfig, said: &str) -> Option<String> {
     advice(config, said, &[&OF_REFUSALS])
 }
 
-fn advice(config: &McpServerConfig, said: &str, of_files: &[&[&str]]) -> Option<String> {
+fn advice(config: &UpstreamConfig, said: &str, of_files: &[&[&str]]) -> Option<String> {
     if !matches!(config.transport, McpTransport::Stdio(_)) {
         return None;
     }
@@ -74,13 +74,13 @@ fn advice(config: &McpServerConfig, said: &str, of_files: &[&[&str]]) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::client::config::StdioServer;
+    use crate::mcp::client::config::StdioUpstream;
     use std::collections::BTreeMap;
     use toolstead_domain::server_name::ServerName;
 
-    fn server(profile: ServerProfile) -> McpServerConfig {
-        let child = StdioServer { command: "x".into(), args: vec![], env: BTreeMap::new(), working_dir: None };
-        let mut config = McpServerConfig::new(ServerName::parse("s").unwrap(), McpTransport::Stdio(child));
+    fn server(profile: ServerProfile) -> UpstreamConfig {
+        let child = StdioUpstream { command: "x".into(), args: vec![], env: BTreeMap::new(), working_dir: None };
+        let mut config = UpstreamConfig::new(ServerName::parse("s").unwrap(), McpTransport::Stdio(child));
         config.confinement.profile = profile;
         config
     }
