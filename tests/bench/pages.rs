@@ -14,8 +14,8 @@ use tokio::net::TcpStream;
 use toolstead_infrastructure::{
     egress::{host::HostPatterns, testing::FakeNetwork},
     web::{
-        reach::{Again, Asked, NamedBy, Reach, Redirects},
         testing::{Reply, TestServer},
+        web_client::{Redirects, RetryPolicy, UrlSource, WebClient, WebRequest},
     },
 };
 use url::Url;
@@ -32,7 +32,7 @@ pub(crate) async fn run() -> Outcome<()> {
     let network = Arc::new(FakeNetwork::default());
     network.name("docs.example", &[&["93.184.216.34"]]);
     network.server("93.184.216.34:80", server.address());
-    let reach = Reach::new(network, HostPatterns::default());
+    let reach = WebClient::new(network, HostPatterns::default());
     let url: Url = "http://docs.example/page".parse()?;
     let (mut bare, connection) = http1::handshake(TokioIo::new(TcpStream::connect(server.address()).await?)).await?;
     let driving = tokio::spawn(connection);
@@ -61,15 +61,15 @@ pub(crate) async fn run() -> Outcome<()> {
     Ok(())
 }
 
-fn asked(url: &Url) -> Asked<'_> {
-    Asked {
+fn asked(url: &Url) -> WebRequest<'_> {
+    WebRequest {
         method: Method::GET,
         url,
         headers: HeaderMap::new(),
         body: Bytes::new(),
-        named_by: NamedBy::Anybody,
+        url_source: UrlSource::Untrusted,
         redirects: Redirects::SameHost(5),
-        again: Again::Reading,
+        retry: RetryPolicy::OnTransientFailure,
         body_bytes: 5 << 20,
         deadline: Instant::now() + Duration::from_secs(30),
     }

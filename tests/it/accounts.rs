@@ -31,7 +31,7 @@ use toolstead_infrastructure::{
     },
     egress::{connector::SystemNetwork, host::HostPatterns},
     system_clock::SystemClock,
-    web::reach::Reach,
+    web::web_client::WebClient,
 };
 use url::Url;
 
@@ -310,7 +310,7 @@ async fn a_sign_in_that_is_killed_leaves_nothing_half() {
             let mut pasting = place.pasting();
             if is_exchanging {
                 pasting.paste("c0de");
-                while issuer.seen().is_empty() {
+                while issuer.requests().is_empty() {
                     std::thread::yield_now();
                 }
             }
@@ -457,7 +457,7 @@ async fn a_real_issuer_signs_a_person_in_renews_and_revokes() {
         }),
         services: vec![(&GMAIL, service)],
         vault: Ok(Vault::open(folder.path().join("accounts"), folder.path().join("key")).unwrap()),
-        reach: Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
+        reach: WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
         clock: Arc::new(SystemClock),
         patience: Duration::from_secs(60),
     });

@@ -46,7 +46,7 @@ async fn somebody_signs_in_and_orders_what_the_shop_then_has() {
     let told = ann.does("browser_click", sends.clone()) + &ann.waits("text", Some("Your number is A-17."));
     assert!(told.contains("Your number is A-17.") && told.contains("Page \"Thank you – Corner Shop\""), "{told}");
     let orders = shop.forms("/order");
-    let [order] = &orders[..] else { panic!("{:?}", shop.site.seen()) };
+    let [order] = &orders[..] else { panic!("{:?}", shop.site.requests()) };
     for (name, value) in [
         ("for", "Bob & Co"),
         ("size", "m"),
@@ -119,11 +119,11 @@ async fn files_go_to_the_shop_and_come_from_it_by_the_rules_and_are_taken_back()
     ann.signs_in(&shop, "Ann");
     let told = ann.clicks_and_waits("link \"Receipt\"");
     assert!(told.contains("\"receipt.txt\", which was not taken: `save_as` takes one"), "{told}");
-    let asked = shop.site.seen().len();
+    let asked = shop.site.requests().len();
     let elsewhere = ann.to("link \"Receipt\"", json!({"save_as": "receipt.txt"}));
     let (kind, why) = ann.fails("browser_click", elsewhere);
     assert!(kind == "permission_denied" && why.contains("receipt.txt"), "{kind}: {why}");
-    assert_eq!(shop.site.seen().len(), asked, "who may not save does not click");
+    assert_eq!(shop.site.requests().len(), asked, "who may not save does not click");
     ann.does_to("browser_click", "link \"Receipt\"", json!({"save_as": "got/receipt.txt"}));
     assert_eq!(fs::read_to_string(work.join("got/receipt.txt")).unwrap(), "Ann paid 12.00\n");
     let row = shop.row("browser_click");
@@ -142,7 +142,7 @@ async fn files_go_to_the_shop_and_come_from_it_by_the_rules_and_are_taken_back()
     assert!(told.contains("= \"bill.txt\""), "{told}");
     ann.clicks_to("button \"Send\"", "Your number is A-17.");
     let all_sent = shop.forms("/return");
-    let [sent] = &all_sent[..] else { panic!("{:?}", shop.site.seen()) };
+    let [sent] = &all_sent[..] else { panic!("{:?}", shop.site.requests()) };
     let body = String::from_utf8_lossy(&sent.body);
     assert!(body.contains("filename=\"bill.txt\"") && body.contains("bill 4711"), "{body}");
 
@@ -189,7 +189,7 @@ async fn a_fresh_user_is_asked_for_each_host_and_a_page_leads_to_no_other() {
     assert!(kind == "permission_denied" && why.contains("Ask your user") && !why.contains("--allow"), "{kind}: {why}");
     let row = shop.row("browser_navigate");
     assert_eq!((&row["outcome"], &row["accesses"]), (&json!("refused"), &json!(["reach 127.0.0.1"])), "{row}");
-    assert!(shop.site.seen().is_empty(), "nothing was asked of the shop");
+    assert!(shop.site.requests().is_empty(), "nothing was asked of the shop");
     drop(nobody);
 
     let mut command = shop.command();
@@ -204,7 +204,7 @@ async fn a_fresh_user_is_asked_for_each_host_and_a_page_leads_to_no_other() {
             && told.contains("`browser_navigate` asks the user to allow it."),
         "{told}"
     );
-    assert!(!shop.site.seen().iter().any(|seen| seen.path() == "/partner"), "nothing was asked of the other host");
+    assert!(!shop.site.requests().iter().any(|seen| seen.path() == "/partner"), "nothing was asked of the other host");
     let page = ann.does("browser_get_page", json!({}));
     assert!(page.contains("heading \"Welcome, Ann\""), "the page is still there: {page}");
     let told = ann.opens(&shop.partner_url());

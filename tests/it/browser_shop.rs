@@ -3,7 +3,7 @@
 
 use crate::{
     binaries::{Home, Pipe, TOKEN, peer, python_program, stderr, stdout},
-    web_server::{Reply, Seen, TestServer},
+    web_server::{ReceivedRequest, Reply, TestServer},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -90,13 +90,13 @@ impl Shop {
     }
 
     /// The forms that were sent to this path.
-    pub(crate) fn forms(&self, path: &str) -> Vec<Seen> {
-        self.site.seen().into_iter().filter(|seen| seen.method == "POST" && seen.path() == path).collect()
+    pub(crate) fn forms(&self, path: &str) -> Vec<ReceivedRequest> {
+        self.site.requests().into_iter().filter(|seen| seen.method == "POST" && seen.path() == path).collect()
     }
 }
 
 /// Returns the reply of the shop.
-fn answer(seen: &Seen) -> Reply {
+fn answer(seen: &ReceivedRequest) -> Reply {
     let cookie = seen.header("cookie");
     let visitor = cookie.split("; ").find_map(|pair| pair.strip_prefix("visitor="));
     match (seen.method.as_str(), seen.path(), visitor) {

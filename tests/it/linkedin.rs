@@ -7,7 +7,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
-use toolstead_infrastructure::web::testing::Seen;
+use toolstead_infrastructure::web::testing::ReceivedRequest;
 
 const SEARCH: &str = "/jobs-guest/jobs/api/seeMoreJobPostings/search";
 
@@ -47,7 +47,7 @@ const JOB: &str = r##"<section class="top-card-layout">
 
 /// Starts a fake LinkedIn with this number of jobs, in pages of ten.
 async fn linkedin(jobs: usize) -> TestServer {
-    TestServer::plain(move |seen: &Seen| match seen.path() {
+    TestServer::plain(move |seen: &ReceivedRequest| match seen.path() {
         SEARCH => {
             let start: usize = seen.query("start").unwrap().parse().unwrap();
             Reply::html(cards(start + 1..=jobs.min(start + 10)))
@@ -131,7 +131,7 @@ async fn jobs_come_page_by_page_with_every_filter_in_the_query() {
         );
         assert!(text(&found).contains("may have passed over it: of these jobs 11 do not say"), "{found}");
     });
-    let seen = server.seen();
+    let seen = server.requests();
     let starts: Vec<String> = seen.iter().map(|one| one.query("start").unwrap()).collect();
     assert_eq!(starts, ["0", "10"]);
     for one in &seen {
@@ -168,12 +168,12 @@ async fn a_job_is_read_in_full_by_its_address_or_its_number() {
         let missing = client.call("linkedin_job_detail", json!({"job_id": "7"}));
         assert_eq!(kind(&missing), "not_found", "{missing}");
     });
-    assert!(server.seen().iter().all(|one| one.path().starts_with("/jobs-guest/jobs/api/jobPosting/")));
+    assert!(server.requests().iter().all(|one| one.path().starts_with("/jobs-guest/jobs/api/jobPosting/")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_hide_nothing_and_look_like_no_calls() {
-    let server = TestServer::plain(|seen: &Seen| match seen.path() {
+    let server = TestServer::plain(|seen: &ReceivedRequest| match seen.path() {
         SEARCH => Reply::html(card(1).replace("Rust Engineer", "Ru\u{e0041}st &lt;tool_use> Engineer")),
         _ => Reply::html(JOB.replace("We build Rust.", "We\u{200b} &lt;tool_use> build\u{fe00} Rust.")),
     })
@@ -232,7 +232,7 @@ async fn calls_of_micro_x_are_answered_in_its_words() {
         let names = client.names();
         assert!(["linkedin_jobs", "linkedin_job_detail"].iter().all(|name| names.iter().any(|one| one == name)));
     });
-    let asked = &server.seen()[0];
+    let asked = &server.requests()[0];
     for (parameter, value) in [("f_TPR", "r604800"), ("f_JT", "F"), ("f_WT", "1"), ("f_E", "4"), ("sortBy", "DD")] {
         assert_eq!(asked.query(parameter).as_deref(), Some(value), "{}", asked.target);
     }
@@ -269,7 +269,7 @@ async fn nothing_is_sent_that_no_rule_allows_or_that_leads_elsewhere() {
             assert!(text(&refused).contains("one of `url` and `job_id`"), "{refused}");
         }
     });
-    assert_eq!(server.seen().len(), 0);
+    assert_eq!(server.requests().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -105,7 +105,7 @@ async fn a_page_is_fetched_where_a_rule_allows_its_host_and_its_row_names_the_ho
     let arguments = json!({"url": place.url("/article")});
     let (code, told) = place.call("web_fetch", &arguments);
     assert!(code == Some(3) && told.contains("WebFetch(domain:127.0.0.1)"), "{told}");
-    assert!(place.site.seen().is_empty(), "nothing was asked of the server");
+    assert!(place.site.requests().is_empty(), "nothing was asked of the server");
     let place = Place::new("").await;
     let (code, told) = place.call("web_fetch", &json!({"url": place.url("/article")}));
     assert!(code == Some(0) && told.contains("Title: Install & run") && told.contains("## Run"), "{told}");
@@ -130,7 +130,7 @@ async fn another_host_is_told_and_judged_when_it_is_asked_for() {
     assert!(to.starts_with("http://localhost:") && text(&moved).contains(&to), "{moved}");
     let refused = asked(&mut pipe, "web_fetch", &json!({"url": to}));
     assert!(refused["isError"] == true && text(&refused).contains("WebFetch(domain:localhost)"), "{refused}");
-    assert_eq!(place.site.seen().len(), 1);
+    assert_eq!(place.site.requests().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,7 +146,7 @@ async fn a_long_page_is_read_on_by_its_handle_and_fetched_once() {
     let on = asked(&mut pipe, "read_file", &json!({"path": handle, "offset": next, "limit": 5}));
     assert!(on["isError"] != true && !text(&on).is_empty(), "{on}");
     let again = asked(&mut pipe, "web_fetch", &json!({"url": place.url("/long"), "format": "page", "max_chars": 100}));
-    assert_eq!((&again["structuredContent"]["from_cache"], place.site.seen().len()), (&json!(true), 1));
+    assert_eq!((&again["structuredContent"]["from_cache"], place.site.requests().len()), (&json!(true), 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,7 +180,7 @@ async fn fetched_beside(robots: Reply) -> (Option<i32>, String, Vec<String>) {
     let mut command = home.toolstead(&["--config", config.to_str().unwrap(), "call", "web_fetch"]);
     command.arg(json!({"url": site.url("/page")}).to_string()).stdin(Stdio::null());
     let output = block_in_place(|| command.output().unwrap());
-    let paths = site.seen().iter().map(|seen| seen.path().to_owned()).collect();
+    let paths = site.requests().iter().map(|seen| seen.path().to_owned()).collect();
     (output.status.code(), stdout(&output) + &stderr(&output), paths)
 }
 

@@ -81,7 +81,7 @@ async fn a_search_is_asked_for_where_a_rule_allows_it_and_the_key_stays_in_its_h
     let place = Place::searching("brave", found).await;
     let asked = json!({"query": "rust mcp", "count": 2});
     let (code, told) = place.call(&[], "web_search", &asked);
-    assert!(code == Some(3) && place.server.seen().is_empty(), "{told}");
+    assert!(code == Some(3) && place.server.requests().is_empty(), "{told}");
     let ours =
         "1. Rust & MCP (2 days ago)\n   https://example.com/a\n   About Rust\n2. Other\n   https://other.example/b\n";
     let events = place.home.data().join("search.events");
@@ -90,7 +90,7 @@ async fn a_search_is_asked_for_where_a_rule_allows_it_and_the_key_stays_in_its_h
         let (code, told) = place.call(&flags, "web_search", &asked);
         assert!(code == Some(0) && told.starts_with(ours), "{rule}: {told}");
     }
-    let seen = place.server.seen();
+    let seen = place.server.requests();
     assert_eq!((seen.len(), seen[0].path()), (3, "/gate/res/v1/web/search"));
     assert!(seen.iter().all(|seen| seen.header("x-subscription-token") == KEY));
     assert!(fs::read_to_string(&events).unwrap().contains("web_search"));
@@ -140,7 +140,7 @@ async fn pages_of_duckduckgo_are_read_beside_the_process_and_a_captcha_is_an_err
     let place = Place::searching("duckduckgo", || Reply::html(FOUND)).await;
     let (code, told) = place.call(&["--allow", "web_search"], "web_search", &asked);
     assert_eq!((code, told.as_str()), (Some(0), "1. The Rust\n   https://example.com/a\n   About it\n"));
-    assert_eq!(place.server.seen()[0].target, "/gate/html/?q=rust");
+    assert_eq!(place.server.requests()[0].target, "/gate/html/?q=rust");
     let captcha =
         || Reply::html("<div class=\"anomaly-modal__title\">Unfortunately, bots use DuckDuckGo too.</div>").status(202);
     let place = Place::searching("duckduckgo", captcha).await;
@@ -167,7 +167,7 @@ async fn a_cost_report_of_micro_x_has_dollars_rounded_after_they_are_added() {
     let (label, text) = told.split_once('\n').unwrap();
     assert_eq!((code, label), (Some(0), "Cost Report:"), "{told}");
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), report);
-    let seen = &place.server.seen()[0];
+    let seen = &place.server.requests()[0];
     assert_eq!(
         seen.target,
         "/v1/organizations/cost_report?starting_at=2026-01-01T00%3A00%3A00Z&bucket_width=1d&group_by%5B%5D=description&limit=7"

@@ -4,7 +4,7 @@
 use crate::binaries::{Home, stderr};
 use std::path::{Path, PathBuf};
 use toolstead_infrastructure::web::testing::AUTHORITY;
-pub(crate) use toolstead_infrastructure::web::testing::{Reply, Seen, TestServer};
+pub(crate) use toolstead_infrastructure::web::testing::{ReceivedRequest, Reply, TestServer};
 
 /// Writes the authority's certificate there, and names the file: the value of `SSL_CERT_FILE`.
 pub(crate) fn authority_file(folder: &Path) -> PathBuf {
@@ -23,7 +23,7 @@ async fn a_server_with_tls_is_believed_by_the_authority_that_the_environment_nam
         let mut command = home.toolstead(&["--config", config.to_str().unwrap(), "tools", "list"]);
         command.envs(authority.map(|file| ("SSL_CERT_FILE", file)));
         let output = command.output().unwrap();
-        assert_eq!(server.seen().len().min(1), requests, "{}", stderr(&output));
+        assert_eq!(server.requests().len().min(1), requests, "{}", stderr(&output));
     }
-    assert_eq!(server.seen()[0].path(), "/mcp");
+    assert_eq!(server.requests()[0].path(), "/mcp");
 }

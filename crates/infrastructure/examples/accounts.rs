@@ -19,7 +19,7 @@ use toolstead_infrastructure::{
     },
     egress::{connector::SystemNetwork, host::HostPatterns},
     system_clock::SystemClock,
-    web::reach::Reach,
+    web::web_client::WebClient,
 };
 use url::Url;
 
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }),
         services: vec![(&GMAIL, service.clone())],
         vault: Ok(Vault::open(folder.join("accounts"), folder.join("secrets.key"))?),
-        reach: Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
+        reach: WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
         clock: Arc::new(SystemClock),
         patience: Duration::from_secs(120),
     });

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_infrastructure::{
-    documents::{DocumentLimits, DocumentReader, Source, Wanted},
+    documents::{DocumentLimits, DocumentReader, DocumentRequest, Source},
     helper::{end_helpers, enter_if_helper},
     sandbox::helper::Helpers,
 };
@@ -37,6 +37,6 @@ async fn read(path: String, pages: Option<String>) -> Result<String, Box<dyn Err
         deadline: Instant::now() + Duration::from_secs(60),
         output_characters: 100_000,
     };
-    let shown = reader.read(source, &Wanted { pages, offset: 1, limit: 10_000 }).await;
+    let shown = reader.read(source, &DocumentRequest { pages, offset: 1, limit: 10_000 }).await;
     Ok(shown.map_err(|failure| failure.into_result().joined_text())?.text)
 }

@@ -23,7 +23,7 @@ use toolstead_infrastructure::{
         settings::{SearchProvider, SearchSettings},
     },
     system_clock::SystemClock,
-    web::reach::Reach,
+    web::web_client::WebClient,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -49,7 +49,7 @@ async fn search() -> Result<(), Box<dyn Error>> {
         }
     };
     let settings = SearchSettings { provider, base_url: address.parse()?, key };
-    let reach = Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
+    let reach = WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
     let service = SearchService::new(settings, reach, Arc::new(Helpers::default()), Arc::new(SystemClock));
     let query = WebQuery { text: words.join(" "), count: 5, page: 0, domains: Domains::All, freshness: None };
     // Where rules hold, they are asked here.

@@ -13,22 +13,22 @@ use toolstead_infrastructure::{
     egress::{connector::SystemNetwork, host::HostPatterns},
     web::{
         address, charset,
-        reach::{Again, Asked, NamedBy, Reach, Redirects},
+        web_client::{Redirects, RetryPolicy, UrlSource, WebClient, WebRequest},
     },
 };
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = address::read(&std::env::args().nth(1).ok_or("usage: web URL")?)?;
-    let reach = Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
-    let asked = Asked {
+    let reach = WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
+    let asked = WebRequest {
         method: Method::GET,
         url: &url,
         headers: HeaderMap::new(),
         body: Bytes::new(),
-        named_by: NamedBy::Anybody,
+        url_source: UrlSource::Untrusted,
         redirects: Redirects::SameHost(5),
-        again: Again::Reading,
+        retry: RetryPolicy::OnTransientFailure,
         body_bytes: 5 << 20,
         deadline: Instant::now() + Duration::from_secs(30),
     };
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let answer = reach.send(asked, &judge).await.map_err(|error| error.into_failure(url.as_str()))?;
     println!("{} {}", answer.status, answer.url);
-    if let Some(elsewhere) = &answer.leads_to {
+    if let Some(elsewhere) = &answer.redirect_target {
         println!("it leads to {elsewhere}, which was not followed");
     }
     let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());

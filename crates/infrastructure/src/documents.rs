@@ -18,8 +18,8 @@ mod xml;
 
 pub use crate::documents::{
     document_limits::DocumentLimits,
-    reading::{DocumentReader, Source, Wanted, is_document},
-    rendering::Shown,
+    reading::{DocumentReader, DocumentRequest, Source, is_document},
+    rendering::RenderedDocument,
 };
 
 use crate::documents::document_error::DocumentError;

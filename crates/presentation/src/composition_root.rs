@@ -107,7 +107,7 @@ use toolstead_infrastructure::{
     },
     sqlite::OpenError,
     system_clock::SystemClock,
-    web::{address::InvalidAddress, reach::Reach},
+    web::{address::InvalidAddress, web_client::WebClient},
 };
 
 /// Time that running calls have to finish when a short-lived process ends.
@@ -852,8 +852,8 @@ fn known_names(tools: &[Tool]) -> Vec<&str> {
 }
 
 /// Returns the configured access to hosts.
-fn reach(network: Arc<dyn Network>, outside: &OutsideSettings) -> Result<Reach, InvalidAddress> {
-    let reach = Reach::new(network, outside.private_hosts.clone());
+fn reach(network: Arc<dyn Network>, outside: &OutsideSettings) -> Result<WebClient, InvalidAddress> {
+    let reach = WebClient::new(network, outside.private_hosts.clone());
     match &outside.proxy {
         Some(proxy) => reach.with_proxy(proxy),
         None => Ok(reach),

@@ -12,7 +12,7 @@ use super::{
     token_error::TokenError,
     vault::{TokenKey, Tokens, Vault, VaultError},
 };
-use crate::web::reach::Reach;
+use crate::web::web_client::WebClient;
 use async_trait::async_trait;
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -49,7 +49,7 @@ pub struct AccountsParts {
     /// Token vault, or the reason why there is none.
     pub vault: Result<Vault, String>,
     /// HTTP client for the issuer.
-    pub reach: Reach,
+    pub reach: WebClient,
     /// Clock for the expiry of tokens.
     pub clock: Arc<dyn Clock>,
     /// Maximum time for the user to complete a sign-in that a call started.
@@ -60,7 +60,7 @@ struct Inner {
     client: Result<OAuthClient, String>,
     origins: BTreeMap<&'static str, (&'static Grant, Arc<str>)>,
     vault: Result<Vault, String>,
-    reach: Reach,
+    reach: WebClient,
     clock: Arc<dyn Clock>,
     patience: Duration,
     signing_in: SharedSignIns,

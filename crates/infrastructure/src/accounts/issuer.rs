@@ -6,7 +6,7 @@ use super::{
     token_error::TokenError,
     vault::Tokens,
 };
-use crate::web::reach::{Again, Answer, Asked, NamedBy, Reach, Redirects};
+use crate::web::web_client::{Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
@@ -31,7 +31,7 @@ const LONGEST: u64 = 100 * 365 * 24 * 3600;
 #[derive(Debug, Clone)]
 pub(super) struct Issuer {
     pub(super) client: OAuthClient,
-    pub(super) reach: Reach,
+    pub(super) reach: WebClient,
 }
 
 /// Successful response (RFC 6749, section 5.1).
@@ -115,18 +115,18 @@ impl Issuer {
         serde_json::from_slice(&answer.body).map_err(|_| TokenError::Protocol("it is no answer with tokens"))
     }
 
-    async fn post(&self, url: &Url, form: &[(&str, &str)]) -> Result<Answer, TokenError> {
+    async fn post(&self, url: &Url, form: &[(&str, &str)]) -> Result<WebResponse, TokenError> {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        let asked = Asked {
+        let asked = WebRequest {
             method: Method::POST,
             url,
             headers,
             body: self.body(form),
-            named_by: NamedBy::Configuration,
+            url_source: UrlSource::Configuration,
             redirects: Redirects::None,
-            again: Again::Never,
+            retry: RetryPolicy::Never,
             body_bytes: MAX_ANSWER,
             deadline: Instant::now() + PATIENCE,
         };
@@ -186,7 +186,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_TOKEN && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-fn refused(answer: &Answer, secrets: &[&str]) -> TokenError {
+fn refused(answer: &WebResponse, secrets: &[&str]) -> TokenError {
     let Ok(refusal) = serde_json::from_slice::<Refusal>(&answer.body) else {
         return TokenError::Refused(format!("HTTP {}", answer.status.as_u16()));
     };

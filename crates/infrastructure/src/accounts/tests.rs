@@ -13,8 +13,8 @@ use super::{
 use crate::{
     egress::{connector::SystemNetwork, host::HostPatterns},
     web::{
-        reach::Reach,
-        testing::{Reply, Seen, TestServer},
+        testing::{ReceivedRequest, Reply, TestServer},
+        web_client::WebClient,
     },
 };
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ struct Bench {
 
 impl Bench {
     /// Creates accounts with an issuer that gives these answers, also in place of Google's own endpoints.
-    async fn new(answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+    async fn new(answers: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         let issuer = TestServer::plain(answers).await;
         let (folder, clock) = (tempfile::tempdir().unwrap(), Arc::new(SetClock::default()));
         let accounts = accounts(&issuer, folder.path(), clock.clone());
@@ -86,8 +86,8 @@ impl Bench {
     }
 
     /// Returns the forms that the issuer received at this path.
-    fn forms(&self, path: &str) -> Vec<Seen> {
-        self.issuer.seen().into_iter().filter(|seen| seen.path() == path).collect()
+    fn forms(&self, path: &str) -> Vec<ReceivedRequest> {
+        self.issuer.requests().into_iter().filter(|seen| seen.path() == path).collect()
     }
 
     fn pass(&self, seconds: u64) {
@@ -110,7 +110,7 @@ fn accounts(issuer: &TestServer, folder: &Path, clock: Arc<SetClock>) -> Account
             (&CALENDAR, Url::parse("https://www.googleapis.com").unwrap()),
         ],
         vault: vault.map_err(|error| error.to_string()),
-        reach: Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
+        reach: WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
         clock,
         patience: SOON,
     })

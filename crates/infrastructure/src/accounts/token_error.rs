@@ -1,6 +1,6 @@
 //! Reasons why an issuer returned no tokens.
 
-use crate::web::reach_error::ReachError;
+use crate::web::web_error::WebError;
 
 /// Reason why an issuer returned no tokens. Contains no secret.
 #[derive(Debug, thiserror::Error)]
@@ -21,5 +21,5 @@ pub enum TokenError {
     Protocol(&'static str),
     /// No response arrived.
     #[error("the issuer was not reached: {0}")]
-    Unreached(#[from] ReachError),
+    Unreached(#[from] WebError),
 }

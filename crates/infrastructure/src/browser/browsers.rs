@@ -336,7 +336,7 @@ impl Browsers {
             connector: Connector::new(settings.network.clone(), settings.private_hosts.clone()),
             proxy: ProxyPolicy {
                 call: call.into(),
-                hosts: HostPatterns::everything(),
+                hosts: HostPatterns::all(),
                 rules,
                 announced: Some(Arc::default()),
                 limits: ProxyLimits { connections: CONNECTIONS, bytes: Some(MAX_TRAFFIC), ..ProxyLimits::default() },

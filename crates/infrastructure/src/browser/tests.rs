@@ -115,7 +115,7 @@ async fn rig_with(program: PathBuf, pages: &'static [(&'static str, &'static str
         connector: Connector::new(network.clone(), HostPatterns::default()),
         proxy: ProxyPolicy {
             call: "test".into(),
-            hosts: HostPatterns::everything(),
+            hosts: HostPatterns::all(),
             rules: Arc::new(|_| Verdict::Allow),
             announced: Some(Arc::default()),
             limits: ProxyLimits::default(),

@@ -3,7 +3,7 @@
 use crate::{
     builtin::{run::Run, world::World},
     services::google::{GoogleAccount, resource},
-    web::reach::Judge,
+    web::web_client::Judge,
 };
 use toolstead_domain::{access::Access, error_kind::ErrorKind, tool::Availability, tool_failure::ToolFailure};
 use url::Url;

@@ -1,6 +1,6 @@
 //! Cached web responses, so that the same page is not fetched for each question about it.
 
-use crate::web::reach::Answer;
+use crate::web::web_client::WebResponse;
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
@@ -38,7 +38,7 @@ struct Pages {
 
 #[derive(Debug)]
 struct Page {
-    answer: Answer,
+    answer: WebResponse,
     at: Timestamp,
     number: u64,
     bytes: usize,
@@ -46,7 +46,7 @@ struct Page {
 
 impl SeenPages {
     /// Returns the response, if it is still fresh at this time.
-    pub(super) fn answer(&self, request: &PageRequest, now: Timestamp) -> Option<Answer> {
+    pub(super) fn answer(&self, request: &PageRequest, now: Timestamp) -> Option<WebResponse> {
         let pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let page = pages.of.get(request)?;
         let age = now.0.checked_sub(page.at.0).and_then(|age| u64::try_from(age).ok())?;
@@ -54,7 +54,7 @@ impl SeenPages {
     }
 
     /// Stores a response, if its headers allow that.
-    pub(super) fn remember(&self, request: PageRequest, answer: Answer, now: Timestamp) {
+    pub(super) fn remember(&self, request: PageRequest, answer: WebResponse, now: Timestamp) {
         if !may_be_kept(&answer) {
             return;
         }
@@ -74,11 +74,11 @@ impl SeenPages {
 }
 
 /// Returns `true` for a complete success whose server allows caching.
-fn may_be_kept(answer: &Answer) -> bool {
+fn may_be_kept(answer: &WebResponse) -> bool {
     let says = answer.headers.get_all("cache-control").iter().filter_map(|value| value.to_str().ok());
     let mut words = says.flat_map(|value| value.split(',')).map(|word| word.trim().to_ascii_lowercase());
     answer.status == http::StatusCode::OK
-        && answer.leads_to.is_none()
+        && answer.redirect_target.is_none()
         && !words.any(|word| matches!(&*word, "no-store" | "no-cache" | "max-age=0"))
 }
 
@@ -89,18 +89,18 @@ mod tests {
     use http::{HeaderMap, StatusCode};
     use proptest::prelude::*;
 
-    fn answer(status: u16, control: &str, body: usize) -> Answer {
+    fn answer(status: u16, control: &str, body: usize) -> WebResponse {
         let mut headers = HeaderMap::new();
         if !control.is_empty() {
             headers.insert("cache-control", control.parse().unwrap());
         }
-        Answer {
+        WebResponse {
             url: "https://example.com/".parse().unwrap(),
             status: StatusCode::from_u16(status).unwrap(),
             headers,
             body: Bytes::from(vec![b'x'; body]),
             is_cut: false,
-            leads_to: None,
+            redirect_target: None,
         }
     }
 

@@ -17,7 +17,7 @@ use crate::{
     egress::{connector::SystemNetwork, host::HostPatterns},
     sandbox::{helper::Helpers, workspace::Workspace},
     services::{search::SearchService, settings::Services},
-    web::{reach::Reach, robots::Robots},
+    web::{robots::Robots, web_client::WebClient},
 };
 use std::{fmt, sync::Arc};
 use tokio::sync::Semaphore;
@@ -61,7 +61,7 @@ pub struct World {
     seen_images: Arc<SeenImages>,
     seen_pages: Arc<SeenPages>,
     robots: Option<Arc<Robots>>,
-    reach: Reach,
+    reach: WebClient,
     services: Arc<Services>,
     web_search: Option<Arc<dyn WebSearch>>,
     credentials: Arc<dyn Credentials>,
@@ -96,7 +96,7 @@ impl World {
             seen_images: Arc::default(),
             seen_pages: Arc::default(),
             robots: None,
-            reach: Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
+            reach: WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
             services: Arc::default(),
             web_search: None,
             credentials: Arc::new(NoAccounts),
@@ -172,7 +172,7 @@ impl World {
 
     /// Sets the client for requests to hosts.
     #[must_use]
-    pub fn with_reach(self, reach: Reach) -> Self {
+    pub fn with_reach(self, reach: WebClient) -> Self {
         Self { reach, ..self }
     }
 
@@ -249,7 +249,7 @@ impl World {
     }
 
     /// Returns the client for requests to hosts.
-    pub fn reach(&self) -> &Reach {
+    pub fn reach(&self) -> &WebClient {
         &self.reach
     }
 

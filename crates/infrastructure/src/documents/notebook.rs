@@ -3,7 +3,7 @@
 use crate::documents::{
     Document, DocumentKind,
     document_error::DocumentError,
-    selection::{Selection, wanted},
+    selection::{Selection, select_parts},
 };
 use serde_json::{Map, Value};
 
@@ -27,7 +27,7 @@ pub(super) fn read(bytes: &[u8], pages: Option<&Selection>) -> Result<Document, 
     let mut document = Document::new(DocumentKind::Notebook, total);
     document.title =
         notebook.get("metadata").and_then(|meta| text_of(meta.get("title")?)).filter(|title| !title.is_empty());
-    for number in wanted(pages, DocumentKind::Notebook, total)? {
+    for number in select_parts(pages, DocumentKind::Notebook, total)? {
         let cell = cells[usize::try_from(number - 1).unwrap_or(0)];
         document.push(number, label(number, cell), &shown(cell));
     }

@@ -21,7 +21,7 @@ const MAX_RELATIONSHIPS: usize = 100_000;
 
 /// Parts of an Office document, by name.
 pub(super) struct Package {
-    archive: ZipArchive<Counted<Cursor<Vec<u8>>>>,
+    archive: ZipArchive<CountingReader<Cursor<Vec<u8>>>>,
     /// Number of packed bytes read so far.
     packed: Rc<Cell<u64>>,
     /// Number of unpacked bytes so far, of all entries.
@@ -42,7 +42,8 @@ pub(super) struct Relationship {
 impl Package {
     pub(super) fn open(bytes: Vec<u8>, limits: &DocumentLimits) -> Result<Self, DocumentError> {
         let packed = Rc::new(Cell::new(0));
-        let archive = ZipArchive::new(Counted { inner: Cursor::new(bytes), count: packed.clone() }).map_err(damaged)?;
+        let archive =
+            ZipArchive::new(CountingReader { inner: Cursor::new(bytes), count: packed.clone() }).map_err(damaged)?;
         if archive.len() as u64 > limits.zip_entries {
             let (entries, most) = (archive.len(), limits.zip_entries);
             return Err(DocumentError::TooLarge(format!(
@@ -79,7 +80,7 @@ impl Package {
             error => damaged(error),
         })?;
         let (start, packed) = (self.packed.get(), self.packed.clone());
-        Ok(Measured {
+        Ok(LimitedEntry {
             entry,
             name: name.into(),
             came_out: 0,
@@ -157,7 +158,7 @@ fn damaged(error: ZipError) -> DocumentError {
 }
 
 /// The content of an entry, up to the limits.
-struct Measured<'a, R, P> {
+struct LimitedEntry<'a, R, P> {
     entry: R,
     name: String,
     came_out: u64,
@@ -166,7 +167,7 @@ struct Measured<'a, R, P> {
     limits: DocumentLimits,
 }
 
-impl<R: Read, P: Fn() -> u64> Read for Measured<'_, R, P> {
+impl<R: Read, P: Fn() -> u64> Read for LimitedEntry<'_, R, P> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.entry.read(buffer)?;
         self.came_out += read as u64;
@@ -186,12 +187,12 @@ impl<R: Read, P: Fn() -> u64> Read for Measured<'_, R, P> {
 }
 
 /// Counts the bytes that are read.
-struct Counted<R> {
+struct CountingReader<R> {
     inner: R,
     count: Rc<Cell<u64>>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.count.set(self.count.get() + read as u64);
@@ -199,7 +200,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-impl<R: Seek> Seek for Counted<R> {
+impl<R: Seek> Seek for CountingReader<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.inner.seek(to)
     }

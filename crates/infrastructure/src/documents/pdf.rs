@@ -3,7 +3,7 @@
 use crate::documents::{
     Document, DocumentKind,
     document_error::DocumentError,
-    selection::{Selection, wanted},
+    selection::{Selection, select_parts},
 };
 use pdf_extract::{Dictionary, Document as Pdf, Error, Object, PlainTextOutput, decode_text_string, output_doc_page};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,7 +33,7 @@ pub(super) fn read(bytes: &[u8], pages: Option<&Selection>) -> Result<Document, 
     let mut document = Document::new(DocumentKind::Pdf, total);
     document.title = title(&pdf);
     let (mut without_text, mut unreadable) = (Vec::new(), Vec::new());
-    for number in wanted(pages, DocumentKind::Pdf, total)? {
+    for number in select_parts(pages, DocumentKind::Pdf, total)? {
         // The library panics on many faults in a page; the other pages are still worth reading.
         let text = catch_unwind(AssertUnwindSafe(|| page_text(&pdf, number))).ok().flatten();
         match text.as_deref() {

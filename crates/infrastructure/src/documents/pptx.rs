@@ -4,7 +4,7 @@ use crate::documents::{
     Document, DocumentKind,
     document_error::DocumentError,
     package::{Package, Relationship},
-    selection::{Selection, wanted},
+    selection::{Selection, select_parts},
     xml::{Element, Xml},
 };
 
@@ -24,15 +24,15 @@ pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>)
     drop(xml);
     let total = slides.len() as u64;
     let mut document = Document::new(DocumentKind::Pptx, total);
-    for number in wanted(pages, DocumentKind::Pptx, total)? {
+    for number in select_parts(pages, DocumentKind::Pptx, total)? {
         let part = &slides[usize::try_from(number - 1).unwrap_or(0)];
         let relationships = package.relationships(part)?;
         let notes = relationships.iter().find(|one| one.kind == "notesSlide").map(|one| one.target.clone());
-        let slide = Slide::read(&mut package.xml(part)?, &relationships, Shown::Slide)?;
+        let slide = Slide::read(&mut package.xml(part)?, &relationships, SlidePart::Slide)?;
         let mut text = slide.text;
         if let Some(notes) = notes.filter(|notes| package.has(notes)) {
             let relationships = package.relationships(&notes)?;
-            let notes = Slide::read(&mut package.xml(&notes)?, &relationships, Shown::Notes)?;
+            let notes = Slide::read(&mut package.xml(&notes)?, &relationships, SlidePart::Notes)?;
             if !notes.text.is_empty() {
                 text.push_str(&format!("\n\nNotes:\n{}", notes.text));
             }
@@ -44,7 +44,7 @@ pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum SlidePart {
     Slide,
     /// The notes alone, without the picture and the number of their slide.
     Notes,
@@ -52,7 +52,7 @@ enum Shown {
 
 struct Slide<'a> {
     relationships: &'a [Relationship],
-    shown: Shown,
+    shown: SlidePart,
     text: String,
     is_hidden: bool,
 }
@@ -70,7 +70,7 @@ enum Role {
 }
 
 impl<'a> Slide<'a> {
-    fn read(xml: &mut Xml<'_>, relationships: &'a [Relationship], shown: Shown) -> Result<Self, DocumentError> {
+    fn read(xml: &mut Xml<'_>, relationships: &'a [Relationship], shown: SlidePart) -> Result<Self, DocumentError> {
         let mut slide = Self { relationships, shown, text: String::new(), is_hidden: false };
         slide.shapes(xml)?;
         Ok(slide)
@@ -117,8 +117,8 @@ impl<'a> Slide<'a> {
                 "txBody" => {
                     let lines = self.paragraphs(xml, *role)?;
                     match (*role, self.shown) {
-                        (Role::Margin, _) | (Role::Title | Role::Plain, Shown::Notes) => {}
-                        (Role::Title, Shown::Slide) if !lines.is_empty() => {
+                        (Role::Margin, _) | (Role::Title | Role::Plain, SlidePart::Notes) => {}
+                        (Role::Title, SlidePart::Slide) if !lines.is_empty() => {
                             self.push(&format!("# {}", lines.join(" ")))
                         }
                         _ => self.push(&lines.join("\n")),
@@ -133,7 +133,7 @@ impl<'a> Slide<'a> {
     /// Reads the description that the author gave a picture or shape.
     fn described(&mut self, element: &Element, xml: &mut Xml<'_>) -> Result<(), DocumentError> {
         let description = element.get("descr").unwrap_or_default().trim();
-        if !description.is_empty() && self.shown == Shown::Slide {
+        if !description.is_empty() && self.shown == SlidePart::Slide {
             self.push(&format!("[image: {description}]"));
         }
         xml.skip()
@@ -149,7 +149,7 @@ impl<'a> Slide<'a> {
                 xml.skip()?;
                 continue;
             }
-            let has_bullets = role == Role::Body && self.shown == Shown::Slide;
+            let has_bullets = role == Role::Body && self.shown == SlidePart::Slide;
             let mut paragraph = Paragraph {
                 text: String::new(),
                 level: 0,

@@ -6,7 +6,7 @@ use crate::{
         document_error::DocumentError,
         document_limits::DocumentLimits,
         pdf,
-        rendering::{Shown, Window, shown},
+        rendering::{LineRange, RenderedDocument, render},
         selection::Selection,
     },
     helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds},
@@ -38,7 +38,7 @@ impl fmt::Debug for Source {
 
 /// Requested parts of a document.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct DocumentRequest {
     /// Pages, sheets, slides or cells, like "3", "1-5" or "2,4-6".
     pub pages: Option<String>,
     /// First line of their text, from 1; a negative number counts from the end.
@@ -85,7 +85,7 @@ impl DocumentReader<'_> {
     /// # Errors
     /// A failure for the model: a fault of the document or of the request. The document cannot harm this process,
     /// whatever it does to the child.
-    pub async fn read(&self, source: Source, wanted: &Wanted) -> Result<Shown, ToolFailure> {
+    pub async fn read(&self, source: Source, request: &DocumentRequest) -> Result<RenderedDocument, ToolFailure> {
         let limits = self.limits;
         let path = source.path;
         let refused = |error: &DocumentError| {
@@ -98,7 +98,7 @@ impl DocumentReader<'_> {
                 .next("Ask for a shorter copy.")
                 .suggest(Suggestion::ChangeSettings("`document_bytes` in `[files]` sets the limit".into())));
         }
-        let pages = wanted.pages.as_deref().map(Selection::parse).transpose().map_err(|error| refused(&error))?;
+        let pages = request.pages.as_deref().map(Selection::parse).transpose().map_err(|error| refused(&error))?;
         let order = Order { pages, limits: limits.clone() };
         let call = HelperCall {
             name: HELPER,
@@ -111,16 +111,16 @@ impl DocumentReader<'_> {
             deadline: Some(self.deadline),
         };
         let answer = self.helpers.call(call).await.map_err(|error| failed(&path, error))?;
-        let window = Window {
-            offset: wanted.offset,
-            limit: wanted.limit,
+        let window = LineRange {
+            offset: request.offset,
+            limit: request.limit,
             is_selected: order.pages.is_some(),
             characters: room(self.output_characters),
         };
         // The JSON may have megabytes.
         let read = tokio::task::spawn_blocking(move || {
             Ok::<_, serde_json::Error>(match serde_json::from_slice(&answer)? {
-                Reply::Document(document) => Ok(shown(&document, &window)),
+                Reply::Document(document) => Ok(render(&document, &window)),
                 Reply::Refused(error) => Err(error),
             })
         });

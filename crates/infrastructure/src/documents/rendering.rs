@@ -8,7 +8,7 @@ const SUGGESTED_PAGES: u64 = 10;
 
 /// Requested lines of a document's text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Window {
+pub(super) struct LineRange {
     /// First line from 1; a negative number counts from the end.
     pub(super) offset: i64,
     pub(super) limit: u64,
@@ -20,7 +20,7 @@ pub(super) struct Window {
 
 /// Shown text of a document, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct RenderedDocument {
     /// Type of the document.
     pub kind: DocumentKind,
     /// Text for the model: the content with notes.
@@ -48,7 +48,7 @@ struct Line<'a> {
 }
 
 /// Shows the requested lines of a document. The text ends between two parts if possible.
-pub(super) fn shown(document: &Document, window: &Window) -> Shown {
+pub(super) fn render(document: &Document, window: &LineRange) -> RenderedDocument {
     let noun = document.kind.part_noun();
     let markers: Vec<String> = document.parts.iter().map(|part| marker(document, part)).collect();
     let mut lines = Vec::new();
@@ -80,7 +80,7 @@ pub(super) fn shown(document: &Document, window: &Window) -> Shown {
     let number = |line: usize| lines.get(line).map(|line| document.parts[line.part].number);
     let last = end.checked_sub(1).filter(|last| *last >= first);
     let parts = last.and_then(|last| Some((number(first)?, number(last)?, document.total_parts)));
-    let mut result = Shown {
+    let mut result = RenderedDocument {
         kind: document.kind,
         text: String::new(),
         title: document.title.clone(),
@@ -110,7 +110,7 @@ pub(super) fn shown(document: &Document, window: &Window) -> Shown {
 }
 
 /// Returns the index after the last shown line, and `true` if only a part of a single line is shown.
-fn end_of(lines: &[Line<'_>], starts: &[usize], first: usize, window: &Window) -> (usize, bool) {
+fn end_of(lines: &[Line<'_>], starts: &[usize], first: usize, window: &LineRange) -> (usize, bool) {
     let wanted = first.saturating_add(usize::try_from(window.limit).unwrap_or(usize::MAX)).min(lines.len());
     let mut characters = 0;
     for (at, line) in lines.iter().enumerate().take(wanted).skip(first) {
@@ -136,7 +136,7 @@ fn marker(document: &Document, part: &Part) -> String {
 }
 
 /// Returns the notes for a model.
-fn notes(document: &Document, shown: &Shown, first: usize, is_line_cut: bool) -> Vec<String> {
+fn notes(document: &Document, shown: &RenderedDocument, first: usize, is_line_cut: bool) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(document.title.as_ref().map(|title| format!("title: {title}")));
     notes.extend(document.notes.iter().cloned());
@@ -194,26 +194,26 @@ mod tests {
         document
     }
 
-    fn all() -> Window {
-        Window { offset: 1, limit: 2000, is_selected: false, characters: 28_000 }
+    fn all() -> LineRange {
+        LineRange { offset: 1, limit: 2000, is_selected: false, characters: 28_000 }
     }
 
     #[test]
     fn parts_stand_under_markers_and_the_next_ones_are_named() {
         let pdf = document(DocumentKind::Pdf, 57, &[(1, "one\ntwo"), (2, "three")]);
         let text = "--- page 1 of 57 ---\none\ntwo\n\n--- page 2 of 57 ---\nthree";
-        let found = shown(&pdf, &all());
+        let found = render(&pdf, &all());
         assert_eq!(found.content, text);
         assert_eq!(found.text, format!("{text}\n[pages 1 to 2 of 57; read on with pages=\"3-12\"]"));
         assert_eq!((found.parts, found.lines, found.total_lines), (Some((1, 2, 57)), Some((1, 6)), 6));
-        let part = shown(&pdf, &Window { offset: 2, limit: 2, is_selected: true, ..all() });
+        let part = render(&pdf, &LineRange { offset: 2, limit: 2, is_selected: true, ..all() });
         assert_eq!(
             part.text,
             "one\ntwo\n[page 1 of 57, the last not to its end; read on with pages=\"1-2\" and offset=4]"
         );
-        let end = shown(&pdf, &Window { offset: -1, limit: 9, is_selected: true, ..all() });
+        let end = render(&pdf, &LineRange { offset: -1, limit: 9, is_selected: true, ..all() });
         assert_eq!(end.text, "three");
-        let past = shown(&pdf, &Window { offset: 99, limit: 9, is_selected: true, ..all() });
+        let past = render(&pdf, &LineRange { offset: 99, limit: 9, is_selected: true, ..all() });
         assert_eq!(past.text, "[what was asked for has 6 lines; line 7 lies past its end]");
     }
 
@@ -221,34 +221,34 @@ mod tests {
     fn what_does_not_fit_ends_between_two_parts() {
         let page = "x".repeat(999) + "\n";
         let pdf = document(DocumentKind::Pdf, 9, &[(2, &page.repeat(20)), (4, &page.repeat(20)), (5, "end")]);
-        let first = shown(&pdf, &Window { is_selected: true, ..all() });
+        let first = render(&pdf, &LineRange { is_selected: true, ..all() });
         assert_eq!((first.parts, first.next_pages.as_deref(), first.next_offset), (Some((2, 2, 9)), Some("4-5"), None));
         let long = document(DocumentKind::Xlsx, 2, &[(1, &page.repeat(40)), (2, "end")]);
-        let first = shown(&long, &all());
+        let first = render(&long, &all());
         assert_eq!((first.next_pages.as_deref(), first.next_offset), (Some("1-2"), Some(29)));
         assert!(
             first.text.ends_with("[sheet 1 of 2, the last not to its end; read on with pages=\"1-2\" and offset=29]")
         );
         let docx = document(DocumentKind::Docx, 1, &[(1, &page.repeat(40))]);
-        let first = shown(&docx, &all());
+        let first = render(&docx, &all());
         assert!(first.text.ends_with("[lines 1 to 28 of 40; read on with offset=29]"), "{:?}", first.lines);
         let line = document(DocumentKind::Docx, 1, &[(1, &"y".repeat(50_000))]);
-        let cut = shown(&line, &all());
+        let cut = render(&line, &all());
         assert_eq!(
             cut.text,
             format!("{}\n[the line is longer than one answer, and its rest is left out]", "y".repeat(28_000))
         );
-        assert_eq!(shown(&document(DocumentKind::Docx, 1, &[(1, "")]), &all()).text, "[this docx document is empty]");
+        assert_eq!(render(&document(DocumentKind::Docx, 1, &[(1, "")]), &all()).text, "[this docx document is empty]");
     }
 
     #[test]
     fn a_budget_is_kept_in_characters() {
         let lines = "ä".repeat(9) + "\n";
         let docx = document(DocumentKind::Docx, 1, &[(1, &lines.repeat(40))]);
-        let first = shown(&docx, &Window { characters: 100, ..all() });
+        let first = render(&docx, &LineRange { characters: 100, ..all() });
         assert_eq!((first.lines, first.next_offset), (Some((1, 10)), Some(11)));
         let line = document(DocumentKind::Docx, 1, &[(1, &"ä".repeat(500))]);
-        assert_eq!(shown(&line, &Window { characters: 100, ..all() }).content, "ä".repeat(100));
+        assert_eq!(render(&line, &LineRange { characters: 100, ..all() }).content, "ä".repeat(100));
     }
 
     proptest! {
@@ -263,7 +263,7 @@ mod tests {
             let (mut from, mut offset, mut read) = (1, 1, 0);
             for _ in 0..10_000 {
                 let rest = document(DocumentKind::Notebook, whole.total_parts, &parts[from - 1..]);
-                let found = shown(&rest, &Window { offset, limit, ..all() });
+                let found = render(&rest, &LineRange { offset, limit, ..all() });
                 read += found.content.matches('z').count();
                 let Some(pages) = found.next_pages else { break };
                 from = pages.split('-').next().unwrap().parse().unwrap();

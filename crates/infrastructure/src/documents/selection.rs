@@ -47,7 +47,11 @@ impl Selection {
 
 /// Returns the numbers of the requested parts among `total`, in order and each once. Numbers past the end are left out,
 /// unless none remains.
-pub(super) fn wanted(selection: Option<&Selection>, kind: DocumentKind, total: u64) -> Result<Vec<u64>, DocumentError> {
+pub(super) fn select_parts(
+    selection: Option<&Selection>,
+    kind: DocumentKind,
+    total: u64,
+) -> Result<Vec<u64>, DocumentError> {
     let noun = kind.part_noun().unwrap_or("part");
     let Some(selection) = selection else {
         let most = if kind == DocumentKind::Pdf { PAGES_BY_DEFAULT } else { total };
@@ -77,7 +81,7 @@ mod tests {
 
     #[track_caller]
     fn check(kind: DocumentKind, text: &str, total: u64, expected: Result<&[u64], &str>) {
-        let found = Selection::parse(text).and_then(|selection| wanted(Some(&selection), kind, total));
+        let found = Selection::parse(text).and_then(|selection| select_parts(Some(&selection), kind, total));
         let found = found.map_err(|error| error.to_string());
         assert_eq!(found, expected.map(<[u64]>::to_vec).map_err(|reason| format!("`pages` is {text:?}: {reason}")));
     }
@@ -100,8 +104,8 @@ mod tests {
 
     #[test]
     fn without_a_selection_a_pdf_is_read_in_tens_and_all_else_whole() {
-        assert_eq!(wanted(None, DocumentKind::Pdf, 57).unwrap(), (1..=10).collect::<Vec<_>>());
-        assert_eq!(wanted(None, DocumentKind::Xlsx, 57).unwrap().len(), 57);
-        assert_eq!(wanted(None, DocumentKind::Notebook, 0).unwrap(), [0; 0]);
+        assert_eq!(select_parts(None, DocumentKind::Pdf, 57).unwrap(), (1..=10).collect::<Vec<_>>());
+        assert_eq!(select_parts(None, DocumentKind::Xlsx, 57).unwrap().len(), 57);
+        assert_eq!(select_parts(None, DocumentKind::Notebook, 0).unwrap(), [0; 0]);
     }
 }

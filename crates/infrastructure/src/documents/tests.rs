@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests read their fixtures behind the tools' back")]
 
 use super::*;
-use crate::documents::rendering::{Window, shown};
+use crate::documents::rendering::{LineRange, render};
 use std::{
     fs,
     io::{Cursor, Write},
@@ -28,8 +28,8 @@ fn read(bytes: &[u8], pages: Option<&str>) -> Result<Document, DocumentError> {
 #[track_caller]
 fn check(name: &str, pages: Option<&str>) {
     let document = read(&fixture(name), pages).unwrap();
-    let window = Window { offset: 1, limit: 10_000, is_selected: pages.is_some(), characters: 28_000 };
-    let text = format!("{}\n", shown(&document, &window).text);
+    let window = LineRange { offset: 1, limit: 10_000, is_selected: pages.is_some(), characters: 28_000 };
+    let text = format!("{}\n", render(&document, &window).text);
     let file =
         folder().join(format!("expected/{name}{}.txt", pages.map(|pages| format!(".{pages}")).unwrap_or_default()));
     if std::env::var_os("TOOLSTEAD_WRITE_FIXTURES").is_some() {

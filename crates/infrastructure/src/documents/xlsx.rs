@@ -6,7 +6,7 @@ use crate::documents::{
     Document, DocumentKind, MAX_TEXT_BYTES,
     document_error::DocumentError,
     package::{Package, Relationship},
-    selection::{Selection, wanted},
+    selection::{Selection, select_parts},
     xml::{Element, Xml},
 };
 use formats::{DateSystem, Formats};
@@ -20,7 +20,7 @@ pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>)
     let relationships = package.relationships(main)?;
     let (sheets, dates) = sheets(&mut package.xml(main)?, &relationships)?;
     let total = sheets.len() as u64;
-    let numbers = wanted(pages, DocumentKind::Xlsx, total)?;
+    let numbers = select_parts(pages, DocumentKind::Xlsx, total)?;
     let part = |kind: &str| {
         let of_kind = relationships.iter().find(|one| one.kind == kind && package.has(&one.target));
         of_kind.map(|one| one.target.clone())
@@ -68,7 +68,7 @@ fn sheets(xml: &mut Xml<'_>, relationships: &[Relationship]) -> Result<(Vec<Shee
     let (mut sheets, mut dates) = (Vec::new(), DateSystem::From1900);
     while let Some(element) = xml.next_open()? {
         match element.name() {
-            "workbookPr" if element.says_yes("date1904") => dates = DateSystem::From1904,
+            "workbookPr" if element.is_true("date1904") => dates = DateSystem::From1904,
             "sheet" => {
                 let id = element.get_prefixed("id");
                 let related = relationships.iter().find(|one| Some(one.id.as_str()) == id);

@@ -56,7 +56,7 @@ impl Element {
     }
 
     /// Returns `true` if an attribute is `1`, `true` or `on`.
-    pub(super) fn says_yes(&self, name: &str) -> bool {
+    pub(super) fn is_true(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| matches!(value, "1" | "true" | "on"))
     }
 

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// An IPv4 address in an IPv6 form (mapped, compatible, NAT64) is checked as an IPv4 address.
 ///
 /// # Errors [`NotGlobal`] with the range that contains the address.
-pub fn judge(address: IpAddr) -> Result<(), NotGlobal> {
+pub fn check_public(address: IpAddr) -> Result<(), NotGlobal> {
     let range = match address {
         IpAddr::V4(v4) => range_of_v4(v4),
         IpAddr::V6(v6) => match embedded(v6) {
@@ -139,7 +139,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, range: Option<Range>) {
         let address = text.parse().unwrap();
-        assert_eq!(judge(address).err().map(|error| error.range), range, "{text}");
+        assert_eq!(check_public(address).err().map(|error| error.range), range, "{text}");
     }
 
     #[test]
@@ -291,17 +291,17 @@ mod tests {
     proptest! {
         #[test]
         fn no_form_of_an_address_that_is_not_global_is_global(v4 in not_global(), filling: u64) {
-            prop_assert!(judge(v4.into()).is_err());
+            prop_assert!(check_public(v4.into()).is_err());
             for form in forms(v4, filling) {
-                prop_assert!(judge(form.into()).is_err(), "{} as {}", v4, form);
+                prop_assert!(check_public(form.into()).is_err(), "{} as {}", v4, form);
             }
         }
 
         #[test]
         fn outside_of_2000_slash_3_only_other_forms_of_public_ipv4_are_global(bits: u128) {
             let address = Ipv6Addr::from_bits(bits);
-            if judge(address.into()).is_ok() && bits >> 125 != 1 {
-                prop_assert_eq!(embedded(address).map(|v4| judge(v4.into())), Some(Ok(())));
+            if check_public(address.into()).is_ok() && bits >> 125 != 1 {
+                prop_assert_eq!(embedded(address).map(|v4| check_public(v4.into())), Some(Ok(())));
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::egress::{
     address::{self, NotGlobal, Range},
-    host::{Host, HostPatterns, Listed},
+    host::{Host, HostMatch, HostPatterns},
 };
 use async_trait::async_trait;
 use futures::{StreamExt, stream::FuturesUnordered};
@@ -101,9 +101,9 @@ impl Private {
     fn opens(&self, range: Range, host: &Host, port: u16) -> bool {
         match self {
             Self::These(hosts) => match range {
-                Range::Private => hosts.judge(host, port) == Listed::Yes,
+                Range::Private => hosts.match_host(host, port) == HostMatch::Yes,
                 // The owner of any other name could otherwise redirect to services that listen only on this machine.
-                Range::Loopback => names_this_machine(host) && hosts.judge(host, port) == Listed::Yes,
+                Range::Loopback => names_this_machine(host) && hosts.match_host(host, port) == HostMatch::Yes,
                 Range::LinkLocal | Range::Metadata | Range::Special => false,
             },
             Self::All => range.can_be_opened(),
@@ -150,7 +150,7 @@ impl Connector {
             }
         };
         for address in &addresses {
-            match address::judge(*address) {
+            match address::check_public(*address) {
                 Err(reason) if !self.private.opens(reason.range, host, port) => {
                     return Err(ConnectError::NotGlobal { host: host.clone(), reason });
                 }

@@ -161,7 +161,7 @@ pub struct HostPatterns(Vec<HostPattern>);
 
 /// Result of looking up a host and port in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listed {
+pub enum HostMatch {
     /// The list contains the host and the port.
     Yes,
     /// The list contains the host with other ports.
@@ -196,19 +196,19 @@ impl HostPatterns {
     }
 
     /// Returns a list with every host and port, for callers that check hosts in another way.
-    pub fn everything() -> Self {
+    pub fn all() -> Self {
         Self(vec![HostPattern { names: Names::All, port: None }])
     }
 
     /// Looks up this host with this port.
-    pub fn judge(&self, host: &Host, port: u16) -> Listed {
-        let mut listed = Listed::No;
+    pub fn match_host(&self, host: &Host, port: u16) -> HostMatch {
+        let mut listed = HostMatch::No;
         for pattern in self.0.iter().filter(|pattern| pattern.names.fit(host)) {
             match pattern.port {
-                None if pattern.names == Names::All => return Listed::Yes,
-                Some(own) if own == port => return Listed::Yes,
-                None if WEB_PORTS.contains(&port) => return Listed::Yes,
-                _ => listed = Listed::OtherPort,
+                None if pattern.names == Names::All => return HostMatch::Yes,
+                Some(own) if own == port => return HostMatch::Yes,
+                None if WEB_PORTS.contains(&port) => return HostMatch::Yes,
+                _ => listed = HostMatch::OtherPort,
             }
         }
         listed

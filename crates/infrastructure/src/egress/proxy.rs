@@ -5,15 +5,15 @@
 //! follows them with a new request.
 
 mod announced;
+mod client_stream;
 mod http;
 mod refusal;
 mod socks;
-mod watched;
 
 use crate::egress::{
     connector::Connector,
-    host::{Host, HostPatterns, Listed},
-    proxy::watched::Watched,
+    host::{Host, HostMatch, HostPatterns},
+    proxy::client_stream::ClientStream,
 };
 pub use announced::AnnouncedHosts;
 use refusal::Refusal;
@@ -188,7 +188,7 @@ impl ProxyReport {
 
     /// Returns a text with the refused hosts and reasons, for the caller of the command. Returns `None` if there are
     /// none.
-    pub fn refusals_told(&self) -> Option<String> {
+    pub fn refusals_text(&self) -> Option<String> {
         let lines = self.refused.iter().map(|refused| {
             let times = if refused.times > 1 { format!(" ({} times)", refused.times) } else { String::new() };
             format!("The command was refused the host {}{times}: {}.", refused.host, refused.reason)
@@ -215,10 +215,10 @@ impl Gate {
     async fn open(&self, host: &Host, port: u16) -> Result<TcpStream, Refusal> {
         let policy = &self.policy;
         let target = || (host.clone(), port);
-        match policy.hosts.judge(host, port) {
-            Listed::Yes => {}
-            Listed::OtherPort => return Err(Refusal::Port(target())),
-            Listed::No => return Err(Refusal::NotListed(target())),
+        match policy.hosts.match_host(host, port) {
+            HostMatch::Yes => {}
+            HostMatch::OtherPort => return Err(Refusal::Port(target())),
+            HostMatch::No => return Err(Refusal::NotListed(target())),
         }
         match (policy.rules)(host) {
             Verdict::Allow => {}
@@ -238,7 +238,7 @@ impl Gate {
     /// Records a refusal.
     fn refused(&self, refusal: &Refusal) {
         tracing::info!(call = %self.policy.call, %refusal, "a sandboxed command was not connected");
-        let Some((host, reason)) = refusal.told() else { return };
+        let Some((host, reason)) = refusal.report_entry() else { return };
         let mut report = self.report();
         report.refusals += 1;
         if let Some(known) = report.refused.iter_mut().find(|known| known.host == host && known.reason == reason) {
@@ -296,7 +296,7 @@ async fn serve(listener: TcpListener, gate: Arc<Gate>) {
 
 /// Serves one connection until it ends or is idle for too long.
 async fn attend(stream: TcpStream, gate: Arc<Gate>) {
-    let (client, traffic) = Watched::new(stream, gate.clone());
+    let (client, traffic) = ClientStream::new(stream, gate.clone());
     tokio::select! {
         () = converse(client, &gate) => {}
         () = traffic.idle(gate.policy.limits.idle_time) => {
@@ -306,7 +306,7 @@ async fn attend(stream: TcpStream, gate: Arc<Gate>) {
 }
 
 /// Selects the protocol by the first byte.
-async fn converse(client: Watched, gate: &Gate) {
+async fn converse(client: ClientStream, gate: &Gate) {
     let mut first = [0];
     match timeout(gate.policy.limits.head_time, client.peek(&mut first)).await {
         Ok(Ok(1)) if first[0] == socks::VERSION => socks::serve(client, gate).await,

@@ -9,7 +9,7 @@ pub mod totals;
 use crate::{
     http::pause::wanted_pause,
     services::{address::below, said::words_of, settings::AnthropicAdmin},
-    web::reach::{Again, Answer, Asked, Judge, NamedBy, Reach, Redirects},
+    web::web_client::{Judge, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
@@ -32,7 +32,7 @@ pub struct AdminApi<'a> {
     /// Its address and key.
     pub settings: &'a AnthropicAdmin,
     /// HTTP client.
-    pub reach: &'a Reach,
+    pub reach: &'a WebClient,
     /// Decides before each request whether the host may be reached.
     pub judge: Judge<'a>,
     /// Deadline of all requests together.
@@ -76,18 +76,18 @@ impl AdminApi<'_> {
         }
     }
 
-    async fn page(&self, query: &ReportQuery, page: Option<&str>) -> Result<Answer, ToolFailure> {
+    async fn page(&self, query: &ReportQuery, page: Option<&str>) -> Result<WebResponse, ToolFailure> {
         let mut url = below(&self.settings.base_url, query.action.path());
         url.query_pairs_mut().extend_pairs(&query.parameters).extend_pairs(page.map(|page| ("page", page)));
-        let asked = Asked {
+        let asked = WebRequest {
             method: Method::GET,
             url: &url,
             headers: self.headers(query)?,
             body: Bytes::new(),
-            named_by: NamedBy::Configuration,
+            url_source: UrlSource::Configuration,
             // The key must only be sent to the configured host.
             redirects: Redirects::None,
-            again: Again::Reading,
+            retry: RetryPolicy::OnTransientFailure,
             body_bytes: PAGE_BYTES,
             deadline: self.deadline,
         };
@@ -120,7 +120,7 @@ impl AdminApi<'_> {
         Ok(headers)
     }
 
-    fn refusal(&self, answer: &Answer) -> ToolFailure {
+    fn refusal(&self, answer: &WebResponse) -> ToolFailure {
         let status = answer.status.as_u16();
         let (kind, what, next) = match status {
             400 => (ErrorKind::InvalidInput, "does not take the question", "Mend what it names, and ask again."),

@@ -168,8 +168,8 @@ mod tests {
         egress::{connector::SystemNetwork, host::HostPatterns},
         services::google::resource,
         web::{
-            reach::Reach,
             testing::{Reply, TestServer},
+            web_client::WebClient,
         },
     };
     use chrono::Utc;
@@ -186,7 +186,7 @@ mod tests {
     async fn with_calendar<T>(answer: Value, work: impl AsyncFnOnce(Calendar<'_>) -> T) -> (T, usize) {
         let server = TestServer::plain(move |_| Reply::json(&answer)).await;
         let (base_url, principal) = (server.url(""), Principal::local());
-        let reach = Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
+        let reach = WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
         let account = GoogleAccount {
             service: "Google Calendar",
             reach: &reach,
@@ -198,7 +198,7 @@ mod tests {
             deadline: Instant::now() + Duration::from_secs(120),
         };
         let done = work(Calendar::new(account, &base_url)).await;
-        (done, server.seen().len())
+        (done, server.requests().len())
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@
 
 use crate::{
     services::{one_line::one_line, said::without_keys},
-    web::reach::{Again, Answer, Asked, Judge, NamedBy, Reach, Redirects},
+    web::web_client::{Judge, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -24,7 +24,7 @@ use toolstead_domain::{
 };
 use url::Url;
 
-/// Maximum number of retries of a reading that Google refused with 403 as too many requests. [`Reach`] handles all
+/// Maximum number of retries of a reading that Google refused with 403 as too many requests. [`WebClient`] handles all
 /// other retries.
 const TRIES_AGAIN: u32 = 4;
 /// Pause before the first of these retries. It doubles each time.
@@ -40,7 +40,7 @@ pub struct GoogleAccount<'a> {
     /// Name of the service for people: `Gmail`.
     pub service: &'static str,
     /// HTTP client.
-    pub reach: &'a Reach,
+    pub reach: &'a WebClient,
     /// Source of credentials.
     pub credentials: &'a dyn Credentials,
     /// Owner of the account.
@@ -173,7 +173,7 @@ impl GoogleAccount<'_> {
         Suggestion::SignIn { grant: self.resource.grant.to_string(), principal: principal.map(ToString::to_string) }
     }
 
-    async fn send(&self, request: &GoogleRequest, credentials: &CredentialHeaders) -> Result<Answer, ToolFailure> {
+    async fn send(&self, request: &GoogleRequest, credentials: &CredentialHeaders) -> Result<WebResponse, ToolFailure> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         for (name, value) in credentials {
@@ -186,20 +186,20 @@ impl GoogleAccount<'_> {
             headers.insert(name, value);
         }
         let (method, body, again, doubt) = match &request.effect {
-            Effect::Reads => (Method::GET, Bytes::new(), Again::Reading, None),
+            Effect::Reads => (Method::GET, Bytes::new(), RetryPolicy::OnTransientFailure, None),
             Effect::Changes { body, doubt } => {
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-                (Method::POST, body.to_string().into(), Again::Never, Some(*doubt))
+                (Method::POST, body.to_string().into(), RetryPolicy::Never, Some(*doubt))
             }
         };
-        let asked = Asked {
+        let asked = WebRequest {
             method,
             url: &request.url,
             headers,
             body,
-            named_by: NamedBy::Configuration,
+            url_source: UrlSource::Configuration,
             redirects: Redirects::None,
-            again,
+            retry: again,
             body_bytes: request.answer_bytes,
             deadline: self.end(),
         };
@@ -213,7 +213,7 @@ impl GoogleAccount<'_> {
         })
     }
 
-    fn read(&self, answer: &Answer, request: &GoogleRequest) -> Result<Value, ToolFailure> {
+    fn read(&self, answer: &WebResponse, request: &GoogleRequest) -> Result<Value, ToolFailure> {
         let doubted = |failure: ToolFailure| match &request.effect {
             Effect::Reads => failure,
             Effect::Changes { .. } => failure.next("What was asked for was done all the same."),
@@ -283,7 +283,7 @@ struct Refusal {
 
 impl Refusal {
     /// Parses an error. A service may repeat the refused credentials, so they are removed.
-    fn of(answer: &Answer, credentials: &CredentialHeaders) -> Self {
+    fn of(answer: &WebResponse, credentials: &CredentialHeaders) -> Self {
         let said = |text: &str| said(text, credentials);
         let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(said).unwrap_or_default();

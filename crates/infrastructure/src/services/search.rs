@@ -17,7 +17,7 @@ use crate::{
         said::{without_keys, words_of},
         settings::{SearchProvider, SearchSettings},
     },
-    web::reach::{Again, Answer, Asked, NamedBy, Reach, Redirects},
+    web::web_client::{Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -49,7 +49,7 @@ pub fn page_answer(order: &str, input: &mut dyn std::io::Read) -> Vec<u8> {
 /// A web search service.
 pub struct SearchService {
     settings: SearchSettings,
-    reach: Reach,
+    reach: WebClient,
     helpers: Arc<dyn HelperPort>,
     clock: Arc<dyn Clock>,
 }
@@ -72,7 +72,12 @@ struct Service<'a> {
 
 impl SearchService {
     /// Creates the service of the settings. The clock is used for filters by age; helpers parse its pages.
-    pub fn new(settings: SearchSettings, reach: Reach, helpers: Arc<dyn HelperPort>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        settings: SearchSettings,
+        reach: WebClient,
+        helpers: Arc<dyn HelperPort>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Self { settings, reach, helpers, clock }
     }
 
@@ -87,7 +92,7 @@ impl SearchService {
         }
     }
 
-    async fn hits(&self, answer: &Answer, bounds: SearchBounds<'_>) -> Result<Vec<WebHit>, WebSearchError> {
+    async fn hits(&self, answer: &WebResponse, bounds: SearchBounds<'_>) -> Result<Vec<WebHit>, WebSearchError> {
         let document = || json(&answer.body);
         match self.settings.provider {
             SearchProvider::Brave => brave::hits(&document()?),
@@ -101,7 +106,7 @@ impl SearchService {
     }
 
     /// Returns the error for the status and the message of an answer.
-    fn refusal(&self, answer: &Answer) -> WebSearchError {
+    fn refusal(&self, answer: &WebResponse) -> WebSearchError {
         let refusal = Refusal {
             name: self.name(),
             status: answer.status.as_u16(),
@@ -142,15 +147,15 @@ impl WebSearch for SearchService {
     ) -> Result<Vec<WebHit>, WebSearchError> {
         let order = self.order(query)?;
         let skipped = order.skipped;
-        let asked = Asked {
+        let asked = WebRequest {
             method: order.method,
             url: &order.url,
             headers: order.headers,
             body: order.body,
-            named_by: NamedBy::Configuration,
+            url_source: UrlSource::Configuration,
             // The key must only be sent to the configured host.
             redirects: Redirects::None,
-            again: Again::Reading,
+            retry: RetryPolicy::OnTransientFailure,
             body_bytes: BODY_BYTES,
             deadline: bounds.deadline,
         };

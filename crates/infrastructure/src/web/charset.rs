@@ -10,7 +10,7 @@ const DETECTED_IN: usize = 64 << 10;
 
 /// Decoded text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decoded {
+pub struct DecodedText {
     /// Text; bytes that are invalid in the charset become `�`.
     pub text: String,
     /// Name of the charset: `UTF-8`, `windows-1252`.
@@ -21,13 +21,13 @@ pub struct Decoded {
 
 /// Decodes bytes by the mark at their start, else by the charset of the response ([`charset_of`]), else by the
 /// declaration in the head of a page (`<meta charset>`, `<?xml encoding?>`), else by detection.
-pub fn decode(bytes: &[u8], charset: Option<&str>) -> Decoded {
+pub fn decode(bytes: &[u8], charset: Option<&str>) -> DecodedText {
     let said = || charset.and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = Encoding::for_bom(bytes).map(|(encoding, _)| encoding);
-    let encoding = encoding.or_else(said).or_else(|| said_within(bytes)).unwrap_or_else(|| detected(bytes));
+    let encoding = encoding.or_else(said).or_else(|| declared_encoding(bytes)).unwrap_or_else(|| detected(bytes));
     // This also removes the mark, which takes precedence.
     let (text, encoding, has_errors) = encoding.decode(bytes);
-    Decoded { text: text.into_owned(), charset: encoding.name(), has_errors }
+    DecodedText { text: text.into_owned(), charset: encoding.name(), has_errors }
 }
 
 /// Returns the `charset` of a media type, as in the header `Content-Type`.
@@ -38,7 +38,7 @@ pub fn charset_of(content_type: &str) -> Option<&str> {
 }
 
 /// Returns the encoding that the head of a page or an XML document declares.
-fn said_within(bytes: &[u8]) -> Option<&'static Encoding> {
+fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = bytes[..bytes.len().min(PRESCAN)].to_ascii_lowercase();
     let begins = |text: &[u8]| head.starts_with(text);
     if begins(b"<?xml") {

@@ -135,7 +135,7 @@ pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
 fn page(html: &[u8], order: &Order) -> Page {
     let tree = tree::parse(html, order.charset.as_deref());
     let addresses = Addresses::of(&tree, &order.url);
-    let told = told(&tree);
+    let metadata = read_metadata(&tree);
     let article = (order.form == Form::Article)
         // Third-party code processes an untrusted page.
         .then(|| catch_unwind(AssertUnwindSafe(|| article::article(&tree, &addresses))).ok().flatten())
@@ -156,15 +156,15 @@ fn page(html: &[u8], order: &Order) -> Page {
     if tree.is_cut() {
         page.notes.push("the page has more elements than are read, and its end is missing".into());
     }
-    let looks_like_script_shell = told.scripts > 0
-        && (told.has_mount || told.asks_for_scripts || told.scripts > 2)
+    let looks_like_script_shell = metadata.scripts > 0
+        && (metadata.has_mount || metadata.asks_for_scripts || metadata.scripts > 2)
         && !has_text(&page.text, LITTLE_TEXT);
-    Page { title: told.title, is_article, removed: tree.removed(), looks_like_script_shell, ..page }
+    Page { title: metadata.title, is_article, removed: tree.removed(), looks_like_script_shell, ..page }
 }
 
 /// Facts of the page beside its text.
 #[derive(Default)]
-struct Told {
+struct PageMetadata {
     title: Option<String>,
     scripts: usize,
     /// `true` if there is an element in which applications are mounted.
@@ -172,30 +172,30 @@ struct Told {
     asks_for_scripts: bool,
 }
 
-fn told(tree: &Tree) -> Told {
+fn read_metadata(tree: &Tree) -> PageMetadata {
     const MOUNTS: [&str; 9] =
         ["root", "app", "__next", "__nuxt", "app-root", "react-root", "svelte", "main-app", "application"];
-    let mut told = Told::default();
+    let mut metadata = PageMetadata::default();
     let mut walk = tree.walk(tree.root());
     while let Some(step) = walk.next() {
         let Step::Enter(node) = step else { continue };
         match tree.tag(node) {
-            Some("title") if told.title.is_none() => {
+            Some("title") if metadata.title.is_none() => {
                 let text: String = tree.descendants(node).filter_map(|text| tree.text(text)).collect();
                 let text = characters::shortened(characters::on_one_line(&text), MAX_NAME);
-                told.title = (!text.is_empty()).then_some(text);
+                metadata.title = (!text.is_empty()).then_some(text);
             }
-            Some("script") => told.scripts += 1,
+            Some("script") => metadata.scripts += 1,
             Some("noscript") => {
-                told.asks_for_scripts |= tree.text_of(node).to_lowercase().contains("javascript");
+                metadata.asks_for_scripts |= tree.text_of(node).to_lowercase().contains("javascript");
                 walk.pass_over(node);
             }
-            Some("app-root") => told.has_mount = true,
-            Some(_) => told.has_mount |= tree.attribute(node, "id").is_some_and(|id| MOUNTS.contains(&id)),
+            Some("app-root") => metadata.has_mount = true,
+            Some(_) => metadata.has_mount |= tree.attribute(node, "id").is_some_and(|id| MOUNTS.contains(&id)),
             None => {}
         }
     }
-    told
+    metadata
 }
 
 /// Returns `true` if a text has at least this number of characters that are not white space.

@@ -5,8 +5,8 @@ mod path_pattern;
 mod rules;
 
 use crate::web::{
-    reach::{Again, Asked, Judge, NamedBy, Reach, Redirects},
-    reach_error::ReachError,
+    web_client::{Judge, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest},
+    web_error::WebError,
 };
 use http::{HeaderMap, Method};
 use rules::Rules;
@@ -43,15 +43,15 @@ impl Robots {
     /// Returns `true` if the rules of its site allow this program to fetch the address.
     ///
     /// # Errors
-    /// [`ReachError`] if the site does not answer at all.
+    /// [`WebError`] if the site does not answer at all.
     pub async fn allow(
         &self,
         url: &Url,
-        reach: &Reach,
+        reach: &WebClient,
         judge: Judge<'_>,
         now: Timestamp,
         deadline: Instant,
-    ) -> Result<bool, ReachError> {
+    ) -> Result<bool, WebError> {
         let site = url.origin().ascii_serialization();
         let rules = match self.known(&site, now) {
             Some(rules) => rules,
@@ -83,18 +83,23 @@ fn target(url: &Url) -> String {
     format!("{}{query}", url.path())
 }
 
-async fn read(url: &Url, reach: &Reach, judge: Judge<'_>, deadline: Instant) -> Result<Option<Arc<Rules>>, ReachError> {
+async fn read(
+    url: &Url,
+    reach: &WebClient,
+    judge: Judge<'_>,
+    deadline: Instant,
+) -> Result<Option<Arc<Rules>>, WebError> {
     let mut place = url.clone();
     place.set_path("/robots.txt");
     place.set_query(None);
-    let asked = Asked {
+    let asked = WebRequest {
         method: Method::GET,
         url: &place,
         headers: HeaderMap::new(),
         body: bytes::Bytes::new(),
-        named_by: NamedBy::Anybody,
+        url_source: UrlSource::Untrusted,
         redirects: Redirects::SameHost(REDIRECTS),
-        again: Again::Never,
+        retry: RetryPolicy::Never,
         body_bytes: MAX_BYTES,
         deadline,
     };
@@ -124,9 +129,9 @@ mod tests {
 
     const HOUR: i64 = 60 * 60 * 1_000_000;
 
-    fn reach(server: &TestServer) -> Reach {
+    fn reach(server: &TestServer) -> WebClient {
         let private = HostPatterns::parse([server.address().to_string()]).unwrap();
-        Reach::new(Arc::new(SystemNetwork::default()), private)
+        WebClient::new(Arc::new(SystemNetwork::default()), private)
     }
 
     async fn allowed(status: u16, text: &'static str, path: &str) -> bool {
@@ -175,8 +180,8 @@ mod tests {
         {
             let allowed =
                 robots.allow(&server.url(path), &reach(&server), &|_| Ok(()), Timestamp(now), deadline).await.unwrap();
-            assert_eq!((allowed, server.seen().len()), (expected, reads), "{now} {path}");
+            assert_eq!((allowed, server.requests().len()), (expected, reads), "{now} {path}");
         }
-        assert!(server.seen().iter().all(|seen| seen.target == "/robots.txt"));
+        assert!(server.requests().iter().all(|seen| seen.target == "/robots.txt"));
     }
 }

@@ -47,7 +47,7 @@ pub fn authority() -> Vec<u8> {
 
 /// A received request.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct ReceivedRequest {
     /// Method.
     pub method: String,
     /// Target of the request line: path and query, or the form for a proxy.
@@ -60,7 +60,7 @@ pub struct Seen {
     pub connection: usize,
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// Returns the path, without the query.
     pub fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
@@ -187,14 +187,14 @@ pub async fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.into_inner()
 }
 
-type Answers = dyn Fn(&Seen) -> Reply + Send + Sync;
+type Answers = dyn Fn(&ReceivedRequest) -> Reply + Send + Sync;
 
 /// A server on this machine. Dropping it stops the server.
 #[derive(Debug)]
 pub struct TestServer {
     address: SocketAddr,
     has_tls: bool,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
     connections: Arc<AtomicUsize>,
     serving: JoinHandle<()>,
 }
@@ -204,7 +204,7 @@ impl TestServer {
     ///
     /// # Panics
     /// When no port is free.
-    pub async fn plain(answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+    pub async fn plain(answers: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         Self::start(None, Arc::new(answers)).await
     }
 
@@ -212,7 +212,7 @@ impl TestServer {
     ///
     /// # Panics
     /// When no port is free.
-    pub async fn tls(answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+    pub async fn tls(answers: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).expect("a key");
         let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).expect("a certificate");
         let builder = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
@@ -225,7 +225,7 @@ impl TestServer {
     async fn start(tls: Option<TlsAcceptor>, answers: Arc<Answers>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let (seen, connections) = (Arc::<Mutex<Vec<Seen>>>::default(), Arc::<AtomicUsize>::default());
+        let (seen, connections) = (Arc::<Mutex<Vec<ReceivedRequest>>>::default(), Arc::<AtomicUsize>::default());
         let has_tls = tls.is_some();
         let (keeps, counts) = (seen.clone(), connections.clone());
         let serving = tokio::spawn(async move {
@@ -245,7 +245,7 @@ impl TestServer {
                 });
             }
         });
-        Self { address, has_tls, seen, connections, serving }
+        Self { address, has_tls, requests: seen, connections, serving }
     }
 
     /// Returns the address that it listens at.
@@ -264,8 +264,8 @@ impl TestServer {
     }
 
     /// Returns the received requests, in their order.
-    pub fn seen(&self) -> Vec<Seen> {
-        lock(&self.seen).clone()
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
+        lock(&self.requests).clone()
     }
 
     /// Returns the number of accepted connections.
@@ -284,7 +284,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     connection: usize,
     answers: &Answers,
-    seen: &Mutex<Vec<Seen>>,
+    seen: &Mutex<Vec<ReceivedRequest>>,
 ) -> io::Result<()> {
     let mut read = Vec::new();
     while let Some(request) = next_request(&mut stream, &mut read, connection).await? {
@@ -338,7 +338,7 @@ async fn next_request(
     stream: &mut (impl AsyncRead + Unpin),
     read: &mut Vec<u8>,
     connection: usize,
-) -> io::Result<Option<Seen>> {
+) -> io::Result<Option<ReceivedRequest>> {
     let end = loop {
         if let Some(end) = read.windows(4).position(|four| four == b"\r\n\r\n") {
             break end;
@@ -367,7 +367,7 @@ async fn next_request(
         }
     }
     let body = read.drain(..length).collect();
-    Ok(Some(Seen { method, target, headers, body, connection }))
+    Ok(Some(ReceivedRequest { method, target, headers, body, connection }))
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

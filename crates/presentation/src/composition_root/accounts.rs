@@ -11,7 +11,7 @@ use toolstead_infrastructure::{
     },
     egress::connector::SystemNetwork,
     system_clock::SystemClock,
-    web::reach::Reach,
+    web::web_client::WebClient,
 };
 
 /// Folder of the tokens, in the data folder.
@@ -21,12 +21,12 @@ const KEY_FILE: &str = "secrets.key";
 
 /// Returns the configured accounts for a process that needs nothing else, over the network of the machine.
 pub fn accounts_alone(config: &Config) -> Accounts {
-    let reach = Reach::new(Arc::new(SystemNetwork::default()), config.outside.private_hosts.clone());
+    let reach = WebClient::new(Arc::new(SystemNetwork::default()), config.outside.private_hosts.clone());
     accounts(config, reach, Arc::new(SystemClock))
 }
 
 /// Returns the configured accounts. Nothing is created or contacted yet.
-pub(super) fn accounts(config: &Config, reach: Reach, clock: Arc<dyn Clock>) -> Accounts {
+pub(super) fn accounts(config: &Config, reach: WebClient, clock: Arc<dyn Clock>) -> Accounts {
     let services = [(&GMAIL, &config.outside.services.gmail), (&CALENDAR, &config.outside.services.calendar)];
     let services = services.into_iter().filter_map(|(grant, url)| Some((grant, url.as_ref().ok()?.clone())));
     Accounts::new(AccountsParts {

@@ -491,7 +491,7 @@ fn is_origin(text: &str) -> bool {
 /// Returns the reason why commands cannot reach the host even if it is listed.
 fn never_reached(pattern: &str) -> Option<String> {
     match parse_authority(pattern, Some(443)).ok()?.0 {
-        Host::Address(address) => address::judge(address).err().map(|error| error.to_string()),
+        Host::Address(address) => address::check_public(address).err().map(|error| error.to_string()),
         Host::Name(name) => (&*name == "localhost" || name.ends_with(".localhost"))
             .then(|| format!("{name} is no public host but this machine itself")),
     }

@@ -99,7 +99,7 @@ async fn an_issuer_that_renews_or_revokes_at_another_address_gets_no_tokens_of_t
         let none = moved.headers(&Principal::local(), &gmail()).await;
         assert!(matches!(none, Err(NoCredentials::SignIn(_))), "{none:?}");
     }
-    assert!(elsewhere.seen().is_empty());
+    assert!(elsewhere.requests().is_empty());
     let status = bench.accounts.status(&Principal::local()).await.unwrap();
     assert_eq!(status.signed_in[0].issuer, usual.issuer);
 }
@@ -134,7 +134,7 @@ async fn signing_out_reaches_tokens_of_earlier_addresses_and_shows_them_to_no_la
         assert_eq!(revoked, vec!["1//refresh"; usize::from(expected.is_none())]);
         assert_eq!(bench.kept(), 0);
     }
-    assert!(elsewhere.seen().is_empty());
+    assert!(elsewhere.requests().is_empty());
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ fn parts(bench: &Bench) -> AccountsParts {
         client: Ok(client(&bench.issuer)),
         services: Vec::new(),
         vault: vault.map_err(|error| error.to_string()),
-        reach: Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
+        reach: WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
         clock: bench.clock.clone(),
         patience: SOON,
     }
@@ -188,7 +188,7 @@ async fn an_issuer_that_leads_elsewhere_is_not_followed() {
     let sign_in = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
     let came = sign_in.pasted("c0de").unwrap().unwrap();
     assert!(sign_in.finish(came).await.is_err());
-    assert!(elsewhere.seen().is_empty());
+    assert!(elsewhere.requests().is_empty());
     assert_eq!(bench.kept(), 0);
 }
 

@@ -500,7 +500,7 @@ impl Supervisor {
         let is_tainted = !child.left().is_empty();
         let mut told = [child.left(), child.undone()].concat();
         let report = proxy.map(|proxy| proxy.report());
-        told.extend(report.as_ref().and_then(ProxyReport::refusals_told));
+        told.extend(report.as_ref().and_then(ProxyReport::refusals_text));
         let suggestions = report.iter().flat_map(ProxyReport::suggestions);
         let suggestions = suggestions.filter_map(|suggestion| DefaultSuggestions.format(suggestion)).collect();
         // These paths may be why the command failed, and no rule names them.

@@ -7,7 +7,7 @@ use crate::{
     },
     sandbox::workspace::{FolderNames, Workspace},
     services::settings::Services,
-    web::testing::{Reply, Seen, TestServer},
+    web::testing::{ReceivedRequest, Reply, TestServer},
 };
 use base64::{
     Engine,
@@ -38,7 +38,7 @@ struct Mail {
 }
 
 impl Mail {
-    async fn at(answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+    async fn at(answers: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = TestServer::plain(answers).await;
         let roots = WorkspaceRoots { write: vec![folder.path().to_path_buf()], ..Default::default() };
@@ -68,7 +68,7 @@ impl Mail {
 
     /// Returns the messages that were sent, decoded.
     fn sent(&self) -> Vec<(String, Value)> {
-        let sent = self.server.seen().into_iter().filter(|seen| seen.path().ends_with("/send"));
+        let sent = self.server.requests().into_iter().filter(|seen| seen.path().ends_with("/send"));
         sent.map(|seen| {
             let body = seen.json();
             let raw = URL_SAFE_NO_PAD.decode(body["raw"].as_str().unwrap()).unwrap();
@@ -175,7 +175,7 @@ async fn attachments_are_listed_and_kept_under_handles_on_wish() {
     let expected = json!([{"name": "plan.pdf", "mime": "application/pdf", "size": 5, "id": "A1"},
         {"name": "v.mp4", "mime": "video/mp4", "size": 99_000_000_u64, "id": "A2"}]);
     assert_eq!(listed.structured_content().unwrap()["attachments"], expected);
-    assert_eq!(mail.server.seen().len(), 1);
+    assert_eq!(mail.server.requests().len(), 1);
 
     let kept = mail.call("gmail_read", json!({"message_id": "m1", "include_attachments": "save"})).await.unwrap();
     let told = kept.structured_content().unwrap();
@@ -229,7 +229,7 @@ async fn nothing_is_sent_that_was_not_approved_or_is_no_message() {
         arguments[name] = value;
         assert_eq!(mail.call("gmail_send", arguments).await.unwrap_err().kind, ErrorKind::InvalidInput, "{name}");
     }
-    assert_eq!(mail.server.seen().len(), 0);
+    assert_eq!(mail.server.requests().len(), 0);
     let attended = Mail::holding(message("Plan", vec![])).await;
     let mail = Mail { run: attended.run.under(Effect::Deny, "WebFetch(domain:127.0.0.1)"), ..attended };
     for (tool, arguments) in
@@ -237,7 +237,7 @@ async fn nothing_is_sent_that_was_not_approved_or_is_no_message() {
     {
         assert_eq!(mail.call(tool, arguments).await.unwrap_err().kind, ErrorKind::PermissionDenied, "{tool}");
     }
-    assert_eq!(mail.server.seen().len(), 0);
+    assert_eq!(mail.server.requests().len(), 0);
 }
 
 #[tokio::test]
@@ -261,7 +261,7 @@ async fn a_sending_whose_end_is_unknown_says_so_and_is_made_once() {
         });
         let failure = failure.unwrap_err();
         assert!(failure.text().contains("may have been sent"), "{}", failure.text());
-        assert_eq!(mail.server.seen().len(), 1);
+        assert_eq!(mail.server.requests().len(), 1);
     }
 }
 

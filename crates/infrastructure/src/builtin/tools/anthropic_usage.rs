@@ -325,7 +325,7 @@ mod tests {
         let run = run.under(Effect::Deny, "WebFetch(domain:127.0.0.1)");
         let asked = json!({"action": "cost", "starting_at": "2026-01-01"});
         let failure = run.call("anthropic_usage", asked).await.unwrap_err();
-        assert_eq!((failure.kind, server.seen().len()), (ErrorKind::PermissionDenied, 0));
+        assert_eq!((failure.kind, server.requests().len()), (ErrorKind::PermissionDenied, 0));
     }
 
     #[tokio::test]

@@ -32,7 +32,7 @@ use crate::{
         world::World,
     },
     documents,
-    documents::{DocumentKind, DocumentReader, Wanted, is_document},
+    documents::{DocumentKind, DocumentReader, DocumentRequest, is_document},
     sandbox::workspace::{facts::FileKind, granted_workspace::GrantedWorkspace, stop::Stop},
 };
 use schemars::JsonSchema;
@@ -273,11 +273,11 @@ enum Shown {
     /// An image. If it was changed to be shown, its original is still to be stored.
     Picture(Box<picture::Picture>),
     /// A document that a separate process is still to read.
-    Document(Box<documents::Source>, Box<Output>, Wanted),
+    Document(Box<documents::Source>, Box<Output>, DocumentRequest),
 }
 
 /// Formats the result of reading a document.
-fn document(mut output: Output, shown: documents::Shown) -> Result<ToolResult, ToolFailure> {
+fn document(mut output: Output, shown: documents::RenderedDocument) -> Result<ToolResult, ToolFailure> {
     let line = |number: u64| i64::try_from(number).ok();
     output.kind = shown.kind.into();
     output.content = Some(shown.content);
@@ -405,7 +405,7 @@ impl Reading {
             etag: self.saw(&content, sampled.digest).as_ref().map(etag),
             ..Output::default()
         };
-        let wanted = Wanted { pages: input.pages.clone(), offset: input.offset, limit: input.limit };
+        let wanted = DocumentRequest { pages: input.pages.clone(), offset: input.offset, limit: input.limit };
         let source = documents::Source { size_bytes: content.bytes, path: content.name, content: content.reader };
         Ok(Shown::Document(Box::new(source), Box::new(output), wanted))
     }

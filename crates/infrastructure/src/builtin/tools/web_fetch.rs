@@ -224,7 +224,7 @@ impl BuiltInTool for WebFetch {
             duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             ..told
         };
-        if let Some(to) = &fetched.answer.leads_to {
+        if let Some(to) = &fetched.answer.redirect_target {
             return showing::redirect(to, timed(told));
         }
         if fetched.answer.status.as_u16() >= 400 {

@@ -144,9 +144,9 @@ fn an_authority_is_a_host_and_a_port() {
 #[test]
 fn a_list_names_hosts_with_their_ports() {
     let listed = |patterns: &[&str], host: &str, port| {
-        HostPatterns::parse(patterns).unwrap().judge(&Host::parse(host).unwrap(), port)
+        HostPatterns::parse(patterns).unwrap().match_host(&Host::parse(host).unwrap(), port)
     };
-    use Listed::{No, OtherPort, Yes};
+    use HostMatch::{No, OtherPort, Yes};
     for (patterns, host, port, expected) in [
         (&[][..], "example.com", 443, No),
         (&["example.com"], "example.com", 443, Yes),

@@ -4,8 +4,8 @@ use crate::egress::{
     host::{Host, parse_authority},
     proxy::{
         Gate,
+        client_stream::ClientStream,
         refusal::{Class, Refusal},
-        watched::Watched,
     },
 };
 use bytes::Bytes;
@@ -55,7 +55,7 @@ const HOP_BY_HOP: [HeaderName; 10] = [
 type Body = Either<Full<Bytes>, Incoming>;
 
 /// Upstream connection that a request leaves open.
-enum Upstream {
+enum UpstreamConnection {
     /// A tunnel in both directions.
     Tunnel(OnUpgrade, Box<TcpStream>),
     /// An exchange whose response is still being read.
@@ -63,7 +63,7 @@ enum Upstream {
 }
 
 /// Serves one client until the connection ends.
-pub(super) async fn serve(client: Watched, gate: &Gate) {
+pub(super) async fn serve(client: ClientStream, gate: &Gate) {
     let limits = &gate.policy.limits;
     let upstream = Mutex::new(None);
     let service = service_fn(async |request| Ok::<_, Infallible>(answer(request, gate, &upstream).await));
@@ -83,7 +83,7 @@ pub(super) async fn serve(client: Watched, gate: &Gate) {
         return;
     }
     let upstream = upstream.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(Upstream::Tunnel(client, mut upstream)) = upstream
+    if let Some(UpstreamConnection::Tunnel(client, mut upstream)) = upstream
         && let Ok(client) = client.await
     {
         // Either side may close the connection. The error is not reported to either.
@@ -91,7 +91,11 @@ pub(super) async fn serve(client: Watched, gate: &Gate) {
     }
 }
 
-async fn answer(request: Request<Incoming>, gate: &Gate, upstream: &Mutex<Option<Upstream>>) -> Response<Body> {
+async fn answer(
+    request: Request<Incoming>,
+    gate: &Gate,
+    upstream: &Mutex<Option<UpstreamConnection>>,
+) -> Response<Body> {
     let answered =
         if request.method() == Method::CONNECT { tunnel(request, gate).await } else { forward(request, gate).await };
     match answered {
@@ -106,16 +110,16 @@ async fn answer(request: Request<Incoming>, gate: &Gate, upstream: &Mutex<Option
     }
 }
 
-async fn tunnel(mut request: Request<Incoming>, gate: &Gate) -> Result<(Response<Body>, Upstream), Refusal> {
+async fn tunnel(mut request: Request<Incoming>, gate: &Gate) -> Result<(Response<Body>, UpstreamConnection), Refusal> {
     let authority = request.uri().authority().ok_or(Refusal::Request("CONNECT names a host and a port"))?;
     let (host, port) = parse_authority(authority.as_str(), None)?;
     agrees(request.headers(), &host, port)?;
     let stream = gate.open(&host, port).await?;
-    let upstream = Upstream::Tunnel(on(&mut request), Box::new(stream));
+    let upstream = UpstreamConnection::Tunnel(on(&mut request), Box::new(stream));
     Ok((Response::new(Either::Left(Full::default())), upstream))
 }
 
-async fn forward(request: Request<Incoming>, gate: &Gate) -> Result<(Response<Body>, Upstream), Refusal> {
+async fn forward(request: Request<Incoming>, gate: &Gate) -> Result<(Response<Body>, UpstreamConnection), Refusal> {
     let (mut head, body) = request.into_parts();
     let Some(authority) = head.uri.authority() else {
         return Err(Refusal::Request("this is a proxy: the request names a whole URL, or is CONNECT"));
@@ -146,7 +150,7 @@ async fn forward(request: Request<Incoming>, gate: &Gate) -> Result<(Response<Bo
         // An error of the connection is reported with the response.
         let _ = connection.await;
     });
-    let kept = Upstream::Exchange { _driver: AbortOnDropHandle::new(driver) };
+    let kept = UpstreamConnection::Exchange { _driver: AbortOnDropHandle::new(driver) };
     let mut response =
         sender.send_request(Request::from_parts(head, body)).await.map_err(|error| broken(error.to_string()))?;
     if response.status().is_informational() {

@@ -104,7 +104,7 @@ impl Refusal {
     }
 
     /// Returns the host and the reason for the caller of the command, if the proxy itself refused the connection.
-    pub(super) fn told(&self) -> Option<(String, String)> {
+    pub(super) fn report_entry(&self) -> Option<(String, String)> {
         let host = match self {
             Self::NotListed(target)
             | Self::Port(target)
@@ -121,7 +121,7 @@ impl Refusal {
 /// Returns the range of the host if listing it would not permit it.
 fn not_public(host: &Host) -> Option<Range> {
     match host {
-        Host::Address(address) => address::judge(*address).err().map(|error| error.range),
+        Host::Address(address) => address::check_public(*address).err().map(|error| error.range),
         Host::Name(name) => (&**name == "localhost" || name.ends_with(".localhost")).then_some(Range::Loopback),
     }
 }

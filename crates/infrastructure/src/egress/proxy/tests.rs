@@ -149,7 +149,7 @@ async fn a_connect_tunnel_passes_everything_unchanged() {
     let report = rig.proxy.report();
     assert_eq!((report.connections, report.refusals), (1, 0));
     assert!(report.bytes > 400_000, "{}", report.bytes);
-    assert_eq!(report.refusals_told(), None);
+    assert_eq!(report.refusals_text(), None);
 }
 
 #[tokio::test]
@@ -354,7 +354,7 @@ async fn refused_hosts_are_told_once_each_with_the_reason() {
     let hosts: Vec<_> = report.refused.iter().map(|refused| (refused.host.as_str(), refused.times)).collect();
     assert_eq!(hosts, [("evil.net:443", 3), ("a\\0b", 1), ("inside.example:80", 1)]);
     assert_eq!(report.refusals, 5);
-    let told = report.refusals_told().unwrap();
+    let told = report.refusals_text().unwrap();
     assert!(
         told.starts_with(
             "The command was refused the host evil.net:443 (3 times): evil.net:443 is not among the hosts that \
@@ -369,7 +369,7 @@ async fn refused_hosts_are_told_once_each_with_the_reason() {
     }
     let report = rig.proxy.report();
     assert_eq!((report.refused.len(), report.refusals), (MAX_REFUSED, 105));
-    assert!(report.refusals_told().unwrap().ends_with("\nIt was refused further hosts 71 times."));
+    assert!(report.refusals_text().unwrap().ends_with("\nIt was refused further hosts 71 times."));
 }
 
 #[tokio::test]
@@ -381,7 +381,7 @@ async fn a_browser_reaches_only_hosts_that_a_page_requested() {
     }
     let policy = ProxyPolicy {
         call: "call-1".into(),
-        hosts: HostPatterns::everything(),
+        hosts: HostPatterns::all(),
         rules: Arc::new(|host| match host.to_string().as_str() {
             "denied.example" => Verdict::Deny,
             _ => Verdict::Allow,
@@ -627,5 +627,5 @@ async fn a_confined_command_reaches_a_listed_host_and_no_other() {
     assert!(hello.starts_with("HTTP/1.1 200 "), "{told}");
     assert!(refusal.starts_with("HTTP/1.1 403 ") && refusal.contains("other.example"), "{told}");
     assert_eq!(rig.network.connected(), [format!("{PUBLIC}:80").parse().unwrap()]);
-    assert!(rig.proxy.report().refusals_told().is_some_and(|told| told.contains("other.example")));
+    assert!(rig.proxy.report().refusals_text().is_some_and(|told| told.contains("other.example")));
 }

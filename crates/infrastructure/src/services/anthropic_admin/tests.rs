@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     egress::{connector::SystemNetwork, host::HostPatterns},
-    web::testing::{Reply, Seen, TestServer},
+    web::testing::{ReceivedRequest, Reply, TestServer},
 };
 use std::{
     sync::Arc,
@@ -19,15 +19,15 @@ const KEY: &str = "sk-ant-admin-0123456789";
 async fn asked(
     query: &ReportQuery,
     max_pages: usize,
-    reply: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
-) -> (Vec<Seen>, Result<Report, ToolFailure>) {
+    reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
+) -> (Vec<ReceivedRequest>, Result<Report, ToolFailure>) {
     let server = TestServer::plain(reply).await;
     let settings = AnthropicAdmin { base_url: server.url("/gate"), key: Secret::new(KEY) };
-    let reach = Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
+    let reach = WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
     let deadline = Instant::now() + Duration::from_secs(120);
     let api = AdminApi { settings: &settings, reach: &reach, judge: &|_| Ok(()), deadline };
     let report = api.report(query, max_pages).await;
-    let seen = server.seen();
+    let seen = server.requests();
     assert!(seen.iter().all(|seen| !seen.target.contains(KEY)), "the key stands in an address: {seen:?}");
     (seen, report)
 }
@@ -37,7 +37,7 @@ fn query() -> ReportQuery {
 }
 
 /// One page of three: each names the next.
-fn page(seen: &Seen) -> Reply {
+fn page(seen: &ReceivedRequest) -> Reply {
     let number: u32 = seen.query("page").map_or(0, |page| page.trim_start_matches("page_").parse().unwrap());
     let next = (number < 2).then(|| format!("page_{}", number + 1));
     Reply::json(&json!({"data": [{"starting_at": number}], "has_more": next.is_some(), "next_page": next}))
@@ -100,13 +100,13 @@ async fn every_documented_error_has_its_kind() {
         (529, "overloaded_error", ErrorKind::RateLimited, "Try again in 0 s."),
     ] {
         let body = json!({"type": "error", "error": {"type": word, "message": format!("not with {KEY}")}, "request_id": "req_1"});
-        let reply = move |_: &Seen| Reply::json(&body).status(status).header("Retry-After", "0");
+        let reply = move |_: &ReceivedRequest| Reply::json(&body).status(status).header("Retry-After", "0");
         let failure = asked(&query(), 1, reply).await.1.unwrap_err();
         let text = failure.text();
         assert!(failure.kind == kind && text.contains("not with ….") && text.contains(next), "{status}: {text}");
         assert!(text.contains(&format!("(HTTP {status})")) && !text.contains(KEY), "{text}");
     }
-    let reply = |_: &Seen| Reply::new(429, "").header("Retry-After", "3600");
+    let reply = |_: &ReceivedRequest| Reply::new(429, "").header("Retry-After", "3600");
     let failure = asked(&query(), 1, reply).await.1.unwrap_err();
     assert_eq!(failure.data, json!({"retry_after_seconds": 3600.0}));
 }

@@ -3,8 +3,8 @@ use crate::{
     egress::{connector::SystemNetwork, host::HostPatterns},
     services::google::resource,
     web::{
-        reach::Reach,
-        testing::{Reply, Seen, TestServer},
+        testing::{ReceivedRequest, Reply, TestServer},
+        web_client::WebClient,
     },
 };
 use std::{
@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use toolstead_domain::{ports::caller::SilentCaller, principal::Principal, testing::fake_credentials::FakeCredentials};
 
 async fn with<T>(server: &TestServer, work: impl AsyncFnOnce(&Gmail<'_>) -> T) -> T {
-    let reach = Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
+    let reach = WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
     let principal = Principal::local();
     let credentials = FakeCredentials::none().holding(&principal, GRANT, "t1");
     let base = server.url("/");
@@ -46,7 +46,7 @@ async fn heads_are_fetched_five_at_once_and_stay_in_order() {
     let (counted, released) = (AtomicUsize::new(0), Arc::new(Notify::new()));
     let was_early = Arc::new(AtomicBool::new(false));
     let early = was_early.clone();
-    let server = TestServer::plain(move |seen: &Seen| {
+    let server = TestServer::plain(move |seen: &ReceivedRequest| {
         if seen.path() == "/gmail/v1/users/me/messages" {
             let ids: Vec<Value> = (0..12).map(|number| json!({"id": format!("m{number}")})).collect();
             return Reply::json(&json!({"messages": ids, "nextPageToken": "77", "resultSizeEstimate": 12}));
@@ -85,7 +85,7 @@ async fn heads_are_fetched_five_at_once_and_stay_in_order() {
     );
     assert_eq!(page.messages[0].snippet, "Hi & welcome <b>");
     assert!(!was_early.load(Ordering::SeqCst), "a sixth was asked for");
-    let list = &server.seen()[0];
+    let list = &server.requests()[0];
     let query = url::form_urlencoded::parse(list.target.split_once('?').unwrap().1.as_bytes()).into_owned();
     let query: Vec<String> = query.map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(
@@ -99,13 +99,13 @@ async fn heads_are_fetched_five_at_once_and_stay_in_order() {
             "includeSpamTrash=true"
         ]
     );
-    let head = &server.seen()[1].target;
+    let head = &server.requests()[1].target;
     assert!(head.contains("format=metadata&metadataHeaders=From"), "{head}");
 }
 
 #[tokio::test]
 async fn what_a_server_says_leads_to_no_other_place() {
-    let server = TestServer::plain(|seen: &Seen| match seen.path() {
+    let server = TestServer::plain(|seen: &ReceivedRequest| match seen.path() {
         "/gmail/v1/users/me/messages" => {
             let ids = ["../../profile", "", "m1/attachments/x", "m1"].map(|id| json!({ "id": id }));
             Reply::json(&json!({"messages": ids, "nextPageToken": "a b\n"}))
@@ -116,10 +116,10 @@ async fn what_a_server_says_leads_to_no_other_place() {
     let search = MailSearch { max_results: 10, ..MailSearch::default() };
     let page = with(&server, async |gmail| gmail.search(&search).await).await.unwrap();
     assert_eq!((page.messages.len(), page.next_page_token), (1, None));
-    assert_eq!(server.seen()[1].path(), "/gmail/v1/users/me/messages/m1");
+    assert_eq!(server.requests()[1].path(), "/gmail/v1/users/me/messages/m1");
     for id in ["..", "m1/attachments/a", "m1?format=raw", "", "m 1"] {
         let failure = with(&server, async |gmail| gmail.read(id).await).await.unwrap_err();
         assert_eq!(failure.kind, ErrorKind::InvalidInput, "{id}");
     }
-    assert_eq!(server.seen().len(), 2);
+    assert_eq!(server.requests().len(), 2);
 }

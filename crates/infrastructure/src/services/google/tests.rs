@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     egress::{connector::SystemNetwork, host::HostPatterns},
-    web::testing::{Reply, Seen, TestServer},
+    web::testing::{ReceivedRequest, Reply, TestServer},
 };
 use serde_json::json;
 use std::sync::{
@@ -33,7 +33,7 @@ async fn call(
     principal: &Principal,
     request: &GoogleRequest,
 ) -> Result<Value, ToolFailure> {
-    let reach = Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
+    let reach = WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
     let account = GoogleAccount {
         service: "Gmail",
         reach: &reach,
@@ -54,7 +54,7 @@ fn holding() -> FakeCredentials {
 /// Returns each reply once, and the last one forever.
 async fn saying(replies: Vec<Reply>) -> TestServer {
     let next = AtomicUsize::new(0);
-    TestServer::plain(move |_: &Seen| {
+    TestServer::plain(move |_: &ReceivedRequest| {
         let at = next.fetch_add(1, Ordering::Relaxed).min(replies.len() - 1);
         replies[at].clone()
     })
@@ -73,7 +73,7 @@ async fn a_request_bears_the_credentials_of_its_principal_alone() {
     assert!(nobody.text().ends_with("Ask your user to sign in."), "{}", nobody.text());
     let suggestion = Suggestion::SignIn { grant: "gmail".into(), principal: Some("token:third".into()) };
     assert_eq!(nobody.suggestion.as_deref(), Some(&suggestion));
-    let [first, second] = &server.seen()[..] else { panic!("two requests") };
+    let [first, second] = &server.requests()[..] else { panic!("two requests") };
     assert_eq!((first.header("authorization"), first.method.as_str()), ("Bearer t1", "GET"));
     assert_eq!((second.header("authorization"), second.method.as_str()), ("Bearer t2", "POST"));
     assert_eq!(second.json(), json!({"a": 1}));
@@ -85,7 +85,7 @@ async fn who_has_not_signed_in_does_so_on_the_way() {
     let credentials = FakeCredentials::none().signing_in_as("t9");
     call(&server, &credentials, &Principal::local(), &reads(&server)).await.unwrap();
     assert_eq!(credentials.asked(), ["headers gmail", "sign_in gmail", "headers gmail"]);
-    assert_eq!(server.seen()[0].header("authorization"), "Bearer t9");
+    assert_eq!(server.requests()[0].header("authorization"), "Bearer t9");
 }
 
 #[tokio::test]
@@ -96,20 +96,20 @@ async fn refused_credentials_are_renewed_once() {
         let credentials = holding().renewing_to("t2");
         let answer = call(&server, &credentials, &Principal::local(), &request(&server)).await.unwrap();
         assert_eq!(answer, json!({"ok": 1}));
-        let seen: Vec<String> = server.seen().iter().map(|seen| seen.header("authorization").to_owned()).collect();
+        let seen: Vec<String> = server.requests().iter().map(|seen| seen.header("authorization").to_owned()).collect();
         assert_eq!(seen, ["Bearer t1", "Bearer t2"]);
 
         let server = saying(vec![unauthorized()]).await;
         let credentials = holding().renewing_to("t2").renewing_to("t3");
         let failure = call(&server, &credentials, &Principal::local(), &request(&server)).await.unwrap_err();
-        assert_eq!((failure.kind, server.seen().len()), (ErrorKind::AuthRequired, 2));
+        assert_eq!((failure.kind, server.requests().len()), (ErrorKind::AuthRequired, 2));
         assert!(!failure.text().contains("t1"), "{}", failure.text());
     }
     // The user signs in if the credentials cannot be renewed.
     let server = saying(vec![unauthorized(), Reply::json(&json!({}))]).await;
     let credentials = holding().signing_in_as("t4");
     call(&server, &credentials, &Principal::local(), &reads(&server)).await.unwrap();
-    assert_eq!(server.seen()[1].header("authorization"), "Bearer t4");
+    assert_eq!(server.requests()[1].header("authorization"), "Bearer t4");
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn refusals_have_their_kinds_and_say_what_to_do() {
         assert_eq!(text.contains(DOUBT), next == DOUBT, "{text}");
         let said = text.contains(&code.to_string()) && text.contains(reason) && text.contains("`No that is not so.`");
         assert!(said && text.contains(next) && !text.contains('\n'), "{text}");
-        assert_eq!(server.seen().len(), 1, "what changes something is never repeated: {code}");
+        assert_eq!(server.requests().len(), 1, "what changes something is never repeated: {code}");
     }
 }
 
@@ -146,7 +146,7 @@ async fn reading_goes_on_after_too_many_requests() {
     let too_many = || refusal(403, "userRateLimitExceeded", "slow down");
     let server = saying(vec![too_many(), Reply::json(&json!({"ok": 1}))]).await;
     let answer = call(&server, &holding(), &Principal::local(), &reads(&server)).await.unwrap();
-    assert_eq!((answer, server.seen().len()), (json!({"ok": 1}), 2));
+    assert_eq!((answer, server.requests().len()), (json!({"ok": 1}), 2));
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn an_answer_that_is_none_is_a_failure_of_its_own() {
     ] {
         let server = saying(vec![reply]).await;
         let failure = call(&server, &holding(), &Principal::local(), &reads(&server)).await.unwrap_err();
-        assert_eq!((failure.kind, server.seen().len()), (kind, 1));
+        assert_eq!((failure.kind, server.requests().len()), (kind, 1));
     }
     let server = saying(vec![Reply::new(204, "")]).await;
     assert_eq!(call(&server, &holding(), &Principal::local(), &changes(&server)).await.unwrap(), Value::Null);
@@ -183,7 +183,7 @@ async fn a_change_whose_answer_is_lost_may_have_been_made() {
         let server = saying(vec![reply]).await;
         let failure = call(&server, &holding(), &Principal::local(), &changes(&server)).await.unwrap_err();
         assert!(failure.text().ends_with(DOUBT), "{}", failure.text());
-        assert_eq!(server.seen().len(), 1);
+        assert_eq!(server.requests().len(), 1);
     }
     // A request that was never sent had no effect.
     let server = saying(vec![Reply::new(204, "")]).await;

@@ -13,7 +13,7 @@ use crate::{
     helper_port::HelperPort,
     http::pause::wanted_pause,
     services::address::below,
-    web::reach::{Again, Answer, Asked, Judge, NamedBy, Reach, Redirects},
+    web::web_client::{Judge, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -41,7 +41,7 @@ const LANGUAGE: &str = "en-US,en;q=0.9";
 /// The guest pages, for one call.
 pub struct GuestPages<'a> {
     /// HTTP client.
-    pub reach: &'a Reach,
+    pub reach: &'a WebClient,
     /// Child processes that parse the pages.
     pub helpers: &'a dyn HelperPort,
     /// Address and user agent.
@@ -114,7 +114,7 @@ impl GuestPages<'_> {
         }
     }
 
-    async fn read(&self, answer: Answer, wanted: Wanted, url: Url) -> Result<Found, ToolFailure> {
+    async fn read(&self, answer: WebResponse, wanted: Wanted, url: Url) -> Result<Found, ToolFailure> {
         match answer.status {
             StatusCode::OK => read(self.helpers, &Order { wanted, url }, answer.body, self.deadline).await,
             status if status.is_redirection() => Err(led_away(&answer)),
@@ -128,7 +128,7 @@ impl GuestPages<'_> {
 
     /// Requests a page when its turn has come. While LinkedIn refuses, the turn is not released, so that no other
     /// request is made either.
-    async fn asked(&self, url: &Url) -> Result<Answer, ToolFailure> {
+    async fn asked(&self, url: &Url) -> Result<WebResponse, ToolFailure> {
         let too_late = |_| {
             let message = "other requests to LinkedIn go first, and the time of the call is over";
             ToolFailure::new(ErrorKind::Timeout, message).next("Ask again, for fewer jobs at once.")
@@ -137,15 +137,15 @@ impl GuestPages<'_> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let asked = Asked {
+            let asked = WebRequest {
                 method: Method::GET,
                 url,
                 headers: self.headers(),
                 body: Bytes::new(),
-                named_by: NamedBy::Configuration,
+                url_source: UrlSource::Configuration,
                 redirects: Redirects::None,
                 // Retried below, with longer pauses.
-                again: Again::Never,
+                retry: RetryPolicy::Never,
                 body_bytes: PAGE_BYTES,
                 deadline: self.deadline,
             };
@@ -196,9 +196,9 @@ fn wants_login() -> ToolFailure {
         .next("Nobody signs in there for you: try later, ask for something else, or give the person the address.")
 }
 
-fn led_away(answer: &Answer) -> ToolFailure {
+fn led_away(answer: &WebResponse) -> ToolFailure {
     let location = answer.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
-    let target = answer.leads_to.clone().or_else(|| answer.url.join(location?).ok());
+    let target = answer.redirect_target.clone().or_else(|| answer.url.join(location?).ok());
     let is_wall = target.as_ref().is_some_and(|target| {
         let mut parts = target.path_segments().into_iter().flatten();
         parts.any(|part| matches!(part, "authwall" | "login" | "checkpoint" | "uas" | "signup"))

@@ -8,8 +8,8 @@ use crate::{
     egress::{connector::SystemNetwork, host::HostPatterns},
     helper_port::NoHelpers,
     web::{
-        reach::Reach,
         testing::{Reply, TestServer},
+        web_client::WebClient,
     },
 };
 use serde_json::json;
@@ -187,13 +187,13 @@ async fn refused(replies: Vec<Reply>) -> (ToolFailure, usize) {
     })
     .await;
     let failure = asking(&server, None).await;
-    (failure, server.seen().len())
+    (failure, server.requests().len())
 }
 
 async fn asking(server: &TestServer, user_agent: Option<&str>) -> ToolFailure {
     let settings = LinkedinSettings { base_url: server.url("/guests"), user_agent: user_agent.map(str::to_owned) };
     let pages = GuestPages {
-        reach: &Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
+        reach: &WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
         helpers: &NoHelpers,
         settings: &settings,
         pace: &Pace::new(Duration::ZERO),
@@ -259,7 +259,7 @@ async fn a_request_says_who_asks_or_what_the_configuration_says() {
     for name in [None, Some("corp-jobs/1")] {
         asking(&server, name).await;
     }
-    let seen = server.seen();
+    let seen = server.requests();
     let [usual, own] = &seen[..] else { panic!("two requests") };
     let ours = concat!("Mozilla/5.0 (compatible; toolstead/", env!("CARGO_PKG_VERSION"), ")");
     assert_eq!((usual.header("user-agent"), own.header("user-agent")), (ours, "corp-jobs/1"));

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     egress::{connector::SystemNetwork, host::HostPatterns},
     helper_port::NoHelpers,
-    web::testing::{Reply, Seen, TestServer},
+    web::testing::{ReceivedRequest, Reply, TestServer},
 };
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ fn of(domains: &[&str]) -> Vec<String> {
 
 fn service(provider: SearchProvider, base_url: Url, key: Option<&str>) -> SearchService {
     let settings = SearchSettings { provider, base_url, key: key.map(Secret::new) };
-    let reach = Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
+    let reach = WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
     SearchService::new(settings, reach, Arc::new(NoHelpers), Arc::new(FixedClock::at(NOW)))
 }
 
@@ -41,20 +41,20 @@ fn service(provider: SearchProvider, base_url: Url, key: Option<&str>) -> Search
 async fn asked(
     provider: SearchProvider,
     query: &WebQuery,
-    reply: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
-) -> (Seen, Result<Vec<WebHit>, WebSearchError>) {
+    reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
+) -> (ReceivedRequest, Result<Vec<WebHit>, WebSearchError>) {
     let server = TestServer::plain(reply).await;
     let service = service(provider, server.url("/gate/way"), Some(KEY));
     assert_eq!(service.host(), Some("127.0.0.1"));
     let bounds = SearchBounds { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
     let found = service.search(query, bounds).await;
-    let seen = server.seen();
+    let seen = server.requests();
     assert!(seen.iter().all(|seen| !seen.target.contains(KEY)), "the key stands in an address: {seen:?}");
     (seen.into_iter().next().unwrap_or_else(|| panic!("nothing was asked: {found:?}")), found)
 }
 
 /// Runs a search like [`asked`], and returns title, address, description and age of each hit.
-async fn found(provider: SearchProvider, query: &WebQuery, document: Value) -> (Seen, Vec<[String; 4]>) {
+async fn found(provider: SearchProvider, query: &WebQuery, document: Value) -> (ReceivedRequest, Vec<[String; 4]>) {
     let (seen, found) = asked(provider, query, move |_| Reply::json(&document)).await;
     let shown = |hit: WebHit| [hit.title, hit.url, hit.description, hit.age.unwrap_or_default()];
     (seen, found.unwrap().into_iter().map(shown).collect())
@@ -68,7 +68,7 @@ async fn refused(
     body: &str,
 ) -> ToolFailure {
     let body = body.to_owned();
-    let answer = move |_: &Seen| {
+    let answer = move |_: &ReceivedRequest| {
         headers.iter().fold(Reply::new(status, body.clone()), |reply, (name, value)| reply.header(name, value))
     };
     let (_, found) = asked(provider, &query("rust"), answer).await;
@@ -172,7 +172,10 @@ async fn searxng_is_asked_and_read_as_it_documents() {
     );
 }
 
-async fn asked_for(provider: SearchProvider, document: Value) -> (Seen, Result<Vec<WebHit>, WebSearchError>) {
+async fn asked_for(
+    provider: SearchProvider,
+    document: Value,
+) -> (ReceivedRequest, Result<Vec<WebHit>, WebSearchError>) {
     asked(provider, &query("rust"), move |_| Reply::json(&document)).await
 }
 
@@ -305,7 +308,7 @@ async fn a_page_that_there_is_not_is_told_and_not_asked_for() {
         let error = service(provider, server.url(""), None).search(&far, bounds).await.unwrap_err();
         assert!(matches!(error, WebSearchError::QueryRefused(_)), "{provider:?}: {error:?}");
     }
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
@@ -319,10 +322,10 @@ async fn nothing_is_sent_past_a_rule_and_no_key_along_a_redirect() {
     let error = service.search(&query("rust"), SearchBounds { deadline, may_reach: &refuses }).await.unwrap_err();
     let failure = error.into_failure();
     assert_eq!((failure.kind, failure.text().as_str()), (ErrorKind::PermissionDenied, "not 127.0.0.1"));
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
     let error = service.search(&query("rust"), SearchBounds { deadline, may_reach: &|_| Ok(()) }).await.unwrap_err();
     assert!(matches!(error, WebSearchError::Failed(_)), "{error:?}");
-    assert_eq!((server.seen().len(), other.seen().len()), (1, 0));
+    assert_eq!((server.requests().len(), other.requests().len()), (1, 0));
 }
 
 #[tokio::test]
@@ -331,5 +334,5 @@ async fn a_service_without_a_key_gets_none() {
     let bounds = SearchBounds { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
     let found = service(SearchProvider::Searxng, server.url(""), None).search(&query("rust"), bounds).await;
     assert_eq!(found.unwrap(), []);
-    assert!(!server.seen()[0].headers.contains_key("authorization"));
+    assert!(!server.requests()[0].headers.contains_key("authorization"));
 }

@@ -29,31 +29,31 @@ pub enum LinkStyle {
 /// Returns the text below a node: paragraphs on lines of their own, items after dashes or numbers, cells separated by
 /// tabs, links with their absolute addresses. For parsers in a helper process.
 pub fn text_below(tree: &Tree, node: NodeId, page: &Url, links: LinkStyle) -> String {
-    written(tree, node, &Addresses::at(page), Wanted { links, most: usize::MAX, shows_noscript: false }).text
+    render_page(tree, node, &Addresses::at(page), RenderOptions { links, most: usize::MAX, shows_noscript: false }).text
 }
 
 /// Returns the whole page as text of at most `most` bytes.
 pub(super) fn page(tree: &Tree, addresses: &Addresses, most: usize) -> Page {
-    let wanted = Wanted { links: LinkStyle::Parentheses, most, shows_noscript: false };
-    let page = written(tree, tree.root(), addresses, wanted);
+    let options = RenderOptions { links: LinkStyle::Parentheses, most, shows_noscript: false };
+    let page = render_page(tree, tree.root(), addresses, options);
     if has_text(&page.text, LITTLE_TEXT) {
         return page;
     }
-    written(tree, tree.root(), addresses, Wanted { shows_noscript: true, ..wanted })
+    render_page(tree, tree.root(), addresses, RenderOptions { shows_noscript: true, ..options })
 }
 
 #[derive(Clone, Copy)]
-struct Wanted {
+struct RenderOptions {
     links: LinkStyle,
     most: usize,
     shows_noscript: bool,
 }
 
-fn written(tree: &Tree, node: NodeId, addresses: &Addresses, wanted: Wanted) -> Page {
-    let mut writer = Writer::new(tree, addresses, wanted);
+fn render_page(tree: &Tree, node: NodeId, addresses: &Addresses, options: RenderOptions) -> Page {
+    let mut writer = Writer::new(tree, addresses, options);
     let mut walk = tree.walk(node);
     while let Some(step) = walk.next() {
-        if writer.text.len() > wanted.most {
+        if writer.text.len() > options.most {
             break;
         }
         match step {
@@ -72,7 +72,7 @@ fn written(tree: &Tree, node: NodeId, addresses: &Addresses, wanted: Wanted) -> 
 struct Writer<'a> {
     tree: &'a Tree,
     addresses: &'a Addresses,
-    wanted: Wanted,
+    options: RenderOptions,
     text: String,
     /// Number of line breaks before the next text.
     breaks: usize,
@@ -92,11 +92,11 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(tree: &'a Tree, addresses: &'a Addresses, wanted: Wanted) -> Self {
+    fn new(tree: &'a Tree, addresses: &'a Addresses, options: RenderOptions) -> Self {
         Self {
             tree,
             addresses,
-            wanted,
+            options,
             text: String::new(),
             breaks: 0,
             has_space: false,
@@ -117,7 +117,7 @@ impl<'a> Writer<'a> {
             return true;
         }
         let Some(tag) = self.tree.tag(node) else { return true };
-        if is_left_out(self.tree, node) || tag == "noscript" && !self.wanted.shows_noscript {
+        if is_left_out(self.tree, node) || tag == "noscript" && !self.options.shows_noscript {
             return false;
         }
         match tag {
@@ -256,7 +256,7 @@ impl<'a> Writer<'a> {
         if is_its_own_text {
             return;
         }
-        let shown = match (label.is_empty(), self.wanted.links) {
+        let shown = match (label.is_empty(), self.options.links) {
             (true, _) => url,
             (false, LinkStyle::Parentheses) => format!(" ({url})"),
             (false, LinkStyle::Space) => format!(" {url}"),
@@ -272,8 +272,8 @@ impl<'a> Writer<'a> {
 
     fn finish(mut self) -> Page {
         let mut notes = Vec::new();
-        if self.text.len() > self.wanted.most {
-            self.text.truncate(self.text.floor_char_boundary(self.wanted.most));
+        if self.text.len() > self.options.most {
+            self.text.truncate(self.text.floor_char_boundary(self.options.most));
             notes.push("the text of the page is longer than is read, and its end is missing".to_owned());
         }
         let lines: Vec<&str> = self.text.lines().map(str::trim_end).collect();

@@ -2,7 +2,7 @@
 //!
 //! Pages are hostile: parse them only in a helper process, and walk without recursion.
 
-mod bounded;
+mod limited_parser;
 mod sink;
 pub(super) mod visible;
 
@@ -72,12 +72,12 @@ pub fn parse(bytes: &[u8], charset: Option<&str>) -> Tree {
 /// Parses a page as [`parse`] does, but keeps the invisible characters of its text, for callers that report their
 /// number.
 pub(crate) fn parse_as_is(bytes: &[u8], charset: Option<&str>) -> Tree {
-    bounded::parsed(&charset::decode(bytes, charset).text)
+    limited_parser::parse(&charset::decode(bytes, charset).text)
 }
 
 /// Parses a decoded text, as [`parse`] does.
 pub(super) fn parse_text(text: &str) -> Tree {
-    let mut tree = bounded::parsed(text);
+    let mut tree = limited_parser::parse(text);
     tree.clean();
     tree
 }

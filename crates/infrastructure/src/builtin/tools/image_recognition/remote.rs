@@ -3,7 +3,7 @@
 
 use crate::{
     builtin::run::Run,
-    web::reach::{Again, Answer, Asked, NamedBy, Redirects},
+    web::web_client::{RetryPolicy, WebResponse, WebRequest, UrlSource, Redirects},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -43,15 +43,15 @@ pub(super) async fn fetch(url: &Url, run: &Run<'_>) -> Result<Bytes, ToolFailure
     if answer.is_cut { Err(too_large()) } else { Ok(answer.body) }
 }
 
-async fn ask(method: Method, url: &Url, run: &Run<'_>) -> Result<Answer, ToolFailure> {
-    let asked = Asked {
+async fn ask(method: Method, url: &Url, run: &Run<'_>) -> Result<WebResponse, ToolFailure> {
+    let asked = WebRequest {
         method,
         url,
         headers: HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static("image/*"))]),
         body: Bytes::new(),
-        named_by: NamedBy::Anybody,
+        url_source: UrlSource::Untrusted,
         redirects: Redirects::None,
-        again: Again::Reading,
+        retry: RetryPolicy::OnTransientFailure,
         body_bytes: MAX_BYTES,
         deadline: run.deadline().min(Instant::now() + TIME),
     };

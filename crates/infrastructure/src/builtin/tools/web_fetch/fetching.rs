@@ -6,8 +6,8 @@ use crate::{
     egress::host::Host,
     web::{
         charset::charset_of,
-        reach::{Again, Answer, Asked, NamedBy, Redirects},
-        reach_error::ReachError,
+        web_client::{RetryPolicy, WebResponse, WebRequest, UrlSource, Redirects},
+        web_error::WebError,
     },
 };
 use bytes::Bytes;
@@ -24,7 +24,7 @@ const TIME_FOR_TLS: Duration = Duration::from_secs(5);
 
 /// Response of a server.
 pub(super) struct Fetched {
-    pub(super) answer: Answer,
+    pub(super) answer: WebResponse,
     pub(super) from_cache: bool,
 }
 
@@ -60,16 +60,16 @@ pub(super) async fn fetch(url: &Url, format: Format, run: &Run<'_>, deadline: In
         return Ok(Fetched { answer, from_cache: true });
     }
     let answer = match upgraded(url) {
-        None => send(url, accept, Again::Reading, run, deadline).await,
+        None => send(url, accept, RetryPolicy::OnTransientFailure, run, deadline).await,
         Some(secure) => {
             let soon = deadline.min(Instant::now() + TIME_FOR_TLS);
-            match send(&secure, accept, Again::Never, run, soon).await {
+            match send(&secure, accept, RetryPolicy::Never, run, soon).await {
                 // The host does not answer by TLS, or only its port 80 may be reached: the page is fetched as
                 // requested.
                 Err(Unanswered::Reach(error))
-                    if is_silence(&error) || matches!(error, ReachError::Address(_) | ReachError::Port { .. }) =>
+                    if is_silence(&error) || matches!(error, WebError::Address(_) | WebError::Port { .. }) =>
                 {
-                    send(url, accept, Again::Reading, run, deadline).await
+                    send(url, accept, RetryPolicy::OnTransientFailure, run, deadline).await
                 }
                 other => other,
             }
@@ -82,7 +82,7 @@ pub(super) async fn fetch(url: &Url, format: Format, run: &Run<'_>, deadline: In
 
 /// Reason why there is no response.
 enum Unanswered {
-    Reach(ReachError),
+    Reach(WebError),
     /// The site's `robots.txt` excludes programs.
     Robots,
 }
@@ -90,7 +90,7 @@ enum Unanswered {
 impl Unanswered {
     fn into_failure(self, url: &Url) -> ToolFailure {
         match self {
-            Self::Reach(error @ (ReachError::TimedOut | ReachError::Silent(_))) => {
+            Self::Reach(error @ (WebError::TimedOut | WebError::Silent(_))) => {
                 error.into_failure(&format!("`{url}` could not be fetched")).next("Give a longer `timeout_ms`.")
             }
             Self::Reach(error) => error.into_failure(&format!("`{url}` could not be fetched")),
@@ -107,10 +107,10 @@ impl Unanswered {
 async fn send(
     url: &Url,
     accept: &'static str,
-    again: Again,
+    again: RetryPolicy,
     run: &Run<'_>,
     deadline: Instant,
-) -> Result<Answer, Unanswered> {
+) -> Result<WebResponse, Unanswered> {
     let (world, judge) = (run.world(), |host: &str| run.may_reach(host));
     if let Some(robots) = world.robots() {
         let allowed = robots.allow(url, world.reach(), &judge, world.now(), deadline).await;
@@ -120,14 +120,14 @@ async fn send(
     }
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-    let asked = Asked {
+    let asked = WebRequest {
         method: Method::GET,
         url,
         headers,
         body: Bytes::new(),
-        named_by: NamedBy::Anybody,
+        url_source: UrlSource::Untrusted,
         redirects: Redirects::SameHost(REDIRECTS),
-        again,
+        retry: again,
         body_bytes: MAX_BYTES,
         deadline,
     };
@@ -147,10 +147,10 @@ fn upgraded(url: &Url) -> Option<Url> {
 }
 
 /// Returns `true` if the host did not answer at all.
-fn is_silence(error: &ReachError) -> bool {
+fn is_silence(error: &WebError) -> bool {
     match error {
-        ReachError::TimedOut | ReachError::Silent(_) => true,
-        ReachError::Http(error) => error.is_unsent(),
+        WebError::TimedOut | WebError::Silent(_) => true,
+        WebError::Http(error) => error.is_unsent(),
         _ => false,
     }
 }

@@ -6,7 +6,7 @@ use super::{
     foreign::one_line,
     reading::{self, Read},
 };
-use crate::{builtin::run::Run, services::foreign_text::clean_text, web::reach::Answer};
+use crate::{builtin::run::Run, services::foreign_text::clean_text, web::web_client::WebResponse};
 use http::{StatusCode, header};
 use std::time::Instant;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
@@ -17,7 +17,7 @@ const TOLD_OF_A_WAIT: usize = 40;
 
 /// Returns the failure for an error status, with the text of the response.
 pub(super) async fn refused(fetched: &Fetched, run: &Run<'_>, deadline: Instant) -> ToolFailure {
-    let Answer { url, status, .. } = &fetched.answer;
+    let WebResponse { url, status, .. } = &fetched.answer;
     let said = match reading::read(fetched, Format::Text, run, deadline).await {
         Ok(Read::Text(text)) => one_line(&text.text, TOLD),
         _ => String::new(),

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     builtin::{answer::answer, blocking::on_blocking_thread, files::image_view::view, run::Run, web_address::host},
-    documents::{self, DocumentReader, Wanted},
+    documents::{self, DocumentReader, DocumentRequest},
     services::foreign_text::{CleanText, clean_text},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -148,7 +148,7 @@ async fn document(fetched: Fetched, max_chars: usize, told: Output, run: &Run<'_
         path: told.handle.clone().unwrap_or_else(|| fetched.answer.url.path().to_owned()),
         size_bytes: told.bytes,
     };
-    let shown = reader.read(source, &Wanted { pages: None, offset: 1, limit: DOCUMENT_LINES }).await?;
+    let shown = reader.read(source, &DocumentRequest { pages: None, offset: 1, limit: DOCUMENT_LINES }).await?;
     told.title = shown.title.map(|title| one_line(&clean_text(&title), MAX_HEADING));
     let CleanText { text: content, removed } = CleanText::of(&shown.content);
     told.content = content;

@@ -5,8 +5,8 @@ use crate::{
     builtin::{provider::BuiltInTools, testing::TestRun, tools::all, world::World},
     egress::{host::HostPatterns, testing::FakeNetwork},
     web::{
-        reach::Reach,
-        testing::{Reply, Seen, TestServer, authority},
+        web_client::WebClient,
+        testing::{Reply, ReceivedRequest, TestServer, authority},
     },
 };
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ struct Site {
 const ADDRESS: &str = "93.184.216.34";
 
 impl Site {
-    async fn of(answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+    async fn of(answers: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         let server = TestServer::tls(answers).await;
         let network = Arc::new(FakeNetwork::default());
         for name in ["docs.example", "other.example"] {
@@ -47,7 +47,7 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(FixedClock::at(Timestamp(1_772_366_400_000_000)));
         let mut run = TestRun::of_tools(all(), &folder);
-        let reach = Reach::trusting(network.clone(), HostPatterns::default(), &authority());
+        let reach = WebClient::trusting(network.clone(), HostPatterns::default(), &authority());
         let world = World::new(run.world.workspace().clone(), clock.clone(), "Toolstead test".into());
         run.world = world.with_journal(run.journal.clone()).with_reach(reach);
         run.tools = BuiltInTools::new(all(), run.world.clone()).unwrap();
@@ -206,7 +206,7 @@ async fn another_host_is_told_and_never_fetched() {
     assert_eq!(told(&site.fetch_path("/here").await.unwrap())["final_url"], "https://docs.example/there");
     assert!(site.fetch_path("/circle").await.is_err());
     assert!(site.fetch_path("/file").await.is_err());
-    let hosts: Vec<String> = site.server.seen().iter().map(|seen| seen.header("host").to_owned()).collect();
+    let hosts: Vec<String> = site.server.requests().iter().map(|seen| seen.header("host").to_owned()).collect();
     assert!(hosts.iter().all(|host| host == "docs.example"), "{hosts:?}");
     assert!(site.network.resolved().iter().all(|name| name == "docs.example"), "{:?}", site.network.resolved());
 }
@@ -243,7 +243,7 @@ async fn a_page_is_fetched_once_in_fifteen_minutes_for_each_principal() {
     // A cached response is checked as well.
     let site = site.under(Effect::Deny, "WebFetch(domain:docs.example)");
     check_refused(site.fetch_path("/a").await, ErrorKind::PermissionDenied, "docs.example");
-    assert_eq!(site.server.seen().len(), 4);
+    assert_eq!(site.server.requests().len(), 4);
 }
 
 #[tokio::test]
@@ -271,7 +271,7 @@ async fn a_private_host_of_which_port_80_alone_is_open_is_fetched_as_it_was_aske
     site.network.name("wiki.example", &[&["10.0.0.5"]]);
     site.network.server("10.0.0.5:80", wiki.address());
     let private = HostPatterns::parse(["wiki.example:80"]).unwrap();
-    site.run.world = site.run.world.clone().with_reach(Reach::trusting(site.network.clone(), private, &authority()));
+    site.run.world = site.run.world.clone().with_reach(WebClient::trusting(site.network.clone(), private, &authority()));
     site.run.tools = BuiltInTools::new(all(), site.run.world.clone()).unwrap();
     let fetched = site.fetch(json!({"url": "http://wiki.example/a"})).await.unwrap();
     assert_eq!(told(&fetched)["content"], "wiki");
@@ -431,7 +431,7 @@ async fn an_image_of_the_web_is_recognised_where_its_server_calls_it_one() {
     ] {
         check_refused(look(&site, path).await, kind, "");
     }
-    let asked: Vec<String> = site.server.seen().iter().map(|seen| format!("{} {}", seen.method, seen.path())).collect();
+    let asked: Vec<String> = site.server.requests().iter().map(|seen| format!("{} {}", seen.method, seen.path())).collect();
     assert!(asked.contains(&"GET /lies.png".into()) && !asked.contains(&"GET /text".into()), "{asked:?}");
     let site = site.under(Effect::Deny, "WebFetch(domain:docs.example)");
     check_refused(look(&site, "/a.png").await, ErrorKind::PermissionDenied, "docs.example");
@@ -440,7 +440,7 @@ async fn an_image_of_the_web_is_recognised_where_its_server_calls_it_one() {
 
 #[tokio::test]
 async fn robots_are_heeded_where_the_configuration_says_so() {
-    let answers = |seen: &Seen| match seen.path() {
+    let answers = |seen: &ReceivedRequest| match seen.path() {
         "/robots.txt" => typed("text/plain", "User-agent: *\nDisallow: /private\n"),
         _ => typed("text/plain", "a"),
     };

@@ -3,7 +3,7 @@
 use crate::{
     egress::{
         connector::{Connector, Network},
-        host::{HostPatterns, Listed},
+        host::{HostMatch, HostPatterns},
     },
     http::{
         client::{Endpoint, HttpClient, Request},
@@ -13,7 +13,7 @@ use crate::{
     web::{
         address::{self, InvalidAddress},
         pool::Pool,
-        reach_error::ReachError,
+        web_error::WebError,
     },
 };
 use bytes::Bytes;
@@ -39,14 +39,14 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 const MAX_RATIO: u64 = 200;
 const UNPACKED_ANYWAY: usize = 1 << 20;
 /// Headers of a caller that are also sent to another origin.
-const KEPT_ELSEWHERE: [HeaderName; 3] = [header::ACCEPT, header::ACCEPT_LANGUAGE, header::USER_AGENT];
+const CROSS_ORIGIN_HEADERS: [HeaderName; 3] = [header::ACCEPT, header::ACCEPT_LANGUAGE, header::USER_AGENT];
 
 /// Checks that a host (lower case, without port) may be reached, before any part of a request to it.
 pub type Judge<'a> = &'a (dyn Fn(&str) -> Result<(), ToolFailure> + Sync);
 
 /// A client for the web. Cheap to clone; clones share their connections.
 #[derive(Debug, Clone)]
-pub struct Reach {
+pub struct WebClient {
     network: Arc<dyn Network>,
     /// Hosts that the configuration allows in addition to the ports of the web at public addresses.
     private: Arc<HostPatterns>,
@@ -56,9 +56,9 @@ pub struct Reach {
 
 /// Source of the address, which determines the networks that are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NamedBy {
+pub enum UrlSource {
     /// A model, a page, a server: only public addresses, and those that `[web] allow_private_hosts` allows.
-    Anybody,
+    Untrusted,
     /// The user's own configuration: this machine and private networks as well.
     Configuration,
 }
@@ -69,22 +69,22 @@ pub enum Redirects {
     /// None: the answer is the redirect itself.
     None,
     /// At most this number, to the same scheme, host and port, or from port 80 to port 443 of the same host.
-    /// [`Answer::leads_to`] contains any other target.
+    /// [`WebResponse::redirect_target`] contains any other target.
     SameHost(u32),
 }
 
 /// Policy for repeating the request after a temporary failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
+pub enum RetryPolicy {
     /// Never: the request may have had an effect.
     Never,
     /// On 408, 429, 5xx and broken connections, at most five attempts.
-    Reading,
+    OnTransientFailure,
 }
 
 /// A request.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct WebRequest<'a> {
     /// Method.
     pub method: Method,
     /// Address.
@@ -94,11 +94,11 @@ pub struct Asked<'a> {
     /// Body; empty for none.
     pub body: Bytes,
     /// Source of the address.
-    pub named_by: NamedBy,
+    pub url_source: UrlSource,
     /// Redirects to follow.
     pub redirects: Redirects,
     /// Policy for repeating it.
-    pub again: Again,
+    pub retry: RetryPolicy,
     /// Maximum number of bytes of the body after decompression; the rest of a longer one is dropped.
     pub body_bytes: usize,
     /// Deadline of the whole request, including pauses and redirects. No pause is longer than the time left.
@@ -107,7 +107,7 @@ pub struct Asked<'a> {
 
 /// A response with any status.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct WebResponse {
     /// Address that answered.
     pub url: Url,
     /// Status.
@@ -119,10 +119,10 @@ pub struct Answer {
     /// `true` if the body was longer.
     pub is_cut: bool,
     /// Target of a redirect that was not followed.
-    pub leads_to: Option<Url>,
+    pub redirect_target: Option<Url>,
 }
 
-impl Reach {
+impl WebClient {
     /// Creates a client that reaches the ports 80 and 443 at public addresses, and the hosts and ports in `private` in
     /// private networks as well; on this machine those of them that are a literal address or `localhost`.
     pub fn new(network: Arc<dyn Network>, private: HostPatterns) -> Self {
@@ -142,7 +142,7 @@ impl Reach {
         Self { network, private: Arc::new(private), pages, configured }
     }
 
-    /// Uses this proxy for addresses [named by anybody](NamedBy::Anybody). Hosts are resolved and checked first, as
+    /// Uses this proxy for addresses [named by anybody](UrlSource::Untrusted). Hosts are resolved and checked first, as
     /// without it.
     ///
     /// # Errors
@@ -159,83 +159,88 @@ impl Reach {
     /// Sends the request.
     ///
     /// # Errors
-    /// [`ReachError`], whose message is suitable for a model.
-    pub async fn send(&self, asked: Asked<'_>, judge: Judge<'_>) -> Result<Answer, ReachError> {
+    /// [`WebError`], whose message is suitable for a model.
+    pub async fn send(&self, asked: WebRequest<'_>, judge: Judge<'_>) -> Result<WebResponse, WebError> {
         let deadline = asked.deadline;
         // Boxed, because callers store it in their own futures.
         let answered = timeout_at(deadline.into(), Box::pin(self.follow(asked, judge))).await;
-        answered.map_err(|_| ReachError::TimedOut)?
+        answered.map_err(|_| WebError::TimedOut)?
     }
 
     /// Sends the request, and follows redirects as far as allowed.
-    async fn follow(&self, mut asked: Asked<'_>, judge: Judge<'_>) -> Result<Answer, ReachError> {
+    async fn follow(&self, mut asked: WebRequest<'_>, judge: Judge<'_>) -> Result<WebResponse, WebError> {
         let mut url = asked.url.clone();
         let mut followed = 0;
         loop {
-            let endpoint = self.way_to(&url, asked.named_by, judge)?;
-            let mut answer = self.ask(&endpoint, &asked, &url).await?;
+            let endpoint = self.endpoint_for(&url, asked.url_source, judge)?;
+            let mut answer = self.send_with_retries(&endpoint, &asked, &url).await?;
             let location = answer.headers.get(header::LOCATION).filter(|_| is_redirect(answer.status));
             let Some(location) = location else { return Ok(answer) };
             let target = address::read_location(&url, location.as_bytes());
             let most = match (asked.redirects, target) {
                 (Redirects::None, target) => {
-                    answer.leads_to = target.ok();
+                    answer.redirect_target = target.ok();
                     return Ok(answer);
                 }
                 (Redirects::SameHost(_), Err(error)) => {
-                    return Err(ReachError::Address(format!("it leads elsewhere: {error}")));
+                    return Err(WebError::Address(format!("it leads elsewhere: {error}")));
                 }
                 (Redirects::SameHost(_), Ok(target)) if !is_followed(&asked.method, &url, &target) => {
-                    answer.leads_to = Some(target);
+                    answer.redirect_target = Some(target);
                     return Ok(answer);
                 }
                 (Redirects::SameHost(most), Ok(target)) => {
-                    asked.go_on(answer.status, &url, &target);
+                    asked.apply_redirect(answer.status, &url, &target);
                     url = target;
                     most
                 }
             };
             if followed == most {
-                return Err(ReachError::Redirects(most));
+                return Err(WebError::Redirects(most));
             }
             followed += 1;
         }
     }
 
     /// Returns the endpoint of a URL, if it may be reached.
-    fn way_to(&self, url: &Url, named_by: NamedBy, judge: Judge<'_>) -> Result<Endpoint, ReachError> {
-        let host = address::host_of(url).map_err(|error| ReachError::Address(error.to_string()))?;
+    fn endpoint_for(&self, url: &Url, named_by: UrlSource, judge: Judge<'_>) -> Result<Endpoint, WebError> {
+        let host = address::host_of(url).map_err(|error| WebError::Address(error.to_string()))?;
         let port = url.port_or_known_default().unwrap_or_default();
         let is_open = match named_by {
-            NamedBy::Anybody => WEB_PORTS.contains(&port) || self.private.judge(&host, port) == Listed::Yes,
-            NamedBy::Configuration => true,
+            UrlSource::Untrusted => WEB_PORTS.contains(&port) || self.private.match_host(&host, port) == HostMatch::Yes,
+            UrlSource::Configuration => true,
         };
         if !is_open {
-            return Err(ReachError::Port { host: host.to_string(), port });
+            return Err(WebError::Port { host: host.to_string(), port });
         }
-        judge(&host.to_string()).map_err(ReachError::Refused)?;
+        judge(&host.to_string()).map_err(WebError::Refused)?;
         let pool = match named_by {
-            NamedBy::Anybody => &self.pages,
-            NamedBy::Configuration => &self.configured,
+            UrlSource::Untrusted => &self.pages,
+            UrlSource::Configuration => &self.configured,
         };
-        pool.endpoint(url).map_err(ReachError::of)
+        pool.endpoint(url).map_err(WebError::of)
     }
 
     /// Sends the request once, or repeatedly if that may help.
-    async fn ask(&self, endpoint: &Endpoint, asked: &Asked<'_>, url: &Url) -> Result<Answer, ReachError> {
+    async fn send_with_retries(
+        &self,
+        endpoint: &Endpoint,
+        asked: &WebRequest<'_>,
+        url: &Url,
+    ) -> Result<WebResponse, WebError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let answered = ask_once(endpoint, asked, url).await;
-            let wish = match &answered {
+            let answered = send_once(endpoint, asked, url).await;
+            let requested_pause = match &answered {
                 Ok(answer) if may_pass(answer.status) => wanted_pause(&answer.headers),
-                Err(ReachError::Http(error)) if error.may_pass() => None,
+                Err(WebError::Http(error)) if error.may_pass() => None,
                 Ok(_) | Err(_) => return answered,
             };
-            if asked.again == Again::Never || tries == MAX_TRIES {
+            if asked.retry == RetryPolicy::Never || tries == MAX_TRIES {
                 return answered;
             }
-            let pause = wish.unwrap_or_else(|| pause_after(tries, PAUSES.0, PAUSES.1));
+            let pause = requested_pause.unwrap_or_else(|| pause_after(tries, PAUSES.0, PAUSES.1));
             // A pause beyond the deadline would be useless, so the caller receives the result now.
             let then = tokio::time::Instant::now().into_std().checked_add(pause);
             if then.is_none_or(|then| then >= asked.deadline) {
@@ -246,9 +251,9 @@ impl Reach {
     }
 }
 
-impl Asked<'_> {
+impl WebRequest<'_> {
     /// Changes the request into the one that follows a redirect (RFC 9110, section 15.4).
-    fn go_on(&mut self, status: StatusCode, from: &Url, to: &Url) {
+    fn apply_redirect(&mut self, status: StatusCode, from: &Url, to: &Url) {
         let becomes_get = match status {
             StatusCode::SEE_OTHER => self.method != Method::HEAD,
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method == Method::POST,
@@ -260,7 +265,7 @@ impl Asked<'_> {
             self.headers.remove(header::CONTENT_TYPE);
         }
         if from.origin() != to.origin() {
-            self.headers = KEPT_ELSEWHERE
+            self.headers = CROSS_ORIGIN_HEADERS
                 .into_iter()
                 .filter_map(|name| Some((name.clone(), self.headers.get(&name)?.clone())))
                 .collect();
@@ -268,25 +273,25 @@ impl Asked<'_> {
     }
 }
 
-async fn ask_once(endpoint: &Endpoint, asked: &Asked<'_>, url: &Url) -> Result<Answer, ReachError> {
+async fn send_once(endpoint: &Endpoint, asked: &WebRequest<'_>, url: &Url) -> Result<WebResponse, WebError> {
     let mut headers = endpoint.headers();
     headers.extend(asked.headers.clone());
     let sending = endpoint.send(Request { method: asked.method.clone(), headers, body: asked.body.clone() });
-    let begun = match asked.named_by {
-        NamedBy::Anybody => {
+    let begun = match asked.url_source {
+        UrlSource::Untrusted => {
             let begun = timeout(FIRST_BYTE, sending).await;
-            begun.map_err(|_| ReachError::Silent(FIRST_BYTE.as_secs()))?
+            begun.map_err(|_| WebError::Silent(FIRST_BYTE.as_secs()))?
         }
-        NamedBy::Configuration => sending.await,
+        UrlSource::Configuration => sending.await,
     };
-    let mut response = begun.map_err(ReachError::of)?;
+    let mut response = begun.map_err(WebError::of)?;
     check_codings(response.headers())?;
     let (mut body, mut is_cut) = (Vec::new(), false);
-    while let Some(piece) = response.chunk().await.map_err(ReachError::of)? {
+    while let Some(piece) = response.chunk().await.map_err(WebError::of)? {
         let room = asked.body_bytes - body.len();
         body.extend_from_slice(&piece[..piece.len().min(room)]);
         if body.len() > UNPACKED_ANYWAY && body.len() as u64 / MAX_RATIO > response.received() {
-            return Err(ReachError::Packing(format!("the body unpacks to more than {MAX_RATIO} times its size")));
+            return Err(WebError::Packing(format!("the body unpacks to more than {MAX_RATIO} times its size")));
         }
         is_cut = piece.len() > room;
         if is_cut {
@@ -294,19 +299,19 @@ async fn ask_once(endpoint: &Endpoint, asked: &Asked<'_>, url: &Url) -> Result<A
         }
     }
     let (status, headers) = (response.status(), response.headers().clone());
-    Ok(Answer { url: url.clone(), status, headers, body: body.into(), is_cut, leads_to: None })
+    Ok(WebResponse { url: url.clone(), status, headers, body: body.into(), is_cut, redirect_target: None })
 }
 
 /// Rejects a body that is compressed twice, or in a way that was not requested.
-fn check_codings(headers: &HeaderMap) -> Result<(), ReachError> {
+fn check_codings(headers: &HeaderMap) -> Result<(), WebError> {
     let codings =
         headers.get_all(header::CONTENT_ENCODING).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
     let codings = codings.collect::<Vec<_>>().join(",").to_ascii_lowercase();
     let mut codings = codings.split(',').map(str::trim).filter(|coding| !matches!(*coding, "" | "identity"));
     match (codings.next(), codings.next()) {
         (None | Some("gzip" | "x-gzip"), None) => Ok(()),
-        (_, Some(_)) => Err(ReachError::Packing("the body is packed more than once".into())),
-        (Some(_), None) => Err(ReachError::Packing("the body is packed with something else than gzip".into())),
+        (_, Some(_)) => Err(WebError::Packing("the body is packed more than once".into())),
+        (Some(_), None) => Err(WebError::Packing("the body is packed with something else than gzip".into())),
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 /// A stream whose traffic is recorded.
-pub(super) struct Watched {
+pub(super) struct ClientStream {
     stream: TcpStream,
     traffic: Arc<Traffic>,
     gate: Arc<Gate>,
@@ -31,7 +31,7 @@ pub(super) struct Traffic {
     last: AtomicU64,
 }
 
-impl Watched {
+impl ClientStream {
     pub(super) fn new(stream: TcpStream, gate: Arc<Gate>) -> (Self, Arc<Traffic>) {
         let _ = stream.set_nodelay(true);
         let traffic = Arc::new(Traffic { start: Instant::now(), last: AtomicU64::new(0) });
@@ -62,7 +62,7 @@ impl Traffic {
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for ClientStream {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, into))?;
@@ -70,7 +70,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for ClientStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(context, from))?;
         Poll::Ready(self.moved(written).map(|()| written))

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     egress::testing::FakeNetwork,
-    web::testing::{Reply, Seen, TestServer, authority, gzip},
+    web::testing::{ReceivedRequest, Reply, TestServer, authority, gzip},
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toolstead_domain::error_kind::ErrorKind;
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Rig {
     network: Arc<FakeNetwork>,
-    reach: Reach,
+    reach: WebClient,
 }
 
 fn rig(private: &[&str]) -> Rig {
@@ -23,41 +23,41 @@ fn rig(private: &[&str]) -> Rig {
     for name in ["docs.example", "other.example"] {
         network.name(name, &[&[PUBLIC]]);
     }
-    let reach = Reach::trusting(network.clone(), HostPatterns::parse(private).unwrap(), &authority());
+    let reach = WebClient::trusting(network.clone(), HostPatterns::parse(private).unwrap(), &authority());
     Rig { network, reach }
 }
 
 impl Rig {
     /// Starts a server behind port 80 of the public address.
-    async fn plain(&self, answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> TestServer {
+    async fn plain(&self, answers: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> TestServer {
         let server = TestServer::plain(answers).await;
         self.network.server(&format!("{PUBLIC}:80"), server.address());
         server
     }
 
     /// Starts a server behind port 443 of the public address.
-    async fn tls(&self, answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> TestServer {
+    async fn tls(&self, answers: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> TestServer {
         let server = TestServer::tls(answers).await;
         self.network.server(&format!("{PUBLIC}:443"), server.address());
         server
     }
 
-    async fn get(&self, url: &str) -> Result<Answer, ReachError> {
+    async fn get(&self, url: &str) -> Result<WebResponse, WebError> {
         let url = url.parse().unwrap();
         self.reach.send(get(&url), &everybody).await
     }
 }
 
 /// Returns a request for a page, with an untrusted address.
-fn get(url: &Url) -> Asked<'_> {
-    Asked {
+fn get(url: &Url) -> WebRequest<'_> {
+    WebRequest {
         method: Method::GET,
         url,
         headers: HeaderMap::new(),
         body: Bytes::new(),
-        named_by: NamedBy::Anybody,
+        url_source: UrlSource::Untrusted,
         redirects: Redirects::SameHost(5),
-        again: Again::Never,
+        retry: RetryPolicy::Never,
         body_bytes: 5 << 20,
         deadline: Instant::now() + PATIENCE,
     }
@@ -88,7 +88,7 @@ async fn what_is_no_address_of_the_web_is_refused_before_anything_is_asked() {
     ] {
         let url = url.parse().unwrap();
         let error = rig.reach.send(get(&url), &judge).await.unwrap_err();
-        let is_address = matches!(error, ReachError::Address(_) | ReachError::Port { .. });
+        let is_address = matches!(error, WebError::Address(_) | WebError::Port { .. });
         assert!(is_address && !error.to_string().contains("secret"), "{url}: {error}");
         assert_eq!(error.into_failure("x").kind, ErrorKind::PermissionDenied);
     }
@@ -141,7 +141,7 @@ async fn no_notation_of_an_address_inside_is_dialled() {
     ] {
         // A parser may make an address of it, which the one for strangers' texts does not: it is judged as such.
         let error = rig.get(&format!("http://{host}/")).await.unwrap_err();
-        assert!(matches!(error, ReachError::Address(_)), "{host}: {error}");
+        assert!(matches!(error, WebError::Address(_)), "{host}: {error}");
     }
     assert!(rig.network.connected().is_empty(), "{:?}", rig.network.connected());
 }
@@ -152,9 +152,9 @@ async fn a_name_that_leads_inside_at_the_second_look_is_not_followed_there() {
     let server = rig.plain(|_| Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")).await;
     rig.network.name("docs.example", &[&[PUBLIC], &["127.0.0.1"]]);
     assert_eq!(rig.get("http://docs.example/").await.unwrap().body, "hi");
-    assert!(matches!(rig.get("http://docs.example/").await, Err(ReachError::Address(_))));
+    assert!(matches!(rig.get("http://docs.example/").await, Err(WebError::Address(_))));
     assert_eq!(rig.network.resolved(), ["docs.example"; 2]);
-    assert_eq!((rig.network.connected().len(), server.seen().len()), (1, 1));
+    assert_eq!((rig.network.connected().len(), server.requests().len()), (1, 1));
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn a_redirect_is_followed_on_the_same_host_and_told_or_refused_elsewhere()
         Refused,
     }
     let rig = rig(&[]);
-    let answers = |seen: &Seen| match seen.query("to") {
+    let answers = |seen: &ReceivedRequest| match seen.query("to") {
         Some(to) => Reply::redirect(302, &to),
         None => Reply::html(format!("arrived at {}", seen.target)),
     };
@@ -207,15 +207,15 @@ async fn a_redirect_is_followed_on_the_same_host_and_told_or_refused_elsewhere()
         let answer = rig.reach.send(get(&url), &everybody).await;
         match (answer, then) {
             (Ok(answer), Then::Followed(expected)) => {
-                assert_eq!((answer.url.as_str(), answer.leads_to), (expected, None), "{to}");
+                assert_eq!((answer.url.as_str(), answer.redirect_target), (expected, None), "{to}");
                 assert!(answer.body.starts_with(b"arrived at /b"), "{to}: {:?}", answer.body);
             }
             (Ok(answer), Then::Told) => {
                 // One notation stands for each address.
                 let expected = url.join(&to.replace("[::ffff:127.0.0.1]", "127.0.0.1")).unwrap();
-                assert_eq!((answer.status.as_u16(), answer.leads_to), (302, Some(expected)), "{to}");
+                assert_eq!((answer.status.as_u16(), answer.redirect_target), (302, Some(expected)), "{to}");
             }
-            (Err(ReachError::Address(text)), Then::Refused) => {
+            (Err(WebError::Address(text)), Then::Refused) => {
                 assert!(text.contains("it leads elsewhere") && !text.contains("secret"), "{to}: {text}");
             }
             (answer, then) => panic!("{to}: {answer:?} is not {then:?}"),
@@ -231,7 +231,7 @@ async fn each_hop_is_judged_before_its_request() {
     let server = rig.plain(|seen| if seen.path() == "/" { Reply::redirect(308, "/b") } else { Reply::html("b") }).await;
     let url = "http://docs.example/".parse().unwrap();
     for (allowed, seen) in [(0, 0), (1, 1), (2, 2)] {
-        let before = server.seen().len();
+        let before = server.requests().len();
         let asked = AtomicUsize::new(0);
         let judge = |host: &str| {
             assert_eq!(host, "docs.example");
@@ -241,7 +241,7 @@ async fn each_hop_is_judged_before_its_request() {
             }
         };
         let answer = rig.reach.send(get(&url), &judge).await;
-        assert_eq!((answer.is_ok(), server.seen().len() - before), (allowed == 2, seen), "{answer:?}");
+        assert_eq!((answer.is_ok(), server.requests().len() - before), (allowed == 2, seen), "{answer:?}");
         if let Err(error) = answer {
             assert_eq!(error.into_failure("x").text(), "a rule is against it");
         }
@@ -251,8 +251,8 @@ async fn each_hop_is_judged_before_its_request() {
 #[tokio::test]
 async fn no_secret_of_a_caller_goes_along_to_another_origin() {
     let rig = rig(&[]);
-    let next = |seen: &Seen| if seen.path() == "/a" { Reply::redirect(301, "/b") } else { Reply::html("b") };
-    let leaving = move |seen: &Seen| match seen.path() {
+    let next = |seen: &ReceivedRequest| if seen.path() == "/a" { Reply::redirect(301, "/b") } else { Reply::html("b") };
+    let leaving = move |seen: &ReceivedRequest| match seen.path() {
         "/a" => next(seen),
         _ => Reply::redirect(301, "https://docs.example/c"),
     };
@@ -265,10 +265,13 @@ async fn no_secret_of_a_caller_goes_along_to_another_origin() {
         asked.headers.insert(name, value.parse().unwrap());
     }
     assert_eq!(rig.reach.send(asked, &everybody).await.unwrap().url.as_str(), "https://docs.example/c");
-    let secrets = |seen: &Seen| ["authorization", "cookie", "x-api-key"].map(|name| !seen.header(name).is_empty());
-    assert_eq!(plain.seen().iter().map(secrets).collect::<Vec<_>>(), [[true; 3]; 2]);
-    assert_eq!(tls.seen().iter().map(secrets).collect::<Vec<_>>(), [[false; 3]]);
-    assert!(tls.seen()[0].header("accept") == "text/markdown" && tls.seen()[0].header("host") == "docs.example");
+    let secrets =
+        |seen: &ReceivedRequest| ["authorization", "cookie", "x-api-key"].map(|name| !seen.header(name).is_empty());
+    assert_eq!(plain.requests().iter().map(secrets).collect::<Vec<_>>(), [[true; 3]; 2]);
+    assert_eq!(tls.requests().iter().map(secrets).collect::<Vec<_>>(), [[false; 3]]);
+    assert!(
+        tls.requests()[0].header("accept") == "text/markdown" && tls.requests()[0].header("host") == "docs.example"
+    );
 }
 
 #[tokio::test]
@@ -289,16 +292,19 @@ async fn what_is_sent_goes_on_as_the_status_says_and_to_no_other_origin() {
         ("/?then=308", "POST", "sent"),
     ] {
         let url = format!("http://docs.example{path}").parse().unwrap();
-        rig.reach.send(Asked { method: Method::POST, body: "sent".into(), ..get(&url) }, &everybody).await.unwrap();
-        let last = server.seen().pop().unwrap();
+        rig.reach
+            .send(WebRequest { method: Method::POST, body: "sent".into(), ..get(&url) }, &everybody)
+            .await
+            .unwrap();
+        let last = server.requests().pop().unwrap();
         assert_eq!((&*last.target, &*last.method, &*last.body), ("/end", method, body.as_bytes()), "{path}");
     }
     let url = "http://docs.example/secure".parse().unwrap();
-    let asked = Asked { method: Method::POST, body: "sent".into(), ..get(&url) };
-    let told = rig.reach.send(asked, &everybody).await.unwrap().leads_to;
+    let asked = WebRequest { method: Method::POST, body: "sent".into(), ..get(&url) };
+    let told = rig.reach.send(asked, &everybody).await.unwrap().redirect_target;
     assert_eq!(told.as_ref().map(Url::as_str), Some("https://docs.example/end"));
-    let asked = Asked { redirects: Redirects::None, ..get(&url) };
-    assert_eq!(rig.reach.send(asked, &everybody).await.unwrap().leads_to, told);
+    let asked = WebRequest { redirects: Redirects::None, ..get(&url) };
+    assert_eq!(rig.reach.send(asked, &everybody).await.unwrap().redirect_target, told);
 }
 
 #[tokio::test]
@@ -306,16 +312,16 @@ async fn redirects_without_end_have_one() {
     let rig = rig(&[]);
     let server = rig.plain(|seen| Reply::redirect(302, &format!("{}x", seen.target))).await;
     let error = rig.get("http://docs.example/").await.unwrap_err();
-    assert!(matches!(error, ReachError::Redirects(5)), "{error}");
-    assert_eq!(server.seen().len(), 6);
+    assert!(matches!(error, WebError::Redirects(5)), "{error}");
+    assert_eq!(server.requests().len(), 6);
 }
 
 /// Sends a request whose reply is `reply`.
-async fn saying(reply: Reply, body_bytes: usize) -> Result<Answer, ReachError> {
+async fn saying(reply: Reply, body_bytes: usize) -> Result<WebResponse, WebError> {
     let rig = rig(&[]);
     let _server = rig.plain(move |_| reply.clone()).await;
     let url = "http://docs.example/".parse().unwrap();
-    rig.reach.send(Asked { body_bytes, ..get(&url) }, &everybody).await
+    rig.reach.send(WebRequest { body_bytes, ..get(&url) }, &everybody).await
 }
 
 #[tokio::test]
@@ -365,7 +371,7 @@ async fn a_body_is_unpacked_once_and_what_is_packed_otherwise_is_refused() {
         assert_eq!(answer.as_ref().ok().map(|answer| answer.body.to_vec()), expected, "{coding}: {answer:?}");
     }
     let two = Reply::new(200, twice).header("Content-Encoding", "gzip").header("Content-Encoding", "gzip");
-    assert!(matches!(saying(two, 5 << 20).await, Err(ReachError::Packing(_))));
+    assert!(matches!(saying(two, 5 << 20).await, Err(WebError::Packing(_))));
 }
 
 #[tokio::test]
@@ -388,7 +394,7 @@ async fn an_answer_that_is_no_good_http_is_an_error_and_bounded() {
         ("nothing", Reply::raw("")),
     ] {
         let answer = saying(reply, 5 << 20).await;
-        assert!(matches!(answer, Err(ReachError::Http(_))), "{what}: {answer:?}");
+        assert!(matches!(answer, Err(WebError::Http(_))), "{what}: {answer:?}");
     }
 }
 
@@ -419,13 +425,14 @@ async fn a_silent_server_is_given_up_and_the_deadline_counts_over_all_hops() {
         .await;
     let start = tokio::time::Instant::now();
     let error = rig.get("http://docs.example/far").await.unwrap_err();
-    assert!(matches!(error, ReachError::Silent(10)) && start.elapsed() < FIRST_BYTE + PAUSES.0, "{error}");
+    assert!(matches!(error, WebError::Silent(10)) && start.elapsed() < FIRST_BYTE + PAUSES.0, "{error}");
     let url = "http://docs.example/far".parse().unwrap();
-    for named_by in [NamedBy::Anybody, NamedBy::Configuration] {
+    for named_by in [UrlSource::Untrusted, UrlSource::Configuration] {
         let start = tokio::time::Instant::now();
         let deadline = start.into_std() + Duration::from_secs(3);
-        let error = rig.reach.send(Asked { named_by, deadline, ..get(&url) }, &everybody).await.unwrap_err();
-        assert!(matches!(error, ReachError::TimedOut) && start.elapsed() < Duration::from_secs(4), "{error}");
+        let error =
+            rig.reach.send(WebRequest { url_source: named_by, deadline, ..get(&url) }, &everybody).await.unwrap_err();
+        assert!(matches!(error, WebError::TimedOut) && start.elapsed() < Duration::from_secs(4), "{error}");
         assert_eq!(error.into_failure("x").kind, ErrorKind::Timeout);
     }
 }
@@ -435,28 +442,28 @@ async fn a_question_is_asked_again_after_what_passes_and_nothing_is_sent_twice()
     let busy = |header: &str, value: &str| Reply::new(503, "busy").header(header, value);
     let date = busy("Date", "Wed, 21 Oct 2026 07:28:00 GMT").header("Retry-After", "Wed, 21 Oct 2026 07:28:02 GMT");
     for (reply, again, times, status) in [
-        (Reply::new(500, ""), Again::Reading, 5, Some(500)),
-        (Reply::new(408, ""), Again::Reading, 5, Some(408)),
-        (busy("Retry-After", "1"), Again::Reading, 5, Some(503)),
-        (date, Again::Reading, 5, Some(503)),
+        (Reply::new(500, ""), RetryPolicy::OnTransientFailure, 5, Some(500)),
+        (Reply::new(408, ""), RetryPolicy::OnTransientFailure, 5, Some(408)),
+        (busy("Retry-After", "1"), RetryPolicy::OnTransientFailure, 5, Some(503)),
+        (date, RetryPolicy::OnTransientFailure, 5, Some(503)),
         // Longer than the time left: returned at once.
-        (Reply::new(429, "").header("Retry-After", "3600"), Again::Reading, 1, Some(429)),
-        (Reply::new(404, ""), Again::Reading, 1, Some(404)),
-        (Reply::raw(""), Again::Reading, 5, None),
-        (Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbroken"), Again::Reading, 5, None),
-        (Reply::raw("no HTTP at all\r\n\r\n"), Again::Reading, 1, None),
-        (Reply::new(500, ""), Again::Never, 1, Some(500)),
-        (busy("Retry-After", "0"), Again::Never, 1, Some(503)),
-        (Reply::raw(""), Again::Never, 1, None),
+        (Reply::new(429, "").header("Retry-After", "3600"), RetryPolicy::OnTransientFailure, 1, Some(429)),
+        (Reply::new(404, ""), RetryPolicy::OnTransientFailure, 1, Some(404)),
+        (Reply::raw(""), RetryPolicy::OnTransientFailure, 5, None),
+        (Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbroken"), RetryPolicy::OnTransientFailure, 5, None),
+        (Reply::raw("no HTTP at all\r\n\r\n"), RetryPolicy::OnTransientFailure, 1, None),
+        (Reply::new(500, ""), RetryPolicy::Never, 1, Some(500)),
+        (busy("Retry-After", "0"), RetryPolicy::Never, 1, Some(503)),
+        (Reply::raw(""), RetryPolicy::Never, 1, None),
     ] {
         let rig = rig(&[]);
         let told = format!("{reply:?} {again:?}");
         let server = rig.plain(move |_| reply.clone()).await;
         let url = "http://docs.example/".parse().unwrap();
         let deadline = tokio::time::Instant::now().into_std() + PATIENCE;
-        let answer = rig.reach.send(Asked { again, deadline, ..get(&url) }, &everybody).await;
+        let answer = rig.reach.send(WebRequest { retry: again, deadline, ..get(&url) }, &everybody).await;
         assert_eq!(answer.as_ref().ok().map(|answer| answer.status.as_u16()), status, "{told}");
-        assert_eq!(server.seen().len(), times, "{told}");
+        assert_eq!(server.requests().len(), times, "{told}");
     }
 }
 
@@ -474,18 +481,22 @@ async fn the_pause_that_a_server_wants_is_kept_and_an_answer_ends_the_asking() {
     let url = "http://docs.example/".parse().unwrap();
     let start = tokio::time::Instant::now();
     let deadline = start.into_std() + PATIENCE;
-    let asked = Asked { again: Again::Reading, deadline, ..get(&url) };
+    let asked = WebRequest { retry: RetryPolicy::OnTransientFailure, deadline, ..get(&url) };
     assert_eq!(rig.reach.send(asked, &everybody).await.unwrap().body, "at last");
     let elapsed = start.elapsed();
     assert!(elapsed >= Duration::from_secs(7) && elapsed < Duration::from_secs(10), "{elapsed:?}");
-    assert_eq!(server.seen().len(), 3);
+    assert_eq!(server.requests().len(), 3);
 }
 
 #[tokio::test]
 async fn a_name_that_nobody_knows_is_asked_for_once() {
     let rig = rig(&[]);
     let url = "http://nobody.example/".parse().unwrap();
-    let error = rig.reach.send(Asked { again: Again::Reading, ..get(&url) }, &everybody).await.unwrap_err();
+    let error = rig
+        .reach
+        .send(WebRequest { retry: RetryPolicy::OnTransientFailure, ..get(&url) }, &everybody)
+        .await
+        .unwrap_err();
     assert_eq!(rig.network.resolved(), ["nobody.example"]);
     assert_eq!(error.into_failure("x").kind, ErrorKind::Unavailable);
 }
@@ -502,10 +513,10 @@ async fn connections_are_kept_from_call_to_call_and_never_shared_by_hosts() {
         let url = url.parse().unwrap();
         // A clone, as each call has it.
         rig.reach.clone().send(get(&url), &everybody).await.unwrap();
-        let seen = server.seen();
+        let seen = server.requests();
         assert_eq!((seen[round].header("host"), seen.len()), (url.host_str().unwrap(), round + 1));
     }
-    assert_eq!(server.seen().iter().map(|seen| seen.connection).collect::<Vec<_>>(), [0, 1, 0]);
+    assert_eq!(server.requests().iter().map(|seen| seen.connection).collect::<Vec<_>>(), [0, 1, 0]);
 }
 
 #[tokio::test]
@@ -544,12 +555,12 @@ async fn the_configuration_opens_private_networks_to_names_and_this_machine_to_i
         ["http://wiki.corp.example:8080/", "http://127.0.0.1/", "http://localhost:3000/", "http://docs.example:8443/"]
     {
         let url = url.parse().unwrap();
-        let answer = rig.reach.send(Asked { named_by: NamedBy::Configuration, ..get(&url) }, &everybody).await;
+        let answer = rig.reach.send(WebRequest { url_source: UrlSource::Configuration, ..get(&url) }, &everybody).await;
         assert!(answer.is_ok(), "{url}: {answer:?}");
     }
     let url = "http://169.254.169.254/".parse().unwrap();
-    let answer = rig.reach.send(Asked { named_by: NamedBy::Configuration, ..get(&url) }, &everybody).await;
-    assert!(matches!(answer, Err(ReachError::Address(_))), "{answer:?}");
+    let answer = rig.reach.send(WebRequest { url_source: UrlSource::Configuration, ..get(&url) }, &everybody).await;
+    assert!(matches!(answer, Err(WebError::Address(_))), "{answer:?}");
 }
 
 #[tokio::test]
@@ -566,7 +577,7 @@ async fn this_machine_is_reached_without_the_proxy() {
     for url in ["http://127.0.0.1:3000/a", "http://localhost:3000/a"] {
         assert_eq!(rig.get(url).await.unwrap().body, "direct /a", "{url}");
     }
-    assert!(proxy.seen().is_empty());
+    assert!(proxy.requests().is_empty());
 }
 
 #[tokio::test]
@@ -589,19 +600,19 @@ async fn a_proxy_gets_pages_alone_and_no_name_that_leads_inside() {
     let rig = Rig { reach, ..rig };
     let body = async |url| String::from_utf8(rig.get(url).await.unwrap().body.to_vec()).unwrap();
     assert_eq!(body("http://docs.example/a?b#c").await, "by the proxy http://docs.example/a?b");
-    assert_eq!(proxy.seen()[0].header("host"), "docs.example");
+    assert_eq!(proxy.requests()[0].header("host"), "docs.example");
     assert_eq!(body("https://docs.example/a").await, "by TLS /a");
     let error = rig.get("https://refused.example/").await.unwrap_err().into_failure("x");
     assert!(error.text().contains("403"), "{}", error.text());
-    let asked = proxy.seen().len();
+    let asked = proxy.requests().len();
     for url in ["http://inside.example/", "https://inside.example/", "http://127.0.0.1/", "http://docs.example:8080/"] {
-        assert!(matches!(rig.get(url).await, Err(ReachError::Address(_) | ReachError::Port { .. })), "{url}");
+        assert!(matches!(rig.get(url).await, Err(WebError::Address(_) | WebError::Port { .. })), "{url}");
     }
-    assert_eq!(proxy.seen().len(), asked);
+    assert_eq!(proxy.requests().len(), asked);
     let url = "http://docs.example/".parse().unwrap();
-    let asked = Asked { named_by: NamedBy::Configuration, ..get(&url) };
+    let asked = WebRequest { url_source: UrlSource::Configuration, ..get(&url) };
     assert_eq!(rig.reach.send(asked, &everybody).await.unwrap().body, "direct");
-    assert_eq!(direct.seen().len(), 1);
+    assert_eq!(direct.requests().len(), 1);
     for wrong in [
         "https://proxy.example:3128",
         "http://u:p@proxy.example",

@@ -45,13 +45,13 @@ const FLAT: [&str; 26] = [
 ];
 
 /// Parses a text into a tree.
-pub(super) fn parsed(text: &str) -> Tree {
+pub(super) fn parse(text: &str) -> Tree {
     let builder = TreeBuilder::new(
         Sink::new(),
         TreeBuilderOpts { scripting_enabled: false, drop_doctype: true, ..TreeBuilderOpts::default() },
     );
     let bounded =
-        Bounded { builder, counted: Cell::new((0, 0)), left_out: RefCell::default(), is_cut: Cell::new(false) };
+        TokenFilter { builder, counted: Cell::new((0, 0)), left_out: RefCell::default(), is_cut: Cell::new(false) };
     let tokenizer = Tokenizer::new(bounded, TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from_slice(text));
@@ -60,14 +60,14 @@ pub(super) fn parsed(text: &str) -> Tree {
         let _ = tokenizer.feed(&input);
     }
     tokenizer.end();
-    let Bounded { builder, is_cut, .. } = tokenizer.sink;
+    let TokenFilter { builder, is_cut, .. } = tokenizer.sink;
     let mut tree = builder.sink.finish();
     tree.is_cut = is_cut.get();
     tree
 }
 
 /// Filters the tokens between the tokenizer and the builder.
-struct Bounded {
+struct TokenFilter {
     builder: TreeBuilder<NodeId, Sink>,
     /// Number of open elements at the last count, and number of elements created by then.
     counted: Cell<(usize, usize)>,
@@ -76,7 +76,7 @@ struct Bounded {
     is_cut: Cell<bool>,
 }
 
-impl TokenSink for Bounded {
+impl TokenSink for TokenFilter {
     type Handle = NodeId;
 
     fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<NodeId> {
@@ -104,7 +104,7 @@ impl TokenSink for Bounded {
     }
 }
 
-impl Bounded {
+impl TokenFilter {
     /// Decides on the start tag of an element, and records a skipped one.
     fn leaves_out(&self, tag: &Tag) -> bool {
         let is_flat = FLAT.contains(&&*tag.name);

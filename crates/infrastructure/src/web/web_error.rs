@@ -7,7 +7,7 @@ use toolstead_domain::{
 
 /// A request without an answer.
 #[derive(Debug, thiserror::Error)]
-pub enum ReachError {
+pub enum WebError {
     /// The address is not allowed, or redirects to one that is not; the text contains the reason.
     #[error("{0}")]
     Address(String),
@@ -39,7 +39,7 @@ pub enum ReachError {
     Http(#[source] HttpError),
 }
 
-impl ReachError {
+impl WebError {
     pub(super) fn of(error: HttpError) -> Self {
         match error {
             HttpError::Address(_) | HttpError::NotPublic(_) => Self::Address(with_causes(&error)),
