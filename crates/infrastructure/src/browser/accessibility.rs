@@ -56,8 +56,8 @@ pub(crate) struct State {
     pub(crate) is_required: bool,
     pub(crate) is_readonly: bool,
     pub(crate) is_invalid: bool,
-    pub(crate) checked: Option<Ticked>,
-    pub(crate) pressed: Option<Ticked>,
+    pub(crate) checked: Option<CheckState>,
+    pub(crate) pressed: Option<CheckState>,
     pub(crate) expanded: Option<bool>,
     pub(crate) is_selected: bool,
     pub(crate) level: Option<u64>,
@@ -67,26 +67,26 @@ pub(crate) struct State {
 
 /// The state of a checkbox that is ticked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ticked {
-    Wholly,
-    Partly,
+pub(crate) enum CheckState {
+    Checked,
+    Mixed,
 }
 
 /// The part of an answer that is parsed.
 #[derive(Deserialize)]
-struct ToldTree<'a> {
+struct AxTree<'a> {
     #[serde(borrow)]
     nodes: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ToldNode<'a> {
+struct AxNode<'a> {
     node_id: &'a str,
     #[serde(borrow)]
-    role: Option<ToldValue<'a>>,
-    name: Option<ToldValue<'a>>,
-    value: Option<ToldValue<'a>>,
+    role: Option<AxValue<'a>>,
+    name: Option<AxValue<'a>>,
+    value: Option<AxValue<'a>>,
     child_ids: Option<Vec<&'a str>>,
     #[serde(rename = "backendDOMNodeId")]
     element: Option<NodeId>,
@@ -98,12 +98,12 @@ struct ToldNode<'a> {
 struct Property<'a> {
     name: &'a str,
     #[serde(borrow)]
-    value: Option<ToldValue<'a>>,
+    value: Option<AxValue<'a>>,
 }
 
 /// A value of any type.
 #[derive(Deserialize)]
-struct ToldValue<'a> {
+struct AxValue<'a> {
     #[serde(borrow)]
     value: Option<&'a RawValue>,
 }
@@ -113,19 +113,20 @@ impl FrameTree {
     ///
     /// A page may have megabytes of nodes. The answer is never parsed into `Value`s, which take many times its bytes.
     pub(crate) fn read(document: Arc<str>, owner: Option<NodeId>, answer: &str, room: usize) -> Self {
-        let told = serde_json::from_str::<ToldTree<'_>>(answer).map_or_else(|_| Vec::new(), |told| told.nodes);
+        let nodes = serde_json::from_str::<AxTree<'_>>(answer).map_or_else(|_| Vec::new(), |told| told.nodes);
         let room = room.min(MAX_NODES);
-        let is_cut = told.len() > room;
-        let told: Vec<ToldNode<'_>> =
-            told.into_iter().take(room).filter_map(|node| serde_json::from_str(node.get()).ok()).collect();
-        let places: HashMap<&str, usize> = told.iter().enumerate().map(|(place, node)| (node.node_id, place)).collect();
+        let is_cut = nodes.len() > room;
+        let nodes: Vec<AxNode<'_>> =
+            nodes.into_iter().take(room).filter_map(|node| serde_json::from_str(node.get()).ok()).collect();
+        let places: HashMap<&str, usize> =
+            nodes.iter().enumerate().map(|(place, node)| (node.node_id, place)).collect();
         let mut tree = Self { document, owner, is_cut, ..Self::default() };
-        tree.nodes.reserve(told.len());
-        let mut has_parent = vec![false; told.len()];
+        tree.nodes.reserve(nodes.len());
+        let mut has_parent = vec![false; nodes.len()];
         if let Some(root) = has_parent.first_mut() {
             *root = true;
         }
-        for node in &told {
+        for node in &nodes {
             let begin = tree.children.len();
             for id in node.child_ids.iter().flatten() {
                 if let Some(child) = places.get(id)
@@ -148,7 +149,7 @@ impl FrameTree {
 }
 
 impl AccessibleNode {
-    fn read(node: &ToldNode<'_>, children: Range<usize>) -> Self {
+    fn read(node: &AxNode<'_>, children: Range<usize>) -> Self {
         let mut state = State::default();
         for property in node.properties.iter().flatten() {
             let Some(value) = property.value.as_ref().and_then(|value| value.value).map(RawValue::get) else {
@@ -163,8 +164,8 @@ impl AccessibleNode {
                 "required" => state.is_required = is_true,
                 "readonly" => state.is_readonly = is_true,
                 "invalid" => state.is_invalid = value != "\"false\"",
-                "checked" => state.checked = Ticked::read(value),
-                "pressed" => state.pressed = Ticked::read(value),
+                "checked" => state.checked = CheckState::read(value),
+                "pressed" => state.pressed = CheckState::read(value),
                 "expanded" => state.expanded = value.parse().ok(),
                 "selected" => state.is_selected = is_true,
                 "level" => state.level = value.parse().ok(),
@@ -172,7 +173,7 @@ impl AccessibleNode {
                 _ => {}
             }
         }
-        let text = |value: &Option<ToldValue<'_>>| {
+        let text = |value: &Option<AxValue<'_>>| {
             value.as_ref().and_then(|value| value.value).map(|value| plain_json(value.get())).unwrap_or_default()
         };
         let (name, value) = (text(&node.name), text(&node.value));
@@ -189,11 +190,11 @@ impl AccessibleNode {
     }
 }
 
-impl Ticked {
+impl CheckState {
     fn read(value: &str) -> Option<Self> {
         match value.trim_matches('"') {
-            "true" => Some(Self::Wholly),
-            "mixed" => Some(Self::Partly),
+            "true" => Some(Self::Checked),
+            "mixed" => Some(Self::Mixed),
             _ => None,
         }
     }
@@ -303,7 +304,7 @@ mod tests {
         .to_string();
         let tree = FrameTree::read("d1".into(), None, &answer, 9);
         assert_eq!(tree.children(0).collect::<Vec<_>>(), [1]);
-        let state = State { is_focusable: true, checked: Some(Ticked::Partly), ..State::default() };
+        let state = State { is_focusable: true, checked: Some(CheckState::Mixed), ..State::default() };
         let node = &tree.nodes[1];
         assert_eq!((node.name.as_str(), node.element, &node.state), ("I agree", Some(34), &state));
         assert_eq!(node.removed, 1);

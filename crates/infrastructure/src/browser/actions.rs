@@ -352,7 +352,7 @@ impl Session {
                 let has_page = |state: &State| state.current().is_none_or(|tab| tab.main_frame.is_some());
                 self.when(end, |state| has_page(state).then_some(())).await?;
                 let target = self.target()?;
-                let world = self.world(&target, None).await?;
+                let world = self.create_isolated_world(&target, None).await?;
                 let params = json!({"functionDeclaration": APPEARS, "executionContextId": world,
                     "arguments": arguments, "awaitPromise": true, "returnByValue": true});
                 match self.lasting_command(&target, "Runtime.callFunctionOn", params).await {
@@ -434,7 +434,7 @@ impl Session {
             let found = tab.frames.iter().find(|(_, frame)| *frame.document == *element.document);
             found.map(|(id, _)| id.clone())
         });
-        let world = self.world(&target, Some(frame.ok_or_else(gone)?)).await?;
+        let world = self.create_isolated_world(&target, Some(frame.ok_or_else(gone)?)).await?;
         let resolve = json!({"backendNodeId": element.node, "executionContextId": world});
         let resolved = self.command(&target, "DOM.resolveNode", resolve).await.map_err(|_| gone())?;
         let object = resolved.get("object").and_then(|object| object.get("objectId")).cloned().ok_or_else(gone)?;
@@ -486,7 +486,11 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError`].
-    pub(crate) async fn world(&self, target: &Target, frame: Option<String>) -> Result<Value, SessionError> {
+    pub(crate) async fn create_isolated_world(
+        &self,
+        target: &Target,
+        frame: Option<String>,
+    ) -> Result<Value, SessionError> {
         let main = || self.state().current().and_then(|tab| tab.main_frame.clone());
         let frame = frame.or_else(main).ok_or(SessionError::NoTab)?;
         let params = json!({"frameId": frame, "worldName": WORLD});

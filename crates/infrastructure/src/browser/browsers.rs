@@ -2,8 +2,8 @@
 
 use crate::{
     browser::{
-        devtools::End,
-        program::{self, NotStarted, Program},
+        devtools::CloseHandle,
+        program::{self, BrowserStartError, Program},
         session::Session,
         shared_folder::SharedFolder,
         state::HostJudge,
@@ -112,18 +112,18 @@ pub struct Browsers {
     launcher: OnceLock<Launcher>,
     /// The reason why no browser could be started when the first browser tool was defined.
     missing: OnceLock<Option<String>>,
-    running: Mutex<HashMap<Owner, Arc<Place>>>,
+    running: Mutex<HashMap<Owner, Arc<BrowserSlot>>>,
 }
 
 /// The browser of one owner.
 #[derive(Debug)]
-struct Place {
+struct BrowserSlot {
     session: Arc<AsyncMutex<Option<Running>>>,
     /// Grant of the latest call. It also decides about pages that are loaded later.
     grant: Arc<Mutex<Grant>>,
     used: Mutex<Instant>,
     /// Handle that ends the browser, even while a call uses it.
-    end: Mutex<Option<End>>,
+    end: Mutex<Option<CloseHandle>>,
 }
 
 #[derive(Debug)]
@@ -136,7 +136,7 @@ struct Running {
 
 /// The browser of a session, reserved for one call. Other calls of the session wait.
 pub(crate) struct Lease {
-    place: Arc<Place>,
+    slot: Arc<BrowserSlot>,
     running: OwnedMutexGuard<Option<Running>>,
 }
 
@@ -185,14 +185,14 @@ impl Browsers {
     ///
     /// # Errors
     /// `unavailable` if a browser cannot be started here, `execution_failed` if the start failed.
-    pub(crate) async fn of(
+    pub(crate) async fn lease(
         &self,
         owner: &Owner,
         grant: &Grant,
         call: String,
         writable: &WritableRoots,
     ) -> Result<Lease, ToolFailure> {
-        let place = self.place(owner, grant)?;
+        let place = self.reserve_slot(owner, grant)?;
         let mut running = place.session.clone().lock_owned().await;
         *lock(&place.grant) = grant.clone();
         if running.as_ref().is_some_and(|running| running.session.has_ended()) {
@@ -200,23 +200,23 @@ impl Browsers {
         }
         if running.is_none() {
             let started = self.start(&place, call, writable).await?;
-            *lock(&place.end) = Some(started.session.end());
+            *lock(&place.end) = Some(started.session.close_handle());
             *running = Some(started);
         }
-        Ok(Lease { place, running })
+        Ok(Lease { slot: place, running })
     }
 
     /// Returns the browser of a session, if there is one.
     ///
     /// # Errors
     /// `not_found` if no page is open.
-    pub(crate) async fn open_one(&self, owner: &Owner, grant: &Grant) -> Result<Lease, ToolFailure> {
+    pub(crate) async fn lease_running(&self, owner: &Owner, grant: &Grant) -> Result<Lease, ToolFailure> {
         let place = lock(&self.running).get(owner).cloned();
         if let Some(place) = place {
             let running = place.session.clone().lock_owned().await;
             if running.as_ref().is_some_and(|running| !running.session.has_ended()) {
                 *lock(&place.grant) = grant.clone();
-                return Ok(Lease { place, running });
+                return Ok(Lease { slot: place, running });
             }
         }
         Err(ToolFailure::new(ErrorKind::NotFound, "no page is open in this session").next(
@@ -234,7 +234,7 @@ impl Browsers {
 
     /// Returns the handle that ends a session's browser.
     #[cfg(test)]
-    pub(crate) fn end_of(&self, owner: &Owner) -> Option<End> {
+    pub(crate) fn end_of(&self, owner: &Owner) -> Option<CloseHandle> {
         lock(&lock(&self.running).get(owner)?.end).clone()
     }
 
@@ -247,7 +247,7 @@ impl Browsers {
     pub(crate) fn end_all(&self) {
         for place in std::mem::take(&mut *lock(&self.running)).into_values() {
             if let Some(end) = lock(&place.end).take() {
-                end.now();
+                end.close();
             }
         }
     }
@@ -256,11 +256,11 @@ impl Browsers {
     pub(crate) fn end(&self, owner: &Owner) -> bool {
         let Some(place) = lock(&self.running).remove(owner) else { return false };
         let end = lock(&place.end).take();
-        end.is_some_and(|end| end.now())
+        end.is_some_and(|end| end.close())
     }
 
     /// Returns the entry of the owner, and creates it if the limits allow it.
-    fn place(&self, owner: &Owner, grant: &Grant) -> Result<Arc<Place>, ToolFailure> {
+    fn reserve_slot(&self, owner: &Owner, grant: &Grant) -> Result<Arc<BrowserSlot>, ToolFailure> {
         let mut running = lock(&self.running);
         // Browsers that ended by themselves do not count.
         let is_used = |session: Option<&Running>| session.is_some_and(|running| !running.session.has_ended());
@@ -282,7 +282,7 @@ impl Browsers {
                 self.settings.idle.as_secs()
             )));
         }
-        let place = Arc::new(Place {
+        let place = Arc::new(BrowserSlot {
             session: Arc::default(),
             grant: Arc::new(Mutex::new(grant.clone())),
             used: Mutex::new(Instant::now()),
@@ -292,7 +292,12 @@ impl Browsers {
         Ok(place)
     }
 
-    async fn start(&self, place: &Arc<Place>, call: String, writable: &WritableRoots) -> Result<Running, ToolFailure> {
+    async fn start(
+        &self,
+        place: &Arc<BrowserSlot>,
+        call: String,
+        writable: &WritableRoots,
+    ) -> Result<Running, ToolFailure> {
         let program = self.program(writable).map_err(unavailable)?;
         let (judging, rules) = (place.grant.clone(), place.grant.clone());
         let judge: HostJudge = Arc::new(move |host| {
@@ -306,7 +311,7 @@ impl Browsers {
         let rules: Arc<HostRules> =
             Arc::new(move |host| lock(&rules).objection(&Access::ReachHost(host.to_string().into())));
         let (session, folder) = self.session(program, judge, rules, call, self.settings.start_limit).await?;
-        let watching = tokio::spawn(watch(Arc::downgrade(place), session.end(), self.settings.idle));
+        let watching = tokio::spawn(watch(Arc::downgrade(place), session.close_handle(), self.settings.idle));
         Ok(Running { session, folder, _watching: AbortOnDropHandle::new(watching) })
     }
 
@@ -378,12 +383,12 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        *lock(&self.place.used) = Instant::now();
+        *lock(&self.slot.used) = Instant::now();
     }
 }
 
 /// Ends a browser that was not used for this time, and cleans up after one that ended by itself.
-async fn watch(place: Weak<Place>, end: End, idle: Duration) {
+async fn watch(place: Weak<BrowserSlot>, end: CloseHandle, idle: Duration) {
     loop {
         let Some(held) = place.upgrade() else { return };
         let left = idle.saturating_sub(lock(&held.used).elapsed());
@@ -397,7 +402,7 @@ async fn watch(place: Weak<Place>, end: End, idle: Duration) {
             continue;
         }
         drop(held);
-        if timeout(left, end.came()).await.is_ok() {
+        if timeout(left, end.closed()).await.is_ok() {
             break;
         }
     }
@@ -415,17 +420,17 @@ fn unavailable(reason: String) -> ToolFailure {
 }
 
 /// Returns the failure of a call for which no browser started.
-fn not_started(program: &Path, error: NotStarted) -> ToolFailure {
+fn not_started(program: &Path, error: BrowserStartError) -> ToolFailure {
     match &error {
-        NotStarted::Launch(LaunchError::Unconfinable { missing, remedy }) => {
+        BrowserStartError::Launch(LaunchError::Unconfinable { missing, remedy }) => {
             let message = format!("no browser is started here, because it could not be confined: {missing}");
             let suggestion = Suggestion::PrepareMachine(remedy.clone());
             ToolFailure::new(ErrorKind::Unavailable, message).suggest(suggestion).caused_by(error)
         }
-        NotStarted::NoNetwork => ToolFailure::new(ErrorKind::Unavailable, error.to_string()),
+        BrowserStartError::NoNetwork => ToolFailure::new(ErrorKind::Unavailable, error.to_string()),
         _ => {
             // How a browser ended is logged with its exit status.
-            if let NotStarted::Silent { .. } = &error {
+            if let BrowserStartError::Silent { .. } = &error {
                 tracing::warn!(program = %program.display(), "{error}");
             }
             let message = format!("`{}` could not be started: {}", program.display(), with_causes(&error));
@@ -465,9 +470,9 @@ mod tests {
         let browsers = Browsers::default();
         let asks = |who: &str, session: usize| {
             let owner = Owner { principal: Principal::token(who), session: session.to_string() };
-            browsers.place(&owner, &grant)
+            browsers.reserve_slot(&owner, &grant)
         };
-        let mut held: Vec<Arc<Place>> = (0..MAX_OF_ONE).map(|session| asks("ann", session).unwrap()).collect();
+        let mut held: Vec<Arc<BrowserSlot>> = (0..MAX_OF_ONE).map(|session| asks("ann", session).unwrap()).collect();
         let refused = asks("ann", MAX_OF_ONE).unwrap_err();
         assert_eq!(refused.kind, ErrorKind::RateLimited);
         assert!(refused.message.contains("6 browsers of yours run already"), "{}", refused.message);

@@ -40,7 +40,7 @@ const MAX_UNWRITTEN: usize = 1_024;
 /// A connection to a browser. Dropping it ends the connection.
 pub(crate) struct DevTools {
     commands: mpsc::Sender<Vec<u8>>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
     /// `None` in tests without a process.
     process: Option<Arc<Process>>,
     _reading: AbortOnDropHandle<()>,
@@ -84,7 +84,7 @@ pub(crate) enum DevToolsError {
 
 /// State that the reader shares with waiting callers.
 #[derive(Default)]
-struct Shared {
+struct ConnectionState {
     next: AtomicU64,
     waiting: Mutex<Waiting>,
     ended: CancellationToken,
@@ -94,8 +94,8 @@ struct Shared {
 
 /// A handle that ends a connection without owning it.
 #[derive(Clone)]
-pub(crate) struct End {
-    shared: Arc<Shared>,
+pub(crate) struct CloseHandle {
+    shared: Arc<ConnectionState>,
 }
 
 /// Callers that wait for an answer, by the number of their command; `None` once the connection has ended.
@@ -107,7 +107,7 @@ impl Default for Waiting {
     }
 }
 
-impl Shared {
+impl ConnectionState {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         // Nothing panics while the lock is held.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
@@ -119,9 +119,9 @@ impl Shared {
     }
 }
 
-impl End {
+impl CloseHandle {
     /// Ends the connection; waiting callers receive an error at once. Returns `false` if it has ended already.
-    pub(crate) fn now(&self) -> bool {
+    pub(crate) fn close(&self) -> bool {
         let is_first = !self.shared.ended.is_cancelled();
         if is_first {
             self.shared.is_closed.store(true, Ordering::Release);
@@ -131,7 +131,7 @@ impl End {
     }
 
     /// Waits until the connection has ended.
-    pub(crate) async fn came(&self) {
+    pub(crate) async fn closed(&self) {
         self.shared.ended.cancelled().await;
     }
 }
@@ -143,12 +143,12 @@ impl DevTools {
         output: impl AsyncRead + Unpin + Send + 'static,
         input: impl AsyncWrite + Unpin + Send + 'static,
         process: Option<Arc<Process>>,
-        heard: impl FnMut(Heard<'_>) + Send + 'static,
+        on_event: impl FnMut(ReceivedEvent<'_>) + Send + 'static,
     ) -> Self {
         let (commands, unwritten) = mpsc::channel(MAX_UNWRITTEN);
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<ConnectionState>::default();
         let writing = tokio::spawn(write(input, unwritten, shared.ended.clone()));
-        let reading = tokio::spawn(read(output, shared.clone(), commands.clone(), heard));
+        let reading = tokio::spawn(read(output, shared.clone(), commands.clone(), on_event));
         let (reading, writing) = (AbortOnDropHandle::new(reading), AbortOnDropHandle::new(writing));
         Self { commands, shared, process, _reading: reading, _writing: writing }
     }
@@ -204,8 +204,8 @@ impl DevTools {
     }
 
     /// Returns a handle that ends this connection.
-    pub(crate) fn end(&self) -> End {
-        End { shared: self.shared.clone() }
+    pub(crate) fn close_handle(&self) -> CloseHandle {
+        CloseHandle { shared: self.shared.clone() }
     }
 }
 
@@ -217,7 +217,7 @@ impl Drop for DevTools {
 
 /// Removes a caller that stops waiting, on drop.
 struct Forget<'a> {
-    shared: &'a Shared,
+    shared: &'a ConnectionState,
     number: u64,
 }
 
@@ -230,13 +230,13 @@ impl Drop for Forget<'_> {
 }
 
 /// An event, with the means to send commands at once.
-pub(crate) struct Heard<'a> {
+pub(crate) struct ReceivedEvent<'a> {
     pub(crate) event: Event,
-    shared: &'a Shared,
+    shared: &'a ConnectionState,
     commands: &'a mpsc::Sender<Vec<u8>>,
 }
 
-impl Heard<'_> {
+impl ReceivedEvent<'_> {
     /// Sends a command without waiting for its answer. Returns `false` if too many commands wait to be written; the
     /// command is dropped then.
     pub(crate) fn post(&self, target: &Target, method: &str, params: Value) -> bool {
@@ -268,9 +268,9 @@ async fn write(mut input: impl AsyncWrite + Unpin, mut unwritten: mpsc::Receiver
 
 async fn read(
     output: impl AsyncRead + Unpin,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
     commands: mpsc::Sender<Vec<u8>>,
-    mut heard: impl FnMut(Heard<'_>),
+    mut heard: impl FnMut(ReceivedEvent<'_>),
 ) {
     let mut messages = Messages { output, unread: Vec::new(), searched: 0 };
     // Also ends the connection if a bug of Toolstead ends the reading.
@@ -291,7 +291,7 @@ async fn read(
                 }
                 None => {
                     if let Some(event) = message.event() {
-                        heard(Heard { event, shared: &shared, commands: &commands });
+                        heard(ReceivedEvent { event, shared: &shared, commands: &commands });
                     }
                 }
             }
@@ -301,7 +301,7 @@ async fn read(
 }
 
 /// Ends the connection when it is dropped.
-struct Ends<'a>(&'a Shared);
+struct Ends<'a>(&'a ConnectionState);
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
@@ -397,7 +397,7 @@ impl<R: AsyncRead + Unpin> Messages<R> {
     }
 }
 
-impl fmt::Debug for End {
+impl fmt::Debug for CloseHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("End").field("came", &self.shared.ended.is_cancelled()).finish()
     }
@@ -430,7 +430,7 @@ mod tests {
         }
     }
 
-    fn connection(heard: impl FnMut(Heard<'_>) + Send + 'static) -> (DevTools, Played) {
+    fn connection(heard: impl FnMut(ReceivedEvent<'_>) + Send + 'static) -> (DevTools, Played) {
         let (ours, output) = duplex(16);
         let (theirs, input) = duplex(16);
         let played = Played { output, input: Messages { output: input, unread: Vec::new(), searched: 0 } };
@@ -511,10 +511,10 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_waits_while_this_side_closes_the_browser_fails_with_that() {
         let (devtools, mut browser) = connection(|_| {});
-        let (end, target) = (devtools.end(), Target(None));
+        let (end, target) = (devtools.close_handle(), Target(None));
         let closing = async {
             browser.heard().await;
-            assert!(end.now() && !end.now());
+            assert!(end.close() && !end.close());
         };
         let (answer, ()) = tokio::join!(devtools.call(&target, "A.a", json!({})), closing);
         assert_eq!(answer, Err(DevToolsError::Closed));

@@ -150,7 +150,7 @@ impl Session {
 
     async fn has_focus(&self, target: &Target, frame: &str) -> Result<bool, SessionError> {
         let asking = async {
-            let world = self.world(target, Some(frame.to_owned())).await?;
+            let world = self.create_isolated_world(target, Some(frame.to_owned())).await?;
             let asked = json!({"functionDeclaration": HAS_FOCUS, "executionContextId": world, "returnByValue": true});
             self.command(target, "Runtime.callFunctionOn", asked).await
         };

@@ -93,7 +93,7 @@ pub(crate) struct Program {
 
 /// A browser whose process has started.
 #[derive(Debug)]
-pub(crate) struct Started {
+pub(crate) struct StartedBrowser {
     pub(crate) output: pipe::Receiver,
     pub(crate) input: pipe::Sender,
     pub(crate) proxy: EgressProxy,
@@ -102,7 +102,7 @@ pub(crate) struct Started {
 
 /// The reason why a browser did not start.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotStarted {
+pub(crate) enum BrowserStartError {
     /// The sandbox or the system refused the start.
     #[error(transparent)]
     Launch(#[from] LaunchError),
@@ -162,7 +162,7 @@ pub(crate) fn find(named: Option<&Path>, path: &str, writable: &WritableRoots) -
 
 impl Program {
     /// Starts the browser.
-    pub(crate) async fn start(self) -> Result<Started, NotStarted> {
+    pub(crate) async fn start(self) -> Result<StartedBrowser, BrowserStartError> {
         let mut policy = self.policy;
         // Any nonempty list works, since the proxy decides about hosts.
         policy.write_roots.push(self.folder);
@@ -185,9 +185,10 @@ impl Program {
         let mut child = self.launcher.launch(spec).await?;
         let (Some(listener), Some(input), Some(output)) = (child.proxy.take(), child.stdin.take(), child.stdout.take())
         else {
-            return Err(NotStarted::NoNetwork);
+            return Err(BrowserStartError::NoNetwork);
         };
-        let proxy = EgressProxy::start(listener.into(), self.connector, self.proxy).map_err(NotStarted::Proxy)?;
-        Ok(Started { output, input, proxy, process: Process::new(self.file, child) })
+        let proxy =
+            EgressProxy::start(listener.into(), self.connector, self.proxy).map_err(BrowserStartError::Proxy)?;
+        Ok(StartedBrowser { output, input, proxy, process: Process::new(self.file, child) })
     }
 }

@@ -4,10 +4,10 @@ use crate::{
     browser::{
         accessibility::{FrameTree, NodeId, plain_text},
         announcement::requested_address,
-        devtools::{DevTools, DevToolsError, End, Target},
+        devtools::{CloseHandle, DevTools, DevToolsError, Target},
         process::Ending,
         process::LastLines,
-        program::{NotStarted, Program, Started},
+        program::{BrowserStartError, Program, StartedBrowser},
         references::{Element, Reference},
         snapshot::{Change, Snapshot},
         state::{Frame, HostJudge, MAX_ID_BYTES, NotShown, State, Tab, TabNumber},
@@ -32,7 +32,7 @@ const MAX_FRAMES: usize = 50;
 /// Maximum number of nodes in all frames of a snapshot.
 const MAX_NODES: usize = 200_000;
 /// Maximum time for a page to answer. A page with an endless script never answers.
-const PATIENCE: Duration = Duration::from_secs(45);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(45);
 /// Maximum number of refused hosts that are reported one by one.
 const MAX_REFUSED: usize = 10;
 
@@ -40,7 +40,7 @@ const MAX_REFUSED: usize = 10;
 #[derive(Debug)]
 pub(crate) struct Session {
     devtools: DevTools,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     changes: watch::Receiver<u64>,
     /// Folder that the browser shares with Toolstead.
     folder: PathBuf,
@@ -48,7 +48,7 @@ pub(crate) struct Session {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedState {
     state: Mutex<State>,
 }
 
@@ -100,7 +100,7 @@ pub(crate) enum SessionError {
 
 /// The condition to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Until {
+pub(crate) enum WaitCondition {
     /// The document and everything in it is loaded.
     Loaded,
     /// The page has sent no request for this time.
@@ -109,11 +109,11 @@ pub(crate) enum Until {
 
 /// A removed element.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct RemovedElement {
     /// Its role and name.
-    pub(crate) was: String,
+    pub(crate) description: String,
     /// Similar lines of the current page.
-    pub(crate) alike: Vec<String>,
+    pub(crate) similar: Vec<String>,
 }
 
 impl Session {
@@ -121,27 +121,27 @@ impl Session {
     ///
     /// # Errors
     /// The reason why it did not start.
-    pub(crate) async fn start(program: Program, judge: HostJudge, limit: Duration) -> Result<Self, NotStarted> {
+    pub(crate) async fn start(program: Program, judge: HostJudge, limit: Duration) -> Result<Self, BrowserStartError> {
         let folder = program.folder.clone();
         let announced = program.proxy.announced.clone();
         let started = timeout(limit, program.start()).await;
-        let silent = NotStarted::Silent { limit, lines: LastLines::default() };
-        let Started { output, input, proxy, process } = started.map_err(|_| silent)??;
-        let shared = Arc::<Shared>::default();
-        shared.state().judged_by(judge);
+        let silent = BrowserStartError::Silent { limit, lines: LastLines::default() };
+        let StartedBrowser { output, input, proxy, process } = started.map_err(|_| silent)??;
+        let shared = Arc::<SharedState>::default();
+        shared.state().set_judge(judge);
         let (changed, changes) = watch::channel(0);
         let hearing = shared.clone();
         let devtools = DevTools::over(output, input, Some(process.clone()), move |heard| {
             if let (Some(announced), Some(address)) = (&announced, requested_address(&heard.event)) {
                 announced.announce(address);
             }
-            hearing.state().hear(&heard);
+            hearing.state().apply_event(&heard);
             changed.send_modify(|count| *count += 1);
         });
         let session = Self { devtools, shared, changes, folder, proxy };
         match timeout(limit, session.prepare()).await {
             Ok(prepared) => prepared?,
-            Err(_) => return Err(NotStarted::Silent { limit, lines: process.last_lines() }),
+            Err(_) => return Err(BrowserStartError::Silent { limit, lines: process.last_lines() }),
         }
         Ok(session)
     }
@@ -176,8 +176,8 @@ impl Session {
     }
 
     /// Returns a handle that ends the browser.
-    pub(crate) fn end(&self) -> End {
-        self.devtools.end()
+    pub(crate) fn close_handle(&self) -> CloseHandle {
+        self.devtools.close_handle()
     }
 
     /// Takes the notes for this result: events, and hosts that were refused since the last call.
@@ -221,14 +221,14 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn open(&self, address: &str, is_new: bool, end: Instant) -> Result<(), SessionError> {
-        self.state().judged(address)?;
+        self.state().check_address(address)?;
         let refused_before = self.refusals_of(address).map_or(0, |(times, _)| times);
         let current = self.state().current.filter(|_| !is_new);
         let target = match current {
             Some(_) => self.target()?,
             None => self.new_tab(end).await?,
         };
-        timeout_at(end.into(), self.is_heard(&target)).await.map_err(|_| SessionError::TimedOut)??;
+        timeout_at(end.into(), self.ensure_main_frame(&target)).await.map_err(|_| SessionError::TimedOut)??;
         self.state().forget_not_shown();
         let going = self.devtools.call(&target, "Page.navigate", json!({"url": address}));
         let answer = timeout_at(end.into(), going).await.map_err(|_| SessionError::TimedOut)??;
@@ -250,12 +250,12 @@ impl Session {
         if let Some((_, why)) = refused {
             return Err(SessionError::NotReached(why));
         }
-        self.wait(Until::Loaded, end).await
+        self.wait(WaitCondition::Loaded, end).await
     }
 
     /// Waits until the main frame of a tab is known: a page that loads earlier would report neither itself nor its
     /// frames.
-    async fn is_heard(&self, target: &Target) -> Result<(), SessionError> {
+    async fn ensure_main_frame(&self, target: &Target) -> Result<(), SessionError> {
         let is_known = self.state().tab_of(target).is_none_or(|tab| tab.main_frame.is_some());
         if is_known {
             return Ok(());
@@ -317,13 +317,13 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::TimedOut`].
-    pub(crate) async fn wait(&self, until: Until, end: Instant) -> Result<(), SessionError> {
+    pub(crate) async fn wait(&self, until: WaitCondition, end: Instant) -> Result<(), SessionError> {
         let is_loaded = |state: &State| match state.current() {
             Some(tab) if tab.is_loading => None,
             Some(_) | None => Some(()),
         };
         self.when(end, is_loaded).await?;
-        let Until::Quiet(quiet) = until else { return Ok(()) };
+        let WaitCondition::Quiet(quiet) = until else { return Ok(()) };
         loop {
             let is_still = |state: &State| {
                 let is_still = |tab: &Tab| !tab.is_loading && tab.open_requests.is_empty();
@@ -374,10 +374,10 @@ impl Session {
         let Some(tab) = state.current_mut().filter(|tab| tab.target.as_ref() == Some(&target)) else {
             return Ok((snapshot, None));
         };
-        let before = tab.seen.replace(snapshot.clone());
+        let before = tab.last_snapshot.replace(snapshot.clone());
         let change = before.as_ref().map(|before| before.until(&snapshot));
         if let Some(before) = before {
-            tab.gone.keep(before, &snapshot);
+            tab.removed_lines.keep(before, &snapshot);
         }
         Ok((snapshot, change))
     }
@@ -398,7 +398,7 @@ impl Session {
                 }
             }
         };
-        let (target, frames) = timeout(PATIENCE, looking).await.map_err(|_| SessionError::NoAnswer)??;
+        let (target, frames) = timeout(ANSWER_TIMEOUT, looking).await.map_err(|_| SessionError::NoAnswer)??;
         self.name_tabs().await?;
         self.may_be_shown(&target)?;
         let mut state = self.state();
@@ -428,7 +428,7 @@ impl Session {
     /// another page was loaded meanwhile.
     async fn frames(&self, target: &Target) -> Result<Option<Vec<FrameTree>>, SessionError> {
         if let Some(tab) = self.state().tab_of(target) {
-            tab.is_looked_at();
+            tab.begin_snapshot();
         }
         let told = self.devtools.call(target, "Page.getFrameTree", json!({})).await?;
         let mut waiting: Vec<(&Value, bool)> = told.get("frameTree").map(|tree| (tree, true)).into_iter().collect();
@@ -456,7 +456,7 @@ impl Session {
             };
             // Frames are read one after the other: this one may have another document by now, with elements of another
             // site.
-            if self.state().tab_of(target).is_some_and(|tab| !tab.looked_at(id, frame, is_page)) {
+            if self.state().tab_of(target).is_some_and(|tab| !tab.record_frame(id, frame, is_page)) {
                 if is_page {
                     return Ok(None);
                 }
@@ -474,7 +474,8 @@ impl Session {
             match answer {
                 Ok(answer) => {
                     let document: Arc<str> = document.into();
-                    let frame = apart(move || Ok(FrameTree::read(document, owner, answer.result(), room))).await?;
+                    let frame =
+                        run_blocking(move || Ok(FrameTree::read(document, owner, answer.result(), room))).await?;
                     room = room.saturating_sub(frame.nodes.len());
                     frames.push(frame);
                 }
@@ -518,17 +519,20 @@ impl Session {
     }
 
     /// Returns a removed element and similar lines of the current page; `None` if the element is unknown.
-    pub(crate) async fn lost(&self, reference: Reference) -> Option<Lost> {
+    pub(crate) async fn find_removed(&self, reference: Reference) -> Option<RemovedElement> {
         let gone = {
             let state = self.state();
             let tab = state.current()?;
-            let seen = tab.seen.as_ref().and_then(|seen| seen.line_of(reference));
-            seen.or_else(|| tab.gone.line_of(reference)).cloned()?
+            let seen = tab.last_snapshot.as_ref().and_then(|seen| seen.line_of(reference));
+            seen.or_else(|| tab.removed_lines.line_of(reference)).cloned()?
         };
         let (_, now) = self.snapshot().await.ok()?;
         let named = if gone.name().is_empty() { String::new() } else { format!(" \"{}\"", gone.name()) };
-        let alike = now.alike(&gone).into_iter().filter(|line| line.reference != Some(reference));
-        Some(Lost { was: format!("{}{named}", gone.role()), alike: alike.map(|line| line.text.clone()).collect() })
+        let alike = now.find_similar(&gone).into_iter().filter(|line| line.reference != Some(reference));
+        Some(RemovedElement {
+            description: format!("{}{named}", gone.role()),
+            similar: alike.map(|line| line.text.clone()).collect(),
+        })
     }
 
     /// Returns the host of the frame that contains an element. It receives what is done with the element, whatever page
@@ -546,7 +550,7 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn command(&self, target: &Target, method: &str, params: Value) -> Result<Value, SessionError> {
-        let answer = timeout(PATIENCE, self.lasting_command(target, method, params)).await;
+        let answer = timeout(ANSWER_TIMEOUT, self.lasting_command(target, method, params)).await;
         answer.unwrap_or(Err(SessionError::NoAnswer))
     }
 
@@ -565,14 +569,14 @@ impl Session {
 }
 
 /// Runs long work on a thread where it does not block other tasks.
-async fn apart<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
 ) -> Result<T, SessionError> {
     // The join fails only if the work panics.
     spawn_blocking(work).await.unwrap_or(Err(DevToolsError::Ended(Ending::default()).into()))
 }
 
-impl Shared {
+impl SharedState {
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic would be a bug of Toolstead; the state is still the best that is known.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

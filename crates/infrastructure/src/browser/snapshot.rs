@@ -3,7 +3,7 @@
 mod finding;
 
 use crate::browser::{
-    accessibility::{AccessibleNode, FrameTree, NodeId, Ticked},
+    accessibility::{AccessibleNode, CheckState, FrameTree, NodeId},
     references::{Element, Reference, References},
 };
 use similar::{Algorithm, DiffTag, capture_diff_slices};
@@ -226,7 +226,7 @@ impl Snapshot {
             }
             let role = node.role.as_str();
             let mut below = step;
-            if snapshot.tell(node, &step, origin, references) {
+            if snapshot.push_node(node, &step, origin, references) {
                 below.depth += 1;
                 below.above = if NAMED_BY_CONTENT.contains(&role) { &node.name } else { "" };
             }
@@ -249,14 +249,14 @@ impl Snapshot {
     }
 
     /// Adds the line of the node, if it has one. Returns `true` if a line was added.
-    fn tell(&mut self, node: &AccessibleNode, step: &Step<'_>, origin: &str, references: &mut References) -> bool {
+    fn push_node(&mut self, node: &AccessibleNode, step: &Step<'_>, origin: &str, references: &mut References) -> bool {
         if node.is_ignored {
             return false;
         }
         let role = node.role.as_str();
         if role == "StaticText" {
             if !step.is_in_field {
-                self.tell_text(node, step);
+                self.push_text(node, step);
             }
             return false;
         }
@@ -295,7 +295,7 @@ impl Snapshot {
     }
 
     /// Adds a text, unless a line next to or above it has the same text.
-    fn tell_text(&mut self, node: &AccessibleNode, step: &Step<'_>) {
+    fn push_text(&mut self, node: &AccessibleNode, step: &Step<'_>) {
         let text = node.name.as_str();
         if text.is_empty() {
             // The node had no other characters.
@@ -530,9 +530,9 @@ fn line(node: &AccessibleNode, reference: Option<Reference>, origin: &str) -> St
         (state.is_readonly && node.role == "textbox", "readonly"),
         (state.is_invalid, "invalid"),
         (state.is_selected, "selected"),
-        (state.checked == Some(Ticked::Wholly), "checked"),
-        (state.checked == Some(Ticked::Partly), "partly checked"),
-        (state.pressed == Some(Ticked::Wholly), "pressed"),
+        (state.checked == Some(CheckState::Checked), "checked"),
+        (state.checked == Some(CheckState::Mixed), "partly checked"),
+        (state.pressed == Some(CheckState::Checked), "pressed"),
         (state.expanded == Some(true), "expanded"),
         (state.expanded == Some(false), "collapsed"),
     ] {

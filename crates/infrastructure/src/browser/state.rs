@@ -5,9 +5,9 @@
 
 use crate::browser::{
     accessibility::{NodeId, plain, plain_text},
-    devtools::{Event, Heard, Target},
-    gone::Gone,
+    devtools::{Event, ReceivedEvent, Target},
     references::{Reference, References},
+    removed_lines::RemovedLines,
     snapshot::Snapshot,
 };
 use serde_json::{Map, Value, json};
@@ -79,7 +79,7 @@ impl NotShown {
         }
     }
 
-    fn told(&self) -> String {
+    fn to_note(&self) -> String {
         let text = self.to_string();
         let told = match text.strip_prefix("a page") {
             Some(rest) => format!("A page{rest}."),
@@ -124,7 +124,7 @@ pub(crate) struct Tab {
     pub(crate) url: String,
     /// Host of the latest page with a host, in this tab or in the tab that opened it. That page is the creator of pages
     /// without a host (`about:blank`, `blob:`).
-    made_by: Option<String>,
+    creator_host: Option<String>,
     pub(crate) title: String,
     pub(crate) main_frame: Option<String>,
     pub(crate) frames: HashMap<String, Frame>,
@@ -132,9 +132,9 @@ pub(crate) struct Tab {
     /// Requests without an answer so far.
     pub(crate) open_requests: HashSet<String>,
     /// The last snapshot that a caller received.
-    pub(crate) seen: Option<Snapshot>,
+    pub(crate) last_snapshot: Option<Snapshot>,
     /// Lines of removed elements that a caller received.
-    pub(crate) gone: Gone,
+    pub(crate) removed_lines: RemovedLines,
     /// References of the page as last shown, in its order, for tool systems that address elements by number.
     pub(crate) numbered: Vec<Reference>,
     /// Frame and element by which a page asked for files.
@@ -159,7 +159,7 @@ pub(crate) struct Frame {
     pub(crate) owner: Option<NodeId>,
     /// Host of the creator of the document if its address has no host; else the host of the latest document that had
     /// one.
-    pub(crate) made_by: Option<String>,
+    pub(crate) creator_host: Option<String>,
     /// `true` if the document was loaded after the current snapshot was started.
     pub(crate) has_come: bool,
 }
@@ -192,7 +192,7 @@ pub(crate) enum DownloadState {
 
 impl State {
     /// Replaces the judge.
-    pub(crate) fn judged_by(&mut self, judge: HostJudge) {
+    pub(crate) fn set_judge(&mut self, judge: HostJudge) {
         self.judge = Some(judge);
     }
 
@@ -208,8 +208,8 @@ impl State {
     /// Takes the notes since the last call of this.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         let refused = self.refused.drain(..).map(|(why, times)| match times {
-            1 => why.told(),
-            times => format!("{} ({times} times)", why.told()),
+            1 => why.to_note(),
+            times => format!("{} ({times} times)", why.to_note()),
         });
         let mut notes: Vec<String> = self.notes.drain(..).chain(refused).collect();
         if self.further_refused > 0 {
@@ -282,7 +282,7 @@ impl State {
     }
 
     /// Applies an event, and sends a command to the browser if that cannot wait.
-    pub(crate) fn hear(&mut self, heard: &Heard<'_>) {
+    pub(crate) fn apply_event(&mut self, heard: &ReceivedEvent<'_>) {
         let event = &heard.event;
         match event.method.as_str() {
             "Target.attachedToTarget" => self.attached(heard),
@@ -295,10 +295,10 @@ impl State {
             "Page.javascriptDialogOpening" => self.dialog(heard),
             "Page.fileChooserOpened" => self.file_chooser(event),
             "Browser.downloadWillBegin" => self.download_begins(heard),
-            "Browser.downloadProgress" => self.download_goes_on(heard),
+            "Browser.downloadProgress" => self.download_progressed(heard),
             _ => {
                 if let Some(tab) = self.tab_of(&event.target) {
-                    tab.hear(event);
+                    tab.apply_event(event);
                     if event.method == "Page.frameNavigated" {
                         let frames = self.tabs.values().flat_map(|tab| tab.frames.values());
                         let documents: HashSet<&str> = frames.map(|frame| frame.document.as_str()).collect();
@@ -309,7 +309,7 @@ impl State {
         }
     }
 
-    fn attached(&mut self, heard: &Heard<'_>) {
+    fn attached(&mut self, heard: &ReceivedEvent<'_>) {
         let params = &heard.event.params;
         let Some(session) = id(params, "sessionId") else { return };
         let target = Target(Some(session.into()));
@@ -362,7 +362,7 @@ impl State {
         // A tab that a call opens has no opener.
         let is_meant = opener.is_empty() || self.tab_called(opener).is_some_and(|opener| opener.is_meant);
         let id = info_text("targetId").to_owned();
-        let tab = Tab { id, target: Some(target.clone()), made_by, is_meant, ..Tab::default() };
+        let tab = Tab { id, target: Some(target.clone()), creator_host: made_by, is_meant, ..Tab::default() };
         if !opener.is_empty() {
             self.note(format!("The page opened tab {number}, which is the current one now."));
         }
@@ -385,7 +385,7 @@ impl State {
 
     /// Handles a frame that is about to request a document. Only the document of the tab itself is checked here;
     /// documents of inner frames are checked by the proxy, like all other requests.
-    fn paused(&mut self, heard: &Heard<'_>) {
+    fn paused(&mut self, heard: &ReceivedEvent<'_>) {
         let Event { target, params, .. } = &heard.event;
         // A request without an id stays paused.
         let Some(request) = id(params, "requestId") else { return };
@@ -395,7 +395,7 @@ impl State {
             self.tab_of(target).is_none_or(|tab| tab.frames.get(frame).is_none_or(|frame| frame.parent.is_none()))
         });
         let refused = match is_main {
-            true => self.judged(url.unwrap_or_default()).err(),
+            true => self.check_address(url.unwrap_or_default()).err(),
             false => None,
         };
         match refused {
@@ -422,28 +422,28 @@ impl State {
             return Err(NotShown::NotOfTheWeb(plain_text(&tab.url)));
         }
         let host = tab.host();
-        host.map_or(Ok(()), |host| self.judged_host(&host))
+        host.map_or(Ok(()), |host| self.check_host(&host))
     }
 
     /// Checks whether a tab may show this address.
     ///
     /// # Errors
     /// The reason why not.
-    pub(crate) fn judged(&self, address: &str) -> Result<(), NotShown> {
+    pub(crate) fn check_address(&self, address: &str) -> Result<(), NotShown> {
         let shown = || plain_text(address);
         let url = Url::parse(address).map_err(|_| NotShown::NoAddress(shown()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(NotShown::NotOfTheWeb(shown()));
         }
         let host = url.host_str().filter(|host| host.len() <= MAX_ID_BYTES * 2);
-        self.judged_host(host.ok_or_else(|| NotShown::NoAddress(shown()))?)
+        self.check_host(host.ok_or_else(|| NotShown::NoAddress(shown()))?)
     }
 
     /// Checks whether a tab may show pages of this host.
     ///
     /// # Errors
     /// The reason why not.
-    pub(crate) fn judged_host(&self, host: &str) -> Result<(), NotShown> {
+    pub(crate) fn check_host(&self, host: &str) -> Result<(), NotShown> {
         match self.judge.as_ref().map_or(Verdict::Ask, |judge| judge(host)) {
             Verdict::Allow => Ok(()),
             Verdict::Ask => Err(NotShown::NotAllowed(host.into())),
@@ -451,7 +451,7 @@ impl State {
         }
     }
 
-    fn dialog(&mut self, heard: &Heard<'_>) {
+    fn dialog(&mut self, heard: &ReceivedEvent<'_>) {
         let Event { target, params, .. } = &heard.event;
         let kind = params.get("type").map_or("alert".into(), plain);
         let said = params.get("message").map(plain).unwrap_or_default().replace('"', "'");
@@ -481,7 +481,7 @@ impl State {
         }
     }
 
-    fn download_begins(&mut self, heard: &Heard<'_>) {
+    fn download_begins(&mut self, heard: &ReceivedEvent<'_>) {
         let params = &heard.event.params;
         let (Some(id), Some(name)) = (id(params, "guid"), params.get("suggestedFilename")) else { return };
         let name = plain(name).replace('"', "'");
@@ -500,7 +500,7 @@ impl State {
         self.downloads.push(Download { id: id.into(), url, state: DownloadState::Running });
     }
 
-    fn download_goes_on(&mut self, heard: &Heard<'_>) {
+    fn download_progressed(&mut self, heard: &ReceivedEvent<'_>) {
         let params = &heard.event.params;
         let id = text(params, "guid").unwrap_or_default();
         let Some(download) = self.downloads.iter_mut().find(|download| download.id == id) else {
@@ -548,7 +548,7 @@ impl Tab {
 
     /// Returns the host of the page, which receives what is done in it.
     pub(crate) fn host(&self) -> Option<String> {
-        host(&self.url).or_else(|| self.made_by.clone())
+        host(&self.url).or_else(|| self.creator_host.clone())
     }
 
     /// Returns `true` if a tab may show the address: an address of the web, or of a page that a page created.
@@ -565,7 +565,7 @@ impl Tab {
     /// Records that the tab shows another page.
     pub(crate) fn shows(&mut self, url: &str) {
         self.url = address(url);
-        self.made_by = self.host();
+        self.creator_host = self.host();
     }
 
     fn message(&mut self, message: String) {
@@ -580,7 +580,7 @@ impl Tab {
         self.messages.push_back(message);
     }
 
-    fn hear(&mut self, event: &Event) {
+    fn apply_event(&mut self, event: &Event) {
         let params = &event.params;
         match event.method.as_str() {
             "Page.frameNavigated" => self.navigated(params),
@@ -588,7 +588,7 @@ impl Tab {
                 if let (Some(frame), Some(parent)) = (id(params, "frameId"), id(params, "parentFrameId"))
                     && !self.frames.contains_key(frame)
                 {
-                    self.holds(frame, Frame { parent: Some(parent.into()), ..Frame::default() });
+                    self.update_frame(frame, Frame { parent: Some(parent.into()), ..Frame::default() });
                 }
             }
             "Page.frameDetached" if text(params, "reason") != Some("swap") => {
@@ -596,7 +596,7 @@ impl Tab {
             }
             "Page.frameStartedLoading" if self.is_main(params) => self.is_loading = true,
             "Page.frameStoppedLoading" if self.is_main(params) => self.is_loading = false,
-            "Runtime.executionContextCreated" => self.made(params),
+            "Runtime.executionContextCreated" => self.context_created(params),
             "Page.navigatedWithinDocument" if self.is_main(params) => {
                 self.shows(text(params, "url").unwrap_or_default());
             }
@@ -666,19 +666,19 @@ impl Tab {
         if parent.is_none() && !is_known {
             self.frames.clear();
             self.open_requests.clear();
-            if let Some(seen) = self.seen.take() {
-                self.gone.keep(seen, &Snapshot::default());
+            if let Some(seen) = self.last_snapshot.take() {
+                self.removed_lines.keep(seen, &Snapshot::default());
             }
             self.file_chooser = None;
             self.main_frame = Some(id.to_owned());
             self.shows(&url);
         }
-        self.holds(id, Frame { parent, document: document.to_owned(), url, has_come: true, ..Frame::default() });
+        self.update_frame(id, Frame { parent, document: document.to_owned(), url, has_come: true, ..Frame::default() });
     }
 
     /// Handles a new script context in a frame. The origin of a document without a host is that of the script which
     /// navigated the frame, not necessarily that of the page or frame around it.
-    fn made(&mut self, params: &Map<String, Value>) {
+    fn context_created(&mut self, params: &Map<String, Value>) {
         let Some(context) = params.get("context").and_then(Value::as_object) else { return };
         let Some(about) = context.get("auxData").and_then(Value::as_object) else { return };
         let (Some(frame), Some(maker)) = (id(about, "frameId"), text(context, "origin").and_then(host)) else { return };
@@ -687,21 +687,21 @@ impl Tab {
             return;
         }
         if self.main_frame.as_deref().unwrap_or(&self.id) == frame && host(&self.url).is_none() {
-            self.made_by = Some(maker.clone());
+            self.creator_host = Some(maker.clone());
         }
         if let Some(frame) = self.frames.get_mut(frame).filter(|frame| host(&frame.url).is_none()) {
-            frame.made_by = Some(maker);
+            frame.creator_host = Some(maker);
         }
     }
 
     /// Marks the start of a snapshot.
-    pub(crate) fn is_looked_at(&mut self) {
+    pub(crate) fn begin_snapshot(&mut self) {
         self.frames.values_mut().for_each(|frame| frame.has_come = false);
     }
 
     /// Records a frame as read by a snapshot. Returns `false` if another document was loaded into the frame since then,
     /// so that the snapshot is outdated.
-    pub(crate) fn looked_at(&mut self, id: &str, frame: Frame, is_page: bool) -> bool {
+    pub(crate) fn record_frame(&mut self, id: &str, frame: Frame, is_page: bool) -> bool {
         if self.frames.get(id).is_some_and(|known| known.has_come && known.document != frame.document) {
             return false;
         }
@@ -709,7 +709,7 @@ impl Tab {
             self.main_frame = Some(id.to_owned());
             self.shows(&frame.url);
         }
-        self.holds(id, frame);
+        self.update_frame(id, frame);
         true
     }
 
@@ -718,7 +718,7 @@ impl Tab {
     pub(crate) fn host_of_frame(&self, id: &str) -> Option<String> {
         let mut frame = self.frames.get(id)?;
         for _ in 0..MAX_FRAMES {
-            match host(&frame.url).or_else(|| frame.made_by.clone()) {
+            match host(&frame.url).or_else(|| frame.creator_host.clone()) {
                 Some(host) => return Some(host),
                 None => frame = self.frames.get(frame.parent.as_deref()?)?,
             }
@@ -727,13 +727,13 @@ impl Tab {
     }
 
     /// Records the current state of a frame.
-    pub(crate) fn holds(&mut self, id: &str, frame: Frame) {
+    pub(crate) fn update_frame(&mut self, id: &str, frame: Frame) {
         // The element that contains a frame does not change with its document.
         let known = self.frames.get(id);
         let owner = frame.owner.or(known.and_then(|known| known.owner));
         // A frame that navigates itself to a page without a host remains the creator of that page.
-        let made_by = host(&frame.url).or_else(|| known.and_then(|known| known.made_by.clone()));
-        let frame = Frame { url: address(&frame.url), owner, made_by, ..frame };
+        let made_by = host(&frame.url).or_else(|| known.and_then(|known| known.creator_host.clone()));
+        let frame = Frame { url: address(&frame.url), owner, creator_host: made_by, ..frame };
         if self.frames.len() < MAX_FRAMES || self.frames.contains_key(id) {
             self.frames.insert(id.to_owned(), frame);
         }
@@ -798,7 +798,7 @@ mod tests {
         let mut tab = Tab { id: "tab".into(), ..Tab::default() };
         let mut hears = |frame: &str| {
             let Value::Object(params) = json!({"frameId": frame}) else { panic!("it is an object") };
-            tab.hear(&Event { target: Target(None), method: "Page.frameStartedLoading".into(), params });
+            tab.apply_event(&Event { target: Target(None), method: "Page.frameStartedLoading".into(), params });
             tab.is_loading
         };
         assert!(!hears("within"));
@@ -846,7 +846,7 @@ mod tests {
             ("data", Some("of-ad"), "data:text/html,x"),
             ("circle", Some("circle"), "about:blank"),
         ] {
-            tab.holds(id, Frame { parent: parent.map(str::to_owned), url: url.into(), ..Frame::default() });
+            tab.update_frame(id, Frame { parent: parent.map(str::to_owned), url: url.into(), ..Frame::default() });
         }
         for (frame, host) in [
             ("own", Some("shop.example")),
@@ -862,7 +862,7 @@ mod tests {
 
     fn hears(tab: &mut Tab, method: &str, params: Value) {
         let Value::Object(params) = params else { panic!("parameters are an object") };
-        tab.hear(&Event { target: Target(None), method: method.into(), params });
+        tab.apply_event(&Event { target: Target(None), method: method.into(), params });
     }
 
     fn navigates(tab: &mut Tab, frame: &str, document: &str, url: &str) {
@@ -906,18 +906,18 @@ mod tests {
         navigates(&mut tab, "ad", "d2", "about:blank");
         let told = |document: &str, url: &str| Frame { document: document.into(), url: url.into(), ..Frame::default() };
         let inner = |frame: Frame| Frame { parent: Some("page".into()), ..frame };
-        tab.is_looked_at();
-        assert!(tab.looked_at("page", told("d1", "http://shop.example/"), true));
-        assert!(tab.looked_at("ad", inner(told("d2", "about:blank")), false));
+        tab.begin_snapshot();
+        assert!(tab.record_frame("page", told("d1", "http://shop.example/"), true));
+        assert!(tab.record_frame("ad", inner(told("d2", "about:blank")), false));
         navigates(&mut tab, "ad", "d3", "http://ads.example/");
-        assert!(!tab.looked_at("ad", inner(told("d2", "about:blank")), false));
+        assert!(!tab.record_frame("ad", inner(told("d2", "about:blank")), false));
         assert_eq!((&*tab.frames["ad"].document, tab.host_of_frame("ad").as_deref()), ("d3", Some("ads.example")));
         navigates(&mut tab, "page", "d4", "http://bank.example/");
-        assert!(!tab.looked_at("page", told("d1", "http://shop.example/"), true));
+        assert!(!tab.record_frame("page", told("d1", "http://shop.example/"), true));
         assert_eq!(tab.host().as_deref(), Some("bank.example"));
         // The next snapshot shows the new document.
-        tab.is_looked_at();
-        assert!(tab.looked_at("page", told("d4", "http://bank.example/"), true));
+        tab.begin_snapshot();
+        assert!(tab.record_frame("page", told("d4", "http://bank.example/"), true));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::{
     browser::{
         actions::Sight,
         program::{self, Program},
-        session::{Session, SessionError, Until},
+        session::{Session, SessionError, WaitCondition},
         snapshot::Change,
         state::{DialogAnswer, DownloadState, HostJudge, NotShown},
     },
@@ -159,7 +159,7 @@ async fn a_page_is_filled_in_and_told_with_what_changed() {
     session.wait_for(&Sight::Selector("h1".into()), end()).await.unwrap();
     session.wait_for(&Sight::Text("Second".into()), end()).await.unwrap();
     assert_eq!(session.click(name, false).await, Err(SessionError::Stale(name)));
-    session.wait(Until::Quiet(Duration::from_millis(200)), end()).await.unwrap();
+    session.wait(WaitCondition::Quiet(Duration::from_millis(200)), end()).await.unwrap();
     assert!(!rig.network.resolved().contains(&"evil.example".to_owned()));
 }
 

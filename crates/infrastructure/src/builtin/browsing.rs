@@ -6,7 +6,7 @@ use crate::{
         devtools::DevToolsError,
         keyboard::Key,
         references::Reference,
-        session::{Lost, Session, SessionError, Until},
+        session::{RemovedElement, Session, SessionError, WaitCondition},
         snapshot::{Change, Snapshot},
         state::{DialogAnswer, DownloadState, MAX_FILE_BYTES, NotShown, State, Tab},
     },
@@ -132,12 +132,12 @@ pub(super) fn access_to_element(
 pub(super) async fn browser(run: &Run<'_>) -> Result<Lease, ToolFailure> {
     let context = run.context();
     let world = run.world();
-    world.browsers().of(&owner(run), context.grant, context.id.to_string(), world.workspace().writable()).await
+    world.browsers().lease(&owner(run), context.grant, context.id.to_string(), world.workspace().writable()).await
 }
 
 /// Returns the browser of the call's session, which must have a page open.
 pub(super) async fn open_browser(run: &Run<'_>) -> Result<Lease, ToolFailure> {
-    let lease = run.world().browsers().open_one(&owner(run), run.context().grant).await?;
+    let lease = run.world().browsers().lease_running(&owner(run), run.context().grant).await?;
     // The page may have navigated since its host was checked.
     let host = lease.session()?.state().current().and_then(|tab| tab.host());
     if let Some(host) = host {
@@ -184,7 +184,7 @@ pub(super) async fn done<T>(
         Err(error) => error,
     };
     let lost = match &error {
-        SessionError::Stale(reference) => session.lost(*reference).await,
+        SessionError::Stale(reference) => session.find_removed(*reference).await,
         _ => None,
     };
     let failure = match error {
@@ -197,9 +197,9 @@ pub(super) async fn done<T>(
     };
     Err(match lost {
         None => failure,
-        Some(Lost { was, alike }) if alike.is_empty() => failure
+        Some(RemovedElement { description: was, similar: alike }) if alike.is_empty() => failure
             .next(format!("It was {was}; nothing on the page is like it now. `browser_get_page` shows the page.")),
-        Some(Lost { was, alike }) => {
+        Some(RemovedElement { description: was, similar: alike }) => {
             failure.next(format!("It was {was}. Like it on the page as it is now: {}.", alike.join(", ")))
         }
     })
@@ -261,7 +261,7 @@ pub(super) fn failed(error: SessionError) -> ToolFailure {
 /// Waits for a short time until a page is quiet after a click.
 pub(super) async fn settle(session: &Session, run: &Run<'_>) -> Result<(), ToolFailure> {
     let end = end_after(run, SETTLING.as_millis() as u64);
-    match session.wait(Until::Quiet(QUIET), end).await {
+    match session.wait(WaitCondition::Quiet(QUIET), end).await {
         // A page that never becomes quiet is reported as it is.
         Ok(()) | Err(SessionError::TimedOut) => Ok(()),
         Err(error) => Err(failed(error)),
@@ -488,7 +488,7 @@ pub(super) async fn told_with_elements(session: &Session, run: &Run<'_>) -> Resu
 fn number(session: &Session) {
     let mut state = session.state();
     if let Some(tab) = state.current_mut() {
-        tab.numbered = tab.seen.as_ref().map(|seen| seen.references().collect()).unwrap_or_default();
+        tab.numbered = tab.last_snapshot.as_ref().map(|seen| seen.references().collect()).unwrap_or_default();
     }
 }
 

@@ -8,7 +8,7 @@ const MAX_ALIKE: usize = 5;
 
 /// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct SearchResult {
     /// The matching lines with their ancestors and descendants, as far as they fit.
     pub(crate) text: String,
     /// Number of matching lines.
@@ -19,7 +19,7 @@ pub(crate) struct Found {
 
 impl Snapshot {
     /// Searches lines that contain all of these words in their role, name, state or value. Case is ignored.
-    pub(crate) fn find(&self, words: &str, characters: usize) -> Found {
+    pub(crate) fn find(&self, words: &str, characters: usize) -> SearchResult {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         let holds = |line: &Line| {
             let text = line.text.to_lowercase();
@@ -48,7 +48,7 @@ impl Snapshot {
             _ => None,
         });
         let count = |is: &dyn Fn(usize) -> bool| (0..self.lines.len()).filter(|place| is(*place)).count();
-        Found {
+        SearchResult {
             text: self.written(&shown),
             hits: count(&|place| is_hit[place]),
             left_out: count(&|place| (is_hit[place] || is_above[place] || is_below[place]) && !shown[place]),
@@ -56,7 +56,7 @@ impl Snapshot {
     }
 
     /// Returns the usable lines with the role and name of this one; if there are none, those with its name.
-    pub(crate) fn alike(&self, gone: &Line) -> Vec<&Line> {
+    pub(crate) fn find_similar(&self, gone: &Line) -> Vec<&Line> {
         let usable = || self.lines.iter().filter(|line| line.reference.is_some() && line.name() == gone.name());
         let same: Vec<&Line> = usable().filter(|line| line.role() == gone.role()).take(MAX_ALIKE).collect();
         match same.is_empty() && !gone.name().is_empty() {
@@ -164,7 +164,7 @@ mod tests {
     fn elements_like_one_that_is_gone_have_its_role_and_name_or_its_name() {
         let page = orders();
         let alike = |text: &str| -> Vec<u32> {
-            page.alike(&line(0, 9, text)).iter().map(|line| line.reference.unwrap().0).collect()
+            page.find_similar(&line(0, 9, text)).iter().map(|line| line.reference.unwrap().0).collect()
         };
         assert_eq!(alike("button \"Cancel\" [e9] [focused]"), [1, 2]);
         assert_eq!(alike("link \"Cancel\" [e9] -> https://a.b/"), [1, 2, 3]);
@@ -200,7 +200,7 @@ mod tests {
             let found = snapshot.find(&words, room);
             prop_assert!(found.text.chars().count() <= room);
             for line in &snapshot.lines {
-                let _ = (line.role(), line.name(), line.value(), line.url(), line.is("x"), snapshot.alike(line));
+                let _ = (line.role(), line.name(), line.value(), line.url(), line.is("x"), snapshot.find_similar(line));
             }
         }
     }

@@ -112,10 +112,10 @@ fn played_in(state: State, all: Vec<Said>) -> (State, Vec<Value>) {
         let (theirs, mut input) = duplex(1 << 20);
         let state = Arc::new(Mutex::new(state));
         let judge: HostJudge = Arc::new(|host| if host == ALLOWED { Verdict::Allow } else { Verdict::Ask });
-        state.lock().unwrap().judged_by(judge);
+        state.lock().unwrap().set_judge(judge);
         let hearing = state.clone();
-        let devtools = DevTools::over(ours, theirs, None, move |heard| hearing.lock().unwrap().hear(&heard));
-        let end = devtools.end();
+        let devtools = DevTools::over(ours, theirs, None, move |heard| hearing.lock().unwrap().apply_event(&heard));
+        let end = devtools.close_handle();
         let target = Target(None);
         let asking = devtools.call(&target, "A.a", json!({}));
         let saying = async {
@@ -130,7 +130,7 @@ fn played_in(state: State, all: Vec<Said>) -> (State, Vec<Value>) {
                 }
             }
             drop(output);
-            end.came().await;
+            end.closed().await;
         };
         let hearing = async {
             let mut commands = Vec::new();

@@ -74,7 +74,7 @@ pub(in crate::builtin) struct PageElement {
 
 /// Returns the elements of the latest reported page that fit into this number of characters, and the number left out.
 pub(in crate::builtin) async fn elements(session: &Session, characters: usize) -> (Vec<PageElement>, usize) {
-    let seen = session.state().current().and_then(|tab| Some((tab.seen.clone()?, tab.url.clone())));
+    let seen = session.state().current().and_then(|tab| Some((tab.last_snapshot.clone()?, tab.url.clone())));
     let Some((page, address)) = seen else { return Default::default() };
     let address = Url::parse(&address).ok();
     let is_shown = page.first_used(characters);

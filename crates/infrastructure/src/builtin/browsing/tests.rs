@@ -95,7 +95,7 @@ async fn a_browser_that_nobody_uses_ends() {
     tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap();
     let owner = Owner { principal: Principal::local(), session: "test".into() };
     let end = browsers.end_of(&owner).unwrap();
-    tokio::time::timeout(Duration::from_secs(30), end.came()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), end.closed()).await.unwrap();
     assert_eq!(tools.call("browser_get_page", json!({})).await.unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(fs::read_dir(folder.path().join("browsers")).unwrap().count(), 0);
 }

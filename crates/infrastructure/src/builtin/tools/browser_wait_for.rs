@@ -1,7 +1,7 @@
 //! The tool `browser_wait_for`.
 
 use crate::{
-    browser::{actions::Sight, session::Until},
+    browser::{actions::Sight, session::WaitCondition},
     builtin::{
         browsing::{self, Telling, browser_tool::BrowserTool},
         run::Run,
@@ -81,8 +81,8 @@ impl BrowserTool for BrowserWaitFor {
         };
         let waited = match &sight {
             Some(sight) => session.wait_for(sight, end).await,
-            None if input.condition == Condition::Idle => session.wait(Until::Quiet(STILL), end).await,
-            None => session.wait(Until::Loaded, end).await,
+            None if input.condition == Condition::Idle => session.wait(WaitCondition::Quiet(STILL), end).await,
+            None => session.wait(WaitCondition::Loaded, end).await,
         };
         waited.map_err(browsing::failed)?;
         browsing::told(session, run, Telling::ChangesAlone, "", None).await

@@ -119,7 +119,7 @@ async fn a_page_that_runs_without_end_holds_no_call_and_no_close() {
     let (hanging, closed) = timeout(Duration::from_secs(30), both).await.unwrap();
     assert!(hanging.is_err());
     assert_eq!(closed.unwrap().joined_text(), "The browser is closed.");
-    timeout(LONG, ended.came()).await.unwrap();
+    timeout(LONG, ended.closed()).await.unwrap();
     assert_eq!(tools.call("browser_get_page", json!({})).await.unwrap_err().kind, ErrorKind::NotFound);
     nothing_is_left(folder.path()).await;
     tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap();
@@ -140,7 +140,7 @@ async fn nothing_is_left_of_a_browser_that_broke_off() {
     let (tools, browsers) = tools_on(network(STUCK).await, folder.path(), IDLE);
     tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap();
     let owner = Owner { principal: Principal::local(), session: "test".into() };
-    browsers.end_of(&owner).unwrap().now();
+    browsers.end_of(&owner).unwrap().close();
     nothing_is_left(folder.path()).await;
     assert_eq!(tools.call("browser_close", json!({})).await.unwrap().joined_text(), "No browser was open.");
 }

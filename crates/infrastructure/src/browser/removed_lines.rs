@@ -12,9 +12,9 @@ const MAX_LINES: usize = 5_000;
 
 /// The last line of each element.
 #[derive(Debug, Default)]
-pub(crate) struct Gone(VecDeque<Line>);
+pub(crate) struct RemovedLines(VecDeque<Line>);
 
-impl Gone {
+impl RemovedLines {
     /// Stores the lines of the elements that the page no longer has.
     pub(crate) fn keep(&mut self, before: Snapshot, now: &Snapshot) {
         let there: HashSet<Reference> = now.references().collect();
