@@ -3,7 +3,7 @@
 use super::{
     failure::Fault,
     key::{Key, KeyInHand},
-    protocol::{Decoder, Protocol, broke_off},
+    protocol::{Decoder, Protocol, incomplete_answer},
     redaction::Redaction,
     settings::ModelSettings,
     words,
@@ -194,7 +194,7 @@ impl Exchange {
         if let (Some(secret), ModelError::Unauthorized(_)) = (&secret, &fault.error) {
             key.forget(secret).await;
             if may_be_stale {
-                fault = Fault { is_passing: true, wish: Some(Duration::ZERO), ..fault };
+                fault = Fault { is_temporary: true, retry_after: Some(Duration::ZERO), ..fault };
             }
         }
         Err(fault)
@@ -202,18 +202,18 @@ impl Exchange {
 
     /// Handles a fault: schedules another attempt, or ends the exchange.
     fn after(&mut self, fault: Fault) -> Result<ModelEvent, ModelError> {
-        let error = self.told(fault.error);
-        if !fault.is_passing || self.has_begun || self.tries >= MAX_TRIES {
+        let error = self.sanitize_error(fault.error);
+        if !fault.is_temporary || self.has_begun || self.tries >= MAX_TRIES {
             self.step = Step::Over;
             return Err(error);
         }
-        let after = fault.wish.unwrap_or_else(|| pause_after(self.tries, PAUSES.0, PAUSES.1));
+        let after = fault.retry_after.unwrap_or_else(|| pause_after(self.tries, PAUSES.0, PAUSES.1));
         self.step = Step::Wait(after);
         Ok(ModelEvent::Retrying { after, reason: error.to_string() })
     }
 
     /// Returns the error with the model's name and without secrets.
-    fn told(&self, error: ModelError) -> ModelError {
+    fn sanitize_error(&self, error: ModelError) -> ModelError {
         let told = |text: String| {
             format!("the model `{}`: {}", self.provider.settings.name, words::clean(&text, &self.secrets))
         };
@@ -294,12 +294,12 @@ impl Reading {
     fn end(&mut self) -> Result<Vec<ModelEvent>, Fault> {
         let events = match &self.form {
             Form::Stream(_) => self.decoder.end(),
-            Form::Whole(body) => self.decoder.whole(body),
+            Form::Whole(body) => self.decoder.decode_document(body),
         };
         match events {
             Ok(events) if matches!(events.last(), Some(ModelEvent::Finished { .. })) => Ok(events),
             // An incomplete answer must not look complete.
-            Ok(_) => Err(Fault::passing(broke_off())),
+            Ok(_) => Err(Fault::passing(incomplete_answer())),
             Err(error) => Err(of_decoder(error)),
         }
     }

@@ -26,21 +26,21 @@ const TOO_LONG: [&str; 9] = [
 pub(super) struct Fault {
     pub(super) error: ModelError,
     /// `true` if a retry may succeed.
-    pub(super) is_passing: bool,
+    pub(super) is_temporary: bool,
     /// Pause that the provider requests.
-    pub(super) wish: Option<Duration>,
+    pub(super) retry_after: Option<Duration>,
 }
 
 /// Error as reported by a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Said {
+pub(super) struct ReportedError {
     /// Kind of the error.
     pub(super) kind: String,
     /// Error message.
     pub(super) message: String,
 }
 
-impl Said {
+impl ReportedError {
     /// Parses `{"error": {"type"|"code"|"status", "message"}}`, `{"error": "…"}`, `{"message"|"detail": "…"}`, or a
     /// list with one of these.
     pub(super) fn of(document: &Value) -> Option<Self> {
@@ -63,37 +63,37 @@ impl Said {
 impl Fault {
     /// Creates a permanent fault.
     pub(super) fn lasting(error: ModelError) -> Self {
-        Self { error, is_passing: false, wish: None }
+        Self { error, is_temporary: false, retry_after: None }
     }
 
     /// Creates a temporary fault, after which a retry may succeed.
     pub(super) fn passing(error: ModelError) -> Self {
-        let wish = match &error {
+        let retry_after = match &error {
             ModelError::RateLimited { retry_after, .. } => *retry_after,
             _ => None,
         };
-        Self { error, is_passing: true, wish }
+        Self { error, is_temporary: true, retry_after }
     }
 
     /// Returns the fault for an error response with the beginning of its body.
     pub(super) fn of_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
-        let said = match serde_json::from_slice(body) {
-            Ok(document) => Said::of(&document).unwrap_or_default(),
-            Err(_) => Said { kind: String::new(), message: text_of(body) },
+        let reported = match serde_json::from_slice(body) {
+            Ok(document) => ReportedError::of(&document).unwrap_or_default(),
+            Err(_) => ReportedError { kind: String::new(), message: text_of(body) },
         };
-        let wish = wanted_pause(headers);
-        let error = error_of(Some(status.as_u16()), &said, wish);
+        let retry_after = wanted_pause(headers);
+        let error = error_of(Some(status.as_u16()), &reported, retry_after);
         let by_status = matches!(status.as_u16(), 408 | 409 | 429) || status.is_server_error();
         let by_header = headers.get("x-should-retry").and_then(|value| value.to_str().ok());
         let is_passing = match (&error, by_header) {
             (ModelError::ContextTooLong(_) | ModelError::Unauthorized(_), _) => false,
-            _ if said.kind == "insufficient_quota" => false,
+            _ if reported.kind == "insufficient_quota" => false,
             (_, Some("true")) => true,
             (_, Some("false")) => false,
             _ => by_status,
         };
-        let is_soon = wish.is_none_or(|wish| wish <= LONGEST_WISH);
-        Self { error, is_passing: is_passing && is_soon, wish }
+        let is_soon = retry_after.is_none_or(|wish| wish <= LONGEST_WISH);
+        Self { error, is_temporary: is_passing && is_soon, retry_after }
     }
 }
 
@@ -111,8 +111,8 @@ impl From<HttpError> for Fault {
 }
 
 /// Returns the error for a provider's status code and error.
-pub(super) fn error_of(status: Option<u16>, said: &Said, retry_after: Option<Duration>) -> ModelError {
-    let Said { kind, message } = said;
+pub(super) fn error_of(status: Option<u16>, reported: &ReportedError, retry_after: Option<Duration>) -> ModelError {
+    let ReportedError { kind, message } = reported;
     let words = match (status, kind.as_str(), message.as_str()) {
         (Some(status), "", "") => format!("the provider answered with HTTP status {status}"),
         (Some(status), "", message) => format!("the provider answered with HTTP status {status}: {message}"),
@@ -167,7 +167,7 @@ mod tests {
     #[track_caller]
     fn check(status: u16, body: &str, kind: ErrorKind, is_passing: bool) {
         let fault = Fault::of_response(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), body.as_bytes());
-        assert_eq!((fault.error.kind(), fault.is_passing), (kind, is_passing), "{status} {body}: {:?}", fault.error);
+        assert_eq!((fault.error.kind(), fault.is_temporary), (kind, is_passing), "{status} {body}: {:?}", fault.error);
     }
 
     #[test]
@@ -208,11 +208,11 @@ mod tests {
                 HeaderMap::from_iter([(http::HeaderName::from_static(name), HeaderValue::from_static(value))]);
             Fault::of_response(StatusCode::from_u16(status).unwrap(), &headers, b"")
         };
-        assert!(!with(500, "x-should-retry", "false").is_passing);
-        assert!(with(400, "x-should-retry", "true").is_passing);
-        assert!(with(429, "retry-after", "120").is_passing);
+        assert!(!with(500, "x-should-retry", "false").is_temporary);
+        assert!(with(400, "x-should-retry", "true").is_temporary);
+        assert!(with(429, "retry-after", "120").is_temporary);
         let late = with(429, "retry-after", "3600");
-        assert!(!late.is_passing);
+        assert!(!late.is_temporary);
         let ModelError::RateLimited { retry_after, .. } = late.error else { panic!("{late:?}") };
         assert_eq!(retry_after, Some(Duration::from_secs(3600)));
     }

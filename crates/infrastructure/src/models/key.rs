@@ -53,7 +53,7 @@ impl Key {
                 if let Some(secret) = &*remembered {
                     return Ok(KeyInHand { secret: Some(secret.clone()), may_be_stale: true });
                 }
-                let secret = self.told(words).await?;
+                let secret = self.run_key_command(words).await?;
                 *remembered = Some(secret.clone());
                 Ok(fresh(Some(secret)))
             }
@@ -70,7 +70,7 @@ impl Key {
 
     /// Runs the command and returns the key it prints. Its outputs appear in no error, because they may contain the
     /// key.
-    async fn told(&self, words: &[String]) -> Result<Secret, ModelError> {
+    async fn run_key_command(&self, words: &[String]) -> Result<Secret, ModelError> {
         let Some((program, arguments)) = words.split_first() else {
             return Err(no_key("the key command", "it is empty; name a program"));
         };

@@ -8,13 +8,13 @@ use std::{
 use toolstead_domain::model::request::OfferedTool;
 
 /// Check whether a character is allowed at a position of a name.
-pub(super) type Allowed = fn(usize, char) -> bool;
+pub(super) type CharacterCheck = fn(usize, char) -> bool;
 
 /// Names of the tools of one request in both directions. A name that the provider accepts is unchanged. In other names,
 /// invalid characters become `_`, and a digest of the whole name is appended if the result is too long or not unique.
 #[derive(Debug)]
 pub(super) struct NameMap {
-    allowed: Allowed,
+    allowed: CharacterCheck,
     max: usize,
     theirs: BTreeMap<String, String>,
     ours: BTreeMap<String, String>,
@@ -23,16 +23,16 @@ pub(super) struct NameMap {
 impl NameMap {
     /// Creates the map of these tools for a provider whose names have at most `max` bytes (at least 16) of allowed
     /// ASCII characters. `_` must be allowed everywhere, and digits after the first position.
-    pub(super) fn of(tools: &[OfferedTool], allowed: Allowed, max: usize) -> Self {
+    pub(super) fn of(tools: &[OfferedTool], allowed: CharacterCheck, max: usize) -> Self {
         let mut map = Self { allowed, max, theirs: BTreeMap::new(), ours: BTreeMap::new() };
         let (kept, changed): (Vec<&str>, Vec<&str>) =
-            tools.iter().map(|tool| tool.name.as_str()).partition(|name| map.is_theirs(name));
+            tools.iter().map(|tool| tool.name.as_str()).partition(|name| map.is_accepted(name));
         let mut taken: BTreeSet<String> = kept.into_iter().map(str::to_owned).collect();
         for name in changed {
             if map.theirs.contains_key(name) {
                 continue;
             }
-            let spelled = map.spellings(name).find(|spelled| !taken.contains(spelled)).unwrap_or_default();
+            let spelled = map.candidate_names(name).find(|spelled| !taken.contains(spelled)).unwrap_or_default();
             taken.insert(spelled.clone());
             map.theirs.insert(name.to_owned(), spelled.clone());
             map.ours.insert(spelled, name.to_owned());
@@ -41,8 +41,8 @@ impl NameMap {
     }
 
     /// Returns the provider's name of a tool, even if the tool is no longer offered.
-    pub(super) fn theirs<'n>(&'n self, name: &'n str) -> Cow<'n, str> {
-        if self.is_theirs(name) {
+    pub(super) fn provider_name<'n>(&'n self, name: &'n str) -> Cow<'n, str> {
+        if self.is_accepted(name) {
             return Cow::Borrowed(name);
         }
         match self.theirs.get(name) {
@@ -53,18 +53,18 @@ impl NameMap {
     }
 
     /// Returns the tool's name for the provider's name. A name that was never offered is unchanged.
-    pub(super) fn ours<'n>(&'n self, spelled: &'n str) -> &'n str {
+    pub(super) fn tool_name<'n>(&'n self, spelled: &'n str) -> &'n str {
         self.ours.get(spelled).map_or(spelled, String::as_str)
     }
 
-    fn is_theirs(&self, name: &str) -> bool {
+    fn is_accepted(&self, name: &str) -> bool {
         !name.is_empty()
             && name.len() <= self.max
             && name.chars().enumerate().all(|(place, c)| (self.allowed)(place, c))
     }
 
     /// Returns the possible names for a tool, the best first.
-    fn spellings<'n>(&'n self, name: &'n str) -> impl Iterator<Item = String> + 'n {
+    fn candidate_names<'n>(&'n self, name: &'n str) -> impl Iterator<Item = String> + 'n {
         let plain = Some(self.replaced(name)).filter(|plain| !plain.is_empty() && plain.len() <= self.max);
         plain.into_iter().chain((0..).map(|round| self.with_digest(name, round)))
     }
@@ -111,22 +111,22 @@ mod tests {
     #[test]
     fn dots_become_underscores_and_come_back_even_beside_a_tool_of_that_name() {
         let map = NameMap::of(&offered(&["git.status", "read_file", "files.read"]), allowed, 64);
-        assert_eq!(map.theirs("git.status"), "git_status");
-        assert_eq!(map.ours("git_status"), "git.status");
-        assert_eq!(map.theirs("read_file"), "read_file");
+        assert_eq!(map.provider_name("git.status"), "git_status");
+        assert_eq!(map.tool_name("git_status"), "git.status");
+        assert_eq!(map.provider_name("read_file"), "read_file");
         let map = NameMap::of(&offered(&["git.status", "git_status", "git/status"]), allowed, 64);
-        assert_eq!(map.theirs("git_status"), "git_status");
-        assert_eq!(map.ours("git_status"), "git_status");
-        assert!(map.theirs("git.status").starts_with("git_status_"));
-        assert_ne!(map.theirs("git.status"), map.theirs("git/status"));
+        assert_eq!(map.provider_name("git_status"), "git_status");
+        assert_eq!(map.tool_name("git_status"), "git_status");
+        assert!(map.provider_name("git.status").starts_with("git_status_"));
+        assert_ne!(map.provider_name("git.status"), map.provider_name("git/status"));
     }
 
     #[test]
     fn a_tool_that_is_offered_no_more_is_taken_for_no_other() {
         let map = NameMap::of(&offered(&["git_status"]), allowed, 64);
-        let spelled = map.theirs("git.status");
+        let spelled = map.provider_name("git.status");
         assert!(spelled.starts_with("git_status_"), "{spelled}");
-        assert_eq!(map.ours("never_offered"), "never_offered");
+        assert_eq!(map.tool_name("never_offered"), "never_offered");
     }
 
     proptest! {
@@ -140,9 +140,9 @@ mod tests {
             let map = NameMap::of(&offered(&names), allowed, 64);
             let mut seen = BTreeMap::new();
             for name in names {
-                let spelled = map.theirs(name).into_owned();
-                prop_assert!(map.is_theirs(&spelled), "{name} {spelled}");
-                prop_assert_eq!(map.ours(&spelled), name);
+                let spelled = map.provider_name(name).into_owned();
+                prop_assert!(map.is_accepted(&spelled), "{name} {spelled}");
+                prop_assert_eq!(map.tool_name(&spelled), name);
                 let other = seen.insert(spelled, name);
                 prop_assert!(other.is_none_or(|other| other == name));
             }

@@ -1,7 +1,7 @@
 //! Tools of one request with the provider's names, and conversion of the calls in its answer.
 
 use super::{
-    names::{Allowed, NameMap},
+    names::{CharacterCheck, NameMap},
     schema::ArgumentNames,
     settings::ProviderKind,
 };
@@ -27,7 +27,7 @@ pub(super) struct Offer {
 
 impl Offer {
     /// Creates the offer of these tools to a provider whose names have at most `max` bytes of allowed characters.
-    pub(super) fn of(kind: ProviderKind, tools: &[OfferedTool], allowed: Allowed, max: usize) -> Self {
+    pub(super) fn of(kind: ProviderKind, tools: &[OfferedTool], allowed: CharacterCheck, max: usize) -> Self {
         let members = tools
             .iter()
             .filter_map(|tool| ArgumentNames::of(kind, &tool.input_schema).map(|names| (tool.name.clone(), names)));
@@ -36,19 +36,19 @@ impl Offer {
 
     /// Returns the provider's name of the tool.
     pub(super) fn name<'n>(&'n self, name: &'n str) -> Cow<'n, str> {
-        self.names.theirs(name)
+        self.names.provider_name(name)
     }
 
     /// Returns the name of the tool for the provider's name.
     pub(super) fn tool(&self, theirs: &str) -> String {
-        self.names.ours(theirs).to_owned()
+        self.names.tool_name(theirs).to_owned()
     }
 
     /// Returns the arguments of an earlier call with the provider's names. Always an object.
     pub(super) fn arguments<'a>(&self, call: &'a ToolUse) -> Cow<'a, Map<String, Value>> {
         match (&call.arguments, self.members.get(&call.name)) {
             (ToolArguments::Object(arguments), None) => Cow::Borrowed(arguments),
-            (ToolArguments::Object(arguments), Some(names)) => Cow::Owned(names.told(arguments)),
+            (ToolArguments::Object(arguments), Some(names)) => Cow::Owned(names.to_provider(arguments)),
             (ToolArguments::Malformed(text), _) => Cow::Owned(Map::from_iter([(MALFORMED.to_owned(), json!(text))])),
         }
     }
@@ -63,7 +63,7 @@ impl Offer {
     ) -> ToolUse {
         let name = self.tool(theirs);
         let arguments = match (arguments, self.members.get(&name)) {
-            (ToolArguments::Object(arguments), Some(names)) => ToolArguments::Object(names.meant(&arguments)),
+            (ToolArguments::Object(arguments), Some(names)) => ToolArguments::Object(names.to_tool(&arguments)),
             (arguments, _) => arguments,
         };
         ToolUse { id, name, arguments, sealed }
@@ -89,7 +89,7 @@ impl CallIds {
         Self { used: calls.map(|call| call.id.clone()).collect(), answer: request.messages.len(), made: 0 }
     }
 
-    /// Returns the id of the next call, to which the provider gave the id `theirs`.
+    /// Returns the id of the next call, to which the provider gave the id `provider_name`.
     pub(super) fn take(&mut self, theirs: &str) -> String {
         let is_fit = (1..=Self::MAX).contains(&theirs.len())
             && theirs.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));

@@ -60,14 +60,14 @@ pub(super) trait Decoder: Send {
     /// Handles the end of the stream.
     ///
     /// # Errors
-    /// Returns [`ModelError::Unreachable`] if the answer is incomplete ([`broke_off`]).
+    /// Returns [`ModelError::Unreachable`] if the answer is incomplete ([`incomplete_answer`]).
     fn end(&mut self) -> Result<Vec<ModelEvent>, ModelError>;
 
     /// Decodes a whole answer from one JSON document, for servers that do not stream.
     ///
     /// # Errors
     /// Same as [`event`](Self::event).
-    fn whole(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError>;
+    fn decode_document(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError>;
 }
 
 /// Returns the protocol of a kind.
@@ -86,6 +86,6 @@ pub fn definitions(kind: ProviderKind, tools: &[OfferedTool]) -> Vec<Value> {
 }
 
 /// Returns the error for an incomplete answer.
-pub(super) fn broke_off() -> ModelError {
+pub(super) fn incomplete_answer() -> ModelError {
     ModelError::Unreachable("the answer broke off: its stream ended before the model had finished".into())
 }

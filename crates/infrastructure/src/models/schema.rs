@@ -1,14 +1,14 @@
 //! Copies of argument schemas for each provider. Keywords that a provider does not accept are explained in
 //! descriptions, so that nothing is lost silently.
 
+mod json_schema_copier;
+mod open_api_copier;
 mod property_names;
 mod reference;
 mod root;
 mod sentence;
-mod subset;
-mod whole;
 
-use self::{property_names::PropertyNames, subset::Subset, whole::Whole};
+use self::{json_schema_copier::JsonSchemaCopier, open_api_copier::OpenApiCopier, property_names::PropertyNames};
 use super::settings::ProviderKind;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -32,8 +32,8 @@ pub fn schema_copy(kind: ProviderKind, schema: &Value) -> Value {
     let (root, names) = (&root::plain(schema, refused), &PropertyNames::of(schema, taken_by(kind)));
     let room = Room { bytes: MAX_BYTES };
     let copy = match kind {
-        ProviderKind::Gemini => Subset { root, names, room, open: Vec::new() }.copy(),
-        kind => Whole { root, names, room, is_complete: kind != ProviderKind::Anthropic }.copy(),
+        ProviderKind::Gemini => OpenApiCopier { root, names, room, open: Vec::new() }.copy(),
+        kind => JsonSchemaCopier { root, names, room, is_complete: kind != ProviderKind::Anthropic }.copy(),
     };
     // The root itself was too large.
     let is_cut = copy.get("type").is_none_or(|kind| kind != "object");
@@ -55,13 +55,13 @@ impl ArgumentNames {
     }
 
     /// Returns arguments with the provider's names.
-    pub(super) fn told(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
-        self.names.there(&self.schema, arguments)
+    pub(super) fn to_provider(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
+        self.names.to_provider(&self.schema, arguments)
     }
 
     /// Returns arguments of the provider with the tool's names.
-    pub(super) fn meant(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
-        self.names.back(&self.schema, arguments)
+    pub(super) fn to_tool(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
+        self.names.to_tool(&self.schema, arguments)
     }
 }
 

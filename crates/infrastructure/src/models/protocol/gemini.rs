@@ -1,7 +1,7 @@
 //! Google Gemini.
 
 use super::{
-    Decoder, Protocol, broke_off,
+    Decoder, Protocol, incomplete_answer,
     parts::{self, count, images, result_text, unexpected},
 };
 use crate::{
@@ -299,7 +299,7 @@ impl GeminiDecoder {
         let text = part.get("text").and_then(Value::as_str);
         let signature = part.get("thoughtSignature").filter(|signature| signature.is_string());
         if let Some(call) = part.get("functionCall") {
-            self.say_block(events);
+            self.push_text_block(events);
             self.call(call, signature, events);
             return;
         }
@@ -310,7 +310,7 @@ impl GeminiDecoder {
             }
             // A signed thought is sent back as a signed part without its text.
             if let Some(signature) = signature {
-                self.say_block(events);
+                self.push_text_block(events);
                 let sealed = self.sealed(&json!({"text": "", "thoughtSignature": signature}));
                 events.push(ModelEvent::Block(Block::Sealed(sealed)));
             }
@@ -324,7 +324,7 @@ impl GeminiDecoder {
             None => self.text.push_str(text),
             // A signed part is not merged with others.
             Some(signature) => {
-                self.say_block(events);
+                self.push_text_block(events);
                 if text.is_empty() {
                     let sealed = self.sealed(&json!({"text": "", "thoughtSignature": signature}));
                     events.push(ModelEvent::Block(Block::Sealed(sealed)));
@@ -375,11 +375,11 @@ impl GeminiDecoder {
         let named = self.names.iter().filter(|name| told.contains(name.as_str())).max_by_key(|name| name.len());
         let name = named.cloned().unwrap_or_else(|| UNREADABLE_CALL.to_owned());
         let arguments = ToolArguments::Malformed(told.chars().take(2_000).collect());
-        self.say_block(events);
+        self.push_text_block(events);
         self.push_call("", &name, arguments, None, events);
     }
 
-    fn say_block(&mut self, events: &mut Vec<ModelEvent>) {
+    fn push_text_block(&mut self, events: &mut Vec<ModelEvent>) {
         if !self.text.is_empty() {
             events.push(ModelEvent::Block(Block::text(std::mem::take(&mut self.text))));
         }
@@ -392,12 +392,12 @@ impl GeminiDecoder {
 
     fn finish(&mut self) -> Result<Vec<ModelEvent>, ModelError> {
         let stop = match self.stop {
-            None => return Err(broke_off()),
+            None => return Err(incomplete_answer()),
             Some(StopReason::EndTurn) if self.has_calls => StopReason::ToolUse,
             Some(stop) => stop,
         };
         let mut events = Vec::new();
-        self.say_block(&mut events);
+        self.push_text_block(&mut events);
         events.push(ModelEvent::Finished { stop, usage: self.usage });
         Ok(events)
     }
@@ -423,7 +423,7 @@ impl Decoder for GeminiDecoder {
         self.finish()
     }
 
-    fn whole(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
+    fn decode_document(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
         let document: Value = serde_json::from_slice(body).map_err(|_| unexpected("an answer that is no JSON"))?;
         let mut events = Vec::new();
         self.document(&document, &mut events)?;

@@ -1,7 +1,7 @@
 //! OpenAI Chat Completions, as implemented by OpenAI, OpenRouter, Ollama, vLLM and most other servers.
 
 use super::{
-    Decoder, Protocol, broke_off,
+    Decoder, Protocol, incomplete_answer,
     openai::{self, data_url},
     parts::{self, count, images, result_text, unexpected},
 };
@@ -314,17 +314,17 @@ impl ChatDecoder {
         let thought = THINKING.into_iter().filter(known).find_map(|name| Some((name, text_of(name)?)));
         if let Some((name, thought)) = thought {
             self.thinks_in = Some(name);
-            self.think(thought, events);
+            self.push_thinking(thought, events);
         }
         match delta.get("content") {
-            Some(Value::String(text)) => self.say(text, events),
+            Some(Value::String(text)) => self.push_text(text, events),
             Some(Value::Array(parts)) => {
                 for part in parts {
                     if let Some(text) = part.get("text").and_then(Value::as_str) {
-                        self.say(text, events);
+                        self.push_text(text, events);
                     }
                     for thought in part.get("thinking").and_then(Value::as_array).into_iter().flatten() {
-                        self.think(thought.get("text").and_then(Value::as_str).unwrap_or(""), events);
+                        self.push_thinking(thought.get("text").and_then(Value::as_str).unwrap_or(""), events);
                     }
                 }
             }
@@ -332,7 +332,7 @@ impl ChatDecoder {
         }
         if let Some(refusal) = text_of("refusal") {
             self.is_refusal = true;
-            self.say(refusal, events);
+            self.push_text(refusal, events);
         }
         for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             self.call(call, events)?;
@@ -340,14 +340,14 @@ impl ChatDecoder {
         Ok(())
     }
 
-    fn say(&mut self, text: &str, events: &mut Vec<ModelEvent>) {
+    fn push_text(&mut self, text: &str, events: &mut Vec<ModelEvent>) {
         if !text.is_empty() {
             self.text.push_str(text);
             events.push(ModelEvent::TextDelta(text.to_owned()));
         }
     }
 
-    fn think(&mut self, thought: &str, events: &mut Vec<ModelEvent>) {
+    fn push_thinking(&mut self, thought: &str, events: &mut Vec<ModelEvent>) {
         if !thought.is_empty() {
             self.thinking.push_str(thought);
             events.push(ModelEvent::ThinkingDelta(thought.to_owned()));
@@ -475,11 +475,11 @@ impl Decoder for ChatDecoder {
             (true, _) => Ok(Vec::new()),
             // Some servers omit the last event.
             (false, Some(_)) => Ok(self.finish()),
-            (false, None) => Err(broke_off()),
+            (false, None) => Err(incomplete_answer()),
         }
     }
 
-    fn whole(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
+    fn decode_document(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
         let answer: Value = serde_json::from_slice(body).map_err(|_| unexpected("an answer that is no JSON"))?;
         let mut events = self.chunk(&answer)?;
         if self.reason.is_none() && self.text.is_empty() && self.calls.is_empty() {

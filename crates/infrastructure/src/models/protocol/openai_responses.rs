@@ -1,7 +1,7 @@
 //! OpenAI Responses. The provider stores nothing: reasoning is received encrypted and sent back unchanged.
 
 use super::{
-    Decoder, Protocol, broke_off,
+    Decoder, Protocol, incomplete_answer,
     openai::{self, data_url},
     parts::{self, count, images, result_text, unexpected},
 };
@@ -111,7 +111,7 @@ impl Protocol for OpenAiResponses {
             temperature: settings.temperature,
             prompt_cache_key: request.cache_key.as_deref(),
         };
-        serde_json::to_vec(&body).map_err(unsayable)
+        serde_json::to_vec(&body).map_err(serialize_error)
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decoder> {
@@ -128,7 +128,7 @@ impl Protocol for OpenAiResponses {
     }
 }
 
-fn unsayable(error: serde_json::Error) -> ModelError {
+fn serialize_error(error: serde_json::Error) -> ModelError {
     ModelError::Refused { status: None, message: format!("the request cannot be written: {error}") }
 }
 
@@ -138,22 +138,22 @@ fn input(settings: &ModelSettings, request: &ModelRequest) -> Result<Vec<Box<Raw
     let limits = settings.takes_images.then_some(&openai::IMAGES);
     for message in fitted(&request.messages, limits, &request.tools).iter() {
         match message.role {
-            Role::User => say_as_user(message, &mut input)?,
-            Role::Assistant => said_by_model(message, &offer, &mut input)?,
+            Role::User => push_user_items(message, &mut input)?,
+            Role::Assistant => push_model_items(message, &offer, &mut input)?,
         }
     }
     Ok(input)
 }
 
 fn item(value: &Value) -> Result<Box<RawValue>, ModelError> {
-    to_raw_value(value).map_err(unsayable)
+    to_raw_value(value).map_err(serialize_error)
 }
 
 fn image_part(image: &Image) -> Value {
     json!({"type": "input_image", "image_url": data_url(image), "detail": "auto"})
 }
 
-fn say_as_user(message: &Message, input: &mut Vec<Box<RawValue>>) -> Result<(), ModelError> {
+fn push_user_items(message: &Message, input: &mut Vec<Box<RawValue>>) -> Result<(), ModelError> {
     let mut parts = Vec::new();
     for block in &message.blocks {
         match block {
@@ -183,13 +183,13 @@ fn output(result: &ToolResultBlock) -> Value {
     text.into_iter().chain(seen).collect()
 }
 
-fn said_by_model(message: &Message, offer: &Offer, input: &mut Vec<Box<RawValue>>) -> Result<(), ModelError> {
+fn push_model_items(message: &Message, offer: &Offer, input: &mut Vec<Box<RawValue>>) -> Result<(), ModelError> {
     // Reasoning must be followed by its outcome.
-    let is_outcome = |block: &Block| matches!(block, Block::ToolUse(_)) || is_said(block);
-    let told = message.blocks.iter().rposition(is_outcome).map_or(0, |last| last + 1);
-    for block in &message.blocks[..told] {
+    let is_outcome = |block: &Block| matches!(block, Block::ToolUse(_)) || is_nonempty_text(block);
+    let sent_count = message.blocks.iter().rposition(is_outcome).map_or(0, |last| last + 1);
+    for block in &message.blocks[..sent_count] {
         match block {
-            Block::Text { text } if is_said(block) => {
+            Block::Text { text } if is_nonempty_text(block) => {
                 input.push(item(&json!({"type": "message", "role": "assistant", "content": text}))?);
             }
             Block::ToolUse(call) => {
@@ -199,7 +199,7 @@ fn said_by_model(message: &Message, offer: &Offer, input: &mut Vec<Box<RawValue>
                 input.push(item(&call)?);
             }
             Block::Sealed(sealed) if sealed.provider == SEAL => {
-                input.push(RawValue::from_string(sealed.raw.clone()).map_err(unsayable)?);
+                input.push(RawValue::from_string(sealed.raw.clone()).map_err(serialize_error)?);
             }
             _ => {}
         }
@@ -207,7 +207,7 @@ fn said_by_model(message: &Message, offer: &Offer, input: &mut Vec<Box<RawValue>
     Ok(())
 }
 
-fn is_said(block: &Block) -> bool {
+fn is_nonempty_text(block: &Block) -> bool {
     matches!(block, Block::Text { text } if !text.is_empty())
 }
 
@@ -305,7 +305,7 @@ impl ResponsesDecoder {
         let stop = match (status, reason) {
             ("incomplete", Some("content_filter")) => StopReason::Refused,
             ("incomplete", _) => StopReason::MaxTokens,
-            ("cancelled", _) => return Err(broke_off()),
+            ("cancelled", _) => return Err(incomplete_answer()),
             _ if self.is_refusal => StopReason::Refused,
             _ if self.has_calls => StopReason::ToolUse,
             _ => StopReason::EndTurn,
@@ -378,10 +378,10 @@ impl Decoder for ResponsesDecoder {
     }
 
     fn end(&mut self) -> Result<Vec<ModelEvent>, ModelError> {
-        if self.is_over { Ok(Vec::new()) } else { Err(broke_off()) }
+        if self.is_over { Ok(Vec::new()) } else { Err(incomplete_answer()) }
     }
 
-    fn whole(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
+    fn decode_document(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
         let text = std::str::from_utf8(body).map_err(|_| unexpected("an answer that is no UTF-8"))?;
         let mut events = Vec::new();
         self.response(text, &mut events)?;

@@ -1,7 +1,7 @@
 //! Parts of requests and answers that several protocols have in common.
 
 use crate::models::{
-    failure::{Said, error_of},
+    failure::{ReportedError, error_of},
     settings::ModelSettings,
 };
 use serde_json::Value;
@@ -31,8 +31,8 @@ pub(super) fn error(document: &Value) -> ModelError {
     let error = document.get("error").filter(|error| !error.is_null()).unwrap_or(document);
     let status = ["code", "status", "status_code"].into_iter().find_map(|name| error.get(name)?.as_u64());
     let status = status.and_then(|status| u16::try_from(status).ok());
-    let said =
-        Said::of(document).unwrap_or_else(|| Said { kind: String::new(), message: "it does not say which".into() });
+    let said = ReportedError::of(document)
+        .unwrap_or_else(|| ReportedError { kind: String::new(), message: "it does not say which".into() });
     error_of(status, &said, None)
 }
 

@@ -61,7 +61,7 @@ fn read_pieces(
 /// Decodes a non-streamed answer.
 #[track_caller]
 pub(super) fn read_whole(protocol: &dyn Protocol, request: &ModelRequest, answer: &Value) -> Vec<ModelEvent> {
-    protocol.decoder(request).whole(answer.to_string().as_bytes()).unwrap()
+    protocol.decoder(request).decode_document(answer.to_string().as_bytes()).unwrap()
 }
 
 /// Returns a stream with each document as an event, followed by `last`.

@@ -16,14 +16,14 @@ const MAX_DEPTH: usize = 128;
 /// Property names of a schema that a provider rejects, with their replacements. Almost always empty.
 #[derive(Debug, Default)]
 pub(super) struct PropertyNames {
-    theirs: BTreeMap<String, String>,
-    ours: BTreeMap<String, String>,
+    provider_names: BTreeMap<String, String>,
+    original_names: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Copy)]
-enum Way {
-    There,
-    Back,
+enum Direction {
+    ToProvider,
+    ToTool,
 }
 
 /// Returns `true` if the name consists of letters, digits, `_`, `.` and `-`.
@@ -60,35 +60,35 @@ impl PropertyNames {
                         format!("{}{number}", &base[..base.len().min(MAX_NAME - number.len())])
                     }
                 };
-                if !all.contains(candidate.as_str()) && !names.ours.contains_key(&candidate) {
+                if !all.contains(candidate.as_str()) && !names.original_names.contains_key(&candidate) {
                     break candidate;
                 }
             };
-            names.theirs.insert((*name).to_owned(), free.clone());
-            names.ours.insert(free, (*name).to_owned());
+            names.provider_names.insert((*name).to_owned(), free.clone());
+            names.original_names.insert(free, (*name).to_owned());
         }
         names
     }
 
     /// Returns `true` if no name is replaced.
     pub(super) fn is_empty(&self) -> bool {
-        self.theirs.is_empty()
+        self.provider_names.is_empty()
     }
 
     /// Returns the provider's name.
-    pub(super) fn theirs<'a>(&'a self, name: &'a str) -> &'a str {
-        self.theirs.get(name).map_or(name, String::as_str)
+    pub(super) fn provider_name<'a>(&'a self, name: &'a str) -> &'a str {
+        self.provider_names.get(name).map_or(name, String::as_str)
     }
 
     /// Returns a `$ref` with its property names replaced by those that the provider receives.
     pub(super) fn in_reference(&self, reference: &str) -> String {
-        if self.theirs.is_empty() {
+        if self.provider_names.is_empty() {
             return reference.to_owned();
         }
         let mut is_name = false;
         let spelled = reference.split('/').map(|word| {
             let plain = word.replace("~1", "/").replace("~0", "~");
-            let told = if is_name { self.theirs.get(&plain).map(String::as_str) } else { None };
+            let told = if is_name { self.provider_names.get(&plain).map(String::as_str) } else { None };
             is_name = word == "properties";
             told.unwrap_or(word)
         });
@@ -96,22 +96,24 @@ impl PropertyNames {
     }
 
     /// Returns arguments with the provider's names.
-    pub(super) fn there(&self, schema: &Value, arguments: &Map<String, Value>) -> Map<String, Value> {
-        self.renamed(schema, arguments, Way::There)
+    pub(super) fn to_provider(&self, schema: &Value, arguments: &Map<String, Value>) -> Map<String, Value> {
+        self.renamed(schema, arguments, Direction::ToProvider)
     }
 
     /// Returns arguments with the original names.
-    pub(super) fn back(&self, schema: &Value, arguments: &Map<String, Value>) -> Map<String, Value> {
-        self.renamed(schema, arguments, Way::Back)
+    pub(super) fn to_tool(&self, schema: &Value, arguments: &Map<String, Value>) -> Map<String, Value> {
+        self.renamed(schema, arguments, Direction::ToTool)
     }
 
-    fn renamed(&self, schema: &Value, arguments: &Map<String, Value>, way: Way) -> Map<String, Value> {
-        self.members(schema, &[schema], arguments, way, 0)
+    fn renamed(&self, schema: &Value, arguments: &Map<String, Value>, direction: Direction) -> Map<String, Value> {
+        self.members(schema, &[schema], arguments, direction, 0)
     }
 
-    fn value(&self, root: &Value, schemas: &[&Value], value: &Value, way: Way, depth: usize) -> Value {
+    fn value(&self, root: &Value, schemas: &[&Value], value: &Value, direction: Direction, depth: usize) -> Value {
         match value {
-            Value::Object(members) if depth < MAX_DEPTH => self.members(root, schemas, members, way, depth).into(),
+            Value::Object(members) if depth < MAX_DEPTH => {
+                self.members(root, schemas, members, direction, depth).into()
+            }
             Value::Array(values) if depth < MAX_DEPTH => {
                 let items: Vec<&Value> = holding(root, schemas)
                     .iter()
@@ -120,7 +122,7 @@ impl PropertyNames {
                         schema.get("items").into_iter().chain(list("items")).chain(list("prefixItems"))
                     })
                     .collect();
-                values.iter().map(|value| self.value(root, &items, value, way, depth + 1)).collect()
+                values.iter().map(|value| self.value(root, &items, value, direction, depth + 1)).collect()
             }
             other => other.clone(),
         }
@@ -131,11 +133,11 @@ impl PropertyNames {
         root: &Value,
         schemas: &[&Value],
         members: &Map<String, Value>,
-        way: Way,
+        direction: Direction,
         depth: usize,
     ) -> Map<String, Value> {
         let schemas = holding(root, schemas);
-        let is_told = |name: &str| {
+        let is_declared = |name: &str| {
             schemas.iter().any(|schema| {
                 let required = schema.get("required").and_then(Value::as_array);
                 schema.get("properties").is_some_and(|properties| properties.get(name).is_some())
@@ -144,10 +146,12 @@ impl PropertyNames {
         };
         let mut renamed = Map::new();
         for (key, value) in members {
-            let (ours, new) = match way {
-                Way::There => (key, self.theirs.get(key).filter(|_| is_told(key)).unwrap_or(key)),
-                Way::Back => {
-                    let ours = self.ours.get(key).filter(|ours| is_told(ours)).unwrap_or(key);
+            let (ours, new) = match direction {
+                Direction::ToProvider => {
+                    (key, self.provider_names.get(key).filter(|_| is_declared(key)).unwrap_or(key))
+                }
+                Direction::ToTool => {
+                    let ours = self.original_names.get(key).filter(|ours| is_declared(ours)).unwrap_or(key);
                     (ours, ours)
                 }
             };
@@ -156,7 +160,7 @@ impl PropertyNames {
                 true => schemas.iter().copied().flat_map(of_others).collect(),
                 false => named,
             };
-            renamed.insert(new.clone(), self.value(root, &below, value, way, depth + 1));
+            renamed.insert(new.clone(), self.value(root, &below, value, direction, depth + 1));
         }
         renamed
     }

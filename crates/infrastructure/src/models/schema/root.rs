@@ -47,11 +47,11 @@ impl<'a> Root<'a> {
         match (keyword, value) {
             ("$ref", Value::String(name)) => match reference::target(self.whole, name) {
                 Some(part) if !std::ptr::eq(part, self.whole) => self.absorb(part),
-                _ => self.tell(keyword, value),
+                _ => self.describe_keyword(keyword, value),
             },
             ("allOf", Value::Array(parts)) => parts.iter().for_each(|part| self.absorb(part)),
             ("anyOf" | "oneOf", Value::Array(parts)) => self.choose(keyword, parts),
-            _ => self.tell(keyword, value),
+            _ => self.describe_keyword(keyword, value),
         }
     }
 
@@ -59,7 +59,7 @@ impl<'a> Root<'a> {
     fn absorb(&mut self, part: &'a Value) {
         let Value::Object(members) = part else { return };
         if self.parts == 0 {
-            return self.tell("allOf", &json!([part]));
+            return self.describe_keyword("allOf", &json!([part]));
         }
         self.parts -= 1;
         for (keyword, value) in members {
@@ -73,10 +73,10 @@ impl<'a> Root<'a> {
                 ("$ref" | "allOf" | "anyOf" | "oneOf", _) => self.compose(keyword, value),
                 ("description", Value::String(text)) => sentence::add(&mut self.object, text),
                 (word, _) if OF_THE_WHOLE.contains(&word) => {}
-                (word, _) if self.refused.contains(&word) => self.tell(word, value),
+                (word, _) if self.refused.contains(&word) => self.describe_keyword(word, value),
                 // Next to other properties the keyword would have another meaning.
-                ("additionalProperties" | "unevaluatedProperties", _) => self.tell(keyword, value),
-                _ if self.object.contains_key(keyword) => self.tell(keyword, value),
+                ("additionalProperties" | "unevaluatedProperties", _) => self.describe_keyword(keyword, value),
+                _ if self.object.contains_key(keyword) => self.describe_keyword(keyword, value),
                 _ => {
                     self.object.insert(keyword.clone(), value.clone());
                 }
@@ -153,7 +153,7 @@ impl<'a> Root<'a> {
         }
     }
 
-    fn tell(&mut self, keyword: &str, value: &Value) {
+    fn describe_keyword(&mut self, keyword: &str, value: &Value) {
         if let Some(told) = sentence::of(keyword, value) {
             sentence::add(&mut self.object, &told);
         }

@@ -172,7 +172,7 @@ pub(super) fn add(schema: &mut Map<String, Value>, sentence: &str) {
 
 /// Returns a value as JSON, truncated to the maximum for a sentence. The rest of a large value is not serialized.
 pub(super) fn json(value: &Value) -> String {
-    let mut written = Bounded(Vec::new());
+    let mut written = TruncatingWriter(Vec::new());
     let is_whole = serde_json::to_writer(&mut written, value).is_ok();
     let text = String::from_utf8_lossy(&written.0);
     if is_whole { text.into_owned() } else { format!("{}…", text.trim_end_matches('\u{fffd}')) }
@@ -185,9 +185,9 @@ fn text_or_json(value: &Value) -> String {
     }
 }
 
-struct Bounded(Vec<u8>);
+struct TruncatingWriter(Vec<u8>);
 
-impl Write for Bounded {
+impl Write for TruncatingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = MAX_JSON - self.0.len();
         if room == 0 {

@@ -161,10 +161,10 @@ fn gemini_is_told_in_words_what_it_has_no_keyword_for() {
     );
     check(
         json!({"type": "object", "required": ["x"]}),
-        json!({"type": "object", "required": ["x"], "properties": {"x": {"anyOf": subset::anything()}}}),
+        json!({"type": "object", "required": ["x"], "properties": {"x": {"anyOf": open_api_copier::any_value()}}}),
     );
-    check(json!({}), json!({"anyOf": subset::anything()}));
-    check(json!({"type": "array"}), json!({"type": "array", "items": {"anyOf": subset::anything()}}));
+    check(json!({}), json!({"anyOf": open_api_copier::any_value()}));
+    check(json!({"type": "array"}), json!({"type": "array", "items": {"anyOf": open_api_copier::any_value()}}));
 }
 
 #[test]
@@ -224,10 +224,10 @@ fn names_that_a_provider_refuses_are_spelled_for_it_and_come_back() {
     else {
         panic!()
     };
-    let told = names.told(&arguments);
+    let told = names.to_provider(&arguments);
     let expected = json!({"_A_2": 1, "_A": 2, "_filter": {"_eq": "x", "$other": 1}, "list": [{"_eq": "y"}]});
     assert_eq!(Value::from(told.clone()), expected);
-    assert_eq!(names.meant(&told), arguments);
+    assert_eq!(names.to_tool(&told), arguments);
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn hostile() -> impl Strategy<Value = Value> {
 fn faults_for_gemini(schema: &Value, faults: &mut Vec<String>) {
     let Value::Object(members) = schema else { return faults.push(format!("no object: {schema}")) };
     for (keyword, value) in members {
-        if !subset::KEYWORDS.contains(&keyword.as_str()) {
+        if !open_api_copier::KEYWORDS.contains(&keyword.as_str()) {
             faults.push(format!("the keyword {keyword}"));
         }
         match (keyword.as_str(), value) {
@@ -392,7 +392,7 @@ proptest! {
         let schema = Arc::new(schema);
         for kind in ProviderKind::ALL {
             if let Some(names) = ArgumentNames::of(kind, &schema) {
-                prop_assert_eq!(names.meant(&names.told(&arguments)), arguments.clone());
+                prop_assert_eq!(names.to_tool(&names.to_provider(&arguments)), arguments.clone());
             }
         }
     }

@@ -4,9 +4,9 @@ use super::PROVIDER;
 use crate::{
     http::sse::SseEvent,
     models::{
-        failure::{Said, error_of},
+        failure::{ReportedError, error_of},
         offer::{CallIds, Offer},
-        protocol::{Decoder, broke_off},
+        protocol::{Decoder, incomplete_answer},
     },
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -35,7 +35,7 @@ pub(super) struct AnthropicDecoder {
     open: BTreeMap<u64, Open>,
     blocks: usize,
     /// Blocks from the first call on. They are returned once the reason for the end of the answer is known.
-    held: VecDeque<Held>,
+    pending: VecDeque<PendingBlock>,
     usage: Usage,
     stop: Option<String>,
 }
@@ -63,7 +63,7 @@ enum Open {
 }
 
 #[derive(Debug)]
-struct Held {
+struct PendingBlock {
     block: Block,
     /// `true` if the block is incomplete in case the answer was cut off.
     may_be_cut: bool,
@@ -71,7 +71,7 @@ struct Held {
 
 /// Type of an event or block.
 #[derive(Deserialize)]
-struct Typed<'a> {
+struct TypeTag<'a> {
     #[serde(rename = "type", borrow, default)]
     kind: Cow<'a, str>,
 }
@@ -84,13 +84,13 @@ struct MessageStart {
 #[derive(Deserialize)]
 struct StartedMessage {
     #[serde(default)]
-    usage: Option<Counted>,
+    usage: Option<TokenCounts>,
 }
 
 /// Running totals of tokens.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Counted {
+struct TokenCounts {
     input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
@@ -136,13 +136,13 @@ struct BlockStop {
 #[derive(Deserialize)]
 struct MessageDelta {
     #[serde(default)]
-    delta: Stopped,
+    delta: StopDelta,
     #[serde(default)]
-    usage: Option<Counted>,
+    usage: Option<TokenCounts>,
 }
 
 #[derive(Deserialize, Default)]
-struct Stopped {
+struct StopDelta {
     #[serde(default)]
     stop_reason: Option<String>,
 }
@@ -169,7 +169,7 @@ struct Document<'a> {
     #[serde(default)]
     stop_reason: Option<String>,
     #[serde(default)]
-    usage: Option<Counted>,
+    usage: Option<TokenCounts>,
 }
 
 impl AnthropicDecoder {
@@ -179,13 +179,13 @@ impl AnthropicDecoder {
             ids,
             open: BTreeMap::new(),
             blocks: 0,
-            held: VecDeque::new(),
+            pending: VecDeque::new(),
             usage: Usage::default(),
             stop: None,
         }
     }
 
-    fn count(&mut self, counted: Option<Counted>) {
+    fn count(&mut self, counted: Option<TokenCounts>) {
         let Some(counted) = counted else { return };
         let take =
             |known: &mut u64, counted: Option<u64>| *known = counted.unwrap_or_default().min(MAX_TOKENS).max(*known);
@@ -202,7 +202,7 @@ impl AnthropicDecoder {
             return Err(ModelError::Protocol(format!("the answer has more than {MAX_BLOCKS} blocks")));
         }
         let text = raw.get();
-        Ok(match &*read::<Typed<'_>>(text.as_bytes())?.kind {
+        Ok(match &*read::<TypeTag<'_>>(text.as_bytes())?.kind {
             "text" => {
                 let TextBlock { text } = owned(text)?;
                 let event = (!text.is_empty()).then(|| ModelEvent::TextDelta(text.clone()));
@@ -255,10 +255,10 @@ impl AnthropicDecoder {
             Open::Unknown => (None, false),
         };
         let Some(block) = block else { return };
-        if !may_be_cut && self.held.is_empty() && !matches!(block, Block::ToolUse(_)) {
+        if !may_be_cut && self.pending.is_empty() && !matches!(block, Block::ToolUse(_)) {
             events.push(ModelEvent::Block(block));
         } else {
-            self.held.push_back(Held { block, may_be_cut });
+            self.pending.push_back(PendingBlock { block, may_be_cut });
         }
     }
 
@@ -274,14 +274,14 @@ impl AnthropicDecoder {
             _ => StopReason::EndTurn,
         };
         let was_cut = stop != StopReason::EndTurn;
-        let last_is_cut = self.held.back().is_some_and(|held| held.may_be_cut);
+        let last_is_cut = self.pending.back().is_some_and(|held| held.may_be_cut);
         if was_cut && last_is_cut {
-            self.held.pop_back();
+            self.pending.pop_back();
         }
-        let has_calls = self.held.iter().any(|held| matches!(held.block, Block::ToolUse(_)));
+        let has_calls = self.pending.iter().any(|held| matches!(held.block, Block::ToolUse(_)));
         // Some servers report the end of the turn instead of tool use.
         let stop = if stop == StopReason::EndTurn && has_calls { StopReason::ToolUse } else { stop };
-        events.extend(self.held.drain(..).map(|held| ModelEvent::Block(held.block)));
+        events.extend(self.pending.drain(..).map(|held| ModelEvent::Block(held.block)));
         events.push(ModelEvent::Finished { stop, usage: self.usage });
     }
 }
@@ -290,7 +290,7 @@ impl Decoder for AnthropicDecoder {
     fn event(&mut self, event: &SseEvent) -> Result<Vec<ModelEvent>, ModelError> {
         let data = &event.data;
         let mut events = Vec::new();
-        match &*read::<Typed<'_>>(data)?.kind {
+        match &*read::<TypeTag<'_>>(data)?.kind {
             "message_start" => {
                 let MessageStart { message } = read(data)?;
                 self.count(message.usage);
@@ -336,7 +336,7 @@ impl Decoder for AnthropicDecoder {
                 self.count(usage);
             }
             "message_stop" => self.finish(&mut events),
-            "error" => return Err(told(&read::<Value>(data)?)),
+            "error" => return Err(reported_error(&read::<Value>(data)?)),
             // `ping`, and events of later versions.
             _ => {}
         }
@@ -344,12 +344,12 @@ impl Decoder for AnthropicDecoder {
     }
 
     fn end(&mut self) -> Result<Vec<ModelEvent>, ModelError> {
-        Err(broke_off())
+        Err(incomplete_answer())
     }
 
-    fn whole(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
-        if read::<Typed<'_>>(body)?.kind == "error" {
-            return Err(told(&read::<Value>(body)?));
+    fn decode_document(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
+        if read::<TypeTag<'_>>(body)?.kind == "error" {
+            return Err(reported_error(&read::<Value>(body)?));
         }
         let Document { content, stop_reason, usage } = read(body)?;
         let mut events = Vec::new();
@@ -360,7 +360,7 @@ impl Decoder for AnthropicDecoder {
                 // Unchanged, byte for byte.
                 Open::Thinking { thinking, signature, .. } if !signature.is_empty() => {
                     let block = sealed(raw.get().to_owned(), Some(thinking));
-                    self.held.push_back(Held { block, may_be_cut: false });
+                    self.pending.push_back(PendingBlock { block, may_be_cut: false });
                 }
                 open => self.close(open, &mut events),
             }
@@ -376,8 +376,8 @@ fn sealed(raw: String, shown: Option<String>) -> Block {
     Block::Sealed(SealedBlock { provider: PROVIDER.to_owned(), raw, shown: shown.filter(|text| !text.is_empty()) })
 }
 
-fn told(document: &Value) -> ModelError {
-    error_of(None, &Said::of(document).unwrap_or_default(), None)
+fn reported_error(document: &Value) -> ModelError {
+    error_of(None, &ReportedError::of(document).unwrap_or_default(), None)
 }
 
 /// Parses a JSON object. Serde alone would also accept an array of the members' values.

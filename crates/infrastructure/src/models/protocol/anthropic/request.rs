@@ -30,7 +30,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Marked<'a>>,
+    system: Vec<CacheableContent<'a>>,
     messages: Vec<Turn<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Thinking>,
@@ -65,11 +65,11 @@ struct Turn<'a> {
 enum Part<'a> {
     /// Unchanged, byte for byte.
     Sealed(&'a RawValue),
-    Plain(Marked<'a>),
+    Plain(CacheableContent<'a>),
 }
 
 #[derive(Serialize)]
-struct Marked<'a> {
+struct CacheableContent<'a> {
     #[serde(flatten)]
     content: Content<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,8 +195,8 @@ fn turns<'m>(messages: &'m [Message], offer: &'m Offer) -> Vec<Turn<'m>> {
     let mut turns: Vec<Turn<'m>> = Vec::new();
     for message in messages {
         let content = match message.role {
-            Role::User => said_by_user(&message.blocks, offer),
-            Role::Assistant => said_by_model(&message.blocks, offer),
+            Role::User => user_parts(&message.blocks, offer),
+            Role::Assistant => model_parts(&message.blocks, offer),
         };
         match turns.last_mut() {
             _ if content.is_empty() => {}
@@ -216,7 +216,7 @@ fn turns<'m>(messages: &'m [Message], offer: &'m Offer) -> Vec<Turn<'m>> {
     turns
 }
 
-fn said_by_user<'m>(blocks: &'m [Block], offer: &'m Offer) -> Vec<Part<'m>> {
+fn user_parts<'m>(blocks: &'m [Block], offer: &'m Offer) -> Vec<Part<'m>> {
     let mut parts = Vec::new();
     for block in blocks {
         match block {
@@ -232,7 +232,7 @@ fn said_by_user<'m>(blocks: &'m [Block], offer: &'m Offer) -> Vec<Part<'m>> {
     parts
 }
 
-fn said_by_model<'m>(blocks: &'m [Block], offer: &'m Offer) -> Vec<Part<'m>> {
+fn model_parts<'m>(blocks: &'m [Block], offer: &'m Offer) -> Vec<Part<'m>> {
     let mut parts: Vec<Part<'m>> = Vec::new();
     for block in blocks {
         match block {
@@ -308,17 +308,17 @@ fn id_of(id: &str) -> Cow<'_, str> {
 }
 
 impl<'a> Content<'a> {
-    fn marked(self) -> Marked<'a> {
-        Marked { content: self, cache_control: Some(CacheControl::Ephemeral) }
+    fn marked(self) -> CacheableContent<'a> {
+        CacheableContent { content: self, cache_control: Some(CacheControl::Ephemeral) }
     }
 }
 
 impl<'a> Part<'a> {
     fn plain(content: Content<'a>) -> Self {
-        Self::Plain(Marked { content, cache_control: None })
+        Self::Plain(CacheableContent { content, cache_control: None })
     }
 
     fn is_result(&self) -> bool {
-        matches!(self, Self::Plain(Marked { content: Content::ToolResult { .. }, .. }))
+        matches!(self, Self::Plain(CacheableContent { content: Content::ToolResult { .. }, .. }))
     }
 }

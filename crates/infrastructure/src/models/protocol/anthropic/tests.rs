@@ -482,7 +482,7 @@ fn an_error_within_the_stream_ends_it() {
         let told = read_events(&events).unwrap_err();
         assert_eq!(told.kind(), expected);
         assert!(told.to_string().contains("Overloaded"), "{told}");
-        assert_eq!(decoder().whole(error.to_string().as_bytes()).unwrap_err(), told);
+        assert_eq!(decoder().decode_document(error.to_string().as_bytes()).unwrap_err(), told);
     }
 }
 
@@ -492,7 +492,7 @@ fn a_document_is_read_as_its_stream_would_be_with_its_bytes_kept() {
     let document = format!(
         r#"{{"type":"message","content":[{thinking},{{"type":"text","text":"a"}},{{"type":"tool_use","id":"t1","name":"files_read","input":{{"path":"a.txt"}}}},{{"type":"new"}}],"stop_reason":"tool_use","usage":{{"input_tokens":1,"output_tokens":2}}}}"#
     );
-    let told = decoder().whole(document.as_bytes()).unwrap();
+    let told = decoder().decode_document(document.as_bytes()).unwrap();
     let [Block::Sealed(block), Block::Text { .. }, Block::ToolUse(call)] = blocks(&told)[..] else {
         panic!("{told:?}")
     };

@@ -232,5 +232,5 @@ fn an_answer_that_does_not_stream_is_read_as_well() {
         assert_eq!(blocks(&events), [Block::text("Hi")]);
         assert_eq!(events.last(), Some(&ModelEvent::Finished { stop: StopReason::EndTurn, usage: USAGE }));
     }
-    assert!(Gemini.decoder(&conversation()).whole(b"{}").is_err());
+    assert!(Gemini.decoder(&conversation()).decode_document(b"{}").is_err());
 }

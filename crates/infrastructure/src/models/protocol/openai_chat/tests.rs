@@ -348,5 +348,5 @@ fn an_answer_that_does_not_stream_is_read_as_well() {
     assert_eq!(calls(&events), [("x".into(), "files.read".into(), r#"{"path":"a"}"#.into())]);
     let usage = Usage { input_tokens: 5, output_tokens: 1, ..Usage::default() };
     assert_eq!(events.last(), Some(&ModelEvent::Finished { stop: StopReason::ToolUse, usage }));
-    assert!(OpenAiChat.decoder(&conversation()).whole(b"{}").is_err());
+    assert!(OpenAiChat.decoder(&conversation()).decode_document(b"{}").is_err());
 }

@@ -192,5 +192,5 @@ fn an_answer_that_does_not_stream_is_read_as_well() {
     assert_eq!(blocks(&events), [Block::text("Hi")]);
     let usage = Usage { input_tokens: 3, output_tokens: 1, ..Usage::default() };
     assert_eq!(events.last(), Some(&ModelEvent::Finished { stop: StopReason::EndTurn, usage }));
-    assert!(OpenAiResponses.decoder(&conversation()).whole(b"{}").is_err());
+    assert!(OpenAiResponses.decoder(&conversation()).decode_document(b"{}").is_err());
 }

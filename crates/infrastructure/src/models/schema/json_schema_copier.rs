@@ -75,7 +75,7 @@ const SHAPES: &[(&str, Shape)] = &[
 const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
 
 /// Copy of a schema whose root is an object.
-pub(super) struct Whole<'a> {
+pub(super) struct JsonSchemaCopier<'a> {
     pub(super) root: &'a Value,
     pub(super) names: &'a PropertyNames,
     pub(super) room: Room,
@@ -84,7 +84,7 @@ pub(super) struct Whole<'a> {
     pub(super) is_complete: bool,
 }
 
-impl Whole<'_> {
+impl JsonSchemaCopier<'_> {
     pub(super) fn copy(&mut self) -> Value {
         self.schema(self.root, 0)
     }
@@ -201,7 +201,7 @@ impl Whole<'_> {
                 let mut copied = Map::new();
                 for (name, one) in all {
                     let mut one = self.schema(one, depth + 1);
-                    let theirs = self.names.theirs(name);
+                    let theirs = self.names.provider_name(name);
                     if let Some(property) = one.as_object_mut().filter(|_| theirs != name) {
                         sentence::add(property, &super::stands_for(name));
                     }
@@ -217,9 +217,9 @@ impl Whole<'_> {
             }
             (Shape::Names, Value::Array(_)) => self.required(value).map(Value::from),
             (Shape::NamesByName, Value::Object(all)) => {
-                let spelled = all
-                    .iter()
-                    .map(|(name, names)| Some((self.names.theirs(name).to_owned(), self.required(names)?.into())));
+                let spelled = all.iter().map(|(name, names)| {
+                    Some((self.names.provider_name(name).to_owned(), self.required(names)?.into()))
+                });
                 Some(spelled.collect::<Option<Map<_, _>>>()?.into())
             }
             (Shape::Values, Value::Array(values)) if !values.is_empty() => Some(value.clone()),
@@ -237,7 +237,7 @@ impl Whole<'_> {
     fn required(&self, names: &Value) -> Option<Vec<Value>> {
         let names = names.as_array()?;
         let names: Option<Vec<&str>> = names.iter().map(Value::as_str).collect();
-        let spelled: Vec<Value> = names?.into_iter().map(|name| self.names.theirs(name).into()).collect();
+        let spelled: Vec<Value> = names?.into_iter().map(|name| self.names.provider_name(name).into()).collect();
         Some(without_doubles(&spelled))
     }
 

@@ -43,7 +43,7 @@ const FORMATS: &[(&str, &[&str])] =
     &[("string", &["date-time", "enum"]), ("number", &["float", "double"]), ("integer", &["int32", "int64"])];
 
 /// Copy of a schema whose root is an object.
-pub(super) struct Subset<'a> {
+pub(super) struct OpenApiCopier<'a> {
     pub(super) root: &'a Value,
     pub(super) names: &'a PropertyNames,
     pub(super) room: Room,
@@ -51,7 +51,7 @@ pub(super) struct Subset<'a> {
     pub(super) open: Vec<String>,
 }
 
-impl<'a> Subset<'a> {
+impl<'a> OpenApiCopier<'a> {
     pub(super) fn copy(&mut self) -> Value {
         let root = self.root;
         let mut copy = finished(self.schema(root, 0));
@@ -59,7 +59,7 @@ impl<'a> Subset<'a> {
         copy.into()
     }
 
-    fn whole(&mut self, schema: &'a Value, depth: usize) -> Value {
+    fn copy_schema(&mut self, schema: &'a Value, depth: usize) -> Value {
         finished(self.schema(schema, depth)).into()
     }
 
@@ -121,7 +121,7 @@ impl<'a> Subset<'a> {
             ("minimum" | "maximum", Value::Number(number)) => {
                 let exclusive = if keyword == "minimum" { "exclusiveMinimum" } else { "exclusiveMaximum" };
                 match members.get(exclusive) {
-                    Some(Value::Bool(true)) => tell(copy, exclusive, value),
+                    Some(Value::Bool(true)) => describe_keyword(copy, exclusive, value),
                     _ => keep(number.clone().into()),
                 }
             }
@@ -129,14 +129,14 @@ impl<'a> Subset<'a> {
             ("minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties", _) => {
                 match value.as_u64().filter(|count| i64::try_from(*count).is_ok()) {
                     Some(count) => keep(count.into()),
-                    None => tell(copy, keyword, value),
+                    None => describe_keyword(copy, keyword, value),
                 }
             }
             ("type", Value::String(name)) => take_type(copy, types, name),
             ("type", Value::Array(names)) => {
                 names.iter().filter_map(Value::as_str).for_each(|name| take_type(copy, types, name));
                 if types.is_empty() {
-                    tell(copy, keyword, value);
+                    describe_keyword(copy, keyword, value);
                 }
             }
             ("enum", Value::Array(values)) => choose(copy, values, value),
@@ -144,13 +144,13 @@ impl<'a> Subset<'a> {
             ("required", Value::Array(names)) => {
                 let mut seen = std::collections::BTreeSet::new();
                 let names = names.iter().filter_map(Value::as_str).filter(|name| seen.insert(*name));
-                keep(names.map(|name| Value::from(self.names.theirs(name))).collect());
+                keep(names.map(|name| Value::from(self.names.provider_name(name))).collect());
             }
             ("properties", Value::Object(all)) => {
                 let mut copied = Map::new();
                 for (name, one) in all {
                     let mut one = self.schema(one, depth + 1);
-                    let theirs = self.names.theirs(name);
+                    let theirs = self.names.provider_name(name);
                     if theirs != name {
                         sentence::add(&mut one, &super::stands_for(name));
                     }
@@ -158,7 +158,7 @@ impl<'a> Subset<'a> {
                 }
                 keep(copied.into());
             }
-            ("items", Value::Object(_) | Value::Bool(true)) => keep(self.whole(value, depth + 1)),
+            ("items", Value::Object(_) | Value::Bool(true)) => keep(self.copy_schema(value, depth + 1)),
             ("description", Value::String(_)) => {}
             ("format", Value::String(_)) => keep(value.clone()),
             // The values of these keywords are schemas; their references are expanded before they are described.
@@ -174,16 +174,16 @@ impl<'a> Subset<'a> {
                 | "else",
                 Value::Object(members),
             ) if !members.is_empty() && members.contains_key("$ref") => {
-                let copied = self.whole(value, depth + 1);
-                tell(copy, keyword, &copied);
+                let copied = self.copy_schema(value, depth + 1);
+                describe_keyword(copy, keyword, &copied);
             }
-            _ => tell(copy, keyword, value),
+            _ => describe_keyword(copy, keyword, value),
         }
     }
 
     fn reference(&mut self, copy: &mut Map<String, Value>, name: &str, depth: usize) {
         let Some(target) = reference::target(self.root, name) else {
-            return tell(copy, "$ref", &name.into());
+            return describe_keyword(copy, "$ref", &name.into());
         };
         if name == "#" || self.open.iter().any(|open| open == name) {
             // The schema contains itself and is described only once.
@@ -231,7 +231,7 @@ impl<'a> Subset<'a> {
     }
 }
 
-fn tell(copy: &mut Map<String, Value>, keyword: &str, value: &Value) {
+fn describe_keyword(copy: &mut Map<String, Value>, keyword: &str, value: &Value) {
     if let Some(told) = sentence::of(keyword, value) {
         sentence::add(copy, &told);
     }
@@ -246,12 +246,12 @@ fn take_type<'a>(copy: &mut Map<String, Value>, types: &mut Vec<&'a str>, name: 
             types.push(name);
             copy.entry("type").or_insert_with(|| name.into());
         }
-        _ => tell(copy, "type", &name.into()),
+        _ => describe_keyword(copy, "type", &name.into()),
     }
 }
 
 /// Adds the values of an `enum`, which may contain only non-empty strings.
-fn choose(copy: &mut Map<String, Value>, values: &[Value], told: &Value) {
+fn choose(copy: &mut Map<String, Value>, values: &[Value], described: &Value) {
     let texts: Vec<&str> = values.iter().filter_map(Value::as_str).filter(|text| !text.is_empty()).collect();
     let nulls = values.iter().filter(|value| value.is_null()).count();
     if nulls > 0 {
@@ -260,7 +260,7 @@ fn choose(copy: &mut Map<String, Value>, values: &[Value], told: &Value) {
     if !texts.is_empty() && texts.len() + nulls == values.len() {
         copy.insert("enum".into(), texts.into());
     } else {
-        tell(copy, "enum", told);
+        describe_keyword(copy, "enum", described);
     }
 }
 
@@ -330,7 +330,7 @@ fn offer(copy: &mut Map<String, Value>, properties: Map<String, Value>) {
 }
 
 /// Merges two finished schemas.
-fn both(copy: &mut Map<String, Value>, other: Map<String, Value>) {
+fn merge_finished(copy: &mut Map<String, Value>, other: Map<String, Value>) {
     merge(copy, other);
     *copy = finished(std::mem::take(copy));
 }
@@ -358,14 +358,14 @@ fn merge(copy: &mut Map<String, Value>, other: Map<String, Value>) {
             ("properties", Value::Object(known), Value::Object(properties)) => {
                 for (name, property) in properties {
                     match (known.get_mut(&name), property) {
-                        (Some(Value::Object(known)), Value::Object(property)) => both(known, property),
+                        (Some(Value::Object(known)), Value::Object(property)) => merge_finished(known, property),
                         (_, property) => {
                             known.insert(name, property);
                         }
                     }
                 }
             }
-            ("items", Value::Object(known), Value::Object(items)) => both(known, items),
+            ("items", Value::Object(known), Value::Object(items)) => merge_finished(known, items),
             ("minimum" | "minLength" | "minItems" | "minProperties", known, value)
                 if value.as_f64() > known.as_f64() =>
             {
@@ -378,7 +378,7 @@ fn merge(copy: &mut Map<String, Value>, other: Map<String, Value>) {
             }
             ("minimum" | "minLength" | "minItems" | "minProperties", ..)
             | ("maximum" | "maxLength" | "maxItems" | "maxProperties", ..) => {}
-            (_, _, value) => tell(copy, &keyword, &value),
+            (_, _, value) => describe_keyword(copy, &keyword, &value),
         }
     }
 }
@@ -394,13 +394,13 @@ fn finished(mut copy: Map<String, Value>) -> Map<String, Value> {
             .collect();
         for keyword in beside {
             if let Some(value) = copy.shift_remove(&keyword) {
-                tell(&mut copy, &keyword, &value);
+                describe_keyword(&mut copy, &keyword, &value);
             }
         }
         return alone(copy);
     }
     if let Some(all) = copy.shift_remove("anyOf") {
-        tell(&mut copy, "anyOf", &all);
+        describe_keyword(&mut copy, "anyOf", &all);
     }
     let implied = OF_TYPE.iter().find(|(_, own)| own.iter().any(|own| *own != "format" && copy.contains_key(*own)));
     let kind = match (copy.get("type").and_then(Value::as_str), implied) {
@@ -408,9 +408,9 @@ fn finished(mut copy: Map<String, Value>) -> Map<String, Value> {
         (None, Some((kind, _))) => (*kind).to_owned(),
         (None, None) => {
             if let Some(format) = copy.shift_remove("format") {
-                tell(&mut copy, "format", &format);
+                describe_keyword(&mut copy, "format", &format);
             }
-            copy.insert("anyOf".into(), anything());
+            copy.insert("anyOf".into(), any_value());
             return alone(copy);
         }
     };
@@ -424,20 +424,20 @@ fn finished(mut copy: Map<String, Value>) -> Map<String, Value> {
         .collect();
     for keyword in foreign {
         if let Some(value) = copy.shift_remove(&keyword) {
-            tell(&mut copy, &keyword, &value);
+            describe_keyword(&mut copy, &keyword, &value);
         }
     }
     let formats = FORMATS.iter().find(|(of, _)| *of == kind).map_or(&[][..], |(_, formats)| *formats);
     if copy.get("format").is_some_and(|format| format.as_str().is_none_or(|format| !formats.contains(&format)))
         && let Some(format) = copy.shift_remove("format")
     {
-        tell(&mut copy, "format", &format);
+        describe_keyword(&mut copy, "format", &format);
     }
     match kind.as_str() {
         "object" => {
             let required = copy.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
             let any =
-                required.iter().filter_map(Value::as_str).map(|name| (name.to_owned(), json!({"anyOf": anything()})));
+                required.iter().filter_map(Value::as_str).map(|name| (name.to_owned(), json!({"anyOf": any_value()})));
             offer(&mut copy, any.collect());
             if copy.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty) {
                 copy.shift_remove("properties");
@@ -447,7 +447,7 @@ fn finished(mut copy: Map<String, Value>) -> Map<String, Value> {
             }
         }
         "array" => {
-            copy.entry("items").or_insert_with(|| json!({"anyOf": anything()}));
+            copy.entry("items").or_insert_with(|| json!({"anyOf": any_value()}));
         }
         _ => {}
     }
@@ -489,7 +489,7 @@ fn nullable(one: &mut Map<String, Value>) {
 }
 
 /// Returns a schema for any value: one alternative for each type, because there is no keyword for all.
-pub(super) fn anything() -> Value {
+pub(super) fn any_value() -> Value {
     let plain = json!([{"type": "string"}, {"type": "number"}, {"type": "boolean"}, {"type": "object"}]);
     let mut all = plain.as_array().cloned().unwrap_or_default();
     all.push(json!({"type": "array", "items": {"anyOf": plain}}));
