@@ -51,12 +51,12 @@ async fn every_store_keeps_its_contract() {
 async fn the_memory_of_what_sessions_have_read_outlives_the_process() {
     let (folder, database) = new_database().await;
     let (me, path) = (Principal::local(), Path::new("/w/read"));
-    database.seen_files(workspace()).record_version(&me, "s", path, ContentDigest([7; 32])).await.unwrap();
+    database.read_state(workspace()).record_version(&me, "s", path, ContentDigest([7; 32])).await.unwrap();
     database.close().await;
     let database = Database::open(options(folder.path()), clock()).await.unwrap();
-    let known = database.seen_files(workspace()).known(&me, "s", path).await.unwrap();
+    let known = database.read_state(workspace()).known(&me, "s", path).await.unwrap();
     assert_eq!(known, Some(ContentDigest([7; 32])));
-    assert_eq!(database.seen_files(Path::new("/v")).known(&me, "s", path).await.unwrap(), None);
+    assert_eq!(database.read_state(Path::new("/v")).known(&me, "s", path).await.unwrap(), None);
     database.close().await;
 }
 

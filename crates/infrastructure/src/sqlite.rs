@@ -31,12 +31,12 @@ mod migrations;
 #[cfg(test)]
 mod new_database;
 mod output_store;
-mod passed_time;
 mod pending_record;
 mod question_store;
+mod read_state;
 mod recorder;
 mod retention;
-mod seen_files;
+mod retention_clock;
 mod stored_values;
 mod tidying;
 mod todo_store;
@@ -44,7 +44,7 @@ mod tool_repository;
 mod tool_row;
 mod writer;
 
-pub use database::{Database, trail_to_read};
+pub use database::{Database, open_audit_log_read_only};
 pub use database_files::DatabaseFiles;
 pub use database_options::{ContentRetention, DatabaseOptions, Retention};
 pub use open_error::OpenError;

@@ -42,7 +42,7 @@ const LONG_FILE_BYTES: usize = 256 << 10;
 
 /// Location of the files of one database: the folder of the lock files, which several databases may share.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct BacklogLocation {
     folder: PathBuf,
     /// Suffix of the files' names.
     ending: String,
@@ -50,14 +50,14 @@ pub(super) struct Place {
 
 #[derive(Debug)]
 pub(super) struct Backlog {
-    place: Place,
+    location: BacklogLocation,
     instance: Uuid,
     /// `false` if a record counts only once it is on the disk (`power_safe`).
     is_used: bool,
     files: RwLock<Files>,
     /// Locked while `files` is locked, so that records and files match, and for no longer than a push.
     rows: Mutex<Vec<PendingRecord>>,
-    news: Notify,
+    has_records: Notify,
     /// Notified at [`ENOUGH_ROWS`] records.
     enough: Notify,
 }
@@ -79,19 +79,19 @@ struct Files {
 
 /// Records to commit, and the files to delete afterwards.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct BacklogBatch {
     pub(super) rows: Vec<PendingRecord>,
     full: Vec<PathBuf>,
 }
 
-impl Taken {
+impl BacklogBatch {
     /// Returns `true` if there is nothing to commit and nothing to delete.
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.full.is_empty()
     }
 }
 
-impl Place {
+impl BacklogLocation {
     /// Returns the location of the database's files in this folder.
     pub(super) fn new(folder: &Path, database: &Path) -> Self {
         let name = database.file_name().map(OsString::from).unwrap_or_default();
@@ -155,9 +155,9 @@ impl Place {
 
 impl Backlog {
     /// Creates an empty backlog. With `is_used` false, it accepts no records.
-    pub(super) fn new(place: Place, instance: Uuid, is_used: bool) -> Self {
+    pub(super) fn new(place: BacklogLocation, instance: Uuid, is_used: bool) -> Self {
         let (files, rows, news, enough) = Default::default();
-        Self { place, instance, is_used, files, rows, news, enough }
+        Self { location: place, instance, is_used, files, rows, has_records: news, enough }
     }
 
     /// Appends a record to the file. If the record is returned, the caller has to commit it.
@@ -166,7 +166,7 @@ impl Backlog {
             return Err(record.into());
         }
         let line = record.line();
-        let files = self.begun();
+        let files = self.ensure_open_file();
         let Some(file) = files.file.as_ref().filter(|_| !files.is_shut) else { return Err(record.into()) };
         if files.bytes.fetch_add(line.len(), Ordering::Relaxed) + line.len() > MAX_FILE_BYTES
             || self.rows().len() >= MAX_ROWS
@@ -188,7 +188,7 @@ impl Backlog {
         let waiting = rows.len();
         drop((rows, files));
         match waiting {
-            1 => self.news.notify_one(),
+            1 => self.has_records.notify_one(),
             ENOUGH_ROWS => self.enough.notify_one(),
             _ => {}
         }
@@ -196,8 +196,8 @@ impl Backlog {
     }
 
     /// Waits until there is something to commit. Cancel-safe.
-    pub(super) async fn news(&self) {
-        self.news.notified().await;
+    pub(super) async fn wait_for_records(&self) {
+        self.has_records.notified().await;
     }
 
     /// Waits until [`ENOUGH_ROWS`] records are pending. Cancel-safe.
@@ -209,25 +209,25 @@ impl Backlog {
     }
 
     /// Takes all records and full files. Pass them to [`committed`](Self::committed) or [`failed`](Self::failed).
-    pub(super) fn take(&self) -> Taken {
+    pub(super) fn take(&self) -> BacklogBatch {
         let mut files = self.files();
         if files.bytes.load(Ordering::Relaxed) >= LONG_FILE_BYTES {
             self.turn(&mut files);
         }
-        let taken = Taken { rows: mem::take(&mut *self.rows()), full: mem::take(&mut files.full) };
+        let taken = BacklogBatch { rows: mem::take(&mut *self.rows()), full: mem::take(&mut files.full) };
         files.are_rows_out |= !taken.is_empty();
         taken
     }
 
     /// Deletes the files of records that are in the database.
-    pub(super) fn committed(&self, taken: Taken) {
+    pub(super) fn committed(&self, taken: BacklogBatch) {
         let mut files = self.files();
         files.is_shut = false;
         files.are_rows_out = false;
         let done = self.done(&mut files);
         if !self.rows().is_empty() {
             // Records of an earlier failed commit have no further notification.
-            self.news.notify_one();
+            self.has_records.notify_one();
         }
         drop(files);
         remove(taken.full);
@@ -235,7 +235,7 @@ impl Backlog {
     }
 
     /// Retains records that are not in the database, to be committed again.
-    pub(super) fn failed(&self, taken: Taken, fault: &Fault) {
+    pub(super) fn failed(&self, taken: BacklogBatch, fault: &Fault) {
         let mut files = self.files();
         let was_shut = mem::replace(&mut files.is_shut, true);
         files.are_rows_out = false;
@@ -270,12 +270,12 @@ impl Backlog {
     }
 
     /// Returns the location of the files.
-    pub(super) fn place(&self) -> &Place {
-        &self.place
+    pub(super) fn location(&self) -> &BacklogLocation {
+        &self.location
     }
 
     /// Returns the files, with an open one unless it cannot be created or the backlog is closed.
-    fn begun(&self) -> RwLockReadGuard<'_, Files> {
+    fn ensure_open_file(&self) -> RwLockReadGuard<'_, Files> {
         let shared = || self.files.read().unwrap_or_else(PoisonError::into_inner);
         let files = shared();
         if files.file.is_some() || files.is_shut {
@@ -284,7 +284,7 @@ impl Backlog {
         drop(files);
         let mut files = self.files();
         if files.file.is_none() && !files.is_shut {
-            let path = self.place.file(self.instance, files.number);
+            let path = self.location.file(self.instance, files.number);
             match OpenOptions::new().append(true).create_new(true).mode(0o600).open(path) {
                 Ok(file) => files.file = Some(file),
                 Err(error) => {
@@ -310,7 +310,7 @@ impl Backlog {
     /// Closes the current file, so that the next record starts a new one.
     fn turn(&self, files: &mut Files) {
         if files.file.take().is_some() {
-            files.full.push(self.place.file(self.instance, files.number));
+            files.full.push(self.location.file(self.instance, files.number));
             files.number += 1;
             files.bytes = AtomicUsize::default();
         }
@@ -328,7 +328,7 @@ impl Backlog {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct BacklogContents {
     /// Records to write, with their decoded form.
     pub(super) records: Vec<(PendingRecord, DecodedRecord)>,
     /// `true` if a complete line is not a valid record: the file is damaged, or of a later version.
@@ -336,18 +336,18 @@ pub(super) struct Read {
 }
 
 /// Reads a file. A missing file was committed and deleted.
-pub(super) fn records_in(path: &Path) -> io::Result<Read> {
+pub(super) fn records_in(path: &Path) -> io::Result<BacklogContents> {
     match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Read::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BacklogContents::default()),
         file => read_records(file?, path, &|_| true),
     }
 }
 
 /// Reads an open file. A partial record at its end was never acknowledged and is skipped.
-fn read_records(mut file: File, path: &Path, is_wanted: &dyn Fn(CallId) -> bool) -> io::Result<Read> {
+fn read_records(mut file: File, path: &Path, is_wanted: &dyn Fn(CallId) -> bool) -> io::Result<BacklogContents> {
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
-    let mut read = Read::default();
+    let mut read = BacklogContents::default();
     let lines = text.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
     for line in lines.filter(|line| !line.is_empty()) {
         if execution_record::id_of(line).is_some_and(|id| !is_wanted(id)) {
@@ -377,7 +377,7 @@ fn remove(files: Vec<PathBuf>) {
 
 /// Deletes the file of a dead process after its records are in the database. A file with unreadable records is renamed
 /// instead.
-pub(super) fn put_away(path: PathBuf, read: &Read) {
+pub(super) fn put_away(path: PathBuf, read: &BacklogContents) {
     if read.is_damaged {
         let mut kept = path.clone().into_os_string();
         kept.push(".damaged");
@@ -409,8 +409,8 @@ mod tests {
 
     const MINE: Uuid = Uuid::from_u128(1);
 
-    fn place(folder: &TempDir) -> Place {
-        Place::new(folder.path(), Path::new("test.db"))
+    fn place(folder: &TempDir) -> BacklogLocation {
+        BacklogLocation::new(folder.path(), Path::new("test.db"))
     }
 
     fn backlog() -> (Backlog, TempDir) {
@@ -423,7 +423,7 @@ mod tests {
     }
 
     fn waiting(backlog: &Backlog) -> Vec<Uuid> {
-        backlog.place().records(|_| true).unwrap().iter().map(|record| record.execution.id.0).collect()
+        backlog.location().records(|_| true).unwrap().iter().map(|record| record.execution.id.0).collect()
     }
 
     fn pending(rows: &[PendingRecord]) -> Vec<Uuid> {
@@ -477,10 +477,10 @@ mod tests {
     async fn rows_that_failed_are_told_of_again_when_others_could_be_committed() {
         let (backlog, _folder) = backlog();
         assert!(append(&backlog, 1));
-        backlog.news().await;
+        backlog.wait_for_records().await;
         backlog.failed(backlog.take(), &full());
-        backlog.committed(Taken::default());
-        backlog.news().await;
+        backlog.committed(BacklogBatch::default());
+        backlog.wait_for_records().await;
         assert_eq!(pending(&backlog.take().rows), of([1]));
     }
 
@@ -599,6 +599,6 @@ mod tests {
         drop(folder);
         assert!(!append(&backlog, 1));
         assert!(backlog.take().rows.is_empty());
-        assert!(matches!(backlog.place().records(|_| true), Err(Fault::Files(_))));
+        assert!(matches!(backlog.location().records(|_| true), Err(Fault::Files(_))));
     }
 }

@@ -38,12 +38,12 @@ pub(super) struct Blobs {
 struct Growth {
     step: u64,
     added: AtomicU64,
-    told: Notify,
+    notify: Notify,
 }
 
 /// Content without its final name. Dropping the value deletes the temporary file.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedBlob {
     digest: ContentDigest,
     bytes: u64,
     /// `None` if the content existed already.
@@ -53,28 +53,28 @@ pub(super) struct Prepared {
 impl Blobs {
     /// Creates the store of contents in this folder, which need not exist yet. For `step`, see [`grown`](Self::grown).
     pub(super) fn new(folder: PathBuf, instance: Uuid, power_safe: bool, step: u64) -> Self {
-        let growth = Growth { step, added: AtomicU64::new(0), told: Notify::new() };
+        let growth = Growth { step, added: AtomicU64::new(0), notify: Notify::new() };
         Self { folder, instance, power_safe, growth }
     }
 
     /// Waits until this process has added another `step` bytes.
     pub(super) async fn grown(&self) {
-        self.growth.told.notified().await;
+        self.growth.notify.notified().await;
     }
 
     /// Writes a content to the disk under a temporary name, unless it exists already.
-    pub(super) fn prepare(&self, content: &[u8]) -> io::Result<Prepared> {
+    pub(super) fn prepare(&self, content: &[u8]) -> io::Result<PreparedBlob> {
         let digest = ContentDigest(Sha256::digest(content).into());
         let bytes = content.len() as u64;
-        if is_whole(&self.path(digest), bytes) {
-            return Ok(Prepared { digest, bytes, temporary: None });
+        if is_complete(&self.path(digest), bytes) {
+            return Ok(PreparedBlob { digest, bytes, temporary: None });
         }
         let temporary = self.folder.join(TEMPORARY);
         make_folder(&temporary)?;
         let temporary = temporary.join(format!("{}.{}", self.instance, Uuid::new_v4()));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         // From here on, dropping `prepared` deletes the file.
-        let prepared = Prepared { digest, bytes, temporary: Some(temporary) };
+        let prepared = PreparedBlob { digest, bytes, temporary: Some(temporary) };
         file.write_all(content)?;
         // A name that is on the disk before its content would refer to other data after a power failure.
         file.sync_all()?;
@@ -83,9 +83,9 @@ impl Blobs {
 
     /// Gives the content its final name. Returns `false` without an effect if it existed when it was prepared and has
     /// been removed since. Call only under the write lock.
-    pub(super) fn adopt(&self, content: &mut Prepared) -> io::Result<bool> {
+    pub(super) fn adopt(&self, content: &mut PreparedBlob) -> io::Result<bool> {
         let path = self.path(content.digest);
-        if is_whole(&path, content.bytes) {
+        if is_complete(&path, content.bytes) {
             return Ok(true);
         }
         let Some(temporary) = &content.temporary else { return Ok(false) };
@@ -94,10 +94,10 @@ impl Blobs {
         make_folder(folder)?;
         std::fs::rename(temporary, &path)?;
         content.temporary = None;
-        let Growth { step, added, told } = &self.growth;
+        let Growth { step, added, notify } = &self.growth;
         if added.fetch_add(content.bytes, Ordering::Relaxed) + content.bytes > *step {
             added.store(0, Ordering::Relaxed);
-            told.notify_one();
+            notify.notify_one();
         }
         if self.power_safe {
             // The entry of a new folder must be synced in its parent, which may be new as well.
@@ -151,7 +151,7 @@ impl Blobs {
     }
 }
 
-impl Prepared {
+impl PreparedBlob {
     /// Returns the digest of the content.
     pub(super) fn digest(&self) -> ContentDigest {
         self.digest
@@ -163,7 +163,7 @@ impl Prepared {
     }
 }
 
-impl Drop for Prepared {
+impl Drop for PreparedBlob {
     fn drop(&mut self) {
         if let Some(path) = &self.temporary {
             // A remaining file is deleted once this process is dead.
@@ -173,7 +173,7 @@ impl Drop for Prepared {
 }
 
 /// Returns `true` if the file has the full size. A full disk or a power failure may have truncated it.
-fn is_whole(path: &Path, bytes: u64) -> bool {
+fn is_complete(path: &Path, bytes: u64) -> bool {
     std::fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.len() == bytes)
 }
 

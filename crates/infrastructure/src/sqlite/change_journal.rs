@@ -1,7 +1,7 @@
 //! Journal of file changes: entries in the database, contents in files.
 
 use super::{
-    blobs::{Blobs, Prepared},
+    blobs::{Blobs, PreparedBlob},
     contents,
     fault::{Fault, store_error},
     writer::Writer,
@@ -49,9 +49,9 @@ impl SqliteChangeJournal {
             // Blocks this thread, as the port permits. If all blocking threads wait for this, no further one could do
             // it.
             let prepared = contents.iter().map(|content| self.blobs.prepare(&content.bytes));
-            let prepared: Vec<Prepared> = prepared.collect::<io::Result<_>>().map_err(Fault::Files)?;
+            let prepared: Vec<PreparedBlob> = prepared.collect::<io::Result<_>>().map_err(Fault::Files)?;
             // Otherwise undoing would restore different data.
-            if prepared.iter().map(Prepared::digest).ne(contents.iter().map(|content| content.digest)) {
+            if prepared.iter().map(PreparedBlob::digest).ne(contents.iter().map(|content| content.digest)) {
                 return Err(Fault::Unreadable("a content does not have the digest that it came with".into()).into());
             }
             let (blobs, workspace, entry) = (self.blobs.clone(), self.workspace.clone(), entry.clone());
@@ -151,7 +151,7 @@ async fn insert(
     blobs: Arc<Blobs>,
     workspace: PathBuf,
     entry: JournalEntry,
-    contents: Vec<Prepared>,
+    contents: Vec<PreparedBlob>,
 ) -> Result<bool, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     sqlx::query(

@@ -3,7 +3,7 @@
 //! Functions with a connection run on the thread that writes, and access the files there.
 
 use super::{
-    blobs::{Blobs, Prepared},
+    blobs::{Blobs, PreparedBlob},
     fault::Fault,
 };
 use sqlx::{Connection, SqliteConnection};
@@ -28,7 +28,7 @@ macro_rules! unneeded {
 pub(super) async fn keep(
     transaction: &mut SqliteConnection,
     blobs: &Blobs,
-    mut contents: Vec<Prepared>,
+    mut contents: Vec<PreparedBlob>,
 ) -> Result<bool, Fault> {
     for content in &contents {
         sqlx::query("INSERT INTO contents (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING")

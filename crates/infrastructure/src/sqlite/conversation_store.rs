@@ -56,7 +56,11 @@ impl SqliteConversationStore {
         Owner { principal: principal.id().to_owned(), workspace: self.workspace.as_os_str().as_bytes().to_vec() }
     }
 
-    async fn one(&self, principal: &Principal, id: ConversationId) -> Result<Option<Conversation>, Fault> {
+    async fn read_conversation(
+        &self,
+        principal: &Principal,
+        id: ConversationId,
+    ) -> Result<Option<Conversation>, Fault> {
         let owner = self.owner(principal);
         let row = sqlx::query(
             "SELECT id, title, profile, created, updated, events, original, copied_events, within_session, within_call,
@@ -87,7 +91,7 @@ impl SqliteConversationStore {
         rows.iter().map(|row| conversation(principal, row)).collect()
     }
 
-    async fn handed_over(
+    async fn list_delegated(
         &self,
         principal: &Principal,
         session: &str,
@@ -151,7 +155,7 @@ impl ConversationStore for SqliteConversationStore {
     }
 
     async fn find(&self, principal: &Principal, id: ConversationId) -> Result<Option<Conversation>, StoreError> {
-        let found = self.one(principal, id).await;
+        let found = self.read_conversation(principal, id).await;
         found.map_err(|fault| store_error(format!("find the conversation {id}"), fault))
     }
 
@@ -166,7 +170,7 @@ impl ConversationStore for SqliteConversationStore {
         session: &str,
         limit: usize,
     ) -> Result<Vec<Conversation>, StoreError> {
-        let found = self.handed_over(principal, session, limit).await;
+        let found = self.list_delegated(principal, session, limit).await;
         found.map_err(|fault| store_error("list the conversations of agents", fault))
     }
 

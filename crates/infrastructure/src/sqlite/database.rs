@@ -1,7 +1,7 @@
 //! The database: opened once per process, accessed through ports, closed at the end.
 
 use super::{
-    backlog::{Backlog, Place},
+    backlog::{Backlog, BacklogLocation},
     blobs::Blobs,
     change_journal::SqliteChangeJournal,
     connection,
@@ -15,8 +15,8 @@ use super::{
     open_error::OpenError,
     output_store::SqliteOutputStore,
     question_store::SqliteQuestionStore,
+    read_state::SqliteReadState,
     recorder::Recorder,
-    seen_files::SqliteSeenFiles,
     tidying::Tidying,
     todo_store::SqliteTodoStore,
     tool_repository::SqliteToolRepository,
@@ -82,7 +82,7 @@ impl Database {
             options.contents.max_bytes / 8,
         ));
         let mut recorder = Recorder::open(&path, &options).map_err(failed)?;
-        let backlogs = Place::new(&instances, &path);
+        let backlogs = BacklogLocation::new(&instances, &path);
         let dead = instance::recover_dead_instances(&mut connection, &mut recorder, &backlogs, &instances, &instance);
         let dead = dead.await.map_err(failed)?;
         let backlog = Backlog::new(backlogs, instance.id(), !options.power_safe);
@@ -91,7 +91,7 @@ impl Database {
         let tidying = CancellationToken::new();
         let tidy = Tidying { writer: writer.clone(), blobs: blobs.clone(), clock: clock.clone(), instances, dead };
         let (done, tidied) = watch::channel(false);
-        let work = tidy.again_and_again(options.retention, options.contents, done);
+        let work = tidy.run_periodically(options.retention, options.contents, done);
         tokio::spawn(tidying.clone().run_until_cancelled_owned(work));
         let readers = connection::readers(&path, &options);
         Ok(Self { writer, readers, blobs, clock, tidied, _tidying: tidying.drop_guard() })
@@ -104,7 +104,7 @@ impl Database {
             execution_log: self.execution_log(),
             output_store: self.output_store(workspace),
             change_journal: self.change_journal(workspace),
-            seen_files: self.seen_files(workspace),
+            seen_files: self.read_state(workspace),
             conversations: self.conversations(workspace),
             todos: self.todos(workspace),
             questions: self.questions(workspace),
@@ -135,8 +135,8 @@ impl Database {
     }
 
     /// Returns the read-state of files in a workspace, for sessions that resume in another process.
-    pub fn seen_files(&self, workspace: &Path) -> Arc<dyn ReadState> {
-        Arc::new(SqliteSeenFiles::new(self.writer.clone(), self.readers.clone(), workspace.into()))
+    pub fn read_state(&self, workspace: &Path) -> Arc<dyn ReadState> {
+        Arc::new(SqliteReadState::new(self.writer.clone(), self.readers.clone(), workspace.into()))
     }
 
     /// Returns the conversations with agents in a workspace.
@@ -177,11 +177,11 @@ impl Database {
 ///
 /// # Errors
 /// [`OpenError`] if the database cannot be read either, or its schema is not current: updating it requires writing.
-pub async fn trail_to_read(options: DatabaseOptions) -> Result<Arc<dyn ExecutionLog>, OpenError> {
+pub async fn open_audit_log_read_only(options: DatabaseOptions) -> Result<Arc<dyn ExecutionLog>, OpenError> {
     let path = options.path.canonicalize();
     let path = path.map_err(|source| OpenError::CreateFile { path: options.path.clone(), source })?;
     let failed = |fault: Fault| OpenError::of(fault, path.clone());
-    let place = Place::new(&path.with_file_name(INSTANCES), &path);
+    let place = BacklogLocation::new(&path.with_file_name(INSTANCES), &path);
     let mut readers = connection::readers(&path, &options);
     if let Err(fault) = connection::try_to_read(&readers).await {
         readers = connection::readers_of_the_file_alone(&path, &options);

@@ -29,7 +29,7 @@ use uuid::Uuid;
 pub(super) struct SqliteExecutionLog {
     /// `None` if the audit log is read-only.
     writer: Option<Writer>,
-    backlog: backlog::Place,
+    backlog: backlog::BacklogLocation,
     readers: SqlitePool,
 }
 
@@ -40,7 +40,7 @@ impl SqliteExecutionLog {
     }
 
     /// Creates an audit log that accepts no records.
-    pub(super) fn only_to_read(backlog: backlog::Place, readers: SqlitePool) -> Self {
+    pub(super) fn only_to_read(backlog: backlog::BacklogLocation, readers: SqlitePool) -> Self {
         Self { writer: None, backlog, readers }
     }
 
@@ -68,7 +68,7 @@ impl SqliteExecutionLog {
         for (at, row) in waiting.into_iter().enumerate() {
             // A record without a row in the database follows all stored rows.
             let stored = self.stored(row.id).await?;
-            let place = stored.as_ref().map_or(Place::Waiting(at), |(seq, _)| Place::Stored(*seq));
+            let place = stored.as_ref().map_or(RecordPosition::Waiting(at), |(seq, _)| RecordPosition::Stored(*seq));
             // A final record never changes.
             listed.insert(place, stored.map(|(_, row)| row).filter(|row| row.outcome.is_final()).unwrap_or(row));
         }
@@ -77,7 +77,7 @@ impl SqliteExecutionLog {
             Some(id) => match listed.iter().find(|(_, row)| row.id == id) {
                 Some((place, _)) => Some(*place),
                 None => match self.stored(id).await? {
-                    Some((seq, _)) => Some(Place::Stored(seq)),
+                    Some((seq, _)) => Some(RecordPosition::Stored(seq)),
                     None => return Ok(Vec::new()),
                 },
             },
@@ -92,8 +92,8 @@ impl SqliteExecutionLog {
             let limit = if is_open { i64::MAX } else { i64::from(filter.limit) };
             let found = sqlx::query(statement(&stored))
                 .bind(match before {
-                    Some(Place::Stored(seq)) => seq,
-                    Some(Place::Waiting(_)) | None => i64::MAX,
+                    Some(RecordPosition::Stored(seq)) => seq,
+                    Some(RecordPosition::Waiting(_)) | None => i64::MAX,
                 })
                 .bind(filter.tool.clone())
                 .bind(filter.principal.clone())
@@ -110,20 +110,20 @@ impl SqliteExecutionLog {
         }
         // Records that were committed meanwhile are moved to their place in the database. The last one is looked up
         // first: if it is committed, those before it are too, and the order is preserved.
-        let waiting: Vec<Place> =
-            listed.keys().rev().filter(|place| matches!(place, Place::Waiting(_))).copied().collect();
+        let waiting: Vec<RecordPosition> =
+            listed.keys().rev().filter(|place| matches!(place, RecordPosition::Waiting(_))).copied().collect();
         for place in waiting {
             if let Some(id) = listed.get(&place).map(|row| row.id)
                 && let Some((seq, stored)) = self.stored(id).await?
                 && let Some(read) = listed.remove(&place)
             {
-                listed.insert(Place::Stored(seq), if stored.outcome.is_final() { stored } else { read });
+                listed.insert(RecordPosition::Stored(seq), if stored.outcome.is_final() { stored } else { read });
             }
         }
         for row in &rows {
             let stored = execution_row::read(row)?;
             // A final record never changes. Of others, the one in the backlog is newer or equal.
-            match listed.entry(Place::Stored(execution_row::seq(row)?)) {
+            match listed.entry(RecordPosition::Stored(execution_row::seq(row)?)) {
                 Entry::Occupied(mut known) if stored.outcome.is_final() => _ = known.insert(stored),
                 Entry::Occupied(_) => {}
                 Entry::Vacant(free) => _ = free.insert(stored),
@@ -189,7 +189,7 @@ impl SqliteExecutionLog {
 
 /// Position of a record in the order of recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum RecordPosition {
     /// Stored in the database with this sequence number.
     Stored(i64),
     /// At this position in the backlog.

@@ -5,7 +5,7 @@
 //! is never reused, and unlike a heartbeat never late.
 
 use super::{
-    backlog::{self, Place},
+    backlog::{self, BacklogLocation},
     fault::Fault,
     recorder::Recorder,
 };
@@ -65,7 +65,7 @@ impl Drop for Instance {
 pub(super) async fn recover_dead_instances(
     connection: &mut SqliteConnection,
     recorder: &mut Recorder,
-    backlogs: &Place,
+    backlogs: &BacklogLocation,
     folder: &Path,
     own: &Instance,
 ) -> Result<Vec<Uuid>, Fault> {
@@ -108,7 +108,7 @@ pub(super) async fn recover_dead_instances(
 
 /// Writes the backlog of a dead process and puts its files away. The files are listed here, when the process can no
 /// longer create any. Returns `true` if there were records.
-fn write_rows(recorder: &mut Recorder, backlogs: &Place, id: Uuid) -> Result<bool, Fault> {
+fn write_rows(recorder: &mut Recorder, backlogs: &BacklogLocation, id: Uuid) -> Result<bool, Fault> {
     let mut wrote = false;
     for (_, path) in backlogs.files().map_err(Fault::Files)?.into_iter().filter(|(owner, _)| *owner == id) {
         let read = backlog::records_in(&path).map_err(Fault::Files)?;
@@ -180,7 +180,7 @@ mod tests {
     async fn what_a_dead_process_had_on_record_is_written_and_what_cannot_be_read_is_left() {
         let NewDatabase { folder, options, mut connection, mut recorder } = new_database().await;
         let instances = folder.path().join("instances");
-        let backlogs = Place::new(&instances, &options.path);
+        let backlogs = BacklogLocation::new(&instances, &options.path);
         let own = Instance::join(&instances).unwrap();
         let [dead, unclear, alive] = [(); 3].map(|()| Instance::join(&instances).unwrap());
         let (dead_id, unclear_id) = (dead.id, unclear.id);
@@ -193,14 +193,14 @@ mod tests {
         }
         backlog.failed(backlog.take(), &Fault::Closed);
         assert!(backlog.has_failed());
-        backlog.committed(backlog::Taken::default());
+        backlog.committed(backlog::BacklogBatch::default());
         append(&backlog, samples::execution(1), dead_id);
         // A directory in place of a backlog file cannot be read. The call of that process is running in the database.
         let running = samples::running_execution(3);
         recorder.record([PendingRecord::new(&running, unclear_id)].iter()).unwrap();
         std::fs::create_dir(instances.join(format!("{unclear_id}.0.test.db.rows"))).unwrap();
         // Another database in the same folder, and a living process.
-        let other = Backlog::new(Place::new(&instances, Path::new("other.db")), dead_id, true);
+        let other = Backlog::new(BacklogLocation::new(&instances, Path::new("other.db")), dead_id, true);
         append(&other, samples::execution(4), dead_id);
         append(&Backlog::new(backlogs.clone(), alive.id, true), samples::running_execution(5), alive.id);
         assert_eq!(backlogs.files().unwrap().len(), 4);

@@ -1,7 +1,7 @@
 //! Store of large outputs: rows in the database, contents in files.
 
 use super::{
-    blobs::{Blobs, Prepared},
+    blobs::{Blobs, PreparedBlob},
     contents,
     fault::{Fault, store_error},
     writer::Writer,
@@ -147,7 +147,7 @@ async fn insert(
     connection: &mut SqliteConnection,
     blobs: Arc<Blobs>,
     output: NewOutput,
-    content: Prepared,
+    content: PreparedBlob,
 ) -> Result<Option<StoredOutput>, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let (digest, bytes) = (content.digest(), content.bytes());

@@ -45,7 +45,7 @@ impl SqliteQuestionStore {
         Owner { principal: principal.id().to_owned(), workspace: self.workspace.as_os_str().as_bytes().to_vec() }
     }
 
-    async fn one(&self, owner: Owner, id: QuestionId) -> Result<Option<DeferredQuestions>, Fault> {
+    async fn read_questions(&self, owner: Owner, id: QuestionId) -> Result<Option<DeferredQuestions>, Fault> {
         let row = sqlx::query(
             "SELECT number, session, asked, questions, answers FROM deferred_questions
              WHERE principal = $1 AND workspace = $2 AND number = $3",
@@ -88,7 +88,7 @@ impl QuestionStore for SqliteQuestionStore {
     }
 
     async fn find(&self, principal: &Principal, id: QuestionId) -> Result<Option<DeferredQuestions>, StoreError> {
-        let found = self.one(self.owner(principal), id).await;
+        let found = self.read_questions(self.owner(principal), id).await;
         found.map_err(|fault| store_error(format!("read the questions {id}"), fault))
     }
 

@@ -5,8 +5,9 @@ use super::{
     contents,
     database_options::{ContentRetention, Retention},
     fault::Fault,
-    instance, passed_time,
+    instance,
     retention::{self, Expiry},
+    retention_clock,
     writer::Writer,
 };
 use futures::FutureExt;
@@ -34,7 +35,7 @@ pub(super) struct Tidying {
 
 impl Tidying {
     /// Repeats the cleanup without end. Sets `done` after the first run.
-    pub(super) async fn again_and_again(
+    pub(super) async fn run_periodically(
         mut self,
         audit: Retention,
         contents: ContentRetention,
@@ -42,7 +43,7 @@ impl Tidying {
     ) {
         loop {
             let now = self.clock.now();
-            let look = self.writer.apply(move |connection| passed_time::look(connection, now).boxed());
+            let look = self.writer.apply(move |connection| retention_clock::read_clock(connection, now).boxed());
             let Ok(now) = look.await.inspect_err(|fault| not_done("look at what is old", fault)) else {
                 // Without a time nothing is considered expired.
                 done.send_replace(true);

@@ -6,7 +6,7 @@
 //! error. Backlog and queue are bounded, so a slow disk slows calls down instead of filling the memory.
 
 use super::{
-    backlog::{self, Backlog, Taken},
+    backlog::{self, Backlog, BacklogBatch},
     fault::Fault,
     instance::Instance,
     pending_record::PendingRecord,
@@ -51,22 +51,22 @@ pub(super) struct Writer {
     instance: Uuid,
 }
 
-type Done<T> = oneshot::Sender<Result<T, Arc<Fault>>>;
+type ResultSender<T> = oneshot::Sender<Result<T, Arc<Fault>>>;
 
 /// Work with the connection, which sends its own result.
 type Work = Box<dyn for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, ()> + Send>;
 
 enum Write {
     /// Audit record that the backlog did not accept.
-    Record(Box<PendingRecord>, Done<()>),
-    SaveCatalogue(CatalogueRows, Done<()>),
+    Record(Box<PendingRecord>, ResultSender<()>),
+    SaveCatalogue(CatalogueRows, ResultSender<()>),
     SetEnabled {
         tool: String,
         enabled: bool,
-        done: Done<()>,
+        done: ResultSender<()>,
     },
-    DeleteExpired(Expiry, Done<u64>),
-    Check(Done<()>),
+    DeleteExpired(Expiry, ResultSender<u64>),
+    Check(ResultSender<()>),
     Apply(Work),
     Close(oneshot::Sender<()>),
 }
@@ -110,8 +110,8 @@ impl Writer {
     }
 
     /// Returns the location of the backlog files of all processes.
-    pub(super) fn backlog(&self) -> backlog::Place {
-        self.backlog.place().clone()
+    pub(super) fn backlog(&self) -> backlog::BacklogLocation {
+        self.backlog.location().clone()
     }
 
     /// Tests whether a record can be committed, unless a recent test succeeded.
@@ -139,10 +139,10 @@ impl Writer {
         &self,
         work: impl for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<T, Fault>> + Send + 'static,
     ) -> Result<T, Arc<Fault>> {
-        let told = |done: Done<T>| -> Work {
-            Box::new(move |connection| async move { tell(done, work(connection).await) }.boxed())
+        let with_sender = |done: ResultSender<T>| -> Work {
+            Box::new(move |connection| async move { send_result(done, work(connection).await) }.boxed())
         };
-        self.write(|done| Write::Apply(told(done))).await
+        self.write(|done| Write::Apply(with_sender(done))).await
     }
 
     /// Stops the thread once everything in the queue is written and the connections are closed.
@@ -154,7 +154,7 @@ impl Writer {
         }
     }
 
-    async fn write<T>(&self, write: impl FnOnce(Done<T>) -> Write) -> Result<T, Arc<Fault>> {
+    async fn write<T>(&self, write: impl FnOnce(ResultSender<T>) -> Write) -> Result<T, Arc<Fault>> {
         let (done, written) = oneshot::channel();
         self.queue.send(write(done)).await.map_err(|_| Fault::Closed)?;
         written.await.map_err(|_| Fault::Closed)?
@@ -179,7 +179,7 @@ async fn run(
         let is_over = tokio::select! {
             biased;
             taken = queue.recv_many(&mut writes, BATCH_ROWS) => taken == 0,
-            () = backlog.news() => tokio::select! {
+            () = backlog.wait_for_records() => tokio::select! {
                 biased;
                 taken = queue.recv_many(&mut writes, BATCH_ROWS) => taken == 0,
                 () = sleep(PAUSE).then(|()| backlog.enough()) => false,
@@ -202,13 +202,13 @@ async fn run(
                     }
                 }
                 Write::SaveCatalogue(catalogue, done) => {
-                    tell(done, catalogue.save(&mut connection).await);
+                    send_result(done, catalogue.save(&mut connection).await);
                 }
                 Write::SetEnabled { tool, enabled, done } => {
-                    tell(done, tool_row::switch(&mut connection, &tool, enabled).await);
+                    send_result(done, tool_row::switch(&mut connection, &tool, enabled).await);
                 }
                 Write::DeleteExpired(expiry, done) => {
-                    tell(done, retention::delete_some(&mut connection, expiry).await);
+                    send_result(done, retention::delete_some(&mut connection, expiry).await);
                 }
                 Write::Check(done) => checks.push(done),
                 Write::Apply(work) => work(&mut connection).await,
@@ -261,8 +261,8 @@ impl Drop for Closing<'_> {
 #[derive(Default)]
 struct Batch {
     /// Records of the backlog, which are acknowledged already.
-    taken: Taken,
-    rows: Vec<(Box<PendingRecord>, Done<()>)>,
+    taken: BacklogBatch,
+    rows: Vec<(Box<PendingRecord>, ResultSender<()>)>,
     bytes: usize,
 }
 
@@ -278,7 +278,7 @@ impl Batch {
                 let mut written = written.into_iter();
                 backlog::refused(taken.rows.iter(), written.by_ref());
                 backlog.committed(taken);
-                rows.into_iter().zip(written).for_each(|((_, done), written)| tell(done, written));
+                rows.into_iter().zip(written).for_each(|((_, done), written)| send_result(done, written));
             }
             Err(fault) => {
                 let fault = Arc::new(fault);
@@ -292,7 +292,7 @@ impl Batch {
     }
 }
 
-fn tell<T>(done: Done<T>, result: Result<T, Fault>) {
+fn send_result<T>(done: ResultSender<T>, result: Result<T, Fault>) {
     // The receiver may have been dropped. The work is done in any case.
     let _ = done.send(result.map_err(Arc::new));
 }
@@ -301,7 +301,7 @@ fn tell<T>(done: Done<T>, result: Result<T, Fault>) {
 mod tests {
     use super::*;
     use crate::sqlite::{
-        backlog::Place,
+        backlog::BacklogLocation,
         connection::{connect_writer, readers},
         database::Database,
         database_options::DatabaseOptions,
@@ -321,7 +321,7 @@ mod tests {
         let NewDatabase { folder, options, connection, recorder } = database;
         let instances = folder.path().join("instances");
         let instance = Instance::join(&instances).unwrap();
-        let backlog = Backlog::new(Place::new(&instances, &options.path), instance.id(), has_backlog);
+        let backlog = Backlog::new(BacklogLocation::new(&instances, &options.path), instance.id(), has_backlog);
         let writer = Writer::spawn(recorder, connection, instance, backlog).unwrap();
         let log = SqliteExecutionLog::new(writer.clone(), readers(&options.path, &options));
         (writer, log, folder)
@@ -434,7 +434,7 @@ mod tests {
         assert!(matches!(*fault, Fault::DiskFull(_)), "{fault:?}");
         all_are_there(&log, written).await;
         writer.close().await;
-        let place = Place::new(&folder.path().join("instances"), Path::new("test.db"));
+        let place = BacklogLocation::new(&folder.path().join("instances"), Path::new("test.db"));
         assert!(!place.files().unwrap().is_empty(), "some of them wait");
         // The limit was that of the connection.
         let options = DatabaseOptions::at(folder.path().join("test.db"));

@@ -39,7 +39,7 @@ impl fmt::Debug for OpenStores {
 /// [`StartupError`].
 pub async fn trail_to_read(config: &Config) -> Result<Arc<dyn ExecutionLog>, StartupError> {
     match &config.database.url {
-        DatabaseUrl::Sqlite(path) => Ok(sqlite::trail_to_read(sqlite_options(config, path)).await?),
+        DatabaseUrl::Sqlite(path) => Ok(sqlite::open_audit_log_read_only(sqlite_options(config, path)).await?),
     }
 }
 

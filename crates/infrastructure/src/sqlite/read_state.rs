@@ -23,7 +23,7 @@ const OF_A_SESSION: i64 = 4_000;
 const IN_ALL: i64 = 20_000;
 
 /// Adapter that writes through the [`Writer`] and reads from the pool.
-pub(super) struct SqliteSeenFiles {
+pub(super) struct SqliteReadState {
     writer: Writer,
     readers: SqlitePool,
     workspace: PathBuf,
@@ -37,7 +37,7 @@ struct Name {
     path: Vec<u8>,
 }
 
-impl SqliteSeenFiles {
+impl SqliteReadState {
     /// Creates the store of this workspace's read-state.
     pub(super) fn new(writer: Writer, readers: SqlitePool, workspace: PathBuf) -> Self {
         Self { writer, readers, workspace }
@@ -67,7 +67,7 @@ impl SqliteSeenFiles {
 }
 
 #[async_trait]
-impl ReadState for SqliteSeenFiles {
+impl ReadState for SqliteReadState {
     async fn record_version(
         &self,
         principal: &Principal,

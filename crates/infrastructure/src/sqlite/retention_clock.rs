@@ -17,7 +17,7 @@ const JUMP: i64 = 24 * 60 * 60 * 1_000_000;
 
 /// Clock readings stored in the database. All times are in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct SeenClock {
+struct RetentionClock {
     /// Last reading; `None` before the first.
     seen: Option<i64>,
     /// Part of the reading that does not count yet.
@@ -26,9 +26,9 @@ struct SeenClock {
     jumped: Option<i64>,
 }
 
-impl SeenClock {
+impl RetentionClock {
     /// Returns the state after another reading.
-    fn looked_at(self, now: i64) -> Self {
+    fn advance(self, now: i64) -> Self {
         let step = now.saturating_sub(self.seen.unwrap_or(now));
         let has_gone_on = self.jumped.is_some_and(|jumped| now.saturating_sub(jumped) >= JUMP);
         let doubted = match step {
@@ -46,12 +46,12 @@ impl SeenClock {
 }
 
 /// Stores a clock reading. Returns the time by which data ages.
-pub(super) async fn look(connection: &mut SqliteConnection, now: Timestamp) -> Result<Timestamp, Fault> {
+pub(super) async fn read_clock(connection: &mut SqliteConnection, now: Timestamp) -> Result<Timestamp, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let (seen, doubted, jumped) =
         sqlx::query_as("SELECT seen, doubted, jumped FROM clock").fetch_one(&mut *transaction).await?;
-    let before = SeenClock { seen, doubted, jumped };
-    let clock = before.looked_at(now.0);
+    let before = RetentionClock { seen, doubted, jumped };
+    let clock = before.advance(now.0);
     sqlx::query("UPDATE clock SET seen = $1, doubted = $2, jumped = $3")
         .bind(clock.seen)
         .bind(clock.doubted)
@@ -79,7 +79,7 @@ mod tests {
         let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
         for (at, (clock, expected)) in looks.iter().enumerate() {
             let now = Timestamp(START.0 + clock * HOUR);
-            let aged = look(&mut connection, now).await.unwrap();
+            let aged = read_clock(&mut connection, now).await.unwrap();
             assert_eq!((aged.0 - START.0) / HOUR, *expected, "look {at} of {looks:?}");
         }
     }
@@ -107,7 +107,7 @@ mod tests {
     async fn a_clock_beyond_all_bounds_is_no_fault() {
         let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
         for now in [i64::MIN, i64::MAX, 0, i64::MAX, i64::MIN] {
-            look(&mut connection, Timestamp(now)).await.unwrap();
+            read_clock(&mut connection, Timestamp(now)).await.unwrap();
         }
     }
 }
