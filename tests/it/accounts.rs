@@ -466,7 +466,7 @@ async fn a_real_issuer_signs_a_person_in_renews_and_revokes() {
     let mut person = Command::new(node_program("node"));
     person.arg(peer("person.mjs")).arg(sign_in.page().as_str()).stdin(Stdio::null()).stdout(Stdio::piped());
     let person = person.spawn().unwrap();
-    let came = tokio::time::timeout(Duration::from_secs(60), sign_in.came_back()).await.unwrap().unwrap();
+    let came = tokio::time::timeout(Duration::from_secs(60), sign_in.wait_for_code()).await.unwrap().unwrap();
     let signed_in = sign_in.finish(came).await.unwrap();
     let seen = stdout(&block_in_place(|| person.wait_with_output().unwrap()));
     assert!(seen.contains("You may close this page."), "{seen}");

@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let person = Principal::local();
     let sign_in = accounts.begin(&person, &GMAIL)?;
     println!("Open this page:\n{}", sign_in.page());
-    let came = timeout(Duration::from_secs(120), sign_in.came_back()).await??;
+    let came = timeout(Duration::from_secs(120), sign_in.wait_for_code()).await??;
     println!("granted: {}", sign_in.finish(came).await?.scopes.join(" "));
     // What every request to the service bears; they are renewed when they are asked for.
     let gmail = Resource { grant: GMAIL.name.into(), origin: service.origin().ascii_serialization().into() };

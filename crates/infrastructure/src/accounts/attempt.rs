@@ -18,7 +18,7 @@ const RANDOM_BYTES: usize = 32;
 /// Maximum size of the query of a redirect, in bytes.
 pub(super) const MAX_ANSWER: usize = 8 << 10;
 /// Maximum length of an issuer's error code to display, in characters.
-const TOLD: usize = 64;
+const MAX_ERROR_CODE_CHARS: usize = 64;
 
 /// Attempt in progress.
 pub(super) struct Attempt {
@@ -66,7 +66,7 @@ impl Attempt {
     }
 
     /// Parses the query of the redirect URL.
-    pub(super) fn answered(&self, query: &str) -> Result<Code, NoCode> {
+    pub(super) fn parse_redirect(&self, query: &str) -> Result<Code, NoCode> {
         if query.len() > MAX_ANSWER {
             return Err(NoCode::Foreign("it is too long"));
         }
@@ -99,8 +99,8 @@ impl Attempt {
         let text = text.trim();
         let is_address = text.contains("://") || text.contains('=');
         match text.split_once('?') {
-            Some((_, query)) => self.answered(query.split('#').next().unwrap_or_default()),
-            None if is_address => self.answered(text),
+            Some((_, query)) => self.parse_redirect(query.split('#').next().unwrap_or_default()),
+            None if is_address => self.parse_redirect(text),
             // The code may be percent-encoded as in a URL, or plain as a page shows it.
             None => {
                 let pair = format!("code={}", text.replace('+', "%2B").replace('&', "%26"));
@@ -135,7 +135,7 @@ fn code_of(text: &str) -> Result<Code, SignInError> {
 /// Returns an issuer's error code in displayable form.
 pub(super) fn word(text: &str) -> String {
     let plain = text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
-    plain.take(TOLD).collect()
+    plain.take(MAX_ERROR_CODE_CHARS).collect()
 }
 
 fn random() -> Result<Secret, SignInError> {

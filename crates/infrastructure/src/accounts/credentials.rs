@@ -7,7 +7,7 @@ use super::{
     issuer::Issuer,
     loopback::Loopback,
     oauth_client::OAuthClient,
-    shared_sign_in::{Shared, SharedSignIns},
+    shared_sign_in::{SharedSignIn, SharedSignIns},
     sign_in_error::SignInError,
     token_error::TokenError,
     vault::{TokenKey, Tokens, Vault, VaultError},
@@ -125,7 +125,7 @@ pub struct SignIn {
 
 /// Code with which the browser returned.
 #[derive(Debug)]
-pub struct CameBack(Code);
+pub struct SignInCode(Code);
 
 impl Accounts {
     /// Creates accounts. Sends and reads nothing yet.
@@ -231,7 +231,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Returns [`SignInError`].
-    pub async fn found(&self, places: Vec<PathBuf>) -> Result<ImportPlan, SignInError> {
+    pub async fn plan_import(&self, places: Vec<PathBuf>) -> Result<ImportPlan, SignInError> {
         let client = self.inner.issuer()?.client;
         let planned = tokio::task::spawn_blocking(move || import::plan(&places, &client)).await;
         planned.map_err(|error| SignInError::Begin(error.into()))
@@ -241,7 +241,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Returns [`SignInError`].
-    pub async fn take(&self, principal: &Principal, found: &FoundTokens) -> Result<(), SignInError> {
+    pub async fn import_tokens(&self, principal: &Principal, found: &FoundTokens) -> Result<(), SignInError> {
         let client = self.inner.issuer()?.client;
         let resources = found.grants.iter().map(|name| {
             let grant = Grant::named(name).ok_or_else(|| unavailable("it is no grant of this program"))?;
@@ -368,8 +368,8 @@ impl SignIn {
     ///
     /// # Errors
     /// Returns [`SignInError`].
-    pub async fn came_back(&self) -> Result<CameBack, SignInError> {
-        self.loopback.answer(&self.attempt).await.map(CameBack)
+    pub async fn wait_for_code(&self) -> Result<SignInCode, SignInError> {
+        self.loopback.wait_for_code(&self.attempt).await.map(SignInCode)
     }
 
     /// Reads a text that the user pasted: the whole URL that the page redirected to, or the code alone. An inner `Err`
@@ -377,9 +377,9 @@ impl SignIn {
     ///
     /// # Errors
     /// Returns [`SignInError`].
-    pub fn pasted(&self, text: &str) -> Result<Result<CameBack, &'static str>, SignInError> {
+    pub fn pasted(&self, text: &str) -> Result<Result<SignInCode, &'static str>, SignInError> {
         match self.attempt.pasted(text) {
-            Ok(code) => Ok(Ok(CameBack(code))),
+            Ok(code) => Ok(Ok(SignInCode(code))),
             Err(NoCode::Foreign(why)) => Ok(Err(why)),
             Err(NoCode::Over(error)) => Err(error),
         }
@@ -389,13 +389,13 @@ impl SignIn {
     ///
     /// # Errors
     /// Returns [`SignInError`]; nothing is stored in this case.
-    pub async fn finish(self, came: CameBack) -> Result<SignedIn, SignInError> {
+    pub async fn finish(self, code: SignInCode) -> Result<SignedIn, SignInError> {
         // Runs in a task, so that a grant is always either stored or revoked, even if the caller is cancelled.
         let finishing = tokio::spawn(async move {
             let Self { accounts, issuer, grant, key, attempt, loopback } = self;
             // Frees the port.
             drop(loopback);
-            let tokens = issuer.exchange(&attempt, &came.0, grant.scopes, accounts.clock.now()).await?;
+            let tokens = issuer.exchange(&attempt, &code.0, grant.scopes, accounts.clock.now()).await?;
             let missing: Vec<String> = grant.missing_in(&tokens.scopes).collect();
             if !missing.is_empty() {
                 if let Err(error) = issuer.revoke(&tokens).await {
@@ -412,14 +412,14 @@ impl SignIn {
 
     /// Waits at most this long for the browser to return, and finishes the sign-in.
     async fn within(self, patience: Duration) -> Result<(), NoCredentials> {
-        let came = timeout(patience, self.came_back()).await.map_err(|_| SignInError::Late(patience))??;
-        self.finish(came).await?;
+        let code = timeout(patience, self.wait_for_code()).await.map_err(|_| SignInError::Late(patience))??;
+        self.finish(code).await?;
         Ok(())
     }
 }
 
 #[cfg(test)]
-impl CameBack {
+impl SignInCode {
     pub(super) fn code(&self) -> &str {
         self.0.0.expose()
     }
@@ -481,9 +481,9 @@ impl Credentials for Accounts {
         let patience = self.inner.patience;
         let shared = self.inner.signing_in.join(key, || {
             let begun = self.inner.begin(principal, resource, issuer)?;
-            Ok::<_, NoCredentials>(Shared::begin(begun.page().clone(), begun.within(patience)))
+            Ok::<_, NoCredentials>(SharedSignIn::begin(begun.page().clone(), begun.within(patience)))
         })?;
-        shared.asked(caller, grant.about, &sign_in).await
+        shared.ask_user(caller, grant.about, &sign_in).await
     }
 }
 

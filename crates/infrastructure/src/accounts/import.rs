@@ -91,7 +91,7 @@ pub enum ImportError {
 
 /// Format that `google.oauth2.credentials` writes.
 #[derive(Deserialize)]
-struct Written {
+struct TokenFile {
     token: Option<String>,
     refresh_token: Option<String>,
     token_uri: Option<String>,
@@ -160,14 +160,14 @@ fn read(path: &Path, client: &OAuthClient) -> Result<Option<FoundTokens>, Import
 /// Parses the content of a file.
 fn parsed(bytes: &[u8], client: &OAuthClient) -> Result<(Vec<&'static str>, Tokens), ImportError> {
     let wrong = |reason: &str| ImportError::NoTokens(reason.to_owned());
-    let written: Written = serde_json::from_slice(bytes).map_err(|_| wrong("it is no JSON object with them"))?;
+    let written: TokenFile = serde_json::from_slice(bytes).map_err(|_| wrong("it is no JSON object with them"))?;
     let issuer = written.token_uri.unwrap_or_default();
     if Url::parse(&issuer).ok().as_ref() != Some(&client.token_url) {
-        return Err(ImportError::OtherIssuer { said: said(&issuer), configured: client.token_url.clone() });
+        return Err(ImportError::OtherIssuer { said: quote(&issuer), configured: client.token_url.clone() });
     }
     let id = written.client_id.unwrap_or_default();
     if id != client.client_id {
-        return Err(ImportError::OtherClient { said: said(&id), configured: client.client_id.clone() });
+        return Err(ImportError::OtherClient { said: quote(&id), configured: client.client_id.clone() });
     }
     let token = |text: String| match text.len() <= MAX_TOKEN_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(text),
@@ -179,7 +179,7 @@ fn parsed(bytes: &[u8], client: &OAuthClient) -> Result<(Vec<&'static str>, Toke
     let grants = GRANTS.iter().filter(|grant| scopes.iter().any(|scope| grant.scopes.contains(&scope.as_str())));
     let grants: Vec<&str> = grants.map(|grant| grant.name).collect();
     if grants.is_empty() {
-        return Err(ImportError::OtherScopes(said(&scopes.join(" "))));
+        return Err(ImportError::OtherScopes(quote(&scopes.join(" "))));
     }
     // A token that is missing or has no expiry is renewed before it is used.
     let over = Timestamp(0);
@@ -214,7 +214,7 @@ fn time(text: &str) -> Option<Timestamp> {
 }
 
 /// Returns a text of a file on one line and in backticks.
-fn said(text: &str) -> String {
+fn quote(text: &str) -> String {
     if text.is_empty() {
         return "(it does not say)".into();
     }

@@ -23,7 +23,7 @@ const MAX_TOKEN: usize = 16 << 10;
 /// Maximum number of scopes of a grant.
 const MAX_SCOPES: usize = 256;
 /// Maximum length of an issuer's text to report, in characters.
-const TOLD: usize = 200;
+const MAX_MESSAGE_CHARS: usize = 200;
 /// Maximum lifetime of a token, in seconds: a hundred years, so that adding it to the time cannot overflow.
 const LONGEST: u64 = 100 * 365 * 24 * 3600;
 
@@ -197,7 +197,7 @@ fn refused(answer: &WebResponse, secrets: &[&str]) -> TokenError {
     for secret in secrets {
         said = said.replace(secret, "…");
     }
-    let said: String = said.chars().take(TOLD).collect();
+    let said: String = said.chars().take(MAX_MESSAGE_CHARS).collect();
     let told = if said.trim().is_empty() { error.clone() } else { format!("{error}, {}", said.trim()) };
     match error.as_str() {
         "invalid_grant" => TokenError::Grant(told),

@@ -41,7 +41,7 @@ pub(super) struct Loopback {
 }
 
 /// Outcome of one connection, after its response was sent; `None` if its request was not the redirect of the sign-in.
-type Came = Option<Result<Code, SignInError>>;
+type RedirectOutcome = Option<Result<Code, SignInError>>;
 
 impl Loopback {
     /// Listens on a free port.
@@ -58,7 +58,7 @@ impl Loopback {
     }
 
     /// Waits for the redirect of this attempt. Dropping this value refuses all later ones.
-    pub(super) async fn answer(&self, attempt: &Attempt) -> Result<Code, SignInError> {
+    pub(super) async fn wait_for_code(&self, attempt: &Attempt) -> Result<Code, SignInError> {
         let mut open = FuturesUnordered::new();
         // Ordered by number, so that the first one is the oldest.
         let mut closers: BTreeMap<u64, CancellationToken> = BTreeMap::new();
@@ -66,9 +66,9 @@ impl Loopback {
         loop {
             tokio::select! {
                 biased;
-                Some((number, came)) = open.next() => {
+                Some((number, received)) = open.next() => {
                     closers.remove(&number);
-                    if let Some(outcome) = came {
+                    if let Some(outcome) = received {
                         return outcome;
                     }
                 }
@@ -93,12 +93,12 @@ impl Loopback {
         }
     }
 
-    async fn serve(&self, stream: TcpStream, attempt: &Attempt, closer: CancellationToken) -> Came {
-        let came = Mutex::new(None);
+    async fn serve(&self, stream: TcpStream, attempt: &Attempt, closer: CancellationToken) -> RedirectOutcome {
+        let received = Mutex::new(None);
         let service = service_fn(async |request: Request<Incoming>| {
-            let (response, outcome) = self.answered(&request, attempt);
+            let (response, outcome) = self.respond(&request, attempt);
             if outcome.is_some() {
-                *came.lock().unwrap_or_else(PoisonError::into_inner) = outcome;
+                *received.lock().unwrap_or_else(PoisonError::into_inner) = outcome;
             }
             Ok::<_, Infallible>(response)
         });
@@ -112,10 +112,10 @@ impl Loopback {
         if let Some(Err(error)) = closer.run_until_cancelled(serving).await {
             tracing::debug!(%error, "a connection to the sign-in broke");
         }
-        came.into_inner().unwrap_or_else(PoisonError::into_inner)
+        received.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answered<B>(&self, request: &Request<B>, attempt: &Attempt) -> (Response<Full<Bytes>>, Came) {
+    fn respond<B>(&self, request: &Request<B>, attempt: &Attempt) -> (Response<Full<Bytes>>, RedirectOutcome) {
         let refused = |status, why| (page(status, "This is no answer to a sign-in.", why), None);
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         // A host name that resolves to this address would let a foreign web page send requests to this port.
@@ -128,7 +128,7 @@ impl Loopback {
         if request.method() != Method::GET {
             return refused(StatusCode::METHOD_NOT_ALLOWED, "Only GET is answered.");
         }
-        match attempt.answered(request.uri().query().unwrap_or_default()) {
+        match attempt.parse_redirect(request.uri().query().unwrap_or_default()) {
             Ok(code) => {
                 let done = page(StatusCode::OK, "You may close this page.", "The sign-in goes on where it began.");
                 (done, Some(Ok(code)))

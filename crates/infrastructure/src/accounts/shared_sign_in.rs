@@ -19,13 +19,13 @@ use uuid::Uuid;
 
 /// Sign-ins in progress that calls wait for, by token key.
 #[derive(Debug, Default)]
-pub(super) struct SharedSignIns(Mutex<HashMap<TokenKey, Arc<Shared>>>);
+pub(super) struct SharedSignIns(Mutex<HashMap<TokenKey, Arc<SharedSignIn>>>);
 
 type Outcome = Result<(), NoCredentials>;
 
 /// Shared sign-in. It continues on its own once a user has agreed to open its page, even if the call that asked ends.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedSignIn {
     page: Url,
     outcome: watch::Sender<Option<Outcome>>,
     working: AbortHandle,
@@ -41,13 +41,13 @@ struct Calls {
 }
 
 /// Waiting call. When the last one is dropped and no user has opened the page, the sign-in ends.
-pub(super) struct Waiting(Arc<Shared>);
+pub(super) struct Waiting(Arc<SharedSignIn>);
 
 impl SharedSignIns {
     /// Joins the sign-in in progress, or begins one.
-    pub(super) fn join<E>(&self, key: TokenKey, begin: impl FnOnce() -> Result<Shared, E>) -> Result<Waiting, E> {
+    pub(super) fn join<E>(&self, key: TokenKey, begin: impl FnOnce() -> Result<SharedSignIn, E>) -> Result<Waiting, E> {
         let mut all = lock(&self.0);
-        if let Some(waiting) = all.get(&key).and_then(Shared::joined) {
+        if let Some(waiting) = all.get(&key).and_then(SharedSignIn::joined) {
             return Ok(waiting);
         }
         let shared = Arc::new(begin()?);
@@ -57,7 +57,7 @@ impl SharedSignIns {
     }
 }
 
-impl Shared {
+impl SharedSignIn {
     /// Begins to work towards the outcome, independently of the calls.
     pub(super) fn begin(page: Url, work: impl Future<Output = Outcome> + Send + 'static) -> Self {
         let (outcome, _) = watch::channel(None);
@@ -83,7 +83,7 @@ impl Shared {
         self.outcome.borrow().is_some() || self.working.is_finished()
     }
 
-    async fn over(&self) -> Outcome {
+    async fn wait_for_outcome(&self) -> Outcome {
         let mut outcome = self.outcome.subscribe();
         let reached = outcome.wait_for(Option::is_some).await.ok().and_then(|reached| reached.clone());
         reached.unwrap_or_else(|| Err(NoCredentials::Failed("the sign-in broke".into())))
@@ -106,7 +106,7 @@ impl Shared {
 impl Waiting {
     /// Asks the client of this call to send its user to the page, unless another call's client has been asked. Waits
     /// for the outcome.
-    pub(super) async fn asked(
+    pub(super) async fn ask_user(
         self,
         caller: &dyn Caller,
         about: &str,
@@ -115,7 +115,7 @@ impl Waiting {
         let shared = &self.0;
         let _turn = tokio::select! {
             biased;
-            outcome = shared.over() => return outcome,
+            outcome = shared.wait_for_outcome() => return outcome,
             turn = shared.turn.lock() => turn,
         };
         let id = Uuid::new_v4().to_string();
@@ -132,7 +132,7 @@ impl Waiting {
         let answer = tokio::select! {
             biased;
             // The user signed in before the client answered.
-            outcome = shared.over() => {
+            outcome = shared.wait_for_outcome() => {
                 caller.elicitation_completed(&id);
                 return outcome;
             }
@@ -143,7 +143,7 @@ impl Waiting {
             // This only confirms that the page is being opened.
             Ok("accept") => {
                 lock(&shared.calls).was_accepted = true;
-                let outcome = shared.over().await;
+                let outcome = shared.wait_for_outcome().await;
                 caller.elicitation_completed(&id);
                 outcome
             }

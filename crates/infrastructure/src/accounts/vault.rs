@@ -35,18 +35,18 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 /// Tokens of all principals of this user. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Vault {
-    places: Arc<Places>,
+    places: Arc<VaultPaths>,
 }
 
 #[derive(Debug)]
-struct Places {
+struct VaultPaths {
     folder: PathBuf,
     key_file: PathBuf,
 }
 
 /// Token keys of one principal. The records are not decrypted yet, so one of them may be unreadable.
 #[derive(Debug)]
-pub struct Listed {
+pub struct VaultListing {
     /// Keys of the principal's tokens, sorted.
     pub keys: Vec<TokenKey>,
     /// Records that cannot be read. Their principal is unknown.
@@ -102,7 +102,7 @@ impl Vault {
     /// # Errors
     /// Returns [`VaultError`] if the folder or key file exists but cannot be used.
     pub fn open(folder: PathBuf, key_file: PathBuf) -> Result<Self, VaultError> {
-        let vault = Self { places: Arc::new(Places { folder, key_file }) };
+        let vault = Self { places: Arc::new(VaultPaths { folder, key_file }) };
         Folder::open(&vault.places.folder)?;
         vault.places.key()?;
         Ok(vault)
@@ -144,7 +144,7 @@ impl Vault {
     ///
     /// # Errors
     /// Returns [`VaultError`] if the folder itself cannot be used.
-    pub async fn list(&self, principal: &Principal) -> Result<Listed, VaultError> {
+    pub async fn list(&self, principal: &Principal) -> Result<VaultListing, VaultError> {
         let principal = principal.clone();
         self.on_files(move |places| places.list(&principal)).await
     }
@@ -195,14 +195,14 @@ impl Vault {
     /// cancelled.
     async fn on_files<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Places) -> Result<T, VaultError> + Send + 'static,
+        work: impl FnOnce(&VaultPaths) -> Result<T, VaultError> + Send + 'static,
     ) -> Result<T, VaultError> {
         let places = self.places.clone();
         spawn_blocking(move || work(&places)).await.map_err(|error| VaultError::Io(io::Error::other(error)))?
     }
 }
 
-impl Places {
+impl VaultPaths {
     fn key(&self) -> Result<Option<SealingKey>, VaultError> {
         SealingKey::read(&self.key_file).map_err(|source| self.no_key(source))
     }
@@ -241,9 +241,9 @@ impl Places {
         }
     }
 
-    fn list(&self, principal: &Principal) -> Result<Listed, VaultError> {
+    fn list(&self, principal: &Principal) -> Result<VaultListing, VaultError> {
         let (mut keys, mut unreadable) = (Vec::new(), Vec::new());
-        let Some(folder) = Folder::open(&self.folder)? else { return Ok(Listed { keys, unreadable }) };
+        let Some(folder) = Folder::open(&self.folder)? else { return Ok(VaultListing { keys, unreadable }) };
         let mut names = folder.names()?;
         names.retain(|name| is_record(name));
         names.sort();
@@ -264,6 +264,6 @@ impl Places {
             }
         }
         keys.sort();
-        Ok(Listed { keys, unreadable })
+        Ok(VaultListing { keys, unreadable })
     }
 }

@@ -15,7 +15,7 @@ use toolstead_domain::ports::{
 
 impl CommandHooks {
     /// Runs the hooks of an agent event. Returns the report on each of them and their combined answer.
-    pub async fn rehearse_moment(
+    pub async fn rehearse_agent_event(
         &self,
         event: HookEvent,
         moment: AgentHookEvent<'_>,
@@ -24,7 +24,7 @@ impl CommandHooks {
         let of_subagent = moment.delegated_by.filter(|_| event.is_of_subagent());
         let session = of_subagent.map_or_else(|| moment.conversation.session(), |by| by.session.clone());
         let reports = self.run(Occasion::Agent(event, &session, moment)).await;
-        let word = word(&reports);
+        let word = combine_answers(&reports);
         (reports, word)
     }
 }
@@ -33,40 +33,40 @@ impl CommandHooks {
 impl AgentHook for CommandHooks {
     async fn prompt_submitted<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
         let begun = after(&self.begin(&moment.conversation.session()).await);
-        let (_, mut said) = self.rehearse_moment(HookEvent::UserPromptSubmit, moment).await;
-        said.context.splice(0..0, begun.context.into_iter().map(|one| one.text));
-        said.messages.splice(0..0, begun.messages);
-        bound(&mut said.context);
-        said
+        let (_, mut response) = self.rehearse_agent_event(HookEvent::UserPromptSubmit, moment).await;
+        response.context.splice(0..0, begun.context.into_iter().map(|one| one.text));
+        response.messages.splice(0..0, begun.messages);
+        bound(&mut response.context);
+        response
     }
 
     async fn stopping<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
-        self.rehearse_moment(HookEvent::Stop, moment).await.1
+        self.rehearse_agent_event(HookEvent::Stop, moment).await.1
     }
 
     async fn subagent_started<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
-        let (_, said) = self.rehearse_moment(HookEvent::SubagentStart, moment).await;
+        let (_, response) = self.rehearse_agent_event(HookEvent::SubagentStart, moment).await;
         // The subagent's start was already decided with its call.
-        AgentHookResponse { block: None, ..said }
+        AgentHookResponse { block: None, ..response }
     }
 
     async fn subagent_stopping<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
-        self.rehearse_moment(HookEvent::SubagentStop, moment).await.1
+        self.rehearse_agent_event(HookEvent::SubagentStop, moment).await.1
     }
 
     async fn compacting<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
-        self.rehearse_moment(HookEvent::PreCompact, moment).await.1
+        self.rehearse_agent_event(HookEvent::PreCompact, moment).await.1
     }
 
     async fn notified<'m>(&self, moment: AgentHookEvent<'m>) -> AgentHookResponse {
-        let (_, said) = self.rehearse_moment(HookEvent::Notification, moment).await;
+        let (_, response) = self.rehearse_agent_event(HookEvent::Notification, moment).await;
         // A notification has already happened, so it cannot be blocked.
-        AgentHookResponse { block: None, ..said }
+        AgentHookResponse { block: None, ..response }
     }
 }
 
 /// Combines the answers of all hooks of one event. The first objection counts.
-fn word(reports: &[HookReport]) -> AgentHookResponse {
+fn combine_answers(reports: &[HookReport]) -> AgentHookResponse {
     let mut whole = AgentHookResponse::default();
     for HookReport { hook, outcome } in reports {
         let HookOutcome::Ran { answer, .. } = outcome else { continue };
@@ -75,7 +75,7 @@ fn word(reports: &[HookReport]) -> AgentHookResponse {
             tracing::warn!(hook = name, fault, "the hook broke");
             whole.messages.push(format!("the hook `{name}` broke: {fault}"));
         }
-        match &answer.stops {
+        match &answer.stop_reason {
             Some(reason) => whole.stop = whole.stop.or_else(|| Some(format!("the hook `{name}`: {reason}"))),
             None => whole.block = whole.block.or_else(|| objection(hook, answer)),
         }

@@ -13,11 +13,11 @@ use toolstead_domain::{ports::tool_hook::HookVerdict, tool_result::ToolResult};
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answer {
     /// Decision; `None` if the hook made none.
-    pub decision: Option<Decided>,
+    pub decision: Option<HookDecision>,
     /// Replacement for the arguments, in the parameter names of the hook's input.
     pub updated_input: Option<Map<String, Value>>,
     /// Reason for which the run is to stop (`continue: false`).
-    pub stops: Option<String>,
+    pub stop_reason: Option<String>,
     /// Context for the model.
     pub context: Option<String>,
     /// Replacement for the result that the model receives.
@@ -31,32 +31,32 @@ pub struct Answer {
 
 /// Decision of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decided {
+pub enum HookDecision {
     /// No objection. Permission rules still apply.
     Allow,
     /// Any other verdict.
-    Else(HookVerdict),
+    Verdict(HookVerdict),
 }
 
-impl Decided {
+impl HookDecision {
     pub(super) fn strictness(&self) -> u8 {
         match self {
-            Self::Allow | Self::Else(HookVerdict::Continue) => 0,
-            Self::Else(HookVerdict::Ask(_)) => 1,
-            Self::Else(HookVerdict::Defer(_)) => 2,
-            Self::Else(HookVerdict::Deny(_)) => 3,
+            Self::Allow | Self::Verdict(HookVerdict::Continue) => 0,
+            Self::Verdict(HookVerdict::Ask(_)) => 1,
+            Self::Verdict(HookVerdict::Defer(_)) => 2,
+            Self::Verdict(HookVerdict::Deny(_)) => 3,
         }
     }
 }
 
-impl std::fmt::Display for Decided {
+impl std::fmt::Display for HookDecision {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Allow => f.write_str("allow"),
-            Self::Else(HookVerdict::Continue) => f.write_str("nothing"),
-            Self::Else(HookVerdict::Ask(reason)) => write!(f, "ask: {reason}"),
-            Self::Else(HookVerdict::Defer(reason)) => write!(f, "defer: {reason}"),
-            Self::Else(HookVerdict::Deny(reason)) => write!(f, "deny: {reason}"),
+            Self::Verdict(HookVerdict::Continue) => f.write_str("nothing"),
+            Self::Verdict(HookVerdict::Ask(reason)) => write!(f, "ask: {reason}"),
+            Self::Verdict(HookVerdict::Defer(reason)) => write!(f, "defer: {reason}"),
+            Self::Verdict(HookVerdict::Deny(reason)) => write!(f, "deny: {reason}"),
         }
     }
 }
@@ -64,9 +64,9 @@ impl std::fmt::Display for Decided {
 /// JSON output of a hook. Unknown members are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct HookOutput {
     #[serde(rename = "continue")]
-    go_on: Option<bool>,
+    should_continue: Option<bool>,
     stop_reason: Option<String>,
     system_message: Option<String>,
     decision: Option<String>,
@@ -111,7 +111,7 @@ impl Answer {
         let stderr = clean(&ran.stderr.text());
         let is_json = stdout.trim_start().starts_with('{');
         let json = match is_json && !ran.stdout.is_cut {
-            true => serde_json::from_str::<Written>(&stdout).map_err(|error| error.to_string()),
+            true => serde_json::from_str::<HookOutput>(&stdout).map_err(|error| error.to_string()),
             false => Err(if is_json { "it is longer than 1 MiB".to_owned() } else { String::new() }),
         };
         match (code, json) {
@@ -133,22 +133,22 @@ impl Answer {
     }
 
     /// Returns the answer for exit code 2, which is an objection regardless of the output.
-    fn blocked(said: Option<Self>, stderr: String) -> Self {
-        let mut answer = said.unwrap_or_default();
+    fn blocked(parsed: Option<Self>, stderr: String) -> Self {
+        let mut answer = parsed.unwrap_or_default();
         let reason = match answer.decision.take() {
-            Some(Decided::Else(HookVerdict::Deny(reason) | HookVerdict::Defer(reason) | HookVerdict::Ask(reason))) => {
-                Some(reason)
-            }
-            Some(Decided::Else(HookVerdict::Continue) | Decided::Allow) | None => None,
+            Some(HookDecision::Verdict(
+                HookVerdict::Deny(reason) | HookVerdict::Defer(reason) | HookVerdict::Ask(reason),
+            )) => Some(reason),
+            Some(HookDecision::Verdict(HookVerdict::Continue) | HookDecision::Allow) | None => None,
         };
         let reason = reason.filter(|reason| !reason.is_empty() && reason != NO_REASON).or(Some(stderr));
         let reason = reason.filter(|reason| !reason.is_empty()).unwrap_or_else(|| NO_REASON.into());
-        answer.decision = Some(Decided::Else(HookVerdict::Deny(reason)));
+        answer.decision = Some(HookDecision::Verdict(HookVerdict::Deny(reason)));
         answer.fault = None;
         answer
     }
 
-    fn read(written: Written, event: HookEvent) -> Self {
+    fn read(written: HookOutput, event: HookEvent) -> Self {
         let specific = written.hook_specific_output.unwrap_or_default();
         if let Some(other) = specific.hook_event_name.filter(|name| name != event.as_str()) {
             return Self::fault(format!("it answers to `{}` and was asked about `{}`", clean(&other), event.as_str()));
@@ -161,27 +161,27 @@ impl Answer {
             message: written.system_message.map(|text| clean(&text)).filter(|text| !text.is_empty()),
             ..Self::default()
         };
-        if written.go_on == Some(false) {
+        if written.should_continue == Some(false) {
             let why = reason(written.stop_reason);
-            answer.stops = Some(why.clone());
-            answer.decision = Some(Decided::Else(HookVerdict::Deny(why)));
+            answer.stop_reason = Some(why.clone());
+            answer.decision = Some(HookDecision::Verdict(HookVerdict::Deny(why)));
             return answer;
         }
         let changes = specific.decision.as_ref().is_some_and(|request| request.updated_input.is_some());
         let mut fault = changes.then(|| "it wants to change the call while somebody is asked about it".to_owned());
         // The decision may occur in several places. If they differ, the strictest counts.
-        let said = [
+        let decisions = [
             (specific.permission_decision, specific.permission_decision_reason.or_else(|| written.reason.clone())),
             specific.decision.map_or((None, None), |request| (Some(request.behavior), request.message)),
             (written.decision, written.reason),
         ];
-        for (word, given) in said {
+        for (word, given) in decisions {
             let Some(word) = word else { continue };
             let decided = match word.as_str() {
-                "allow" | "approve" => Decided::Allow,
-                "ask" => Decided::Else(HookVerdict::Ask(reason(given))),
-                "defer" => Decided::Else(HookVerdict::Defer(reason(given))),
-                "deny" | "block" => Decided::Else(HookVerdict::Deny(reason(given))),
+                "allow" | "approve" => HookDecision::Allow,
+                "ask" => HookDecision::Verdict(HookVerdict::Ask(reason(given))),
+                "defer" => HookDecision::Verdict(HookVerdict::Defer(reason(given))),
+                "deny" | "block" => HookDecision::Verdict(HookVerdict::Deny(reason(given))),
                 other => {
                     fault.get_or_insert(format!("it decided `{}`, which is no decision", clean(other)));
                     continue;
@@ -205,7 +205,7 @@ impl Answer {
     /// Returns the reason if the hook objects.
     pub fn objection(&self) -> Option<&str> {
         match &self.decision {
-            Some(Decided::Else(HookVerdict::Deny(reason))) => Some(reason),
+            Some(HookDecision::Verdict(HookVerdict::Deny(reason))) => Some(reason),
             _ => None,
         }
     }
@@ -250,8 +250,8 @@ mod tests {
         json!({"hookSpecificOutput": members}).to_string()
     }
 
-    fn deny(reason: &str) -> Option<Decided> {
-        Some(Decided::Else(HookVerdict::Deny(reason.into())))
+    fn deny(reason: &str) -> Option<HookDecision> {
+        Some(HookDecision::Verdict(HookVerdict::Deny(reason.into())))
     }
 
     #[test]
@@ -270,18 +270,18 @@ mod tests {
     fn json_decides_whatever_the_other_codes_are() {
         for code in [0, 1, 3] {
             let said = |members| before(code, &specific(members), "").decision;
-            assert_eq!(said(json!({"permissionDecision": "allow"})), Some(Decided::Allow));
+            assert_eq!(said(json!({"permissionDecision": "allow"})), Some(HookDecision::Allow));
             assert_eq!(
                 said(json!({"permissionDecision": "ask", "permissionDecisionReason": "why"})),
-                Some(Decided::Else(HookVerdict::Ask("why".into())))
+                Some(HookDecision::Verdict(HookVerdict::Ask("why".into())))
             );
             assert_eq!(
                 said(json!({"permissionDecision": "defer"})),
-                Some(Decided::Else(HookVerdict::Defer(NO_REASON.into())))
+                Some(HookDecision::Verdict(HookVerdict::Defer(NO_REASON.into())))
             );
             assert_eq!(said(json!({"permissionDecision": "deny"})), deny(NO_REASON));
             assert_eq!(before(code, r#"{"decision": "block", "reason": "old"}"#, "").decision, deny("old"));
-            assert_eq!(before(code, r#"{"decision": "approve"}"#, "").decision, Some(Decided::Allow));
+            assert_eq!(before(code, r#"{"decision": "approve"}"#, "").decision, Some(HookDecision::Allow));
             assert_eq!(before(code, r#"{"continue": false, "stopReason": "enough"}"#, "").decision, deny("enough"));
             assert_eq!(before(code, "{}", ""), Answer::default());
         }
@@ -295,8 +295,8 @@ mod tests {
         };
         assert_eq!(both("block", "allow").decision, deny("why"));
         assert_eq!(both("approve", "deny").decision, deny("why"));
-        assert_eq!(both("approve", "ask").decision, Some(Decided::Else(HookVerdict::Ask("why".into()))));
-        assert_eq!(both("approve", "allow").decision, Some(Decided::Allow));
+        assert_eq!(both("approve", "ask").decision, Some(HookDecision::Verdict(HookVerdict::Ask("why".into()))));
+        assert_eq!(both("approve", "allow").decision, Some(HookDecision::Allow));
         // An invalid decision makes the answer a fault, unless another one is a deny.
         for other in ["allow", "ask", "defer"] {
             assert!(both("perhaps", other).fault.is_some(), "{other}");
@@ -347,7 +347,7 @@ mod tests {
             let said = specific(json!({"hookEventName": "PermissionRequest", "decision": decision}));
             answer(HookEvent::PermissionRequest, End::Exited(Exit::Code(0)), &said, "")
         };
-        assert_eq!(asked(json!({"behavior": "allow"})).decision, Some(Decided::Allow));
+        assert_eq!(asked(json!({"behavior": "allow"})).decision, Some(HookDecision::Allow));
         assert_eq!(asked(json!({"behavior": "deny", "message": "no"})).decision, deny("no"));
         assert!(asked(json!({"behavior": "allow", "updatedInput": {}})).fault.is_some());
         assert_eq!(asked(json!({"behavior": "deny", "message": "no", "updatedInput": {}})).decision, deny("no"));

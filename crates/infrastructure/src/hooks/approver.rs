@@ -1,6 +1,6 @@
 //! Approver that runs hooks before it asks the user.
 
-use super::{answer::Decided, command_hooks::CommandHooks};
+use super::{answer::HookDecision, command_hooks::CommandHooks};
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolstead_domain::ports::{
@@ -27,11 +27,13 @@ impl HookedApprover {
 #[async_trait]
 impl Approver for HookedApprover {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
-        match self.hooks.asked(request.call, request.accesses).await {
-            Some((hook, Decided::Else(HookVerdict::Deny(reason) | HookVerdict::Defer(reason)))) => {
+        match self.hooks.decide_permission(request.call, request.accesses).await {
+            Some((hook, HookDecision::Verdict(HookVerdict::Deny(reason) | HookVerdict::Defer(reason)))) => {
                 Approval::denied(format!("the hook `{hook}` ({reason})"))
             }
-            Some((hook, Decided::Allow)) if request.is_by_default() => Approval::once(format!("the hook `{hook}`")),
+            Some((hook, HookDecision::Allow)) if request.is_by_default() => {
+                Approval::once(format!("the hook `{hook}`"))
+            }
             _ => self.person.ask(request).await,
         }
     }

@@ -1,10 +1,10 @@
 //! All configured hooks as one hook of the call path.
 
 use super::{
-    answer::{Answer, Decided, as_result},
+    answer::{Answer, HookDecision, as_result},
     definition::{HookDefinition, HookEvent, HookProgram, OnError},
+    dialect_names::DialectNames,
     input::{Occasion, input},
-    spelling::Spelling,
     text::clean,
 };
 use crate::sandbox::{
@@ -147,25 +147,29 @@ impl CommandHooks {
         let reports = self.run(occasion).await;
         let (verdict, together) = match event {
             HookEvent::PreToolUse | HookEvent::PermissionRequest => {
-                let said = combined(&reports, call);
-                let told = told_before(&said);
-                (said.verdict, told)
+                let answer = combined(&reports, call);
+                let told = describe_before_call(&answer);
+                (answer.verdict, told)
             }
-            _ => (HookVerdict::Continue, told_after(&after(&reports))),
+            _ => (HookVerdict::Continue, describe_after_call(&after(&reports))),
         };
         Rehearsal { reports, verdict, together }
     }
 
     /// Runs the `PermissionRequest` hooks. Returns the strictest decision, and of several equally strict ones the
     /// first.
-    pub(super) async fn asked(&self, call: &ToolCall, accesses: &[Access]) -> Option<(String, Decided)> {
+    pub(super) async fn decide_permission(
+        &self,
+        call: &ToolCall,
+        accesses: &[Access],
+    ) -> Option<(String, HookDecision)> {
         let reports = self.run(Occasion::Call(HookEvent::PermissionRequest, call, Some(accesses))).await;
         let decided = |report: &HookReport| match &report.outcome {
             HookOutcome::Ran { answer, .. } => {
                 let decision = match (&answer.fault, verdict(&report.hook, answer)) {
                     (Some(_), HookVerdict::Continue) => None,
                     // The user must be asked, and no other hook may answer instead.
-                    (Some(_), verdict) => Some(Decided::Else(verdict)),
+                    (Some(_), verdict) => Some(HookDecision::Verdict(verdict)),
                     (None, _) => answer.decision.clone(),
                 };
                 Some((report.hook.name.clone(), decision?))
@@ -206,7 +210,7 @@ impl CommandHooks {
                     self.start_in_background(hook, occasion.session(), input);
                     HookOutcome::InBackground
                 } else {
-                    let one = self.one(hook, occasion.session());
+                    let one = self.prepare_run(hook, occasion.session());
                     let ran = one.run(&input).await;
                     let answer = Answer::of(&ran, hook.event);
                     reported(ran, answer)
@@ -217,8 +221,8 @@ impl CommandHooks {
         join_all(all).await
     }
 
-    fn one(&self, hook: &HookDefinition, session: &str) -> One {
-        One {
+    fn prepare_run(&self, hook: &HookDefinition, session: &str) -> HookRun {
+        HookRun {
             spec: spec(hook, &self.surroundings, session),
             launcher: self.launcher.clone(),
             turns: self.turns.clone(),
@@ -233,7 +237,7 @@ impl CommandHooks {
             tracing::warn!(hook = hook.name, "the hook is left out: {MAX_IN_BACKGROUND} run in the background already");
             return;
         }
-        let one = self.one(hook, session);
+        let one = self.prepare_run(hook, session);
         background.spawn(async move { drop(one.run(&input).await) });
     }
 
@@ -257,14 +261,14 @@ impl CommandHooks {
 }
 
 /// Prepared run of a hook. Owns all its data.
-struct One {
+struct HookRun {
     spec: LaunchSpec,
     launcher: Launcher,
     turns: Arc<Semaphore>,
     at_most: Duration,
 }
 
-impl One {
+impl HookRun {
     /// Waits for a free slot, within the hook's timeout, and runs the hook.
     async fn run(self, input: &[u8]) -> RunResult {
         let began = Instant::now();
@@ -323,8 +327,8 @@ pub(super) fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
     };
     match (&answer.fault, &answer.decision) {
         (Some(fault), _) => broken(format!("the hook itself broke: {fault}")),
-        (None, Some(Decided::Else(verdict))) => verdict.clone(),
-        (None, Some(Decided::Allow)) => HookVerdict::Continue,
+        (None, Some(HookDecision::Verdict(verdict))) => verdict.clone(),
+        (None, Some(HookDecision::Allow)) => HookVerdict::Continue,
         (None, None) if hook.gate => broken("it is a gate and did not say that the call may go on".into()),
         (None, None) => HookVerdict::Continue,
     }
@@ -334,7 +338,7 @@ pub(super) fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
 /// decides.
 fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCall {
     let mut whole = BeforeCall::default();
-    let spelling = Spelling::of(call);
+    let names = DialectNames::of(call);
     let mut rewriter: Option<&str> = None;
     for HookReport { hook, outcome } in reports {
         let HookOutcome::Ran { answer, .. } = outcome else { continue };
@@ -344,7 +348,7 @@ fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCall {
             whole.messages.push(format!("the hook `{}` broke: {fault}", hook.name));
         }
         if let Some(updated) = answer.updated_input.clone() {
-            match spelling.understood(updated) {
+            match names.to_canonical(updated) {
                 Err(failure) => {
                     verdict = HookVerdict::Deny(format!("its arguments cannot be used: {}", failure.text()))
                 }
@@ -410,24 +414,24 @@ pub(super) fn after(reports: &[HookReport]) -> AfterCall {
     whole
 }
 
-fn told_before(said: &BeforeCall) -> String {
-    let by = said.by.as_deref().unwrap_or_default();
-    let verdict = match &said.verdict {
+fn describe_before_call(answer: &BeforeCall) -> String {
+    let by = answer.by.as_deref().unwrap_or_default();
+    let verdict = match &answer.verdict {
         HookVerdict::Continue => "go on: rules and defaults decide".to_owned(),
         HookVerdict::Ask(reason) => format!("ask ({by}): {reason}"),
         HookVerdict::Defer(reason) => format!("defer ({by}): {reason}"),
         HookVerdict::Deny(reason) => format!("deny ({by}): {reason}"),
     };
-    let arguments = said.arguments.as_ref().map(|arguments| Value::Object(arguments.clone()));
-    told(verdict, arguments.map(|arguments| format!("arguments: {arguments}")), &said.context)
+    let arguments = answer.arguments.as_ref().map(|arguments| Value::Object(arguments.clone()));
+    describe(verdict, arguments.map(|arguments| format!("arguments: {arguments}")), &answer.context)
 }
 
-fn told_after(said: &AfterCall) -> String {
-    let output = said.output.as_ref().map(|output| format!("output: {}", output.joined_text()));
-    told("nothing is changed".to_owned(), output, &said.context)
+fn describe_after_call(answer: &AfterCall) -> String {
+    let output = answer.output.as_ref().map(|output| format!("output: {}", output.joined_text()));
+    describe("nothing is changed".to_owned(), output, &answer.context)
 }
 
-fn told(verdict: String, change: Option<String>, context: &[HookContext]) -> String {
+fn describe(verdict: String, change: Option<String>, context: &[HookContext]) -> String {
     let context = context.iter().map(|one| format!("context: {}", one.text));
     std::iter::once(verdict).chain(change).chain(context).collect::<Vec<_>>().join("\n")
 }
@@ -452,11 +456,11 @@ impl ToolHook for CommandHooks {
 
     async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
         let begun = self.begin(&call.session).await;
-        let mut said = combined(&self.run(Occasion::Call(HookEvent::PreToolUse, call, accesses)).await, call);
+        let mut answer = combined(&self.run(Occasion::Call(HookEvent::PreToolUse, call, accesses)).await, call);
         let AfterCall { context, messages, .. } = after(&begun);
-        said.context.splice(0..0, context);
-        said.messages.splice(0..0, messages);
-        said
+        answer.context.splice(0..0, context);
+        answer.messages.splice(0..0, messages);
+        answer
     }
 
     async fn after(&self, ended: EndedCall<'_>) -> AfterCall {

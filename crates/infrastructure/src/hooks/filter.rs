@@ -34,7 +34,7 @@ impl HookFilter {
     /// Returns `true` if the hook runs for a call with these accesses. If they are unknown (`None`), it runs for every
     /// tool that the rule may match.
     pub fn chooses(&self, call: &ToolCall, accesses: Option<&[Access]>, roots: &WorkspaceRoots) -> bool {
-        let of_another_tool = || self.rule.named_tool().is_some_and(|name| !bears(call, name));
+        let of_another_tool = || self.rule.named_tool().is_some_and(|name| !has_name(call, name));
         let known = accesses.unwrap_or_default();
         self.rule.catches(&call.tool, &call.arguments, known, roots).is_some()
             || (accesses.is_none() && !of_another_tool())
@@ -47,7 +47,7 @@ impl std::fmt::Display for HookFilter {
     }
 }
 
-fn bears(call: &ToolCall, name: &str) -> bool {
+fn has_name(call: &ToolCall, name: &str) -> bool {
     let tool = &call.tool;
     [tool.name().as_str(), tool.rule_name().as_str()].contains(&name) || tool.aliases.iter().any(|one| one.name == name)
 }

@@ -2,7 +2,7 @@
 
 use super::{
     definition::HookEvent,
-    spelling::{Spelling, with_absolute_paths},
+    dialect_names::{DialectNames, with_absolute_paths},
 };
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -114,13 +114,13 @@ pub(super) fn input(occasion: Occasion<'_>, mode: Mode, start: &Path) -> Value {
     // There is no transcript file, because the agent stores the conversation. Hooks that read the member find it empty.
     put("transcript_path", "".into());
     put("cwd", start.to_string_lossy().into());
-    put("permission_mode", theirs(mode).into());
+    put("permission_mode", mode_name(mode).into());
     put("hook_event_name", occasion.event().as_str().into());
     if let Some(call) = occasion.call() {
-        let spelling = Spelling::of(call);
+        let names = DialectNames::of(call);
         let arguments = with_absolute_paths(call, start);
-        put("tool_name", spelling.name.into());
-        put("tool_input", spelling.told(&arguments).into());
+        put("tool_name", names.name.into());
+        put("tool_input", names.to_dialect(&arguments).into());
         put("tool_use_id", call.id.to_string().into());
         put("called_as", call.called_as.as_str().into());
         put("canonical_tool_name", call.tool.name().as_str().into());
@@ -190,7 +190,7 @@ fn words(outcome: &Outcome) -> String {
 }
 
 /// Returns the mode's name in Claude Code.
-fn theirs(mode: Mode) -> &'static str {
+fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Default => "default",
         Mode::Plan => "plan",

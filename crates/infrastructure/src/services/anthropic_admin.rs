@@ -8,7 +8,7 @@ pub mod totals;
 
 use crate::{
     http::pause::wanted_pause,
-    services::{address::below, said::words_of, settings::AnthropicAdmin},
+    services::{address::below, error_message::extract_message, settings::AnthropicAdmin},
     web::web_client::{Judge, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
 };
 use bytes::Bytes;
@@ -114,7 +114,7 @@ impl AdminApi<'_> {
             (HeaderName::from_static("x-api-key"), key),
             (HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION)),
         ]);
-        if query.tells_speed {
+        if query.needs_speed_header {
             headers.insert(HeaderName::from_static("anthropic-beta"), HeaderValue::from_static(FAST_MODE));
         }
         Ok(headers)
@@ -136,7 +136,7 @@ impl AdminApi<'_> {
             500..=599 => (ErrorKind::UpstreamHttp, "failed", "Try again later."),
             _ => (ErrorKind::UpstreamHttp, "has no answer", "Whoever runs this program must check its address."),
         };
-        let words = words_of(&answer.body, Some(&self.settings.key));
+        let words = extract_message(&answer.body, Some(&self.settings.key));
         let colon = if words.is_empty() { "" } else { ": " };
         let failure = ToolFailure::new(kind, format!("Anthropic's Admin API {what} (HTTP {status}){colon}{words}"));
         match wanted_pause(&answer.headers).filter(|_| kind == ErrorKind::RateLimited) {

@@ -4,7 +4,7 @@
 //! renewed once. Only reading is repeated automatically.
 
 use crate::{
-    services::{one_line::one_line, said::without_keys},
+    services::{error_message::without_keys, one_line::one_line},
     web::web_client::{Judge, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
 };
 use bytes::Bytes;
@@ -113,7 +113,7 @@ impl GoogleAccount<'_> {
     /// `upstream_http`; `too_large` for an answer above the limit.
     pub async fn call(&self, request: &GoogleRequest) -> Result<Value, ToolFailure> {
         let mut headers = match self.credentials.headers(self.principal, &self.resource).await {
-            Err(NoCredentials::SignIn(_)) => self.signed_in().await?,
+            Err(NoCredentials::SignIn(_)) => self.sign_in().await?,
             found => found.map_err(|none| self.without(none))?,
         };
         let mut was_renewed = false;
@@ -124,7 +124,7 @@ impl GoogleAccount<'_> {
             if answer.status == StatusCode::UNAUTHORIZED && !was_renewed {
                 was_renewed = true;
                 headers = match self.credentials.renewed(self.principal, &self.resource, &headers).await {
-                    Err(NoCredentials::SignIn(_)) => self.signed_in().await?,
+                    Err(NoCredentials::SignIn(_)) => self.sign_in().await?,
                     found => found.map_err(|none| self.without(none))?,
                 };
                 continue;
@@ -149,7 +149,7 @@ impl GoogleAccount<'_> {
         self.deadline + self.caller.waited()
     }
 
-    async fn signed_in(&self) -> Result<CredentialHeaders, ToolFailure> {
+    async fn sign_in(&self) -> Result<CredentialHeaders, ToolFailure> {
         let signed_in = self.credentials.sign_in(self.principal, &self.resource, self.caller).await;
         signed_in.map_err(|none| self.without(none))?;
         self.credentials.headers(self.principal, &self.resource).await.map_err(|none| self.without(none))
@@ -192,7 +192,7 @@ impl GoogleAccount<'_> {
                 (Method::POST, body.to_string().into(), RetryPolicy::Never, Some(*doubt))
             }
         };
-        let asked = WebRequest {
+        let web_request = WebRequest {
             method,
             url: &request.url,
             headers,
@@ -203,7 +203,7 @@ impl GoogleAccount<'_> {
             body_bytes: request.answer_bytes,
             deadline: self.end(),
         };
-        self.reach.send(asked, self.judge).await.map_err(|error| {
+        self.reach.send(web_request, self.judge).await.map_err(|error| {
             let failure = error.into_failure(self.service);
             match (doubt, failure.kind) {
                 // A request that was refused, or was never sent, had no effect.
@@ -284,7 +284,7 @@ struct Refusal {
 impl Refusal {
     /// Parses an error. A service may repeat the refused credentials, so they are removed.
     fn of(answer: &WebResponse, credentials: &CredentialHeaders) -> Self {
-        let said = |text: &str| said(text, credentials);
+        let said = |text: &str| clean_message(text, credentials);
         let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(said).unwrap_or_default();
         let wait = answer.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
@@ -314,7 +314,7 @@ impl std::fmt::Display for Refusal {
 }
 
 /// Returns a text of the service in a form that cannot leave its line or its backticks.
-fn said(text: &str, credentials: &CredentialHeaders) -> String {
+fn clean_message(text: &str, credentials: &CredentialHeaders) -> String {
     // Only the token of `Bearer TOKEN`.
     let tokens = credentials.iter().filter_map(|(_, value)| value.expose().split_whitespace().next_back());
     one_line(&without_keys(text, tokens).replace('`', " "), SAID_CHARACTERS)

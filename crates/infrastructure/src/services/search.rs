@@ -13,8 +13,8 @@ use crate::{
     helper_port::HelperPort,
     http::pause::wanted_pause,
     services::{
+        error_message::{extract_message, without_keys},
         foreign_text::clean_text,
-        said::{without_keys, words_of},
         settings::{SearchProvider, SearchSettings},
     },
     web::web_client::{Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
@@ -111,7 +111,7 @@ impl SearchService {
             name: self.name(),
             status: answer.status.as_u16(),
             headers: &answer.headers,
-            words: words_of(&answer.body, self.settings.key.as_ref()),
+            words: extract_message(&answer.body, self.settings.key.as_ref()),
             code: json(&answer.body).ok().as_ref().and_then(code_of).unwrap_or_default(),
         };
         match self.settings.provider {
@@ -147,7 +147,7 @@ impl WebSearch for SearchService {
     ) -> Result<Vec<WebHit>, WebSearchError> {
         let order = self.order(query)?;
         let skipped = order.skipped;
-        let asked = WebRequest {
+        let web_request = WebRequest {
             method: order.method,
             url: &order.url,
             headers: order.headers,
@@ -160,7 +160,7 @@ impl WebSearch for SearchService {
             deadline: bounds.deadline,
         };
         let name = self.name();
-        let sent = self.reach.send(asked, bounds.may_reach).await;
+        let sent = self.reach.send(web_request, bounds.may_reach).await;
         let answer = sent.map_err(|error| WebSearchError::NotReached(error.into_failure(name)))?;
         if !answer.status.is_success() {
             return Err(self.refusal(&answer));
@@ -213,19 +213,19 @@ impl Refusal<'_> {
     /// Returns the error for a status without a special meaning at the service.
     fn usual(&self) -> WebSearchError {
         match self.status {
-            401 | 403 => WebSearchError::KeyRefused(self.told("does not take the key")),
+            401 | 403 => WebSearchError::KeyRefused(self.describe("does not take the key")),
             429 => self.rate_limited(wanted_pause(self.headers)),
-            400 | 422 => WebSearchError::QueryRefused(self.told("does not take the query")),
-            _ => WebSearchError::Failed(self.told("has no answer")),
+            400 | 422 => WebSearchError::QueryRefused(self.describe("does not take the query")),
+            _ => WebSearchError::Failed(self.describe("has no answer")),
         }
     }
 
     fn rate_limited(&self, retry_after: Option<Duration>) -> WebSearchError {
-        WebSearchError::RateLimited { message: self.told("was asked too often"), retry_after }
+        WebSearchError::RateLimited { message: self.describe("was asked too often"), retry_after }
     }
 
     /// Returns a message such as `Brave does not take the key (HTTP 401): its words`.
-    fn told(&self, what: &str) -> String {
+    fn describe(&self, what: &str) -> String {
         let colon = if self.words.is_empty() { "" } else { ": " };
         format!("{} {what} (HTTP {}){colon}{}", self.name, self.status, self.words)
     }

@@ -203,7 +203,7 @@ async fn signed_in(
     let coming = async {
         loop {
             tokio::select! {
-                came = sign_in.came_back() => return came,
+                came = sign_in.wait_for_code() => return came,
                 Some(line) = lines.recv() => match sign_in.pasted(&line)? {
                     Ok(came) => return Ok(came),
                     Err(_) if line.trim().is_empty() => {}
@@ -311,7 +311,7 @@ async fn import(
     as_json: bool,
     output: &mut Output,
 ) -> Outcome {
-    let plan = accounts.found(places).await?;
+    let plan = accounts.plan_import(places).await?;
     for (path, reason) in &plan.refused {
         note(&visible(&format!("`{}` is left alone: {reason}", path.display())));
     }
@@ -335,7 +335,7 @@ async fn import(
     }
     let mut all = Vec::new();
     for found in &plan.found {
-        accounts.take(principal, found).await?;
+        accounts.import_tokens(principal, found).await?;
         all.push(json!({"file": found.path.display().to_string(), "grants": found.grants}));
         if !as_json {
             output.line(&visible(&format!("Taken: {}. {}.", found.grants.join(", "), found.advice())))?;

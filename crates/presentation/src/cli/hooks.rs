@@ -169,7 +169,7 @@ async fn test_moment(
     let handed_over = event.is_of_subagent().then_some(&handed_over);
     let moment =
         AgentHookEvent { conversation, principal: &principal, delegated_by: handed_over, text, goes_on_by_hook: false };
-    let (reports, word) = hooks.rehearse_moment(event, moment).await;
+    let (reports, word) = hooks.rehearse_agent_event(event, moment).await;
     let is_notice = matches!(event, HookEvent::Notification | HookEvent::SubagentStart);
     let exit = if word.stop.is_some() || (word.block.is_some() && !is_notice) { Exit::Denied } else { Exit::Done };
     let said = match (word.stop, word.block) {

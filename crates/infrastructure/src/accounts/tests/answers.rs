@@ -1,17 +1,17 @@
 //! Redirects from the page, and requests from anywhere else.
 
 use super::*;
-use crate::accounts::{credentials::CameBack, sign_in_error::SignInError};
+use crate::accounts::{credentials::SignInCode, sign_in_error::SignInError};
 use proptest::prelude::*;
 
 /// Sends a redirect request. Returns the status, and the outcome once there is one.
-async fn told(make: impl Fn(&SignIn, &str) -> String) -> (String, Option<Result<CameBack, SignInError>>) {
+async fn told(make: impl Fn(&SignIn, &str) -> String) -> (String, Option<Result<SignInCode, SignInError>>) {
     let bench = Bench::new(|_| refusal(500, "unused")).await;
     let sign_in = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
     let address = parameter(sign_in.page(), "redirect_uri").replace("http://", "");
     let request = make(&sign_in, &address);
     let asking = sent(&address, &request);
-    let mut coming = std::pin::pin!(sign_in.came_back());
+    let mut coming = std::pin::pin!(sign_in.wait_for_code());
     let mut outcome = None;
     let answer = tokio::select! {
         biased;
@@ -59,7 +59,7 @@ async fn silent_connections_do_not_delay_the_answer() {
     let bench = Bench::new(|_| refusal(500, "unused")).await;
     let sign_in = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
     let address = parameter(sign_in.page(), "redirect_uri").replace("http://", "");
-    let mut coming = std::pin::pin!(sign_in.came_back());
+    let mut coming = std::pin::pin!(sign_in.wait_for_code());
     let mut silent = Vec::new();
     for _ in 0..100 {
         tokio::select! {
@@ -123,7 +123,7 @@ async fn the_answer_is_taken_whatever_else_comes_before_it() {
         assert!(sent(&address, &get("/?state=x&code=y", &address)).await.contains(" 400 "));
         sent(&address, &get(&target(&sign_in, "code=c%2F0de&scope=x&iss=https://accounts.google.com"), &address)).await
     };
-    let (came, page) = tokio::join!(sign_in.came_back(), asking);
+    let (came, page) = tokio::join!(sign_in.wait_for_code(), asking);
     assert_eq!(came.unwrap().code(), "c/0de");
     assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("You may close this page."), "{page}");
     for header in ["cache-control: no-store", "referrer-policy: no-referrer", "default-src 'none'"] {
@@ -174,7 +174,7 @@ proptest! {
             let attempt = crate::accounts::attempt::Attempt::begin(&client(&issuer), &["s"], "http://127.0.0.1:1".into());
             let attempt = attempt.unwrap();
             for query in [query.clone(), format!("code=c&state={state}"), format!("code=c&state={state}&{query}")] {
-                let outcome = attempt.answered(&query);
+                let outcome = attempt.parse_redirect(&query);
                 prop_assert!(matches!(outcome, Err(crate::accounts::attempt::NoCode::Foreign(_))), "{query}");
             }
             Ok(())

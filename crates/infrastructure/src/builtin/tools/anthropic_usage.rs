@@ -5,7 +5,7 @@ use crate::{
     services::{
         anthropic_admin::{
             AdminApi,
-            report::{Action, ReportQuery, Wish},
+            report::{Action, ReportQuery, ReportRequest},
             totals::totals,
         },
         settings::AnthropicAdmin,
@@ -191,7 +191,7 @@ fn query(input: &Input) -> Result<ReportQuery, ToolFailure> {
         Width::Hour => "1h",
         Width::Day => "1d",
     };
-    let wish = Wish {
+    let wish = ReportRequest {
         starting_at: input.starting_at.clone(),
         ending_at: input.ending_at.clone(),
         bucket_width: input.bucket_width.map(|given| width(given).to_owned()),

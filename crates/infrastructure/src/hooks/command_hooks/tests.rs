@@ -23,7 +23,7 @@ fn hook(gate: bool, on_error: OnError) -> HookDefinition {
 }
 
 /// Runs `PermissionRequest` hooks with these answers. An empty answer is a failing hook.
-async fn asked(answers: &[(&str, OnError)]) -> Option<Decided> {
+async fn asked(answers: &[(&str, OnError)]) -> Option<HookDecision> {
     let definitions = answers.iter().map(|(behavior, on_error)| {
         let answer = json!({"hookSpecificOutput": {"decision": {"behavior": behavior, "message": "why"}}});
         let line = if behavior.is_empty() { "exit 1".to_owned() } else { format!("echo '{answer}'") };
@@ -44,19 +44,22 @@ async fn asked(answers: &[(&str, OnError)]) -> Option<Decided> {
     };
     let hooks = CommandHooks::new(definitions.collect(), surroundings, Launcher::start().unwrap());
     let call = call("write_file", json!({"path": "a", "content": ""}));
-    hooks.asked(&call, &[]).await.map(|(_, decided)| decided)
+    hooks.decide_permission(&call, &[]).await.map(|(_, decided)| decided)
 }
 
 #[tokio::test]
 async fn of_several_hooks_that_hear_of_a_question_the_strictest_counts() {
     use OnError::{Allow, Deny};
-    let no = |reason: &str| Some(Decided::Else(HookVerdict::Deny(reason.into())));
+    let no = |reason: &str| Some(HookDecision::Verdict(HookVerdict::Deny(reason.into())));
     assert_eq!(asked(&[("ask", Allow), ("deny", Allow), ("allow", Allow)]).await, no("why"));
-    assert_eq!(asked(&[("allow", Allow), ("ask", Allow)]).await, Some(Decided::Else(HookVerdict::Ask("why".into()))));
-    assert_eq!(asked(&[("allow", Allow), ("", Allow)]).await, Some(Decided::Allow));
+    assert_eq!(
+        asked(&[("allow", Allow), ("ask", Allow)]).await,
+        Some(HookDecision::Verdict(HookVerdict::Ask("why".into())))
+    );
+    assert_eq!(asked(&[("allow", Allow), ("", Allow)]).await, Some(HookDecision::Allow));
     let broken = "the hook itself broke: it ended with code 1";
     assert_eq!(asked(&[("allow", Allow), ("", Deny)]).await, no(broken));
-    let ask = Some(Decided::Else(HookVerdict::Ask(broken.into())));
+    let ask = Some(HookDecision::Verdict(HookVerdict::Ask(broken.into())));
     assert_eq!(asked(&[("allow", Allow), ("", OnError::Ask)]).await, ask);
     assert_eq!(asked(&[("", Allow)]).await, None);
 }
@@ -68,7 +71,7 @@ fn a_gate_opens_by_nothing_but_a_decision() {
     for on_error in [OnError::Allow, OnError::Ask, OnError::Deny] {
         let gate = hook(true, on_error);
         assert!(!is_open(&gate, &flawed) && !is_open(&gate, &Answer::default()), "{on_error:?}");
-        assert!(is_open(&gate, &Answer { decision: Some(Decided::Allow), ..Answer::default() }));
+        assert!(is_open(&gate, &Answer { decision: Some(HookDecision::Allow), ..Answer::default() }));
     }
     assert!(is_open(&hook(false, OnError::Allow), &flawed) && !is_open(&hook(false, OnError::Deny), &flawed));
 }

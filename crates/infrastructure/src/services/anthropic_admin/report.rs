@@ -16,7 +16,7 @@ pub enum Action {
 
 /// A query, as the caller wrote it.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
+pub struct ReportRequest {
     /// Start: a time, or a day.
     pub starting_at: String,
     /// End.
@@ -43,12 +43,12 @@ pub struct ReportQuery {
     /// The first page to read.
     pub page: Option<String>,
     /// `true` if it requires the header for reports by speed.
-    pub tells_speed: bool,
+    pub needs_speed_header: bool,
 }
 
 /// The reason why a report does not accept a query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidWish {
+pub enum InvalidReportRequest {
     /// A parameter has an invalid value.
     #[error("`{parameter}` is `{given}`, and `{action}` takes {takes}")]
     Value {
@@ -124,7 +124,7 @@ impl Action {
         }
     }
 
-    fn takes(self) -> &'static str {
+    fn accepted_parameters(self) -> &'static str {
         match self {
             Self::Usage => "`starting_at`, `ending_at`, `bucket_width`, `group_by`, `filters`, `limit`, `page`",
             Self::Cost => "`starting_at`, `ending_at`, `bucket_width` (1d), `group_by`, `limit`, `page`",
@@ -166,7 +166,11 @@ impl Action {
     }
 
     /// Parses a time in the form that the report accepts.
-    fn time(self, parameter: &str, given: &str) -> Result<(String, DateTime<chrono::FixedOffset>), InvalidWish> {
+    fn time(
+        self,
+        parameter: &str,
+        given: &str,
+    ) -> Result<(String, DateTime<chrono::FixedOffset>), InvalidReportRequest> {
         let midnight = |day: NaiveDate| day.and_hms_opt(0, 0, 0).map(|time| time.and_utc().fixed_offset());
         let day = NaiveDate::parse_from_str(given, "%Y-%m-%d").ok().filter(|_| given.len() == 10).and_then(midnight);
         let read = match (self, day) {
@@ -182,47 +186,47 @@ impl Action {
         read.ok_or_else(|| self.value(parameter, given, takes))
     }
 
-    fn value(self, parameter: &str, given: &str, takes: &str) -> InvalidWish {
+    fn value(self, parameter: &str, given: &str, takes: &str) -> InvalidReportRequest {
         let (parameter, given, takes) = (parameter.to_owned(), given.to_owned(), takes.to_owned());
-        InvalidWish::Value { parameter, given, action: self.word(), takes }
+        InvalidReportRequest::Value { parameter, given, action: self.word(), takes }
     }
 
-    fn no_parameter(self, parameter: &'static str) -> InvalidWish {
-        InvalidWish::Parameter { parameter, action: self.word(), takes: self.takes() }
+    fn no_parameter(self, parameter: &'static str) -> InvalidReportRequest {
+        InvalidReportRequest::Parameter { parameter, action: self.word(), takes: self.accepted_parameters() }
     }
 
     /// Checks a query.
     ///
     /// # Errors
-    /// [`InvalidWish`], with the accepted values.
-    pub fn query(self, wish: &Wish) -> Result<ReportQuery, InvalidWish> {
-        let (starting_at, start) = self.time("starting_at", &wish.starting_at)?;
+    /// [`InvalidReportRequest`], with the accepted values.
+    pub fn query(self, request: &ReportRequest) -> Result<ReportQuery, InvalidReportRequest> {
+        let (starting_at, start) = self.time("starting_at", &request.starting_at)?;
         let mut parameters = vec![("starting_at".to_owned(), starting_at)];
-        if let Some(ending_at) = &wish.ending_at {
+        if let Some(ending_at) = &request.ending_at {
             if self == Self::ClaudeCode {
                 return Err(self.no_parameter("ending_at"));
             }
             let (ending_at, end) = self.time("ending_at", ending_at)?;
             if end <= start {
-                return Err(InvalidWish::Backwards);
+                return Err(InvalidReportRequest::Backwards);
             }
             parameters.push(("ending_at".into(), ending_at));
         }
-        if let Some(width) = &wish.bucket_width {
+        if let Some(width) = &request.bucket_width {
             if self.widths().is_empty() {
                 return Err(self.no_parameter("bucket_width"));
             }
             self.one_of("bucket_width", width, self.widths())?;
             parameters.push(("bucket_width".into(), width.clone()));
         }
-        for group in &wish.group_by {
+        for group in &request.group_by {
             if self.groups().is_empty() {
                 return Err(self.no_parameter("group_by"));
             }
             self.one_of("group_by", group, self.groups())?;
             parameters.push(("group_by[]".into(), group.clone()));
         }
-        for (name, values) in &wish.filters {
+        for (name, values) in &request.filters {
             let Some((_, words)) = self.filters().iter().find(|(known, _)| known == name) else {
                 if self.filters().is_empty() {
                     return Err(self.no_parameter("filters"));
@@ -237,18 +241,19 @@ impl Action {
                 parameters.push((format!("{name}[]"), value.clone()));
             }
         }
-        if let Some(limit) = wish.limit {
-            let most = self.most(wish.bucket_width.as_deref().unwrap_or("1d"));
+        if let Some(limit) = request.limit {
+            let most = self.most(request.bucket_width.as_deref().unwrap_or("1d"));
             if limit == 0 || limit > most {
                 return Err(self.value("limit", &limit.to_string(), &format!("1 to {most} here")));
             }
             parameters.push(("limit".into(), limit.to_string()));
         }
-        let tells_speed = wish.group_by.iter().any(|group| group == "speed") || wish.filters.contains_key("speeds");
-        Ok(ReportQuery { action: self, parameters, page: wish.page.clone(), tells_speed })
+        let needs_speed_header =
+            request.group_by.iter().any(|group| group == "speed") || request.filters.contains_key("speeds");
+        Ok(ReportQuery { action: self, parameters, page: request.page.clone(), needs_speed_header })
     }
 
-    fn one_of(self, parameter: &str, given: &str, words: &[&str]) -> Result<(), InvalidWish> {
+    fn one_of(self, parameter: &str, given: &str, words: &[&str]) -> Result<(), InvalidReportRequest> {
         match words.contains(&given) {
             true => Ok(()),
             false => Err(self.value(parameter, given, &one_of(words))),
@@ -265,12 +270,12 @@ fn one_of(words: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    fn wish(starting_at: &str) -> Wish {
-        Wish { starting_at: starting_at.into(), ..Wish::default() }
+    fn wish(starting_at: &str) -> ReportRequest {
+        ReportRequest { starting_at: starting_at.into(), ..ReportRequest::default() }
     }
 
     #[track_caller]
-    fn check(action: Action, wish: &Wish, expected: &[(&str, &str)]) {
+    fn check(action: Action, wish: &ReportRequest, expected: &[(&str, &str)]) {
         let query = action.query(wish).unwrap();
         let parameters: Vec<(&str, &str)> =
             query.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -283,10 +288,10 @@ mod tests {
         check(Action::Cost, &wish("2026-01-01"), &[start]);
         check(
             Action::ClaudeCode,
-            &Wish { limit: Some(1_000), ..wish("2026-01-01") },
+            &ReportRequest { limit: Some(1_000), ..wish("2026-01-01") },
             &[("starting_at", "2026-01-01"), ("limit", "1000")],
         );
-        let usage = Wish {
+        let usage = ReportRequest {
             ending_at: Some("2026-01-02T00:00:00+01:00".into()),
             bucket_width: Some("1m".into()),
             group_by: vec!["model".into(), "workspace_id".into()],
@@ -314,21 +319,21 @@ mod tests {
             ],
         );
         let query = Action::Usage.query(&usage).unwrap();
-        assert_eq!((query.page.as_deref(), query.tells_speed), (Some("page_1"), true));
-        assert!(!Action::Usage.query(&wish("2026-01-01")).unwrap().tells_speed);
+        assert_eq!((query.page.as_deref(), query.needs_speed_header), (Some("page_1"), true));
+        assert!(!Action::Usage.query(&wish("2026-01-01")).unwrap().needs_speed_header);
     }
 
     #[test]
     fn what_a_report_does_not_take_is_told_with_what_it_takes() {
         use Action::{ClaudeCode, Cost, Usage};
         let day = || wish("2026-01-01");
-        let filtered = |name: &str, value: &str| Wish {
+        let filtered = |name: &str, value: &str| ReportRequest {
             filters: BTreeMap::from([(name.to_owned(), vec![value.to_owned()])]),
             ..day()
         };
-        let grouped = |group: &str| Wish { group_by: vec![group.into()], ..day() };
-        let wide = |width: &str| Wish { bucket_width: Some(width.into()), ..day() };
-        let limited = |limit| Wish { limit: Some(limit), ..day() };
+        let grouped = |group: &str| ReportRequest { group_by: vec![group.into()], ..day() };
+        let wide = |width: &str| ReportRequest { bucket_width: Some(width.into()), ..day() };
+        let limited = |limit| ReportRequest { limit: Some(limit), ..day() };
         for (action, wish, words) in [
             (Usage, wish("yesterday"), "`starting_at` is `yesterday`, and `usage` takes a time"),
             (Usage, wish("2026-1-1"), "takes a time"),
@@ -336,10 +341,10 @@ mod tests {
             (ClaudeCode, wish("2026-01-01T00:00:00Z"), "takes a day"),
             (
                 ClaudeCode,
-                Wish { ending_at: Some("2026-01-02".into()), ..day() },
+                ReportRequest { ending_at: Some("2026-01-02".into()), ..day() },
                 "`claude_code` takes no `ending_at`: it takes `starting_at`",
             ),
-            (Cost, Wish { ending_at: Some("2026-01-01".into()), ..day() }, "not behind"),
+            (Cost, ReportRequest { ending_at: Some("2026-01-01".into()), ..day() }, "not behind"),
             (Cost, wide("1h"), "`bucket_width` is `1h`, and `cost` takes `1d`"),
             (ClaudeCode, wide("1d"), "takes no `bucket_width`"),
             (Cost, grouped("model"), "`cost` takes `workspace_id`, `description`"),
@@ -351,7 +356,7 @@ mod tests {
             (Usage, filtered("context_window", "1M"), "takes `0-200k`, `200k-1M`"),
             (Usage, limited(0), "1 to 31"),
             (Usage, limited(32), "1 to 31"),
-            (Usage, Wish { limit: Some(169), ..wide("1h") }, "1 to 168"),
+            (Usage, ReportRequest { limit: Some(169), ..wide("1h") }, "1 to 168"),
             (Cost, limited(32), "1 to 31"),
             (ClaudeCode, limited(1_001), "1 to 1000"),
         ] {

@@ -1,7 +1,7 @@
 //! Reports over real HTTP, in the shapes that the API documents.
 
 use super::{
-    report::{Action, Wish},
+    report::{Action, ReportRequest},
     *,
 };
 use crate::{
@@ -33,7 +33,7 @@ async fn asked(
 }
 
 fn query() -> ReportQuery {
-    Action::Cost.query(&Wish { starting_at: "2026-01-01".into(), ..Wish::default() }).unwrap()
+    Action::Cost.query(&ReportRequest { starting_at: "2026-01-01".into(), ..ReportRequest::default() }).unwrap()
 }
 
 /// One page of three: each names the next.
@@ -58,13 +58,13 @@ async fn pages_are_read_one_after_another_up_to_the_cap_and_the_next_is_told() {
 
 #[tokio::test]
 async fn a_report_is_asked_for_as_the_api_documents() {
-    let wish = Wish {
+    let wish = ReportRequest {
         starting_at: "2026-01-01T00:00:00Z".into(),
         bucket_width: Some("1h".into()),
         group_by: vec!["model".into(), "speed".into()],
         filters: [("models".to_owned(), vec!["claude a".to_owned()])].into(),
         limit: Some(24),
-        ..Wish::default()
+        ..ReportRequest::default()
     };
     let (seen, _) = asked(&Action::Usage.query(&wish).unwrap(), 1, page).await;
     let seen = &seen[0];
@@ -82,7 +82,7 @@ async fn a_report_is_asked_for_as_the_api_documents() {
         (Action::Cost, "/gate/v1/organizations/cost_report"),
         (Action::ClaudeCode, "/gate/v1/organizations/usage_report/claude_code"),
     ] {
-        let wish = Wish { starting_at: "2026-01-01".into(), ..Wish::default() };
+        let wish = ReportRequest { starting_at: "2026-01-01".into(), ..ReportRequest::default() };
         let (seen, _) = asked(&action.query(&wish).unwrap(), 1, page).await;
         assert_eq!((seen[0].path(), seen[0].header("anthropic-beta")), (path, ""));
     }

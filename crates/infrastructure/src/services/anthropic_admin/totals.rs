@@ -45,7 +45,7 @@ pub fn totals(action: Action, data: &mut [Value]) -> Result<Map<String, Value>, 
                     with_dollars(item, &amount);
                 }
             }
-            money.tell(&mut totals)?;
+            money.insert_into(&mut totals)?;
         }
         Action::ClaudeCode => {
             let mut money = Money::default();
@@ -58,7 +58,7 @@ pub fn totals(action: Action, data: &mut [Value]) -> Result<Map<String, Value>, 
                     }
                 }
             }
-            money.tell(&mut totals)?;
+            money.insert_into(&mut totals)?;
         }
     }
     Ok(totals)
@@ -83,7 +83,7 @@ impl Money {
         dollars(amount).map(Some)
     }
 
-    fn tell(self, totals: &mut Map<String, Value>) -> Result<(), InvalidAmount> {
+    fn insert_into(self, totals: &mut Map<String, Value>) -> Result<(), InvalidAmount> {
         totals.insert("amount".into(), self.cents.to_string().into());
         totals.insert("amount_usd".into(), dollars(self.cents)?.into());
         if self.others > 0 {

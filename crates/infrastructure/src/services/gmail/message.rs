@@ -162,7 +162,7 @@ impl Message {
         let payload = resource.get("payload").unwrap_or(&nothing);
         let mut heading = Heading::of(payload);
         if heading.date.is_empty() {
-            heading.date = came(resource.get("internalDate")).unwrap_or_default();
+            heading.date = arrival_time(resource.get("internalDate")).unwrap_or_default();
         }
         let mut message =
             Self { id: text("id"), thread_id: text("threadId"), labels: labels.collect(), heading, ..Self::default() };
@@ -435,7 +435,7 @@ fn line(value: Option<&Value>, characters: usize) -> String {
 }
 
 /// Returns the time at which a message arrived, from milliseconds since 1970 as text.
-fn came(value: Option<&Value>) -> Option<String> {
+fn arrival_time(value: Option<&Value>) -> Option<String> {
     let milliseconds = value?.as_str()?.parse().ok()?;
     Some(DateTime::from_timestamp_millis(milliseconds)?.to_rfc3339_opts(SecondsFormat::Secs, true))
 }

@@ -4,7 +4,7 @@ use super::{
     LinkedinSettings,
     job_id::JobId,
     pace::Pace,
-    pages::{Card, Found, Job, Order, Wanted},
+    pages::{Card, Job, Order, PageKind, ParsedPage},
     query::JobQuery,
     reading::{PAGE_BYTES, read},
     search::{FoundJobs, Search},
@@ -85,12 +85,12 @@ impl GuestPages<'_> {
         if answer.status == StatusCode::BAD_REQUEST && start > 0 {
             return Ok(None);
         }
-        match self.read(answer, Wanted::Cards, url).await? {
-            Found::Cards(cards) if cards.iter().all(Option::is_none) => {
+        match self.read(answer, PageKind::Cards, url).await? {
+            ParsedPage::Cards(cards) if cards.iter().all(Option::is_none) => {
                 Err(strange(&format!("it has {} cards of jobs, and none has a title", cards.len())))
             }
-            Found::Cards(cards) => Ok(Some(cards)),
-            Found::Empty => Ok(None),
+            ParsedPage::Cards(cards) => Ok(Some(cards)),
+            ParsedPage::Empty => Ok(None),
             other => Err(no_use(&other)),
         }
     }
@@ -108,13 +108,13 @@ impl GuestPages<'_> {
         }
         // Relative links refer to the page for people.
         let page = Url::parse(&id.page()).unwrap_or(url);
-        match self.read(answer, Wanted::Job, page).await? {
-            Found::Job(job) => Ok(*job),
+        match self.read(answer, PageKind::Job, page).await? {
+            ParsedPage::Job(job) => Ok(*job),
             other => Err(no_use(&other)),
         }
     }
 
-    async fn read(&self, answer: WebResponse, wanted: Wanted, url: Url) -> Result<Found, ToolFailure> {
+    async fn read(&self, answer: WebResponse, wanted: PageKind, url: Url) -> Result<ParsedPage, ToolFailure> {
         match answer.status {
             StatusCode::OK => read(self.helpers, &Order { wanted, url }, answer.body, self.deadline).await,
             status if status.is_redirection() => Err(led_away(&answer)),
@@ -155,7 +155,7 @@ impl GuestPages<'_> {
                 return Ok(answer);
             }
             let said = wanted_pause(&answer.headers);
-            let pause = said.unwrap_or_else(|| self.pace.apart() * 2_u32.pow(tries));
+            let pause = said.unwrap_or_else(|| self.pace.pause() * 2_u32.pow(tries));
             let is_too_long = Instant::now().checked_add(pause).is_none_or(|then| then >= self.deadline);
             if tries == TRIES || is_too_long {
                 return match is_denied {
@@ -215,16 +215,18 @@ fn led_away(answer: &WebResponse) -> ToolFailure {
 }
 
 /// Returns the failure for a page of another kind than requested.
-fn no_use(found: &Found) -> ToolFailure {
+fn no_use(found: &ParsedPage) -> ToolFailure {
     match found {
-        Found::Wall => wants_login(),
-        Found::Scripts => ToolFailure::new(
+        ParsedPage::Wall => wants_login(),
+        ParsedPage::Scripts => ToolFailure::new(
             ErrorKind::RateLimited,
             "LinkedIn answered with a page of scripts alone, as it does to programs that it wants to keep away",
         )
         .next(format!("Leave it alone for {} seconds at least, then ask for less.", USUAL_WAIT.as_secs())),
-        Found::Empty => strange("it is empty"),
-        Found::Cards(_) | Found::Job(_) | Found::Other => strange("it holds nothing of what such a page holds"),
+        ParsedPage::Empty => strange("it is empty"),
+        ParsedPage::Cards(_) | ParsedPage::Job(_) | ParsedPage::Other => {
+            strange("it holds nothing of what such a page holds")
+        }
     }
 }
 

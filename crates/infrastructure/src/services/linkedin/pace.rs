@@ -9,7 +9,7 @@ use tokio::{
 /// Gives turns to requests, in the order of their arrival.
 #[derive(Debug)]
 pub struct Pace {
-    apart: Duration,
+    pause: Duration,
     last: Mutex<Option<Instant>>,
 }
 
@@ -27,20 +27,20 @@ impl Pace {
     }
 
     /// Creates a limiter with this pause between the end of a request and the start of the next one.
-    pub const fn new(apart: Duration) -> Self {
-        Self { apart, last: Mutex::const_new(None) }
+    pub const fn new(pause: Duration) -> Self {
+        Self { pause, last: Mutex::const_new(None) }
     }
 
     /// Returns the pause between two requests.
-    pub(super) fn apart(&self) -> Duration {
-        self.apart
+    pub(super) fn pause(&self) -> Duration {
+        self.pause
     }
 
     /// Waits for a turn.
     pub(super) async fn turn(&self) -> Turn<'_> {
         let last = self.last.lock().await;
         if let Some(ended) = *last {
-            sleep_until(ended + self.apart).await;
+            sleep_until(ended + self.pause).await;
         }
         Turn { last }
     }

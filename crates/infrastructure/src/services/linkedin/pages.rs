@@ -76,7 +76,7 @@ pub struct Criterion {
 /// A kind of page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Wanted {
+pub(super) enum PageKind {
     /// A list of jobs.
     Cards,
     /// A job.
@@ -86,7 +86,7 @@ pub(super) enum Wanted {
 /// The order for the child process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
-    pub(super) wanted: Wanted,
+    pub(super) wanted: PageKind,
     /// Address of the page, to which its links are relative.
     pub(super) url: Url,
 }
@@ -94,7 +94,7 @@ pub(super) struct Order {
 /// The actual kind of a page.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Found {
+pub(super) enum ParsedPage {
     /// A list of jobs. A card without a title is `None` at its position.
     Cards(Vec<Option<Card>>),
     /// A job.
@@ -115,18 +115,18 @@ pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let found = serde_json::from_str::<Order>(order).ok().map(|order| {
         // The bytes before a read error are parsed as a page, too.
         let _ = input.read_to_end(&mut html);
-        found(&html, &order)
+        parse_page(&html, &order)
     });
     serde_json::to_vec(&found).unwrap_or_default()
 }
 
 /// Parses a page. Must never be called on foreign bytes in the process of the runtime.
-pub(super) fn found(html: &[u8], order: &Order) -> Found {
+pub(super) fn parse_page(html: &[u8], order: &Order) -> ParsedPage {
     let tree = tree::parse_as_is(html, None);
     let page = Page { tree: &tree, url: &order.url };
     let found = match order.wanted {
-        Wanted::Cards => page.cards(),
-        Wanted::Job => page.job().map(|job| Found::Job(Box::new(job))),
+        PageKind::Cards => page.cards(),
+        PageKind::Job => page.job().map(|job| ParsedPage::Job(Box::new(job))),
     };
     found.unwrap_or_else(|| page.kind())
 }
@@ -167,7 +167,7 @@ impl Page<'_> {
         (url.as_str().len() <= 2 * MAX_NAME).then_some(url)
     }
 
-    fn cards(&self) -> Option<Found> {
+    fn cards(&self) -> Option<ParsedPage> {
         let (mut seen, mut cards) = (Vec::new(), Vec::new());
         for item in self.tree.select(self.tree.root(), "li", "") {
             let Some(body) = self.first(item, "div", "base-card") else { continue };
@@ -177,7 +177,7 @@ impl Page<'_> {
             seen.push(body);
             cards.push(self.card(item, body));
         }
-        (!cards.is_empty()).then_some(Found::Cards(cards))
+        (!cards.is_empty()).then_some(ParsedPage::Cards(cards))
     }
 
     /// Returns a card; `None` if it has no title.
@@ -243,7 +243,7 @@ impl Page<'_> {
     }
 
     /// Returns the kind of a page without the requested contents.
-    fn kind(&self) -> Found {
+    fn kind(&self) -> ParsedPage {
         let root = self.tree.root();
         let words = self.tree.text_of(root);
         let scripts: Vec<NodeId> = self.tree.select(root, "script", "").collect();
@@ -266,10 +266,10 @@ impl Page<'_> {
                 || has_form
                 || ["authwall", "/checkpoint/"].into_iter().any(in_scripts);
         match words.trim().chars().count() {
-            _ if is_wall => Found::Wall,
-            0..LITTLE_TEXT if !scripts.is_empty() => Found::Scripts,
-            0 if title.is_none() => Found::Empty,
-            _ => Found::Other,
+            _ if is_wall => ParsedPage::Wall,
+            0..LITTLE_TEXT if !scripts.is_empty() => ParsedPage::Scripts,
+            0 if title.is_none() => ParsedPage::Empty,
+            _ => ParsedPage::Other,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reading of a guest page in a child process.
 
-use super::pages::{Found, Order};
+use super::pages::{Order, ParsedPage};
 use crate::helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds};
 use bytes::Bytes;
 use std::{io::Cursor, time::Instant};
@@ -22,7 +22,7 @@ pub(super) async fn read(
     order: &Order,
     page: Bytes,
     deadline: Instant,
-) -> Result<Found, ToolFailure> {
+) -> Result<ParsedPage, ToolFailure> {
     let call = HelperCall {
         name: HELPER,
         order: HelperCall::order_of(order).map_err(failed)?,
@@ -33,7 +33,7 @@ pub(super) async fn read(
         deadline: Some(deadline),
     };
     let answer = helpers.call(call).await.map_err(failed)?;
-    let found = serde_json::from_slice::<Option<Found>>(&answer).ok().flatten();
+    let found = serde_json::from_slice::<Option<ParsedPage>>(&answer).ok().flatten();
     found.ok_or_else(|| ToolFailure::new(ErrorKind::Internal, "the answer of the reader of pages was not understood"))
 }
 

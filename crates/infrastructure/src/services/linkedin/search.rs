@@ -33,7 +33,7 @@ pub(super) struct Search<'a> {
     seen: HashSet<String>,
     notes: Vec<String>,
     nameless: usize,
-    elsewhere: usize,
+    other_workplaces: usize,
     pages: usize,
     /// Start of the next page.
     page: usize,
@@ -52,7 +52,7 @@ impl<'a> Search<'a> {
             seen: HashSet::new(),
             notes: Vec::new(),
             nameless: 0,
-            elsewhere: 0,
+            other_workplaces: 0,
             pages: 0,
             page,
             skipped: query.start - page,
@@ -112,8 +112,10 @@ impl<'a> Search<'a> {
             return false;
         }
         let wanted = &self.query.workplace;
-        match told_workplace(&card) {
-            Some(told) if !wanted.is_empty() && !wanted.iter().any(|word| word == told) => self.elsewhere += 1,
+        match stated_workplace(&card) {
+            Some(stated) if !wanted.is_empty() && !wanted.iter().any(|word| word == stated) => {
+                self.other_workplaces += 1
+            }
             _ => self.jobs.push(card),
         }
         true
@@ -122,7 +124,7 @@ impl<'a> Search<'a> {
     /// Returns the result.
     pub(super) fn found(mut self) -> FoundJobs {
         if !self.query.workplace.is_empty() {
-            let silent = self.jobs.iter().filter(|job| told_workplace(job).is_none()).count();
+            let silent = self.jobs.iter().filter(|job| stated_workplace(job).is_none()).count();
             let words = self.query.workplace.join(" or ");
             if silent > 0 {
                 self.notes.push(format!(
@@ -130,9 +132,11 @@ impl<'a> Search<'a> {
                      the work is done. `linkedin_job_detail` tells more."
                 ));
             }
-            if self.elsewhere > 0 {
-                self.notes
-                    .push(format!("Jobs that say another workplace than {words} were left out: {}.", self.elsewhere));
+            if self.other_workplaces > 0 {
+                self.notes.push(format!(
+                    "Jobs that say another workplace than {words} were left out: {}.",
+                    self.other_workplaces
+                ));
             }
         }
         if self.nameless > 0 {
@@ -145,18 +149,18 @@ impl<'a> Search<'a> {
 /// Returns the word of [`WORKPLACE`] that a card states: in its location, or in brackets in its title. The rest of a
 /// title may mean something else ("Remote Sensing Engineer"). A card that states two different words counts as stating
 /// none.
-fn told_workplace(card: &Card) -> Option<&'static str> {
+fn stated_workplace(card: &Card) -> Option<&'static str> {
     let title = card.title.to_lowercase();
     let in_brackets = title.split(['(', '[']).skip(1).filter_map(|part| part.split([')', ']']).next());
     let place = card.location.as_deref().unwrap_or_default().to_lowercase();
     let said: String = in_brackets.chain([place.as_str()]).map(|part| format!("{part} | ")).collect();
     let words: Vec<&str> =
         said.split(|c: char| !c.is_alphanumeric() && c != '|').filter(|word| !word.is_empty()).collect();
-    let mut told = WORKPLACE.words().filter(|word| {
+    let mut stated = WORKPLACE.words().filter(|word| {
         let parts: Vec<&str> = word.split('_').collect();
         words.windows(parts.len()).any(|window| window == parts)
     });
-    told.next().filter(|_| told.next().is_none())
+    stated.next().filter(|_| stated.next().is_none())
 }
 
 #[cfg(test)]
@@ -283,7 +287,7 @@ mod tests {
             ("Rust Engineer", "Berlin", None),
         ] {
             let card = Card { title: title.into(), location: Some(location.into()), ..Card::default() };
-            assert_eq!(told_workplace(&card), expected, "{title}, {location}");
+            assert_eq!(stated_workplace(&card), expected, "{title}, {location}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Guest pages as LinkedIn has them, and obstacles to reading them.
 
 use super::{
-    pages::{Found, Order, Wanted, found},
+    pages::{Order, PageKind, ParsedPage, parse_page},
     *,
 };
 use crate::{
@@ -43,8 +43,8 @@ const JOB: &str = r##"<section class="top-card-layout">
 <div class="description__text description__text--rich"><section class="show-more-less-html"><div class="show-more-less-html__markup"><p>We build…</p><ul><li>Rust</li><li>More at <a href="https://acme.example/jobs">Acme</a></li></ul></div><button>Show more</button></section></div>
 <ul class="description__job-criteria-list"><li class="description__job-criteria-item"><h3 class="description__job-criteria-subheader">Seniority level</h3><span class="description__job-criteria-text description__job-criteria-text--criteria">Mid-Senior level</span></li><li class="description__job-criteria-item"><h3 class="description__job-criteria-subheader">Employment type</h3><span class="description__job-criteria-text description__job-criteria-text--criteria">Full-time</span></li></ul>"##;
 
-fn read(wanted: Wanted, html: &str) -> Found {
-    found(html.as_bytes(), &Order { wanted, url: Url::parse("https://www.linkedin.com/jobs-guest/x").unwrap() })
+fn read(wanted: PageKind, html: &str) -> ParsedPage {
+    parse_page(html.as_bytes(), &Order { wanted, url: Url::parse("https://www.linkedin.com/jobs-guest/x").unwrap() })
 }
 
 fn some(text: &str) -> Option<String> {
@@ -67,7 +67,7 @@ fn whole_card() -> Card {
 
 #[track_caller]
 fn check_card(html: &str, expected: Card) {
-    let Found::Cards(cards) = read(Wanted::Cards, html) else { panic!("no cards in {html}") };
+    let ParsedPage::Cards(cards) = read(PageKind::Cards, html) else { panic!("no cards in {html}") };
     assert_eq!(cards, [Some(expected)], "{html}");
 }
 
@@ -94,7 +94,7 @@ fn a_card_that_lacks_something_is_a_job_if_it_has_a_title() {
     let list = format!(
         "{CARD}<li><div class='base-card'><h3 class='base-search-card__title'> </h3></div></li><li>x</li>{CARD}"
     );
-    let Found::Cards(cards) = read(Wanted::Cards, &list) else { panic!("no cards") };
+    let ParsedPage::Cards(cards) = read(PageKind::Cards, &list) else { panic!("no cards") };
     assert_eq!(cards, [Some(whole_card()), None, Some(whole_card())]);
 }
 
@@ -125,7 +125,7 @@ fn a_job_is_read_in_full_wherever_its_page_has_it() {
             "" => JOB.to_owned(),
             from => JOB.replace(from, to),
         };
-        let Found::Job(job) = read(Wanted::Job, &html) else { panic!("no job without {from}") };
+        let ParsedPage::Job(job) = read(PageKind::Job, &html) else { panic!("no job without {from}") };
         let words: Vec<&str> = job.description.split_whitespace().collect();
         let text = words.join(" ");
         assert!(text.starts_with("We build… - Rust - More at Acme (https://acme.example/jobs)"), "{text}");
@@ -133,48 +133,49 @@ fn a_job_is_read_in_full_wherever_its_page_has_it() {
         assert_eq!(Job { description: String::new(), ..*job }, whole, "{from}");
     }
     let company = JOB.replace("topcard__org-name-link", "top-card-layout__company-name");
-    let Found::Job(job) = read(Wanted::Job, &company) else { panic!("no job") };
+    let ParsedPage::Job(job) = read(PageKind::Job, &company) else { panic!("no job") };
     assert_eq!((job.company, job.company_url), (some("Acme"), None));
 }
 
 #[test]
 fn a_page_that_holds_nothing_of_it_is_told_apart_from_one_without_jobs() {
     for (html, expected) in [
-        ("", Found::Empty),
-        (" \n<!-- nothing -->\n", Found::Empty),
-        ("<html><head></head><body></body></html>", Found::Empty),
-        ("<script>var a = 1;</script>", Found::Scripts),
+        ("", ParsedPage::Empty),
+        (" \n<!-- nothing -->\n", ParsedPage::Empty),
+        ("<html><head></head><body></body></html>", ParsedPage::Empty),
+        ("<script>var a = 1;</script>", ParsedPage::Scripts),
         (
             "<html><head><script>window.x()</script></head><body><noscript>Enable it</noscript></body></html>",
-            Found::Scripts,
+            ParsedPage::Scripts,
         ),
-        ("<html><head><script>location = '/authwall?x'</script></head></html>", Found::Wall),
-        ("<title>Sign Up | LinkedIn</title><p>Join now</p>", Found::Wall),
-        ("<title>Security Verification | LinkedIn</title>", Found::Wall),
-        ("<form action='/uas/login-submit'><input name='session_key'></form>", Found::Wall),
-        ("<h1>Hello</h1><p>A page of another kind, with all the words that a person wants.</p>", Found::Other),
-        ("<ul><li>one</li><li>two</li></ul>", Found::Other),
-        ("{\"jobs\": []}", Found::Other),
+        ("<html><head><script>location = '/authwall?x'</script></head></html>", ParsedPage::Wall),
+        ("<title>Sign Up | LinkedIn</title><p>Join now</p>", ParsedPage::Wall),
+        ("<title>Security Verification | LinkedIn</title>", ParsedPage::Wall),
+        ("<form action='/uas/login-submit'><input name='session_key'></form>", ParsedPage::Wall),
+        ("<h1>Hello</h1><p>A page of another kind, with all the words that a person wants.</p>", ParsedPage::Other),
+        ("<ul><li>one</li><li>two</li></ul>", ParsedPage::Other),
+        ("{\"jobs\": []}", ParsedPage::Other),
     ] {
-        for wanted in [Wanted::Cards, Wanted::Job] {
+        for wanted in [PageKind::Cards, PageKind::Job] {
             assert_eq!(read(wanted, html), expected, "{wanted:?} in {html}");
         }
     }
-    assert_eq!(read(Wanted::Job, CARD), Found::Other, "a list is no job");
+    assert_eq!(read(PageKind::Job, CARD), ParsedPage::Other, "a list is no job");
 }
 
 #[test]
 fn no_page_costs_more_than_its_bounds() {
     let many = CARD.repeat(3_000);
-    let Found::Cards(cards) = read(Wanted::Cards, &many) else { panic!("no cards") };
+    let ParsedPage::Cards(cards) = read(PageKind::Cards, &many) else { panic!("no cards") };
     assert_eq!(cards.len(), 100);
     let long = "x".repeat(200_000);
-    let Found::Job(job) = read(Wanted::Job, &JOB.replace("Rust Engineer", &long).replace("We build…", &long)) else {
+    let ParsedPage::Job(job) = read(PageKind::Job, &JOB.replace("Rust Engineer", &long).replace("We build…", &long))
+    else {
         panic!("no job")
     };
     assert!(job.title.unwrap().len() <= 300 && job.description.len() <= 100_000);
     for nested in ["<li><div class='base-card'>", "<div>", "<ul><li>", "<table><tr><td>"] {
-        let _ = read(Wanted::Cards, &nested.repeat(50_000));
+        let _ = read(PageKind::Cards, &nested.repeat(50_000));
     }
 }
 

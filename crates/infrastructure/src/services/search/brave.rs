@@ -61,7 +61,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
 
 pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
     match (refusal.status, refusal.code.as_str()) {
-        (_, "SUBSCRIPTION_TOKEN_INVALID") => WebSearchError::KeyRefused(refusal.told("does not take the key")),
+        (_, "SUBSCRIPTION_TOKEN_INVALID") => WebSearchError::KeyRefused(refusal.describe("does not take the key")),
         (429, _) => refusal.rate_limited(wait(refusal.headers).or_else(|| wanted_pause(refusal.headers))),
         _ => refusal.usual(),
     }

@@ -50,7 +50,7 @@ pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
     match refusal.status {
         // The quota of the plan is exhausted, or the limit of additional costs is reached.
         432 | 433 => {
-            WebSearchError::RateLimited { message: refusal.told("gives no more to this key"), retry_after: None }
+            WebSearchError::RateLimited { message: refusal.describe("gives no more to this key"), retry_after: None }
         }
         _ => refusal.usual(),
     }

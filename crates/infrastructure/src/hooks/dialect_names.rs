@@ -17,13 +17,13 @@ const PATHS: &[&str] = &["path", "paths", "cwd", "working_dir"];
 
 /// Tool and parameter names under which a call is passed to a hook.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spelling<'c> {
+pub(super) struct DialectNames<'c> {
     /// Name of the tool.
     pub(super) name: &'c str,
     rewrites: &'static [Rewrite],
 }
 
-impl<'c> Spelling<'c> {
+impl<'c> DialectNames<'c> {
     /// Returns the names of Claude Code if the tool has any, otherwise the canonical ones. MCP tools have their
     /// qualified names.
     pub(super) fn of(call: &'c ToolCall) -> Self {
@@ -37,7 +37,7 @@ impl<'c> Spelling<'c> {
     }
 
     /// Returns the arguments under these names. Conversions that lose information are skipped.
-    pub(super) fn told(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
+    pub(super) fn to_dialect(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
         let mut told = arguments.clone();
         undo(self.rewrites, &mut told);
         told
@@ -47,7 +47,7 @@ impl<'c> Spelling<'c> {
     ///
     /// # Errors
     /// Fails if a parameter occurs under two names with different values.
-    pub(super) fn understood(&self, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, ToolFailure> {
+    pub(super) fn to_canonical(&self, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, ToolFailure> {
         redo(self.rewrites, &mut arguments)?;
         Ok(arguments)
     }
@@ -140,12 +140,12 @@ mod tests {
     #[track_caller]
     fn check(tool: &str, arguments: Value, name: &str, told: Value) {
         let call = call(tool, arguments.clone());
-        let spelling = Spelling::of(&call);
+        let spelling = DialectNames::of(&call);
         assert_eq!(spelling.name, name);
         let arguments = arguments.as_object().unwrap().clone();
-        let in_their_words = spelling.told(&arguments);
+        let in_their_words = spelling.to_dialect(&arguments);
         assert_eq!(Value::Object(in_their_words.clone()), told);
-        assert_eq!(spelling.understood(in_their_words).unwrap(), arguments, "nothing is lost on the way back");
+        assert_eq!(spelling.to_canonical(in_their_words).unwrap(), arguments, "nothing is lost on the way back");
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
     fn two_spellings_with_two_values_are_refused() {
         let call = call("write_file", json!({}));
         let both = json!({"file_path": "a", "path": "b"}).as_object().unwrap().clone();
-        Spelling::of(&call).understood(both).unwrap_err();
+        DialectNames::of(&call).to_canonical(both).unwrap_err();
     }
 
     #[test]

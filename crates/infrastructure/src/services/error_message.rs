@@ -10,7 +10,7 @@ const PLACES: [&str; 6] = ["/error/detail", "/error/message", "/error", "/detail
 
 /// Returns the message in an error answer of any known shape; empty if there is none. A service may repeat the refused
 /// key, so it is removed.
-pub(super) fn words_of(body: &[u8], key: Option<&Secret>) -> String {
+pub(super) fn extract_message(body: &[u8], key: Option<&Secret>) -> String {
     let said = match serde_json::from_slice::<Value>(body) {
         Ok(document) => {
             PLACES.iter().find_map(|place| document.pointer(place)?.as_str().map(str::to_owned)).unwrap_or_default()
@@ -49,7 +49,7 @@ mod tests {
             ("", ""),
             ("no k\u{200b}ey\u{7}-1 here", "no … here"),
         ] {
-            assert_eq!(words_of(body.as_bytes(), Some(&key)), expected, "{body}");
+            assert_eq!(extract_message(body.as_bytes(), Some(&key)), expected, "{body}");
         }
     }
 }
