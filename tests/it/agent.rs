@@ -507,19 +507,19 @@ async fn a_bound_of_costs_that_cannot_hold_is_told() {
 /// A program with a scripted model, in a folder of its own.
 async fn program(folder: &Path, model: &Arc<ScriptedModel>) -> Composition {
     let environment = Environment::new([("HOME", folder.display().to_string())]);
-    let request = Request {
+    let request = ConfigRequest {
         environment,
         start: folder.into(),
         administrator: folder.join("etc"),
-        ..Request::of_process().unwrap()
+        ..ConfigRequest::of_process().unwrap()
     };
     App::builder(Config::load(&request).unwrap()).model(model.clone()).build().await.unwrap()
 }
 
 /// A server with one tool that does not declare its accesses, so that its calls require approval.
-fn desk() -> InProcessServer {
+fn desk() -> ToolGroup {
     let greet = tool_fn("greet", "Greets.", |_: Map<String, Value>, _| Box::pin(async { Ok("Good morning.") }));
-    in_process_server("desk", "1.0.0", [greet]).unwrap()
+    tool_group("desk", "1.0.0", [greet]).unwrap()
 }
 
 #[tokio::test]

@@ -162,7 +162,7 @@ const NO_PROGRAMS: [&str; 2] = ["timeout", "time"];
 
 #[test]
 fn the_inner_crates_name_no_tool_alias_program_or_other_tool_system() {
-    let spellings: BTreeSet<&str> = builtin::spellings().into_iter().collect();
+    let spellings: BTreeSet<&str> = builtin::names_and_aliases().into_iter().collect();
     let programs = || PROGRAMS.iter().chain(LOOKED_THROUGH).filter(|name| !NO_PROGRAMS.contains(name));
     let systems = [CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO].map(|dialect| folded(dialect.0));
     let mut faults = Vec::new();

@@ -17,14 +17,14 @@ use toolstead_presentation::config::{
     Config,
     environment::Environment,
     problem::ConfigError,
-    request::{Flags, Request},
+    request::{ConfigFlags, ConfigRequest},
 };
 
 /// A machine of its own: `etc/`, `home/` with `.config/toolstead/`, and `home/project/` under version control, where
 /// the program starts.
 struct Machine {
     folder: TempDir,
-    request: Request,
+    request: ConfigRequest,
 }
 
 impl Machine {
@@ -34,12 +34,12 @@ impl Machine {
         for name in ["etc", "home/.config/toolstead", "home/project/.git", "home/project/src", "elsewhere"] {
             fs::create_dir_all(root.join(name)).unwrap();
         }
-        let request = Request {
+        let request = ConfigRequest {
             environment: Environment::new([("HOME", root.join("home").to_str().unwrap())]),
             start: root.join("home/project"),
             administrator: root.join("etc"),
             file: None,
-            flags: Flags::default(),
+            flags: ConfigFlags::default(),
         };
         Self { folder, request }
     }

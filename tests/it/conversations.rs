@@ -147,7 +147,7 @@ impl Talk {
 async fn open(home: &Home, config: &str) -> Composition {
     let folder = |name: &str| home.data().parent().unwrap().join(name);
     let text = |name: &str| folder(name).to_str().unwrap().to_owned();
-    let request = Request {
+    let request = ConfigRequest {
         environment: Environment::new([
             ("HOME", text("home")),
             ("XDG_DATA_HOME", text("data")),
@@ -156,7 +156,7 @@ async fn open(home: &Home, config: &str) -> Composition {
         start: home.work(),
         administrator: folder("etc"),
         file: Some(home.config(config)),
-        flags: Flags::default(),
+        flags: ConfigFlags::default(),
     };
     App::builder(Config::load(&request).unwrap()).build().await.unwrap()
 }

@@ -80,22 +80,22 @@ async fn program(folder: &Path, allow: &[&str], add: impl FnOnce(AppBuilder) -> 
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     fs::create_dir_all(path("work")).unwrap();
     fs::create_dir_all(path("home")).unwrap();
-    let request = Request {
+    let request = ConfigRequest {
         environment: Environment::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
         start: path("work").into(),
         administrator: path("etc").into(),
-        flags: Flags {
+        flags: ConfigFlags {
             roots: vec![path("work")],
             allow: allow.iter().map(ToString::to_string).collect(),
-            ..Flags::default()
+            ..ConfigFlags::default()
         },
         file: None,
     };
     add(App::builder(Config::load(&request).unwrap())).build().await.unwrap()
 }
 
-fn desk() -> InProcessServer {
-    in_process_server("desk", "1.2.3", [typed(Forecast), closures::sum()]).unwrap()
+fn desk() -> ToolGroup {
+    tool_group("desk", "1.2.3", [typed(Forecast), closures::sum()]).unwrap()
 }
 
 async fn call(composition: &Composition, tool: &str, arguments: Value) -> Result<String, String> {
@@ -166,14 +166,14 @@ async fn tools_and_servers_come_and_go_and_a_name_that_is_taken_changes_nothing(
     assert!(tools.remove_from("desk", "sum").await.is_err());
     assert!(tools.remove("forecast").await.is_err());
     for taken in ["desk", "built-in", "program"] {
-        assert!(tools.serve(in_process_server(taken, "2", [closures::sum()]).unwrap()).await.is_err(), "{taken}");
+        assert!(tools.serve(tool_group(taken, "2", [closures::sum()]).unwrap()).await.is_err(), "{taken}");
         assert!(taken == "desk" || tools.withdraw(taken).await.is_err(), "{taken}");
     }
     assert_eq!(names(&composition), expected);
 
     tools.withdraw("desk").await.unwrap();
     tools.remove("sum").await.unwrap();
-    tools.serve(in_process_server("other", "2", [closures::sum()]).unwrap()).await.unwrap();
+    tools.serve(tool_group("other", "2", [closures::sum()]).unwrap()).await.unwrap();
     assert_eq!(names(&composition), ["mcp__other__sum"]);
     // Work that others started in the same environment continues.
     assert!(call(&composition, "echo", json!({"message": "still there"})).await.is_ok());
@@ -201,11 +201,11 @@ async fn a_name_that_is_taken_at_the_start_is_an_error() {
     let build = async |add: fn(AppBuilder) -> AppBuilder| {
         let path = folder.path().to_path_buf();
         let environment = Environment::new([("HOME", path.display().to_string())]);
-        let request = Request {
+        let request = ConfigRequest {
             environment,
             start: path.clone(),
             administrator: path.join("etc"),
-            ..Request::of_process().unwrap()
+            ..ConfigRequest::of_process().unwrap()
         };
         add(App::builder(Config::load(&request).unwrap())).build().await.map(|_| ()).unwrap_err().to_string()
     };

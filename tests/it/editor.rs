@@ -29,14 +29,14 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
-    builtin::{self, provider::BuiltInTools, world::World},
+    builtin::{self, provider::InProcessTools, tool_environment::ToolEnvironment},
     sandbox::workspace::{FolderNames, Workspace},
 };
 use uuid::Uuid;
 
 /// The built-in tools in one folder, with a journal in memory. Edits need no approval.
 pub(crate) struct Editor {
-    tools: BuiltInTools,
+    tools: InProcessTools,
     policy: Arc<PermissionPolicy>,
 }
 
@@ -45,10 +45,10 @@ impl Editor {
         let roots = WorkspaceRoots { write: vec![folder.canonicalize().unwrap()], ..Default::default() };
         let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
         let clock = Arc::new(FixedClock::at(Timestamp(0)));
-        let world = World::new(Arc::new(workspace), clock, "test".into());
+        let world = ToolEnvironment::new(Arc::new(workspace), clock, "test".into());
         let world = world.with_journal(Arc::new(InMemoryChangeJournal::new()));
         let policy = PermissionPolicy { roots, mode: Mode::AcceptEdits, ..Default::default() };
-        Self { tools: BuiltInTools::new(builtin::all(), world).unwrap(), policy: Arc::new(policy) }
+        Self { tools: InProcessTools::new(builtin::all(), world).unwrap(), policy: Arc::new(policy) }
     }
 
     /// One call: judged, then run.

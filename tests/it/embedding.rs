@@ -25,9 +25,9 @@ use toolstead_domain::{
 use toolstead_infrastructure::builtin::{
     added_tool::{AddedTool, tool_fn},
     built_in_tool::BuiltInTool,
-    in_process_server::in_process_server,
-    run::Run,
-    world::World,
+    tool_context::ToolContext,
+    tool_environment::ToolEnvironment,
+    tool_group::tool_group,
 };
 use toolstead_presentation::{
     app::App,
@@ -35,7 +35,7 @@ use toolstead_presentation::{
     config::{
         Config,
         environment::Environment,
-        request::{Flags, Request},
+        request::{ConfigFlags, ConfigRequest},
     },
 };
 
@@ -51,11 +51,11 @@ impl BuiltInTool for Destroy {
     const EXAMPLE: &str = "{}";
     type Input = BTreeMap<String, Value>;
 
-    async fn accesses(&self, _: &Self::Input, _: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, _: &Self::Input, _: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         Ok(vec![Access::RunCommand(CommandAccess::program(["terraform", "destroy"]))])
     }
 
-    async fn run(&self, _: Self::Input, _: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, _: Self::Input, _: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         Ok(ToolResult::text("all is gone"))
     }
 }
@@ -75,12 +75,12 @@ fn builder_with(folder: &Path, allow: &[&str], settings: &str) -> AppBuilder {
     std::fs::create_dir_all(path("work")).unwrap();
     std::fs::create_dir_all(path("home")).unwrap();
     std::fs::write(path("work/own.toml"), settings).unwrap();
-    let request = Request {
+    let request = ConfigRequest {
         environment: Environment::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
         start: path("work").into(),
         administrator: path("etc").into(),
         file: Some(path("work/own.toml").into()),
-        flags: Flags { allow: allow.iter().map(ToString::to_string).collect(), ..Flags::default() },
+        flags: ConfigFlags { allow: allow.iter().map(ToString::to_string).collect(), ..ConfigFlags::default() },
     };
     let provider = ScriptedProvider::new("deploys").with(
         ScriptedTool::named("roll_out").touches(vec![Access::RunCommand(CommandAccess::program(["kubectl", "apply"]))]),
@@ -226,7 +226,7 @@ async fn a_closed_application_runs_no_call_and_takes_no_tool() {
     for changed in [
         tools.add(tool_fn("late", "Comes late.", |_: Map<String, Value>, _| Box::pin(async { Ok(()) }))).await,
         tools.remove("destroy").await,
-        tools.serve(in_process_server("late", "1", Vec::<AddedTool>::new()).unwrap()).await,
+        tools.serve(tool_group("late", "1", Vec::<AddedTool>::new()).unwrap()).await,
         app.registry.register(other()).await.map_err(Into::into),
         app.registry.replace(other()).await.map_err(Into::into),
         app.unregister("deploys").await.map_err(Into::into),

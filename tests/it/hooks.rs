@@ -18,7 +18,7 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
-    builtin::{self, provider::BuiltInTools, world::World},
+    builtin::{self, provider::InProcessTools, tool_environment::ToolEnvironment},
     hooks::filter::HookFilter,
     sandbox::workspace::{FolderNames, Workspace},
     system_clock::SystemClock,
@@ -683,7 +683,9 @@ async fn a_filter_sees_every_path_that_a_call_names_wherever_it_stands() {
     let root = folder.path().canonicalize().unwrap();
     let roots = WorkspaceRoots { write: vec![root.clone()], ..Default::default() };
     let workspace = Arc::new(Workspace::open(&roots, FolderNames::default()).unwrap());
-    let tools = BuiltInTools::new(builtin::all(), World::new(workspace, Arc::new(SystemClock), "test".into())).unwrap();
+    let tools =
+        InProcessTools::new(builtin::all(), ToolEnvironment::new(workspace, Arc::new(SystemClock), "test".into()))
+            .unwrap();
     let base = PatternBase { folder: Some(root), ..PatternBase::default() };
     let filter = HookFilter::parse("Edit(src/**)", RuleOrigin::Program, &base).unwrap();
     let edits = |path: &str| json!({"edits": [{"path": path, "old_text": "a", "new_text": "b"}]});

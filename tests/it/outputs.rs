@@ -33,7 +33,7 @@ use toolstead_presentation::{
     config::{
         Config,
         environment::Environment,
-        request::{Flags, Request},
+        request::{ConfigFlags, ConfigRequest},
     },
 };
 
@@ -65,12 +65,12 @@ impl House {
         lines(0);
         let path = |name: &str| folder.path().join(name);
         let variables = [("HOME", path("home")), ("XDG_DATA_HOME", path("data"))];
-        let request = Request {
+        let request = ConfigRequest {
             environment: Environment::new(variables.map(|(name, path)| (name, path.to_str().unwrap().to_owned()))),
             start: path("work"),
             administrator: path("etc"),
             file: None,
-            flags: Flags { allow: vec!["Write".into()], ..Flags::default() },
+            flags: ConfigFlags { allow: vec!["Write".into()], ..ConfigFlags::default() },
         };
         let config = Config::load(&request).unwrap();
         let lines_of = ScriptedTool::named("lines").ends_by(|moment| {

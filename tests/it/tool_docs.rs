@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::{fmt::Write as _, path::PathBuf, sync::Arc};
 use toolstead_domain::tool::Tool;
 use toolstead_infrastructure::{
-    builtin::{self, provider::BuiltInTools, world::World},
+    builtin::{self, provider::InProcessTools, tool_environment::ToolEnvironment},
     sandbox::workspace::Workspace,
     system_clock::SystemClock,
 };
@@ -14,9 +14,9 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/tools")
 }
 
-fn provider() -> BuiltInTools {
-    let world = World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), "Toolstead".into());
-    BuiltInTools::new(builtin::all(), world).unwrap()
+fn provider() -> InProcessTools {
+    let world = ToolEnvironment::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), "Toolstead".into());
+    InProcessTools::new(builtin::all(), world).unwrap()
 }
 
 /// One page: what a model reads, the parameters as a table, an example, the schema of the result.

@@ -33,7 +33,7 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
-    builtin::{self, provider::BuiltInTools, world::World},
+    builtin::{self, provider::InProcessTools, tool_environment::ToolEnvironment},
     helper::{end_helpers, enter_if_helper},
     sandbox::workspace::{FolderNames, Workspace},
     system_clock::SystemClock,
@@ -58,8 +58,8 @@ async fn run(folder: &str, tool: &str, arguments: Map<String, Value>) -> Result<
     let roots = WorkspaceRoots { write: vec![fs::canonicalize(folder)?], ..WorkspaceRoots::default() };
     let workspace = Workspace::open(&roots, FolderNames::default())?;
     let policy = Arc::new(PermissionPolicy { roots, mode: Mode::AcceptEdits, ..PermissionPolicy::default() });
-    let world = World::new(Arc::new(workspace), Arc::new(SystemClock), "example".into());
-    let tools = BuiltInTools::new(builtin::all(), world)?;
+    let world = ToolEnvironment::new(Arc::new(workspace), Arc::new(SystemClock), "example".into());
+    let tools = InProcessTools::new(builtin::all(), world)?;
 
     let known = tools.definitions().iter().find(|known| known.name().as_str() == tool);
     let definition = Arc::new(known.cloned().ok_or_else(|| format!("there is no tool `{tool}`"))?);

@@ -2,7 +2,6 @@
 
 mod agent;
 pub mod agent_files;
-mod asides;
 mod asked_prompt;
 pub mod auth;
 pub mod call;
@@ -11,17 +10,18 @@ mod columns;
 pub mod completions;
 pub mod config;
 mod confirmation;
+mod context_requests;
 mod conversation_choice;
 pub mod conversations;
 pub mod doctor;
 pub mod embedded;
 pub mod executions;
 pub mod exit;
-mod forwarded;
 pub mod global;
 pub mod hooks;
 mod keyboard;
 pub mod mcp;
+mod message_printer;
 pub mod models;
 mod named_principal;
 mod narration;
@@ -148,4 +148,4 @@ impl Cli {
 }
 
 /// Result of every subcommand.
-pub type Outcome = Result<Exit, exit::Failed>;
+pub type Outcome = Result<Exit, exit::CommandError>;

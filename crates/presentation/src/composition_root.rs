@@ -88,13 +88,13 @@ use toolstead_infrastructure::{
     browser::browsers::{Browsers, CheckedBrowser},
     builtin,
     builtin::{
-        built_in_tool::AnyBuiltInTool,
+        built_in_tool::AnyTool,
         commands::{programs::Programs, tasks::Tasks},
         context::{BuiltInContext, InvalidBuiltInContext},
-        in_process_server::InProcessServer,
         into_tool::IntoTool,
-        provider::{BuiltInTools, InvalidBuiltInTools},
-        world::World,
+        provider::{InProcessTools, InvalidInProcessTools},
+        tool_environment::ToolEnvironment,
+        tool_group::ToolGroup,
     },
     egress::connector::{Network, SystemNetwork},
     hooks::command_hooks::CommandHooks,
@@ -130,7 +130,7 @@ pub enum Servers {
 pub enum GoingOn {
     /// The process ends with its call, so it starts no tasks.
     EndsWithCall,
-    /// The process outlives the call to run its detached tasks, until [`Composition::kept_to_the_end`] returns.
+    /// The process outlives the call to run its detached tasks, until [`Composition::wait_for_detached`] returns.
     Outlives,
     /// The process holds a conversation that another process may resume. Tasks end with the process, and the read-state
     /// of files is stored for later.
@@ -161,8 +161,8 @@ pub struct AppBuilder {
     servers: Servers,
     providers: Vec<Arc<dyn ToolProvider>>,
     context_providers: Vec<Arc<dyn ContextProvider>>,
-    tools: Vec<Arc<dyn AnyBuiltInTool>>,
-    in_process: Vec<InProcessServer>,
+    tools: Vec<Arc<dyn AnyTool>>,
+    in_process: Vec<ToolGroup>,
     program: ServerName,
     hooks: Vec<Arc<dyn ToolHook>>,
     models: Vec<Arc<dyn ModelProvider>>,
@@ -234,7 +234,7 @@ pub enum StartupError {
     Database(#[from] OpenError),
     /// An added tool cannot be used.
     #[error("a tool cannot be used")]
-    Tools(#[from] InvalidBuiltInTools),
+    Tools(#[from] InvalidInProcessTools),
     /// A provider cannot be registered.
     #[error(transparent)]
     Registry(#[from] RegistryError),
@@ -355,7 +355,7 @@ impl AppBuilder {
     /// Adds a server within this process. Its tools are named `mcp__{server}__{tool}`. No other server and no provider
     /// may have its name.
     #[must_use]
-    pub fn in_process_server(mut self, server: InProcessServer) -> Self {
+    pub fn in_process_server(mut self, server: ToolGroup) -> Self {
         self.in_process.push(server);
         self
     }
@@ -564,7 +564,7 @@ impl AppBuilder {
         let tasks = Arc::new(match self.going_on {
             Some(going_on @ (GoingOn::EndsWithCall | GoingOn::Outlives)) => {
                 let place = DetachedTasks::of(&config.database.local_folder, &Principal::local(), config.workspace());
-                Tasks::of_session_that_goes_on(place, going_on == GoingOn::Outlives)
+                Tasks::for_continuing_session(place, going_on == GoingOn::Outlives)
             }
             Some(GoingOn::EndsWithConversation) | None => Tasks::default(),
         });
@@ -573,7 +573,7 @@ impl AppBuilder {
         let browsers = Arc::new(Browsers::new(browser_settings(&config, self.network.clone())));
         let reach = reach(self.network, &config.outside)?;
         let accounts = accounts(&config, reach.clone(), clock.clone());
-        let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
+        let world = ToolEnvironment::new(Arc::new(opened), clock.clone(), version.to_owned())
             .with_agents(agent_files.clone())
             .with_limits(config.file_limits.clone())
             .with_events(events.clone())
@@ -581,8 +581,8 @@ impl AppBuilder {
             .with_programs(Arc::new(Programs::new(command_settings(&config))))
             .with_tasks(tasks.clone())
             .with_models(Arc::new(models.clone()))
-            .with_reach(reach)
-            .respecting_robots(config.outside.respects_robots)
+            .with_web_client(reach)
+            .with_robots_check(config.outside.respects_robots)
             .with_services(Arc::new(config.outside.services.clone()))
             .with_credentials(Arc::new(accounts))
             .with_browsers(browsers.clone());
@@ -590,18 +590,18 @@ impl AppBuilder {
             Some(search) => world.with_web_search(search),
             None => world,
         };
-        let own = InProcessServer::of_program(self.program, self.tools);
-        let of_program: Vec<InProcessServer> = [own].into_iter().chain(self.in_process).collect();
+        let own = ToolGroup::for_application(self.program, self.tools);
+        let of_program: Vec<ToolGroup> = [own].into_iter().chain(self.in_process).collect();
         let mut shop = Shop { world: world.clone(), shows_output_schemas: config.server.output_schemas };
         let added = of_program.iter().map(|server| Ok(shop.provider(server)?.definitions().to_vec()));
-        let added = added.collect::<Result<Vec<_>, InvalidBuiltInTools>>()?.concat();
-        let mut built_in =
-            BuiltInTools::new(builtin::all(), world.clone())?.leaving_names_to(|server| config.names_server(server));
+        let added = added.collect::<Result<Vec<_>, InvalidInProcessTools>>()?.concat();
+        let mut built_in = InProcessTools::new(builtin::all(), world.clone())?
+            .without_aliases_of(|server| config.names_server(server));
         let orchestration = orchestration();
         if config.server.output_schemas {
             built_in = built_in.with_output_schemas();
         }
-        let built_in = built_in.explaining(orchestration.definitions()).explaining(&added);
+        let built_in = built_in.with_explained_tools(orchestration.definitions()).with_explained_tools(&added);
         let in_process = [built_in.definitions(), orchestration.definitions(), &added].concat();
         let known = known_names(&in_process);
         check_tool_names(&config, &known)?;
@@ -640,8 +640,8 @@ impl AppBuilder {
             built_in = built_in.with_questions(questions.clone());
         }
         if let Some(Stores { seen_files, .. }) = stored.filter(|_| self.going_on.is_some()) {
-            built_in = built_in.with_seen_files(seen_files.clone());
-            shop.world = shop.world.with_seen_files(seen_files.clone());
+            built_in = built_in.with_read_state(seen_files.clone());
+            shop.world = shop.world.with_read_state(seen_files.clone());
         }
         let command_hooks = hooks::start(&config)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
@@ -783,12 +783,12 @@ impl Composition {
 
     /// Returns `true` if tasks are running that outlive their calls.
     pub fn keeps_tasks(&self) -> bool {
-        self.tasks.keeps_any()
+        self.tasks.has_detached()
     }
 
     /// Waits until these tasks have ended and are recorded. Dropping the future has no effect on them.
     pub async fn kept_to_the_end(&self) {
-        self.tasks.kept_to_the_end().await;
+        self.tasks.wait_for_detached().await;
     }
 
     /// Closes everything in order: calls, providers, database.
@@ -831,8 +831,8 @@ impl Composition {
 /// # Errors
 /// [`StartupError`] with every rule that could never match, and every gate that waits for trust.
 pub fn check_rules(config: &Config) -> Result<(), StartupError> {
-    let world = World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new());
-    let built_in = BuiltInTools::new(builtin::all(), world)?;
+    let world = ToolEnvironment::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new());
+    let built_in = InProcessTools::new(builtin::all(), world)?;
     Ok(check_against(config, &[built_in.definitions(), orchestration().definitions()].concat())?)
 }
 

@@ -22,7 +22,6 @@ mod format;
 pub mod hooks;
 pub mod idle_rules;
 mod imports;
-mod in_the_clear;
 mod known_models;
 pub mod layers;
 pub mod mcp_server;
@@ -31,11 +30,13 @@ pub mod models;
 mod node;
 pub mod origin;
 mod ownership;
+mod plaintext_url;
 pub mod policy;
 pub mod problem;
 pub mod profiles;
 pub mod programs;
 mod read_only_commands;
+pub mod reported_notes;
 pub mod request;
 pub mod rule_files;
 pub mod schema;
@@ -45,7 +46,6 @@ mod server_times;
 pub mod services;
 mod source_file;
 pub mod token;
-pub mod told_notes;
 mod tool_block;
 mod tool_choice;
 mod trust;
@@ -60,14 +60,14 @@ use environment::Environment;
 use folders::Folders;
 use format::Format;
 use hooks::Hooks;
-use layers::{Layer, LayerKind, Layers, Resolved};
+use layers::{Layer, LayerKind, Layers, ResolvedSettings};
 use mcp_server::{ConfiguredServer, FoundServer};
 use models::{ConfiguredModels, NoSuchModel};
 use origin::Origin;
 use problem::{ConfigError, Problem};
 use profiles::{NoSuchProfile, Profile};
 use programs::ProgramDigests;
-use request::Request;
+use request::ConfigRequest;
 use rule_files::RuleFiles;
 use sections::{AuditSettings, Limits, OutputSettings, SandboxSettings, ServerSettings, section};
 use services::OutsideSettings;
@@ -158,7 +158,7 @@ pub struct Config {
     /// Files that hooks and servers run. No confined process may change them.
     pub sealed: Vec<PathBuf>,
     /// Every value with its origins.
-    pub resolved: Resolved,
+    pub resolved: ResolvedSettings,
     /// Remarks to report that are not errors.
     pub notes: Vec<Problem>,
     /// Every name used in a selection of tools.
@@ -197,7 +197,7 @@ pub enum Trust {
 
 impl Trust {
     /// Returns `true` if the whole file takes effect.
-    pub fn is_given(self) -> bool {
+    pub fn takes_effect(self) -> bool {
         matches!(self, Self::Always | Self::Given)
     }
 }
@@ -207,7 +207,7 @@ impl Config {
     ///
     /// # Errors
     /// [`ConfigError`] with every problem in any file, variable or flag.
-    pub fn load(request: &Request) -> Result<Self, ConfigError> {
+    pub fn load(request: &ConfigRequest) -> Result<Self, ConfigError> {
         let (mut config, trusted) = Self::load_with(request, |_| {})?;
         config.notes.extend(programs::note_named(&config.mcp_servers, &config.folders, &trusted).err());
         Ok(config)
@@ -217,13 +217,13 @@ impl Config {
     ///
     /// # Errors
     /// The errors of [`load`](Self::load).
-    pub fn preview_trust(request: &Request, file: &ConfigFile) -> Result<Self, ConfigError> {
+    pub fn preview_trust(request: &ConfigRequest, file: &ConfigFile) -> Result<Self, ConfigError> {
         Ok(Self::load_with(request, |trusted| trusted.trust(&file.path, &file.text))?.0)
     }
 
     /// Loads the configuration after applying `change` to the list of trusted files. Also returns that list.
     fn load_with(
-        request: &Request,
+        request: &ConfigRequest,
         change: impl FnOnce(&mut TrustedFiles),
     ) -> Result<(Self, TrustedFiles), ConfigError> {
         let folders = Folders::of(&request.environment, &request.start, &request.administrator)?;
@@ -279,7 +279,7 @@ impl Config {
     }
 
     fn of(
-        mut resolved: Resolved,
+        mut resolved: ResolvedSettings,
         folders: Folders,
         mut files: Vec<ConfigFile>,
         named: Vec<PathBuf>,
@@ -291,7 +291,7 @@ impl Config {
         let mut roots = workspace::roots(&folders, &mut resolved, &mut problems);
         let (selection, mut selected) = tool_choice::choice(&mut resolved);
         let mut rules = policy::rules(&folders, &resolved, &roots, &mut problems);
-        let surroundings = hooks::Surroundings { folders: &folders, environment, roots: &roots, trusted };
+        let surroundings = hooks::HookInputs { folders: &folders, environment, roots: &roots, trusted };
         let (mut hooks, imported) = hooks::hooks(&resolved, &surroundings, &mut problems, &mut notes);
         rules.extend(programs::guarding_rules(hooks.guarded(), &roots));
         files.extend(imported);
@@ -303,7 +303,7 @@ impl Config {
         rules.extend(programs::guarding_rules(&run, &roots));
         let sealed = hooks.guarded().iter().chain(&run).map(|(path, _)| path.clone()).collect();
         let found_servers = mcp_server::found(&resolved);
-        let surroundings = models::Surroundings {
+        let surroundings = models::ModelInputs {
             environment,
             home: folders.home.as_deref().unwrap_or(Path::new("/")),
             written: &programs::written_by_tools(&mcp_servers, &roots),
@@ -400,7 +400,7 @@ impl Config {
         policy::idle_choices(&config, &mut notes);
         policy::wide_rules(&config, &mut notes);
         policy::rules_of_tools_only(&config, &mut notes);
-        notes.extend(config.agent_files().told());
+        notes.extend(config.agent_files().notes());
         config.notes = notes;
         Ok(config)
     }
@@ -485,7 +485,7 @@ impl Config {
             let counted = if setting.name() == "permissions.allow" { rules } else { others };
             *counted += 1;
         }
-        let told = |(path, (rules, others)): (Arc<Path>, (usize, usize))| {
+        let describe = |(path, (rules, others)): (Arc<Path>, (usize, usize))| {
             let number = |count, what| match count {
                 0 => None,
                 1 => Some(format!("1 {what}")),
@@ -497,7 +497,7 @@ impl Config {
             let verb = if rules + others == 1 { "waits" } else { "wait" };
             format!("{} of {path} {verb} for trust: `toolstead config trust {}`", what.join(" and "), in_shell(&path))
         };
-        files.into_iter().map(told).collect()
+        files.into_iter().map(describe).collect()
     }
 
     /// Returns the store for rules that the user approved.

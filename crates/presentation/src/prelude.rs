@@ -12,7 +12,7 @@ pub use crate::{
     config::{
         Config,
         environment::Environment,
-        request::{Flags, Request},
+        request::{ConfigFlags, ConfigRequest},
     },
     mcp_server::http::{
         HttpServer,

@@ -42,7 +42,7 @@ use toolstead_domain::{
     scope::View,
     tool_selection::ToolSelection,
 };
-use toolstead_infrastructure::builtin::in_process_server::InProcessServer;
+use toolstead_infrastructure::builtin::tool_group::ToolGroup;
 use uuid::Uuid;
 
 /// Maximum time for a named server to list its tools.
@@ -74,7 +74,7 @@ enum Chosen {
 #[derive(Debug, Clone)]
 pub enum QueryServer {
     /// A server in this process that exists as long as the run. No other server may have its name during that time.
-    InProcess(InProcessServer),
+    InProcess(ToolGroup),
     /// A server of the application, by name. The run waits for it.
     Named(String),
 }
@@ -278,8 +278,8 @@ impl QueryServer {
     }
 }
 
-impl From<InProcessServer> for QueryServer {
-    fn from(server: InProcessServer) -> Self {
+impl From<ToolGroup> for QueryServer {
+    fn from(server: ToolGroup) -> Self {
         Self::InProcess(server)
     }
 }

@@ -15,10 +15,10 @@ pub struct Forecast;
 impl TypedTool for Forecast {
     const NAME: &str = "forecast";
     const DESCRIPTION: &str = "Tells tomorrow's weather in a city. Use it when somebody plans a day.";
-    const TOUCHES: Touches = Touches::Nothing;
+    const TOUCHES: DeclaredAccesses = DeclaredAccesses::NoAccess;
     type Input = Place;
     type Output = Weather;
-    async fn run(&self, place: Place, _: &Run<'_>) -> Result<Weather, ToolFailure> {
+    async fn run(&self, place: Place, _: &ToolContext<'_>) -> Result<Weather, ToolFailure> {
         Ok(Weather { degrees_celsius: if place.city == "Bern" { 21.5 } else { 9.0 } })
     }
 }

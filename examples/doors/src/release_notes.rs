@@ -17,14 +17,14 @@ impl TypedTool for ReleaseNotes {
     type Input = Notes;
     type Output = String;
 
-    async fn touches(&self, notes: &Notes, world: &World) -> Result<Touches, ToolFailure> {
-        let mut accesses = world.program(LOG).await?;
+    async fn touches(&self, notes: &Notes, world: &ToolEnvironment) -> Result<DeclaredAccesses, ToolFailure> {
+        let mut accesses = world.accesses_of_program(LOG).await?;
         accesses.push(Access::WritePath(world.access(&notes.path).await?));
         Ok(accesses.into())
     }
 
-    async fn run(&self, notes: Notes, run: &Run<'_>) -> Result<String, ToolFailure> {
-        let log = run.program(LOG).await?;
+    async fn run(&self, notes: Notes, run: &ToolContext<'_>) -> Result<String, ToolFailure> {
+        let log = run.run_program(LOG).await?;
         if !log.is_success() {
             let failure = ToolFailure::new(ErrorKind::ExecutionFailed, "there is no log of git here");
             return Err(failure.next("Call it where the repository is."));

@@ -7,7 +7,7 @@ use toolstead_domain::{
     category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
-use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, run::Run};
+use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext};
 
 /// Returns tomorrow's weather from a table.
 pub struct Forecast;
@@ -31,7 +31,7 @@ impl BuiltInTool for Forecast {
     const EXAMPLE: &str = r#"{"city": "Bern"}"#;
     type Input = Input;
 
-    async fn run(&self, input: Input, _: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, _: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let known = TABLE.iter().find(|(city, ..)| *city == input.city).ok_or_else(|| {
             let cities: Vec<&str> = TABLE.iter().map(|(city, ..)| *city).collect();
             ToolFailure::new(ErrorKind::NotFound, format!("there is no forecast for `{}`", input.city))

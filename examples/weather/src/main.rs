@@ -17,7 +17,7 @@ use toolstead_presentation::{
     config::{
         Config,
         environment::Environment,
-        request::{Flags, Request},
+        request::{ConfigFlags, ConfigRequest},
     },
     mcp_server::http::{
         HttpServer,
@@ -69,8 +69,13 @@ fn config(folder: &Path) -> anyhow::Result<Config> {
     let environment = Environment::new(variables.map(|(name, path)| (name, path.display().to_string())));
     let start = folder.join("work");
     std::fs::create_dir(&start)?;
-    let request =
-        Request { environment, start, administrator: folder.join("none"), file: None, flags: Flags::default() };
+    let request = ConfigRequest {
+        environment,
+        start,
+        administrator: folder.join("none"),
+        file: None,
+        flags: ConfigFlags::default(),
+    };
     Ok(Config::load(&request)?)
 }
 

@@ -1,10 +1,10 @@
 //! Tools that embedding applications add: made of a closure, or of a type.
 
 use crate::builtin::{
-    built_in_tool::{AnyBuiltInTool, parsed},
-    run::Run,
+    built_in_tool::{AnyTool, parse_arguments},
     schema::{answer_schema, input_schema},
-    world::World,
+    tool_context::ToolContext,
+    tool_environment::ToolEnvironment,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -23,39 +23,40 @@ use toolstead_domain::{
 };
 
 /// Future of a call: the type of `Box::pin(async move { .. })`.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolFailure>> + Send + 'a>>;
+pub type ToolFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolFailure>> + Send + 'a>>;
 
-type Body = dyn for<'a> Fn(&'a Map<String, Value>, Run<'a>) -> Pending<'a, ToolResult> + Send + Sync;
-type Touching = dyn for<'a> Fn(&'a Map<String, Value>, &'a World) -> Pending<'a, Touches> + Send + Sync;
+type Body = dyn for<'a> Fn(&'a Map<String, Value>, ToolContext<'a>) -> ToolFuture<'a, ToolResult> + Send + Sync;
+type AccessesFn =
+    dyn for<'a> Fn(&'a Map<String, Value>, &'a ToolEnvironment) -> ToolFuture<'a, DeclaredAccesses> + Send + Sync;
 
 /// Accesses that a tool declares for a call.
 ///
 /// A call without accesses is allowed by default, so a missing declaration must not count as "no accesses": calls of a
 /// tool that declares nothing require approval, unless a rule allows the tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Touches {
+pub enum DeclaredAccesses {
     /// Not declared: each call requires approval, unless a rule allows the tool.
     #[default]
     Unknown,
     /// No access that a rule can match: no file, no command, no host.
-    Nothing,
+    NoAccess,
     /// These accesses, each checked against the rules.
-    These(Vec<Access>),
+    Accesses(Vec<Access>),
 }
 
-impl From<Access> for Touches {
+impl From<Access> for DeclaredAccesses {
     fn from(access: Access) -> Self {
-        Self::These(vec![access])
+        Self::Accesses(vec![access])
     }
 }
 
-impl From<Vec<Access>> for Touches {
+impl From<Vec<Access>> for DeclaredAccesses {
     fn from(accesses: Vec<Access>) -> Self {
-        Self::These(accesses)
+        Self::Accesses(accesses)
     }
 }
 
-/// Type of a tool's result: any type that can be serialized as JSON and has a schema, or a [`Raw`] result.
+/// Type of a tool's result: any type that can be serialized as JSON and has a schema, or a [`RawResult`] result.
 pub trait ToolOutput: Send {
     /// Returns the schema of the structured content of every result; `None` if there is no such guarantee.
     fn schema() -> Option<Value>;
@@ -89,9 +90,9 @@ impl<T: Serialize + JsonSchema + Send> ToolOutput for T {
 
 /// A result with content of its own, such as an image. It guarantees no structured content.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Raw(pub ToolResult);
+pub struct RawResult(pub ToolResult);
 
-impl ToolOutput for Raw {
+impl ToolOutput for RawResult {
     fn schema() -> Option<Value> {
         None
     }
@@ -113,7 +114,7 @@ pub struct AddedTool {
     example: String,
     input_schema: Value,
     output_schema: Option<Value>,
-    touching: Arc<Touching>,
+    accesses_fn: Arc<AccessesFn>,
     body: Arc<Body>,
 }
 
@@ -140,9 +141,9 @@ pub fn tool_fn<In, Out, F>(name: impl Into<Arc<str>>, description: impl Into<Str
 where
     In: DeserializeOwned + JsonSchema + Send + 'static,
     Out: ToolOutput + 'static,
-    F: for<'a> Fn(In, Run<'a>) -> Pending<'a, Out> + Send + Sync + 'static,
+    F: for<'a> Fn(In, ToolContext<'a>) -> ToolFuture<'a, Out> + Send + Sync + 'static,
 {
-    let body: Arc<Body> = Arc::new(move |arguments, context| match parsed::<In>(arguments) {
+    let body: Arc<Body> = Arc::new(move |arguments, context| match parse_arguments::<In>(arguments) {
         Ok(input) => {
             let running = run(input, context);
             Box::pin(async move { running.await?.into_result() })
@@ -159,7 +160,7 @@ where
         example: String::new(),
         input_schema: input_schema::<In>(),
         output_schema: Out::schema(),
-        touching: Arc::new(|_, _| Box::pin(async { Ok(Touches::Unknown) })),
+        accesses_fn: Arc::new(|_, _| Box::pin(async { Ok(DeclaredAccesses::Unknown) })),
         body,
     }
 }
@@ -170,9 +171,9 @@ impl AddedTool {
     pub fn touches<In, F>(mut self, touches: F) -> Self
     where
         In: DeserializeOwned + Send + 'static,
-        F: for<'a> Fn(In, &'a World) -> Pending<'a, Touches> + Send + Sync + 'static,
+        F: for<'a> Fn(In, &'a ToolEnvironment) -> ToolFuture<'a, DeclaredAccesses> + Send + Sync + 'static,
     {
-        self.touching = Arc::new(move |arguments, world| match parsed::<In>(arguments) {
+        self.accesses_fn = Arc::new(move |arguments, world| match parse_arguments::<In>(arguments) {
             Ok(input) => touches(input, world),
             Err(failure) => Box::pin(async move { Err(failure) }),
         });
@@ -182,7 +183,7 @@ impl AddedTool {
     /// Declares that no call touches anything that a rule can match: no file, no command, no host.
     #[must_use]
     pub fn touching_nothing(mut self) -> Self {
-        self.touching = Arc::new(|_, _| Box::pin(async { Ok(Touches::Nothing) }));
+        self.accesses_fn = Arc::new(|_, _| Box::pin(async { Ok(DeclaredAccesses::NoAccess) }));
         self
     }
 
@@ -239,7 +240,7 @@ impl AddedTool {
 }
 
 #[async_trait]
-impl AnyBuiltInTool for AddedTool {
+impl AnyTool for AddedTool {
     fn name(&self) -> &str {
         &self.name
     }
@@ -248,11 +249,11 @@ impl AnyBuiltInTool for AddedTool {
         Some(self.example.as_str()).filter(|example| !example.is_empty())
     }
 
-    fn tells_change(&self) -> bool {
+    fn supports_diff_preview(&self) -> bool {
         false
     }
 
-    fn definition(self: Arc<Self>, name: ToolName, source: ToolSource, _: &World) -> Tool {
+    fn definition(self: Arc<Self>, name: ToolName, source: ToolSource, _: &ToolEnvironment) -> Tool {
         let mut definition = Map::new();
         definition.insert("name".into(), name.as_str().into());
         if !self.title.is_empty() {
@@ -279,19 +280,19 @@ impl AnyBuiltInTool for AddedTool {
         tool
     }
 
-    async fn accesses(&self, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        Ok(match (self.touching)(&call.arguments, world).await? {
-            Touches::Nothing => Vec::new(),
-            Touches::These(accesses) => accesses,
-            Touches::Unknown => vec![Access::Undeclared(self.name.clone())],
+    async fn accesses(&self, call: &ToolCall, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
+        Ok(match (self.accesses_fn)(&call.arguments, world).await? {
+            DeclaredAccesses::NoAccess => Vec::new(),
+            DeclaredAccesses::Accesses(accesses) => accesses,
+            DeclaredAccesses::Unknown => vec![Access::Undeclared(self.name.clone())],
         })
     }
 
-    fn time_wanted(&self, _: &Map<String, Value>) -> Option<Duration> {
+    fn requested_time(&self, _: &Map<String, Value>) -> Option<Duration> {
         None
     }
 
-    async fn run(&self, arguments: &Map<String, Value>, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, arguments: &Map<String, Value>, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         (self.body)(arguments, *run).await
     }
 }
@@ -307,7 +308,7 @@ mod tests {
     use crate::{
         builtin::{
             prelude::*,
-            provider::{BuiltInTools, InvalidBuiltInTools},
+            provider::{InProcessTools, InvalidInProcessTools},
             tests::Bench,
         },
         sandbox::workspace::Workspace,
@@ -342,13 +343,13 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
     }
 
-    fn world() -> World {
-        World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new())
+    fn world() -> ToolEnvironment {
+        ToolEnvironment::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new())
     }
 
     fn definition(tool: AddedTool) -> Tool {
         let server = ServerName::parse("s").unwrap();
-        BuiltInTools::of_program(&server, [Arc::new(tool) as Arc<_>], world()).unwrap().definitions()[0].clone()
+        InProcessTools::for_application(&server, [Arc::new(tool) as Arc<_>], world()).unwrap().definitions()[0].clone()
     }
 
     #[test]
@@ -385,7 +386,7 @@ mod tests {
         };
         let verdict = |tool: AddedTool, rules: &[(Effect, &str)], mode| {
             let server = ServerName::parse("s").unwrap();
-            let tools = BuiltInTools::named(&server, [Arc::new(tool) as Arc<_>], world()).unwrap();
+            let tools = InProcessTools::named(&server, [Arc::new(tool) as Arc<_>], world()).unwrap();
             let call = samples::call(1, tools.definitions()[0].clone(), json!({"numbers": []}));
             let rules = rules.iter().map(|(effect, text)| rule(*effect, text)).collect();
             let policy = PermissionPolicy { rules, mode, ..PermissionPolicy::default() };
@@ -444,7 +445,7 @@ mod tests {
         check(7, false, "7");
         check(vec![1, 2], false, "1");
         check(json!({"a": 1}), false, "a");
-        check(Raw(ToolResult::image("", "image/png")), false, "");
+        check(RawResult(ToolResult::image("", "image/png")), false, "");
     }
 
     struct Greet;
@@ -463,11 +464,11 @@ mod tests {
     impl TypedTool for Greet {
         const NAME: &str = "greet";
         const DESCRIPTION: &str = "Greets somebody.";
-        const TOUCHES: Touches = Touches::Nothing;
+        const TOUCHES: DeclaredAccesses = DeclaredAccesses::NoAccess;
         type Input = Whom;
         type Output = Greeting;
 
-        async fn run(&self, whom: Whom, _: &Run<'_>) -> Result<Greeting, ToolFailure> {
+        async fn run(&self, whom: Whom, _: &ToolContext<'_>) -> Result<Greeting, ToolFailure> {
             Ok(Greeting { text: format!("Hello, {}!", whom.name) })
         }
     }
@@ -488,24 +489,24 @@ mod tests {
         let number = tool_fn("n", "Takes a number.", |_: u8, _| Box::pin(async { Ok(()) }));
         let Availability::Unavailable(why) = definition(number).availability else { panic!() };
         assert!(why.contains("struct or a map"), "{why}");
-        let server = in_process_server("s", "1", [sum(), sum()]).unwrap();
-        assert!(matches!(server.provider(world()), Err(InvalidBuiltInTools::Twice(_))));
+        let server = tool_group("s", "1", [sum(), sum()]).unwrap();
+        assert!(matches!(server.provider(world()), Err(InvalidInProcessTools::Duplicate(_))));
         let named = |name: &str| tool_fn(name, "x", |_: Sum, _| Box::pin(async { Ok(()) }));
         assert!(matches!(
-            in_process_server("s", "1", [named("a b")]).unwrap().provider(world()),
-            Err(InvalidBuiltInTools::Name(_))
+            tool_group("s", "1", [named("a b")]).unwrap().provider(world()),
+            Err(InvalidInProcessTools::Name(_))
         ));
-        assert!(in_process_server("a__b", "1", [sum()]).is_err());
-        let program = |name| InProcessServer::of_program(ServerName::program(), Vec::new()).with(named(name));
+        assert!(tool_group("a__b", "1", [sum()]).is_err());
+        let program = |name| ToolGroup::for_application(ServerName::program(), Vec::new()).with(named(name));
         for name in ["Read", "read_file", "Bash"] {
-            assert_eq!(program(name).provider(world()).unwrap_err(), InvalidBuiltInTools::Spelling(name.into()));
+            assert_eq!(program(name).provider(world()).unwrap_err(), InvalidInProcessTools::BuiltInName(name.into()));
         }
-        assert!(in_process_server("s", "1", [named("Read")]).unwrap().provider(world()).is_ok());
+        assert!(tool_group("s", "1", [named("Read")]).unwrap().provider(world()).is_ok());
     }
 
     #[test]
     fn a_server_of_added_tools_keeps_the_contract_of_providers() {
-        let server = in_process_server("s", "1.2", [sum(), typed(Greet)]).unwrap();
+        let server = tool_group("s", "1.2", [sum(), typed(Greet)]).unwrap();
         let provider = server.provider(world()).unwrap();
         assert_eq!(provider.version().as_deref(), Some("1.2"));
         block_on(tool_provider_contract(&provider));

@@ -2,7 +2,7 @@
 //! succeeds.
 
 use crate::{
-    builtin::faces::face_of,
+    builtin::dialects::adapter_of,
     dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO},
 };
 use toolstead_domain::alias::{
@@ -410,7 +410,7 @@ const TABLE: &[Row] = &[
 pub(super) fn aliases_of(tool: &str) -> Vec<Alias> {
     let rows = TABLE.iter().filter(|(canonical, ..)| *canonical == tool);
     rows.map(|&(_, name, dialect, rewrites)| Alias {
-        adapter: face_of(dialect, name),
+        adapter: adapter_of(dialect, name),
         ..Alias::new(name, dialect, rewrites)
     })
     .collect()

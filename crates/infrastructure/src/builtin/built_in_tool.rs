@@ -1,9 +1,9 @@
 //! The contract of a tool that is written in Rust.
 
 use crate::builtin::{
-    run::Run,
     schema::{advertised_schema, input_schema},
-    world::World,
+    tool_context::ToolContext,
+    tool_environment::ToolEnvironment,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -28,7 +28,7 @@ use toolstead_domain::{
 ///
 /// Arguments are validated against the schema of [`Input`](Self::Input) before a tool receives them. A tool touches
 /// nothing beyond what [`accesses`](Self::accesses) returned and the grant permits; it reaches files through
-/// [`Run::on_files`] alone.
+/// [`ToolContext::on_files`] alone.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -91,7 +91,7 @@ pub trait BuiltInTool: Send + Sync + 'static {
 
     /// `true` if a call with `dry_run` changes nothing, fails as the call itself would, and returns a unified diff in
     /// members `diff` of its structured content. The approver of the call then sees the change.
-    const TELLS_CHANGE: bool = false;
+    const SUPPORTS_DIFF_PREVIEW: bool = false;
 
     /// Returns the schema of the structured content, if every success has one
     /// ([`output_schema`](crate::builtin::schema::output_schema)).
@@ -99,18 +99,18 @@ pub trait BuiltInTool: Send + Sync + 'static {
         None
     }
 
-    /// `true` if the availability and [`told_here`](Self::told_here) may change after the provider is created.
+    /// `true` if the availability and [`dynamic_description`](Self::dynamic_description) may change after the provider is created.
     const IS_LIVE: bool = false;
 
     /// Returns a text that depends on the environment and is appended to the description, if there is one.
-    fn told_here(&self, world: &World) -> Option<String> {
+    fn dynamic_description(&self, world: &ToolEnvironment) -> Option<String> {
         let _ = world;
         None
     }
 
     /// Returns the availability of the tool in this environment. Called once, when its provider is created, unless the
     /// tool is live.
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         let _ = world;
         Availability::Available
     }
@@ -122,7 +122,7 @@ pub trait BuiltInTool: Send + Sync + 'static {
     fn accesses(
         &self,
         input: &Self::Input,
-        world: &World,
+        world: &ToolEnvironment,
     ) -> impl Future<Output = Result<Vec<Access>, ToolFailure>> + Send {
         let _ = (input, world);
         async { Ok(Vec::new()) }
@@ -136,7 +136,7 @@ pub trait BuiltInTool: Send + Sync + 'static {
         &self,
         input: &Self::Input,
         call: &ToolCall,
-        world: &World,
+        world: &ToolEnvironment,
     ) -> impl Future<Output = Result<Vec<Access>, ToolFailure>> + Send {
         let _ = call;
         self.accesses(input, world)
@@ -146,7 +146,7 @@ pub trait BuiltInTool: Send + Sync + 'static {
     /// time that it received.
     ///
     /// [`CallContext::deadline`]: toolstead_domain::ports::tool_provider::CallContext::deadline
-    fn time_wanted(&self, input: &Self::Input) -> Option<Duration> {
+    fn requested_time(&self, input: &Self::Input) -> Option<Duration> {
         let _ = input;
         None
     }
@@ -155,7 +155,11 @@ pub trait BuiltInTool: Send + Sync + 'static {
     ///
     /// # Errors
     /// A failure for the model: what was wrong, and what to do next.
-    fn run(&self, input: Self::Input, run: &Run<'_>) -> impl Future<Output = Result<ToolResult, ToolFailure>> + Send;
+    fn run(
+        &self,
+        input: Self::Input,
+        run: &ToolContext<'_>,
+    ) -> impl Future<Output = Result<ToolResult, ToolFailure>> + Send;
 }
 
 /// A [`BuiltInTool`] without its types, so that different tools fit into one list. Every tool implements it.
@@ -164,15 +168,15 @@ pub trait BuiltInTool: Send + Sync + 'static {
     message = "`{Self}` is no tool",
     note = "a `TypedTool` becomes one by `typed(..)`, a closure by `tool_fn(..)`; a `BuiltInTool` is one"
 )]
-pub trait AnyBuiltInTool: Send + Sync {
+pub trait AnyTool: Send + Sync {
     /// Returns the canonical name.
     fn name(&self) -> &str;
 
     /// Returns the arguments of a typical call, as JSON text, if its author gave some.
     fn example(&self) -> Option<&str>;
 
-    /// See [`BuiltInTool::TELLS_CHANGE`].
-    fn tells_change(&self) -> bool;
+    /// See [`BuiltInTool::SUPPORTS_DIFF_PREVIEW`].
+    fn supports_diff_preview(&self) -> bool;
 
     /// See [`BuiltInTool::IS_LIVE`].
     fn is_live(&self) -> bool {
@@ -180,32 +184,32 @@ pub trait AnyBuiltInTool: Send + Sync {
     }
 
     /// Returns its definition under a name, from a source. The definition of a built-in tool is built on first use.
-    fn definition(self: Arc<Self>, name: ToolName, source: ToolSource, world: &World) -> Tool;
+    fn definition(self: Arc<Self>, name: ToolName, source: ToolSource, world: &ToolEnvironment) -> Tool;
 
     /// See [`BuiltInTool::accesses_of`].
     ///
     /// # Errors
     /// Also `invalid_input` when the arguments do not fit the input type.
-    async fn accesses(&self, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure>;
+    async fn accesses(&self, call: &ToolCall, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure>;
 
-    /// See [`BuiltInTool::time_wanted`].
-    fn time_wanted(&self, arguments: &Map<String, Value>) -> Option<Duration>;
+    /// See [`BuiltInTool::requested_time`].
+    fn requested_time(&self, arguments: &Map<String, Value>) -> Option<Duration>;
 
-    /// See [`BuiltInTool::run`].
+    /// See [`BuiltInTool::tool_context`].
     ///
     /// # Errors
     /// Also `invalid_input` when the arguments do not fit the input type.
-    async fn run(&self, arguments: &Map<String, Value>, run: &Run<'_>) -> Result<ToolResult, ToolFailure>;
+    async fn run(&self, arguments: &Map<String, Value>, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure>;
 }
 
-impl std::fmt::Debug for dyn AnyBuiltInTool {
+impl std::fmt::Debug for dyn AnyTool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
 }
 
 #[async_trait]
-impl<T: BuiltInTool> AnyBuiltInTool for T {
+impl<T: BuiltInTool> AnyTool for T {
     fn name(&self) -> &str {
         T::NAME
     }
@@ -214,27 +218,27 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         Some(T::EXAMPLE)
     }
 
-    fn tells_change(&self) -> bool {
-        T::TELLS_CHANGE
+    fn supports_diff_preview(&self) -> bool {
+        T::SUPPORTS_DIFF_PREVIEW
     }
 
     fn is_live(&self) -> bool {
         T::IS_LIVE
     }
 
-    fn definition(self: Arc<Self>, name: ToolName, source: ToolSource, world: &World) -> Tool {
-        let here = self.told_here(world).map_or(String::new(), |here| format!("\n{here}"));
+    fn definition(self: Arc<Self>, name: ToolName, source: ToolSource, world: &ToolEnvironment) -> Tool {
+        let here = self.dynamic_description(world).map_or(String::new(), |here| format!("\n{here}"));
         let availability = self.availability(world);
         let mut tool = match source {
             // Texts that depend on the environment, and those of embedding applications, are searched for hidden
             // characters.
             ToolSource::BuiltIn if !T::IS_LIVE && here.is_empty() => {
                 let own_name = name.clone();
-                let whole = move || whole::<T>(&self, &own_name, "");
+                let whole = move || full_definition::<T>(&self, &own_name, "");
                 Tool::deferred(name, whole, T::CATEGORY, source).advertised_by(|| brief::<T>(""))
             }
             source => {
-                let whole = whole::<T>(&self, &name, &here);
+                let whole = full_definition::<T>(&self, &name, &here);
                 Tool::new(name, whole, T::CATEGORY, source).advertised_as(brief::<T>(&here))
             }
         };
@@ -246,21 +250,21 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         tool
     }
 
-    async fn accesses(&self, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        BuiltInTool::accesses_of(self, &parsed(&call.arguments)?, call, world).await
+    async fn accesses(&self, call: &ToolCall, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
+        BuiltInTool::accesses_of(self, &parse_arguments(&call.arguments)?, call, world).await
     }
 
-    fn time_wanted(&self, arguments: &Map<String, Value>) -> Option<Duration> {
-        BuiltInTool::time_wanted(self, &parsed(arguments).ok()?)
+    fn requested_time(&self, arguments: &Map<String, Value>) -> Option<Duration> {
+        BuiltInTool::requested_time(self, &parse_arguments(arguments).ok()?)
     }
 
-    async fn run(&self, arguments: &Map<String, Value>, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        BuiltInTool::run(self, parsed(arguments)?, run).await
+    async fn run(&self, arguments: &Map<String, Value>, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        BuiltInTool::run(self, parse_arguments(arguments)?, run).await
     }
 }
 
 /// Returns the definition that calls are validated against.
-fn whole<T: BuiltInTool>(tool: &T, name: &ToolName, here: &str) -> Map<String, Value> {
+fn full_definition<T: BuiltInTool>(tool: &T, name: &ToolName, here: &str) -> Map<String, Value> {
     let mut definition = Map::new();
     definition.insert("name".into(), name.as_str().into());
     definition.insert("title".into(), T::TITLE.into());
@@ -292,7 +296,7 @@ fn brief<T: BuiltInTool>(here: &str) -> Map<String, Value> {
 ///
 /// # Errors
 /// `invalid_input` when they do not fit it.
-pub(super) fn parsed<I: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<I, ToolFailure> {
+pub(super) fn parse_arguments<I: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<I, ToolFailure> {
     I::deserialize(arguments).map_err(|error| {
         ToolFailure::new(ErrorKind::InvalidInput, format!("the arguments cannot be used: {error}"))
             .caused_by(format!("arguments do not fit {}", type_name::<I>()))
@@ -303,6 +307,6 @@ pub(super) fn parsed<I: DeserializeOwned>(arguments: &Map<String, Value>) -> Res
 ///
 /// # Errors
 /// [`InvalidToolName`] when an embedding application gave its tool a name that MCP does not allow.
-pub(super) fn checked_name(tool: &dyn AnyBuiltInTool) -> Result<ToolName, InvalidToolName> {
+pub(super) fn validate_name(tool: &dyn AnyTool) -> Result<ToolName, InvalidToolName> {
     ToolName::parse(tool.name())
 }

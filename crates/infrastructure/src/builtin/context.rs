@@ -9,7 +9,7 @@ mod report;
 
 pub use report::Report;
 
-use crate::builtin::world::World;
+use crate::builtin::tool_environment::ToolEnvironment;
 use async_trait::async_trait;
 use files::FileResources;
 use prompts::Prompts;
@@ -40,7 +40,7 @@ pub struct BuiltInContext {
     reports: Vec<Report>,
     files: FileResources,
     prompts: Prompts,
-    world: World,
+    world: ToolEnvironment,
     catalogue: ContextCatalogue,
 }
 
@@ -57,7 +57,7 @@ impl BuiltInContext {
     ///
     /// # Errors
     /// [`InvalidBuiltInContext`] when a report or a prompt is malformed.
-    pub fn new(world: World, reports: Vec<Report>) -> Result<Self, InvalidBuiltInContext> {
+    pub fn new(world: ToolEnvironment, reports: Vec<Report>) -> Result<Self, InvalidBuiltInContext> {
         let files = FileResources::new(world.clone());
         let prompts = Prompts::built_in()?;
         let resources = reports.iter().map(Report::definition).collect::<Result<_, _>>()?;

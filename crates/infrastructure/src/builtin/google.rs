@@ -1,7 +1,7 @@
 //! Services of Google that tools use with the account of the caller.
 
 use crate::{
-    builtin::{run::Run, world::World},
+    builtin::{tool_context::ToolContext, tool_environment::ToolEnvironment},
     services::google::{GoogleAccount, resource},
     web::web_client::Judge,
 };
@@ -16,12 +16,12 @@ pub(super) struct GoogleService {
     /// Grant that covers the service.
     pub(super) grant: &'static str,
     /// Returns its configured address, or the reason why it has none.
-    pub(super) address: fn(&World) -> &Result<Url, String>,
+    pub(super) address: fn(&ToolEnvironment) -> &Result<Url, String>,
 }
 
 impl GoogleService {
     /// Returns the availability of the service to users who sign in.
-    pub(super) fn availability(self, world: &World) -> Availability {
+    pub(super) fn availability(self, world: &ToolEnvironment) -> Availability {
         let reason = match (self.address)(world) {
             Ok(address) => world.credentials().unavailable(&resource(self.grant, address)),
             Err(reason) => Some(reason.clone()),
@@ -33,7 +33,7 @@ impl GoogleService {
     ///
     /// # Errors
     /// `unavailable`, with the reason.
-    pub(super) fn address(self, world: &World) -> Result<&Url, ToolFailure> {
+    pub(super) fn address(self, world: &ToolEnvironment) -> Result<&Url, ToolFailure> {
         let unavailable = |reason: &String| ToolFailure::new(ErrorKind::Unavailable, reason.clone());
         (self.address)(world).as_ref().map_err(unavailable)
     }
@@ -42,7 +42,7 @@ impl GoogleService {
     ///
     /// # Errors
     /// As [`address`](Self::address).
-    pub(super) fn access(self, world: &World) -> Result<Access, ToolFailure> {
+    pub(super) fn access(self, world: &ToolEnvironment) -> Result<Access, ToolFailure> {
         Ok(Access::ReachHost(self.address(world)?.host_str().unwrap_or_default().into()))
     }
 
@@ -50,11 +50,11 @@ impl GoogleService {
     ///
     /// # Errors
     /// As [`address`](Self::address).
-    pub(super) fn account<'a>(self, run: &Run<'a>, judge: Judge<'a>) -> Result<GoogleAccount<'a>, ToolFailure> {
-        let (world, context) = (run.world(), run.context());
+    pub(super) fn account<'a>(self, run: &ToolContext<'a>, judge: Judge<'a>) -> Result<GoogleAccount<'a>, ToolFailure> {
+        let (world, context) = (run.environment(), run.context());
         Ok(GoogleAccount {
             service: self.name,
-            reach: world.reach(),
+            reach: world.web_client(),
             credentials: world.credentials(),
             principal: context.principal,
             resource: resource(self.grant, self.address(world)?),

@@ -2,7 +2,7 @@
 
 use crate::builtin::{
     added_tool::AddedTool,
-    built_in_tool::AnyBuiltInTool,
+    built_in_tool::AnyTool,
     typed_tool::{TypedTool, typed},
 };
 
@@ -16,7 +16,7 @@ use crate::builtin::{
 )]
 pub trait IntoTool<Form> {
     /// Type of the tool.
-    type Tool: AnyBuiltInTool + 'static;
+    type Tool: AnyTool + 'static;
 
     /// Converts the value into a tool.
     fn into_tool(self) -> Self::Tool;
@@ -30,7 +30,7 @@ pub enum Tools {}
 #[derive(Debug)]
 pub enum TypedTools {}
 
-impl<T: AnyBuiltInTool + 'static> IntoTool<Tools> for T {
+impl<T: AnyTool + 'static> IntoTool<Tools> for T {
     type Tool = T;
 
     fn into_tool(self) -> T {

@@ -1,6 +1,6 @@
 //! Requests to a configured model, with a text as the result.
 
-use crate::builtin::run::Run;
+use crate::builtin::tool_context::ToolContext;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
@@ -43,16 +43,16 @@ pub(super) async fn ask(
     model: &Arc<dyn ModelProvider>,
     request: ModelRequest,
     time: Duration,
-    run: &Run<'_>,
+    run: &ToolContext<'_>,
 ) -> Result<ModelText, ToolFailure> {
-    let answered = timeout(time, whole(&**model, request)).await.map_err(|_| {
+    let answered = timeout(time, receive_answer(&**model, request)).await.map_err(|_| {
         ToolFailure::new(ErrorKind::Timeout, format!("the model `{}` did not answer within {time:?}", model.name()))
             .next("Give a longer `timeout_ms`, or ask for less.")
     })?;
     let answer = answered.map_err(|error| {
         ToolFailure::new(error.kind(), format!("the model `{}` did not answer: {error}", model.name()))
     })?;
-    let (events, context) = (run.world().events(), run.context());
+    let (events, context) = (run.environment().events(), run.context());
     if events.is_watched() {
         let origin = EventOrigin {
             principal: Some(context.principal.clone()),
@@ -70,10 +70,10 @@ pub(super) async fn ask(
     Ok(answer)
 }
 
-async fn whole(model: &dyn ModelProvider, request: ModelRequest) -> Result<ModelText, ModelError> {
-    let mut coming = model.send(request).await?;
+async fn receive_answer(model: &dyn ModelProvider, request: ModelRequest) -> Result<ModelText, ModelError> {
+    let mut stream = model.send(request).await?;
     let mut text = String::new();
-    while let Some(event) = coming.next().await {
+    while let Some(event) = stream.next().await {
         match event? {
             ModelEvent::Block(Block::Text { text: more }) => text.push_str(&more),
             ModelEvent::Finished { stop, usage } => return Ok(ModelText { text, stop, usage }),

@@ -5,14 +5,14 @@
 //! `Serialize`. An application that depends on serde itself does not need that attribute.
 
 pub use crate::builtin::{
-    added_tool::{AddedTool, Pending, Raw, ToolOutput, Touches, tool_fn},
+    added_tool::{AddedTool, DeclaredAccesses, RawResult, ToolFuture, ToolOutput, tool_fn},
     built_in_tool::BuiltInTool,
     commands::run_program::ProgramResult,
-    in_process_server::{InProcessServer, in_process_server},
     into_tool::IntoTool,
-    run::Run,
+    tool_context::ToolContext,
+    tool_environment::ToolEnvironment,
+    tool_group::{ToolGroup, tool_group},
     typed_tool::{TypedTool, typed},
-    world::World,
 };
 pub use ::async_trait::async_trait;
 pub use ::schemars::{self, JsonSchema};

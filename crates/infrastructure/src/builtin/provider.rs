@@ -2,10 +2,10 @@
 
 use crate::builtin::{
     aliases::aliases_of,
-    built_in_tool::{AnyBuiltInTool, checked_name},
-    files::seen_files::Viewer,
-    run::Run,
-    world::World,
+    built_in_tool::{AnyTool, validate_name},
+    files::read_state::SessionKey,
+    tool_context::ToolContext,
+    tool_environment::ToolEnvironment,
 };
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -33,33 +33,33 @@ use toolstead_domain::{
 /// Parameter of calls that change nothing.
 const DRY_RUN: &str = "dry_run";
 /// Number of characters reserved for notifications of ended tasks.
-const ROOM_FOR_NEWS: usize = 1_000;
+const NOTIFICATION_CHARACTERS: usize = 1_000;
 
 /// Tools that are written in Rust, as one provider.
 #[derive(Debug)]
-pub struct BuiltInTools {
+pub struct InProcessTools {
     name: String,
-    world: World,
-    tools: Vec<Arc<dyn AnyBuiltInTool>>,
+    environment: ToolEnvironment,
+    tools: Vec<Arc<dyn AnyTool>>,
     definitions: Vec<Tool>,
     version: Option<String>,
     /// `true` if another provider owns the environment and what runs in it.
-    is_guest: bool,
+    shares_environment: bool,
     /// Tools of other providers that `help` explains as well.
     explained: Vec<Tool>,
-    places: HashMap<ToolName, usize>,
+    indices: HashMap<ToolName, usize>,
 }
 
-impl BuiltInTools {
+impl InProcessTools {
     /// Creates the provider `built-in`: its tools have their own names and the aliases of those names.
     ///
     /// # Errors
-    /// [`InvalidBuiltInTools`] when a name is not valid in MCP or not unique.
+    /// [`InvalidInProcessTools`] when a name is not valid in MCP or not unique.
     pub fn new(
-        tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyBuiltInTool>>>,
-        world: World,
-    ) -> Result<Self, InvalidBuiltInTools> {
-        let mut provider = Self::of(BUILT_IN.into(), tools, world, |name| (name, ToolSource::BuiltIn))?;
+        tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyTool>>>,
+        environment: ToolEnvironment,
+    ) -> Result<Self, InvalidInProcessTools> {
+        let mut provider = Self::of(BUILT_IN.into(), tools, environment, |name| (name, ToolSource::BuiltIn))?;
         for tool in &mut provider.definitions {
             tool.aliases = aliases_of(tool.name().as_str());
         }
@@ -70,13 +70,13 @@ impl BuiltInTools {
     /// `mcp__{name}__{tool}`.
     ///
     /// # Errors
-    /// [`InvalidBuiltInTools`] when a name of a tool is not valid in MCP or not unique.
+    /// [`InvalidInProcessTools`] when a name of a tool is not valid in MCP or not unique.
     pub fn named(
         name: &ServerName,
-        tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyBuiltInTool>>>,
-        world: World,
-    ) -> Result<Self, InvalidBuiltInTools> {
-        Self::of(name.to_string(), tools, world, |tool| {
+        tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyTool>>>,
+        environment: ToolEnvironment,
+    ) -> Result<Self, InvalidInProcessTools> {
+        Self::of(name.to_string(), tools, environment, |tool| {
             (ToolName::for_upstream(name, tool.as_str()), ToolSource::Embedded(name.clone()))
         })
     }
@@ -86,38 +86,47 @@ impl BuiltInTools {
     ///
     /// # Errors
     /// As [`named`](Self::named).
-    pub fn of_program(
+    pub fn for_application(
         program: &ServerName,
-        tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyBuiltInTool>>>,
-        world: World,
-    ) -> Result<Self, InvalidBuiltInTools> {
-        Self::of(program.to_string(), tools, world, |name| (name, ToolSource::Embedded(program.clone())))
+        tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyTool>>>,
+        environment: ToolEnvironment,
+    ) -> Result<Self, InvalidInProcessTools> {
+        Self::of(program.to_string(), tools, environment, |name| (name, ToolSource::Embedded(program.clone())))
     }
 
     /// Adds tools of another provider that `help` explains as well.
     #[must_use]
-    pub fn explaining(mut self, tools: &[Tool]) -> Self {
+    pub fn with_explained_tools(mut self, tools: &[Tool]) -> Self {
         self.explained.extend_from_slice(tools);
         self
     }
 
     fn of(
         name: String,
-        tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyBuiltInTool>>>,
-        world: World,
-        offered_as: impl Fn(ToolName) -> (ToolName, ToolSource),
-    ) -> Result<Self, InvalidBuiltInTools> {
-        let tools: Vec<Arc<dyn AnyBuiltInTool>> = tools.into_iter().map(Into::into).collect();
+        tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyTool>>>,
+        world: ToolEnvironment,
+        name_and_source: impl Fn(ToolName) -> (ToolName, ToolSource),
+    ) -> Result<Self, InvalidInProcessTools> {
+        let tools: Vec<Arc<dyn AnyTool>> = tools.into_iter().map(Into::into).collect();
         let mut definitions = Vec::with_capacity(tools.len());
         let mut places = HashMap::with_capacity(tools.len());
         for (place, tool) in tools.iter().enumerate() {
-            let (name, source) = offered_as(checked_name(&**tool)?);
+            let (name, source) = name_and_source(validate_name(&**tool)?);
             if places.insert(name.clone(), place).is_some() {
-                return Err(InvalidBuiltInTools::Twice(name));
+                return Err(InvalidInProcessTools::Duplicate(name));
             }
             definitions.push(tool.clone().definition(name, source, &world));
         }
-        Ok(Self { name, world, tools, definitions, version: None, is_guest: false, explained: Vec::new(), places })
+        Ok(Self {
+            name,
+            environment: world,
+            tools,
+            definitions,
+            version: None,
+            shares_environment: false,
+            explained: Vec::new(),
+            indices: places,
+        })
     }
 
     /// Sets the version that lists of providers show.
@@ -129,13 +138,13 @@ impl BuiltInTools {
     /// Leaves the environment, and what runs in it, to the provider that owns it: closing this provider ends nothing
     /// there, and only the owner handles the end of sessions.
     #[must_use]
-    pub fn in_world_of_another(self) -> Self {
-        Self { is_guest: true, ..self }
+    pub fn with_shared_environment(self) -> Self {
+        Self { shares_environment: true, ..self }
     }
 
     /// Removes the aliases of the form `{server}__{tool}` that begin with the name of one of these MCP servers.
     #[must_use]
-    pub fn leaving_names_to(mut self, is_server: impl Fn(&str) -> bool) -> Self {
+    pub fn without_aliases_of(mut self, is_server: impl Fn(&str) -> bool) -> Self {
         let is_theirs = |name: &str| name.split_once("__").is_some_and(|(server, _)| is_server(server));
         for tool in &mut self.definitions {
             tool.aliases.retain(|alias| !is_theirs(alias.name));
@@ -147,9 +156,10 @@ impl BuiltInTools {
     /// again.
     #[must_use]
     pub fn with_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {
-        self.world = self.world.with_journal(journal);
+        self.environment = self.environment.with_journal(journal);
         for (definition, tool) in self.definitions.iter_mut().zip(&self.tools) {
-            let anew = tool.clone().definition(definition.name().clone(), definition.source().clone(), &self.world);
+            let anew =
+                tool.clone().definition(definition.name().clone(), definition.source().clone(), &self.environment);
             definition.availability = anew.availability;
         }
         self
@@ -170,22 +180,22 @@ impl BuiltInTools {
 
     /// Stores the read-state of sessions there, instead of in memory.
     #[must_use]
-    pub fn with_seen_files(mut self, seen: Arc<dyn ReadState>) -> Self {
-        self.world = self.world.with_seen_files(seen);
+    pub fn with_read_state(mut self, seen: Arc<dyn ReadState>) -> Self {
+        self.environment = self.environment.with_read_state(seen);
         self
     }
 
     /// Stores plans there, instead of in memory.
     #[must_use]
     pub fn with_todos(mut self, todos: Arc<dyn TodoStore>) -> Self {
-        self.world = self.world.with_todos(todos);
+        self.environment = self.environment.with_todos(todos);
         self
     }
 
     /// Stores questions there that cannot be answered during the call.
     #[must_use]
     pub fn with_questions(mut self, questions: Arc<dyn QuestionStore>) -> Self {
-        self.world = self.world.with_questions(questions);
+        self.environment = self.environment.with_questions(questions);
         self
     }
 
@@ -196,12 +206,12 @@ impl BuiltInTools {
 
     /// Returns the arguments of a typical call of a tool, as JSON text; `None` if the tool is unknown.
     pub fn example(&self, tool: &str) -> Option<&str> {
-        self.places.get(tool).and_then(|place| self.tools[*place].example())
+        self.indices.get(tool).and_then(|place| self.tools[*place].example())
     }
 
-    fn tool(&self, call: &ToolCall) -> Result<&dyn AnyBuiltInTool, ToolFailure> {
+    fn tool(&self, call: &ToolCall) -> Result<&dyn AnyTool, ToolFailure> {
         let name = call.tool.name();
-        let place = self.places.get(name);
+        let place = self.indices.get(name);
         place.map(|place| &*self.tools[*place]).ok_or_else(|| {
             ToolFailure::new(ErrorKind::NotFound, format!("there is no tool `{name}` among those of `{}`", self.name))
         })
@@ -209,7 +219,7 @@ impl BuiltInTools {
 }
 
 #[async_trait]
-impl ToolProvider for BuiltInTools {
+impl ToolProvider for InProcessTools {
     fn name(&self) -> &str {
         &self.name
     }
@@ -219,11 +229,11 @@ impl ToolProvider for BuiltInTools {
     }
 
     async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
-        let as_now = |(known, tool): (&Tool, &Arc<dyn AnyBuiltInTool>)| {
+        let as_now = |(known, tool): (&Tool, &Arc<dyn AnyTool>)| {
             if !tool.is_live() {
                 return known.clone();
             }
-            let mut now = tool.clone().definition(known.name().clone(), known.source().clone(), &self.world);
+            let mut now = tool.clone().definition(known.name().clone(), known.source().clone(), &self.environment);
             now.aliases = known.aliases.clone();
             now
         };
@@ -232,7 +242,7 @@ impl ToolProvider for BuiltInTools {
 
     async fn changed(&self) {
         match self.tools.iter().any(|tool| tool.is_live()) {
-            true => self.world.agents().changed().await,
+            true => self.environment.agents().changed().await,
             false => std::future::pending().await,
         }
     }
@@ -245,25 +255,30 @@ impl ToolProvider for BuiltInTools {
         Self: 'f,
     {
         match self.tool(call) {
-            Ok(tool) => tool.accesses(call, &self.world),
+            Ok(tool) => tool.accesses(call, &self.environment),
             Err(failure) => Box::pin(std::future::ready(Err(failure))),
         }
     }
 
     fn requested_time(&self, call: &ToolCall) -> Option<Duration> {
-        self.tool(call).ok()?.time_wanted(&call.arguments)
+        self.tool(call).ok()?.requested_time(&call.arguments)
     }
 
     async fn preview(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<Option<String>, ToolFailure> {
         let tool = self.tool(call)?;
-        if !tool.tells_change() || call.arguments.get(DRY_RUN) == Some(&Value::Bool(true)) {
+        if !tool.supports_diff_preview() || call.arguments.get(DRY_RUN) == Some(&Value::Bool(true)) {
             return Ok(None);
         }
         let mut arguments = call.arguments.clone();
         arguments.insert(DRY_RUN.into(), Value::Bool(true));
         let trial = ToolCall { arguments, ..call.clone() };
-        let run =
-            Run { world: &self.world, tools: &self.definitions, explained: &self.explained, call: &trial, context };
+        let run = ToolContext {
+            environment: &self.environment,
+            tools: &self.definitions,
+            explained: &self.explained,
+            call: &trial,
+            context,
+        };
         let result = tool.run(&trial.arguments, &run).await?;
         let mut diffs = Vec::new();
         result.as_object().get("structuredContent").into_iter().for_each(|content| diffs_in(content, &mut diffs));
@@ -271,38 +286,47 @@ impl ToolProvider for BuiltInTools {
     }
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
-        let tasks = self.world.tasks();
+        let tasks = self.environment.tasks();
         if call.tool.tags.iter().any(|tag| tag == "task") {
             // Boxed, because it is larger than the rest of the call, and most tools do not use tasks.
-            Box::pin(self.world.meet_tasks()).await?;
+            Box::pin(self.environment.find_detached_tasks()).await?;
         }
         // The following lines would make a result that fills the budget too long.
-        let has_news = !tasks.is_empty() && tasks.has_news(&Viewer::of(context));
-        let reserved = if has_news { ROOM_FOR_NEWS } else { 0 };
+        let has_notifications = !tasks.is_empty() && tasks.has_notifications(&SessionKey::of(context));
+        let reserved = if has_notifications { NOTIFICATION_CHARACTERS } else { 0 };
         let shorter = CallContext { output_characters: context.output_characters.saturating_sub(reserved), ..*context };
-        let run =
-            Run { world: &self.world, tools: &self.definitions, explained: &self.explained, call, context: &shorter };
+        let run = ToolContext {
+            environment: &self.environment,
+            tools: &self.definitions,
+            explained: &self.explained,
+            call,
+            context: &shorter,
+        };
         let result = self.tool(call)?.run(&call.arguments, &run).await?.mark_tool_output();
         if tasks.is_empty() {
             return Ok(CallOutcome::Done(result));
         }
-        let news = tasks.take_news(&Viewer::of(context));
-        Ok(CallOutcome::Done(if news.is_empty() { result } else { result.with_block(text_block(news.join("\n"))) }))
+        let notifications = tasks.take_notifications(&SessionKey::of(context));
+        Ok(CallOutcome::Done(if notifications.is_empty() {
+            result
+        } else {
+            result.with_block(text_block(notifications.join("\n")))
+        }))
     }
 
     async fn session_ended(&self, principal: &Principal, session: &str) {
-        if self.is_guest {
+        if self.shares_environment {
             return;
         }
-        self.world.programs().end_session(principal, session);
-        self.world.browsers().end_session(principal, session);
-        self.world.tasks().end_session(&Viewer { principal: principal.clone(), session: session.to_owned() });
+        self.environment.programs().end_session(principal, session);
+        self.environment.browsers().end_session(principal, session);
+        self.environment.tasks().end_session(&SessionKey { principal: principal.clone(), session: session.to_owned() });
     }
 
     async fn close(&self) {
-        if !self.is_guest {
-            self.world.browsers().end_all();
-            self.world.tasks().close().await;
+        if !self.shares_environment {
+            self.environment.browsers().end_all();
+            self.environment.tasks().close().await;
         }
     }
 }
@@ -321,16 +345,16 @@ fn diffs_in<'a>(content: &'a Value, diffs: &mut Vec<&'a str>) {
 
 /// Reasons why tools cannot be offered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidBuiltInTools {
+pub enum InvalidInProcessTools {
     /// A name is not valid in MCP.
     #[error(transparent)]
     Name(#[from] InvalidToolName),
     /// The name of a tool is a name or alias of a built-in tool.
     #[error("the tool `{0}` cannot be added: a built-in tool answers to that name; choose another")]
-    Spelling(String),
+    BuiltInName(String),
     /// Two tools have the same name.
     #[error("there are two tools named `{0}`")]
-    Twice(ToolName),
+    Duplicate(ToolName),
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use toolstead_domain::{
 /// Maximum number of characters of one answer.
 const MAX_ANSWER: usize = 10_000;
 /// Text before the questions, so that they cannot pass for questions of a server or of Toolstead.
-pub const ASKS: &str = "The agent asks:";
+pub const INTRODUCTION: &str = "The agent asks:";
 /// Suffix of the name of the field for a free answer.
 const OWN: &str = "_other";
 
@@ -29,7 +29,7 @@ pub enum Reply {
 }
 
 /// Returns the form. Each question has a field for the choice and one for a free answer, and both are optional.
-pub fn request(questions: &[Question], client: &ClientProfile) -> InputRequest {
+pub fn elicitation_request(questions: &[Question], client: &ClientProfile) -> InputRequest {
     let knows_titles = client.protocol.is_none_or(|version| version >= ProtocolVersion::V20251125);
     let mut properties = Map::new();
     for (index, question) in questions.iter().enumerate() {
@@ -77,16 +77,16 @@ fn message(questions: &[Question]) -> String {
             text.push_str(&format!("\n\n{}:\n{preview}", option.label));
         }
     }
-    behind_our_words(&text)
+    with_introduction(&text)
 }
 
 /// Returns a model's text after Toolstead's introduction. Of several lines each follows a mark, so that no line can
 /// imitate another source.
-fn behind_our_words(text: &str) -> String {
+fn with_introduction(text: &str) -> String {
     let clean = |line: &str| line.chars().map(|c| if displaces_text(c) { '\u{fffd}' } else { c }).collect::<String>();
     match text.lines().collect::<Vec<_>>().as_slice() {
-        [line] => format!("{ASKS} {}", clean(line)),
-        lines => lines.iter().fold(ASKS.to_owned(), |text, line| format!("{text}\n| {}", clean(line))),
+        [line] => format!("{INTRODUCTION} {}", clean(line)),
+        lines => lines.iter().fold(INTRODUCTION.to_owned(), |text, line| format!("{text}\n| {}", clean(line))),
     }
 }
 
@@ -146,14 +146,14 @@ pub fn reply(questions: &[Question], result: &Value) -> Reply {
         (Some("decline"), _) => Reply::Declined,
         (Some("cancel"), _) => Reply::Cancelled,
         (Some("accept"), Some(Value::Object(content))) => {
-            Reply::Answers((0..questions.len()).map(|index| said(content, index)).collect())
+            Reply::Answers((0..questions.len()).map(|index| parse_answer(content, index)).collect())
         }
         _ => Reply::Malformed,
     }
 }
 
 /// Returns the choices, followed by the free answer.
-fn said(content: &Map<String, Value>, index: usize) -> Option<String> {
+fn parse_answer(content: &Map<String, Value>, index: usize) -> Option<String> {
     let chosen = match content.get(&name(index)) {
         Some(Value::Array(chosen)) => chosen.iter().filter_map(Value::as_str).take(64).collect(),
         Some(Value::String(one)) => vec![one.as_str()],

@@ -1,7 +1,10 @@
 //! Runs calls of tools on the path that real calls take, for the tests of tool authors (feature `testing`).
 
 use crate::{
-    builtin::{built_in_tool::AnyBuiltInTool, into_tool::IntoTool, provider::BuiltInTools, run::Run, world::World},
+    builtin::{
+        built_in_tool::AnyTool, into_tool::IntoTool, provider::InProcessTools, tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
+    },
     sandbox::workspace::{FolderNames, Workspace},
 };
 use serde_json::{Map, Value};
@@ -77,15 +80,15 @@ const TIME: Duration = Duration::from_secs(600);
 /// ```
 #[derive(Debug)]
 pub struct TestRun {
-    pub(super) world: World,
-    pub(super) tools: BuiltInTools,
+    pub(super) world: ToolEnvironment,
+    pub(super) tools: InProcessTools,
     pub(super) policy: Arc<PermissionPolicy>,
     pub(super) outputs: InMemoryOutputStore,
     pub(super) journal: Arc<InMemoryChangeJournal>,
     pub(super) principal: Principal,
     pub(super) session: Arc<str>,
     caller: RecordingCaller,
-    is_attended: bool,
+    has_approver: bool,
     asked: Mutex<Vec<Access>>,
     calls: AtomicU32,
 }
@@ -103,27 +106,27 @@ impl TestRun {
     ///
     /// # Panics
     /// If the folder does not exist, or names of tools are invalid or not unique.
-    pub fn of_tools(tools: Vec<Box<dyn AnyBuiltInTool>>, folder: impl AsRef<Path>) -> Self {
+    pub fn of_tools(tools: Vec<Box<dyn AnyTool>>, folder: impl AsRef<Path>) -> Self {
         let root = folder.as_ref().canonicalize().expect("the folder is there");
         let roots = WorkspaceRoots { write: vec![root], ..Default::default() };
         let workspace = Workspace::open(&roots, FolderNames::default()).expect("the folder can be opened");
         let journal = Arc::new(InMemoryChangeJournal::new());
-        Self::in_world(
+        Self::in_environment(
             tools,
-            test_world(workspace).with_journal(journal.clone()),
+            test_environment(workspace).with_journal(journal.clone()),
             PermissionPolicy { roots, ..Default::default() },
             journal,
         )
     }
 
-    pub(super) fn in_world(
-        tools: Vec<Box<dyn AnyBuiltInTool>>,
-        world: World,
+    pub(super) fn in_environment(
+        tools: Vec<Box<dyn AnyTool>>,
+        world: ToolEnvironment,
         policy: PermissionPolicy,
         journal: Arc<InMemoryChangeJournal>,
     ) -> Self {
         Self {
-            tools: BuiltInTools::new(tools, world.clone()).expect("the tools have names of their own"),
+            tools: InProcessTools::new(tools, world.clone()).expect("the tools have names of their own"),
             world,
             policy: Arc::new(policy),
             outputs: InMemoryOutputStore::new(),
@@ -131,7 +134,7 @@ impl TestRun {
             principal: Principal::local(),
             session: "test".into(),
             caller: RecordingCaller::new(),
-            is_attended: true,
+            has_approver: true,
             asked: Mutex::default(),
             calls: AtomicU32::new(0),
         }
@@ -142,7 +145,7 @@ impl TestRun {
     /// # Panics
     /// If the rule is invalid.
     #[must_use]
-    pub fn under(mut self, effect: Effect, rule: &str) -> Self {
+    pub fn with_rule(mut self, effect: Effect, rule: &str) -> Self {
         let rule = PermissionRule::parse(effect, rule, RuleOrigin::CommandLine, &PatternBase::default());
         Arc::make_mut(&mut self.policy).rules.push(Arc::new(rule.expect("it is a rule")));
         self
@@ -150,8 +153,8 @@ impl TestRun {
 
     /// Returns this run without an approver: calls that require approval are refused.
     #[must_use]
-    pub fn unattended(self) -> Self {
-        Self { is_attended: false, ..self }
+    pub fn without_approver(self) -> Self {
+        Self { has_approver: false, ..self }
     }
 
     /// Returns this run with a caller that answers questions.
@@ -182,7 +185,7 @@ impl TestRun {
     }
 
     /// Returns the accesses that required approval so far, in order.
-    pub fn asked(&self) -> Vec<Access> {
+    pub fn approval_requests(&self) -> Vec<Access> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -214,7 +217,7 @@ impl TestRun {
     /// # Panics
     /// If no tool has that name, the arguments are not an object, or the result breaks the tool's own schema.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
-        self.called(tool, arguments, TIME, &NoCalls, || ()).await
+        self.run_call(tool, arguments, TIME, &NoCalls, || ()).await
     }
 
     /// Runs a call with a timeout.
@@ -225,37 +228,42 @@ impl TestRun {
     /// # Panics
     /// As [`call`](Self::call).
     pub async fn call_within(&self, time: Duration, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
-        self.called(tool, arguments, time, &NoCalls, || ()).await
+        self.run_call(tool, arguments, time, &NoCalls, || ()).await
     }
 
-    /// Passes the [`Run`] of a call of a tool to a function, without a decision on that call. Accesses while it runs
+    /// Passes the [`ToolContext`] of a call of a tool to a function, without a decision on that call. Accesses while it runs
     /// are checked as usual.
     ///
     /// # Panics
     /// If no tool has that name.
-    pub async fn with_run<T>(&self, tool: &str, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
-        self.with_run_among(&NoCalls, tool, work).await
+    pub async fn with_context<T>(&self, tool: &str, work: impl AsyncFnOnce(&ToolContext<'_>) -> T) -> T {
+        self.with_context_and_calls(&NoCalls, tool, work).await
     }
 
-    /// Passes the [`Run`] of a call to a function. The run makes nested calls through `calls`.
-    pub(super) async fn with_run_among<T>(
+    /// Passes the [`ToolContext`] of a call to a function. The run makes nested calls through `calls`.
+    pub(super) async fn with_context_and_calls<T>(
         &self,
         calls: &dyn Calls,
         tool: &str,
-        work: impl AsyncFnOnce(&Run<'_>) -> T,
+        work: impl AsyncFnOnce(&ToolContext<'_>) -> T,
     ) -> T {
         let tool = Arc::new(self.definition(tool).clone());
         let grant = Grant::new(self.policy.clone(), tool.clone(), Vec::new());
         let (call, client) = (self.new_call(tool, Map::new()), client());
         let context = CallContext { calls, ..self.context(&call, &grant, &client, TIME) };
-        let run =
-            Run { world: &self.world, tools: self.tools.definitions(), explained: &[], call: &call, context: &context };
+        let run = ToolContext {
+            environment: &self.world,
+            tools: self.tools.definitions(),
+            explained: &[],
+            call: &call,
+            context: &context,
+        };
         work(&run).await
     }
 
     /// Validates, decides and runs a call of a tool. Nested calls are made through `calls`, and `between` runs after
     /// the permission decision and before the tool.
-    pub(super) async fn called(
+    pub(super) async fn run_call(
         &self,
         tool: &str,
         arguments: Value,
@@ -277,7 +285,7 @@ impl TestRun {
         let decision = self.policy.decide(&tool, &call.arguments, &accesses);
         let approved: Vec<Access> = match decision.verdict {
             Verdict::Allow => Vec::new(),
-            Verdict::Ask if self.is_attended => decision.asked().cloned().collect(),
+            Verdict::Ask if self.has_approver => decision.asked().cloned().collect(),
             Verdict::Ask | Verdict::Deny => {
                 return Err(ToolFailure::new(ErrorKind::PermissionDenied, decision.reason()));
             }
@@ -330,9 +338,9 @@ impl TestRun {
 }
 
 /// Returns a tool environment whose clock always shows 2026-03-01T12:00:00Z.
-pub(super) fn test_world(workspace: Workspace) -> World {
+pub(super) fn test_environment(workspace: Workspace) -> ToolEnvironment {
     let clock = FixedClock::at(Timestamp(1_772_366_400_000_000));
-    World::new(Arc::new(workspace), Arc::new(clock), "Toolstead test".into())
+    ToolEnvironment::new(Arc::new(workspace), Arc::new(clock), "Toolstead test".into())
 }
 
 /// Returns the profile of a client that does not use MCP.

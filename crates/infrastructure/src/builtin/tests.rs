@@ -5,13 +5,13 @@ use super::*;
 use crate::{
     builtin::{
         added_tool::AddedTool,
-        built_in_tool::AnyBuiltInTool,
+        built_in_tool::AnyTool,
         commands::programs::{CommandSettings, Programs},
-        files::{change_set::recording::Recording, etag::digest_of},
-        provider::BuiltInTools,
-        run::Run,
-        testing::{TestRun, client, test_world},
-        world::World,
+        files::{change_set::recording::ChangeRecorder, etag::digest_of},
+        provider::InProcessTools,
+        testing::{TestRun, client, test_environment},
+        tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
     },
     sandbox::workspace::{FolderNames, Workspace, granted_workspace::GrantedWorkspace, stop::Stop},
 };
@@ -110,10 +110,10 @@ impl Bench {
         let journal = Arc::new(InMemoryChangeJournal::new());
         let settings = CommandSettings { kept_bytes: 4 << 20, ..CommandSettings::default() };
         let programs = Arc::new(Programs::new(settings));
-        let world = test_world(workspace).with_journal(journal.clone()).with_programs(programs);
+        let world = test_environment(workspace).with_journal(journal.clone()).with_programs(programs);
         Self {
             folder,
-            run: TestRun::in_world(all(), world, policy, journal),
+            run: TestRun::in_environment(all(), world, policy, journal),
             // With a thread of its own, so that background work continues between two calls.
             runtime: Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap(),
         }
@@ -121,7 +121,7 @@ impl Bench {
 
     /// Adds a rule, which may name the folder.
     pub(super) fn with_rule(self, effect: Effect, rule: &str) -> Self {
-        Self { run: self.run.under(effect, rule), ..self }
+        Self { run: self.run.with_rule(effect, rule), ..self }
     }
 
     /// Allows commands to reach these hosts.
@@ -129,14 +129,14 @@ impl Bench {
         let network = NetworkPolicy::Hosts(hosts.iter().map(|host| (*host).to_owned()).collect());
         let settings = CommandSettings { network, ..self.run.world.programs().settings().clone() };
         self.run.world = self.run.world.with_programs(Arc::new(Programs::new(settings)));
-        self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
+        self.run.tools = InProcessTools::new(all(), self.run.world.clone()).unwrap();
         self
     }
 
     /// Sets the agents, skills and commands.
     pub(super) fn with_agents(mut self, agents: Arc<dyn AgentCatalogue>) -> Self {
         self.run.world = self.run.world.with_agents(agents);
-        self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
+        self.run.tools = InProcessTools::new(all(), self.run.world.clone()).unwrap();
         self
     }
 
@@ -147,9 +147,10 @@ impl Bench {
 
     /// Sets the clock.
     pub(super) fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        let world = World::new(self.run.world.workspace().clone(), clock, self.run.world.version().to_owned());
+        let world =
+            ToolEnvironment::new(self.run.world.workspace().clone(), clock, self.run.world.version().to_owned());
         self.run.world = world.with_journal(self.run.journal.clone()).with_programs(self.run.world.programs().clone());
-        self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
+        self.run.tools = InProcessTools::new(all(), self.run.world.clone()).unwrap();
         self
     }
 
@@ -167,21 +168,21 @@ impl Bench {
         let usual = settings.environment.remove("PATH").unwrap_or_default();
         settings.environment.insert("PATH".into(), format!("{}:{usual}", self.path(folder).display()));
         self.run.world = self.run.world.with_programs(Arc::new(Programs::new(settings)));
-        self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
+        self.run.tools = InProcessTools::new(all(), self.run.world.clone()).unwrap();
         self
     }
 
     /// Adds a tool.
     pub(super) fn adding(mut self, tool: AddedTool) -> Self {
-        let tools = all().into_iter().map(Arc::from).chain([Arc::new(tool) as Arc<dyn AnyBuiltInTool>]);
-        self.run.tools = BuiltInTools::new(tools, self.run.world.clone()).unwrap();
+        let tools = all().into_iter().map(Arc::from).chain([Arc::new(tool) as Arc<dyn AnyTool>]);
+        self.run.tools = InProcessTools::new(tools, self.run.world.clone()).unwrap();
         self
     }
 
     /// Returns all tools as in an application that opens its journal later.
-    pub(super) fn tools_with_journal(&self) -> BuiltInTools {
+    pub(super) fn tools_with_journal(&self) -> InProcessTools {
         let world = self.run.world.clone().with_journal(Arc::new(NoJournal));
-        BuiltInTools::new(all(), world).unwrap().with_journal(self.run.journal.clone())
+        InProcessTools::new(all(), world).unwrap().with_journal(self.run.journal.clone())
     }
 
     /// Returns the recorded changes.
@@ -193,14 +194,14 @@ impl Bench {
     pub(super) fn saw(&self, name: &str) {
         let (path, digest) = (self.path(name), digest_of(&self.get(name)));
         self.runtime
-            .block_on(self.run.world.seen().record_version(&self.run.principal, &self.run.session, &path, digest))
+            .block_on(self.run.world.read_state().record_version(&self.run.principal, &self.run.session, &path, digest))
             .unwrap();
     }
 
     /// Works on files with write access to the whole workspace, on a blocking thread.
     pub(super) fn with_files<T: Send>(
         &self,
-        work: impl FnOnce(&GrantedWorkspace, &Recording) -> Result<T, ToolFailure> + Send,
+        work: impl FnOnce(&GrantedWorkspace, &ChangeRecorder) -> Result<T, ToolFailure> + Send,
     ) -> Result<T, ToolFailure> {
         let tool = self.run.tools.definitions().iter().find(|tool| tool.name().as_str() == "write_file").unwrap();
         let tool = Arc::new(tool.clone());
@@ -210,8 +211,8 @@ impl Bench {
         let context = self.run.context(&call, &grant, &client, Duration::from_secs(600));
         let _entered = self.runtime.enter();
         let world = &self.run.world;
-        let run = Run { world, tools: &[], explained: &[], call: &call, context: &context };
-        let recording = Recording::of(&run);
+        let run = ToolContext { environment: world, tools: &[], explained: &[], call: &call, context: &context };
+        let recording = ChangeRecorder::of(&run);
         let files = GrantedWorkspace::new(world.workspace().clone(), grant.clone(), Stop::at(context.deadline));
         std::thread::scope(|scope| scope.spawn(|| work(&files, &recording)).join().unwrap())
     }
@@ -276,7 +277,7 @@ impl Bench {
 
     /// Returns the content of a file that the session knows.
     pub(super) fn known(&self, name: &str) -> Option<ContentDigest> {
-        self.runtime.block_on(self.run.world.seen().known(&Principal::local(), "test", &self.path(name))).unwrap()
+        self.runtime.block_on(self.run.world.read_state().known(&Principal::local(), "test", &self.path(name))).unwrap()
     }
 
     /// Stores an output of the caller, and returns its handle.
@@ -347,7 +348,7 @@ impl Bench {
     }
 
     async fn called(&self, tool: &str, arguments: Value, time: Duration) -> Result<ToolResult, ToolFailure> {
-        self.run.called(tool, arguments, time, &NoCalls, || ()).await
+        self.run.run_call(tool, arguments, time, &NoCalls, || ()).await
     }
 
     /// Runs a call, with an action between decision and call.
@@ -357,7 +358,7 @@ impl Bench {
         arguments: Value,
         between: impl FnOnce(),
     ) -> Result<ToolResult, ToolFailure> {
-        self.runtime.block_on(self.run.called(tool, arguments, Duration::from_secs(600), &NoCalls, between))
+        self.runtime.block_on(self.run.run_call(tool, arguments, Duration::from_secs(600), &NoCalls, between))
     }
 
     /// Runs a call whose nested calls are made through `calls`.
@@ -367,12 +368,17 @@ impl Bench {
         tool: &str,
         arguments: Value,
     ) -> Result<ToolResult, ToolFailure> {
-        self.runtime.block_on(self.run.called(tool, arguments, Duration::from_secs(600), calls, || ()))
+        self.runtime.block_on(self.run.run_call(tool, arguments, Duration::from_secs(600), calls, || ()))
     }
 
     /// Runs work with the context of a call whose nested calls are made through `calls`.
-    pub(super) fn run_among<T>(&self, calls: &dyn Calls, tool: &str, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
-        self.runtime.block_on(self.run.with_run_among(calls, tool, work))
+    pub(super) fn run_among<T>(
+        &self,
+        calls: &dyn Calls,
+        tool: &str,
+        work: impl AsyncFnOnce(&ToolContext<'_>) -> T,
+    ) -> T {
+        self.runtime.block_on(self.run.with_context_and_calls(calls, tool, work))
     }
 
     fn accesses(&self, tool: &str, arguments: Value) -> Vec<Access> {
@@ -395,12 +401,12 @@ pub(super) fn definition(name: &str) -> Tool {
 }
 
 pub(super) fn definitions() -> Vec<Tool> {
-    BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap().definitions().to_vec()
+    InProcessTools::new(all(), test_environment(Workspace::closed())).unwrap().definitions().to_vec()
 }
 
 #[test]
 fn every_tool_is_defined_in_full_and_its_example_is_valid() {
-    let tools = BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap();
+    let tools = InProcessTools::new(all(), test_environment(Workspace::closed())).unwrap();
     for tool in tools.definitions() {
         let name = tool.name();
         assert!((40..=400).contains(&tool.description().len()), "{name}: {}", tool.description().len());
@@ -426,7 +432,7 @@ fn every_tool_is_defined_in_full_and_its_example_is_valid() {
 
 #[test]
 fn the_defaults_of_every_tool_fit_its_schema() {
-    let tools = BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap();
+    let tools = InProcessTools::new(all(), test_environment(Workspace::closed())).unwrap();
     for tool in tools.definitions() {
         let mut example = serde_json::from_str(tools.example(tool.name().as_str()).unwrap()).unwrap();
         fill_defaults(tool.input_schema(), &mut example);
@@ -438,7 +444,7 @@ fn the_defaults_of_every_tool_fit_its_schema() {
 /// Their definitions are not searched at the start.
 #[test]
 fn no_built_in_tool_has_hidden_text() {
-    let tools = BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap();
+    let tools = InProcessTools::new(all(), test_environment(Workspace::closed())).unwrap();
     for tool in tools.definitions() {
         let searched = Tool::new(tool.name().clone(), tool.definition().clone(), tool.category, tool.source().clone());
         let searched = searched.advertised_as(tool.advertised().clone());
@@ -449,13 +455,13 @@ fn no_built_in_tool_has_hidden_text() {
 #[test]
 fn a_name_is_not_given_to_two_tools() {
     let twice: Vec<_> = all().into_iter().chain(all()).collect();
-    assert!(BuiltInTools::new(twice, test_world(Workspace::closed())).is_err());
+    assert!(InProcessTools::new(twice, test_environment(Workspace::closed())).is_err());
 }
 
 #[test]
 fn tools_of_an_embedding_program_bear_its_providers_name() {
     let name = toolstead_domain::server_name::ServerName::parse("weather").unwrap();
-    let tools = BuiltInTools::named(&name, all(), test_world(Workspace::closed())).unwrap();
+    let tools = InProcessTools::named(&name, all(), test_environment(Workspace::closed())).unwrap();
     assert_eq!(tools.name(), "weather");
     assert_eq!(tools.definitions()[0].name().as_str(), "mcp__weather__read_file");
     assert!(tools.example("mcp__weather__read_file").is_some());
@@ -495,12 +501,12 @@ fn a_call_says_what_it_will_touch() {
 #[test]
 fn nothing_is_said_of_an_undo_where_no_journal_is_kept() {
     let mut bench = Bench::new();
-    let of = |tools: &BuiltInTools, name: &str| {
+    let of = |tools: &InProcessTools, name: &str| {
         let tool = tools.definitions().iter().find(|tool| tool.name().as_str() == name).unwrap();
         tool.availability.clone()
     };
     assert_eq!(of(&bench.run.tools, "undo"), Availability::Available);
-    let tools = BuiltInTools::new(all(), bench.run.world.clone()).unwrap();
+    let tools = InProcessTools::new(all(), bench.run.world.clone()).unwrap();
     bench.run.tools = tools.with_journal(Arc::new(NoJournal));
     for name in ["undo", "redo"] {
         assert!(matches!(of(&bench.run.tools, name), Availability::Unavailable(_)), "{name}");
@@ -526,16 +532,20 @@ fn a_test_run_judges_calls_asks_about_them_and_gives_a_run() {
     write(&run).unwrap();
     assert_eq!(fs::read(folder.path().join("a")).unwrap(), b"x");
     let path = folder.path().canonicalize().unwrap().join("a");
-    assert!(matches!(&run.asked()[..], [Access::WritePath(asked)] if asked.real == path), "{:?}", run.asked());
+    assert!(
+        matches!(&run.approval_requests()[..], [Access::WritePath(asked)] if asked.real == path),
+        "{:?}",
+        run.approval_requests()
+    );
     let recorded = runtime.block_on(run.journal().find(&Principal::local(), run.last_call()));
     assert_eq!(recorded.unwrap().unwrap().changes.len(), 1);
-    let permitted = runtime.block_on(run.with_run("read_file", async |run| run.permitted_folder(".").await));
+    let permitted = runtime.block_on(run.with_context("read_file", async |run| run.permitted_folder(".").await));
     assert_eq!(permitted.unwrap(), folder.path().canonicalize().unwrap());
 
     let refused = Err(ErrorKind::PermissionDenied);
-    assert_eq!(write(&TestRun::of_tools(all(), &folder).unattended()).map(drop), refused);
-    let run = TestRun::of_tools(all(), &folder).under(Effect::Deny, "Write(a)");
-    assert_eq!((write(&run).map(drop), run.asked()), (refused, vec![]));
+    assert_eq!(write(&TestRun::of_tools(all(), &folder).without_approver()).map(drop), refused);
+    let run = TestRun::of_tools(all(), &folder).with_rule(Effect::Deny, "Write(a)");
+    assert_eq!((write(&run).map(drop), run.approval_requests()), (refused, vec![]));
     let wrong = runtime.block_on(run.call("read_file", json!({"path": 1}))).unwrap_err();
     assert_eq!(wrong.kind, ErrorKind::InvalidInput);
 }

@@ -1,6 +1,6 @@
 //! The built-in tools: one file a tool, one line in the list below. None imports another.
 
-use crate::builtin::built_in_tool::{AnyBuiltInTool, BuiltInTool};
+use crate::builtin::built_in_tool::{AnyTool, BuiltInTool};
 use toolstead_domain::tool::ToolAnnotations;
 
 /// Declares the module of each tool and puts the tool into [`all`] and [`NAMES`].
@@ -9,7 +9,7 @@ macro_rules! built_in_tools {
         $(mod $module;)*
 
         /// Every built-in tool that is compiled in, in the order in which lists show them.
-        pub fn all() -> Vec<Box<dyn AnyBuiltInTool>> {
+        pub fn all() -> Vec<Box<dyn AnyTool>> {
             vec![$(Box::new($module::$tool)),*]
         }
 

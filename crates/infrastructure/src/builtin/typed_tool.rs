@@ -1,9 +1,9 @@
 //! Tools with typed arguments and a typed result: the shortest way to write a tool as a type.
 
 use crate::builtin::{
-    added_tool::{AddedTool, ToolOutput, Touches, tool_fn},
-    run::Run,
-    world::World,
+    added_tool::{AddedTool, DeclaredAccesses, ToolOutput, tool_fn},
+    tool_context::ToolContext,
+    tool_environment::ToolEnvironment,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -31,7 +31,7 @@ pub trait TypedTool: Send + Sync + 'static {
     const EXAMPLE: &'static str = "";
     /// Accesses of every call, if they do not depend on the arguments. Each call of a tool that declares nothing
     /// requires approval.
-    const TOUCHES: Touches = Touches::Unknown;
+    const TOUCHES: DeclaredAccesses = DeclaredAccesses::Unknown;
     /// Type of the arguments. Models read the doc comments on its fields.
     type Input: DeserializeOwned + JsonSchema + Send + Sync + 'static;
     /// Type of the result. An object has a schema, which is the tool's `outputSchema`.
@@ -41,7 +41,11 @@ pub trait TypedTool: Send + Sync + 'static {
     ///
     /// # Errors
     /// A failure for the model when the arguments cannot be understood.
-    fn touches(&self, input: &Self::Input, world: &World) -> impl Future<Output = Result<Touches, ToolFailure>> + Send {
+    fn touches(
+        &self,
+        input: &Self::Input,
+        world: &ToolEnvironment,
+    ) -> impl Future<Output = Result<DeclaredAccesses, ToolFailure>> + Send {
         let _ = (input, world);
         async { Ok(Self::TOUCHES) }
     }
@@ -50,7 +54,11 @@ pub trait TypedTool: Send + Sync + 'static {
     ///
     /// # Errors
     /// A failure for the model: what was wrong, and what to do next.
-    fn run(&self, input: Self::Input, run: &Run<'_>) -> impl Future<Output = Result<Self::Output, ToolFailure>> + Send;
+    fn run(
+        &self,
+        input: Self::Input,
+        run: &ToolContext<'_>,
+    ) -> impl Future<Output = Result<Self::Output, ToolFailure>> + Send;
 }
 
 /// Returns the tool that a type defines.

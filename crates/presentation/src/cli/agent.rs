@@ -1,11 +1,11 @@
 //! Agents on the command line: flags, construction, and running a turn while the user watches.
 
 use super::{
-    asides::Asides,
     asked_prompt, auth,
     config::trusting,
-    exit::{Exit, Failed},
+    exit::{CommandError, Exit},
     global::Global,
+    message_printer::MessagePrinter,
     narration::{figures, opened},
     output::note,
     screen::Screen,
@@ -134,13 +134,13 @@ pub(super) struct Agent {
     pub(super) terminal: Option<Arc<Terminal>>,
     /// `true` if the progress of calls is shown.
     shows_progress: bool,
-    manner: Manner,
+    manner: ConversationSettings,
     budgets: Budgets,
 }
 
 /// Settings that stay the same throughout a conversation.
 #[derive(Debug, Clone, PartialEq)]
-struct Manner {
+struct ConversationSettings {
     profile: Option<String>,
     /// Model of the profile.
     model: Option<String>,
@@ -152,13 +152,13 @@ struct Manner {
     has_no_tools: bool,
 }
 
-impl Manner {
+impl ConversationSettings {
     fn of(
         flags: &AgentFlags,
         profile: Option<&str>,
         typed_tools: Option<&str>,
         config: &Config,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, CommandError> {
         if let Some((kept, name)) = profile.and_then(|kept| Some((kept, kept.strip_prefix(OF_AGENT)?))) {
             return Self::of_agent(flags, kept, name, typed_tools, config);
         }
@@ -168,7 +168,7 @@ impl Manner {
             None => None,
         };
         let system = match &flags.system {
-            Some(text) => Some(asked_prompt::given(text)?),
+            Some(text) => Some(asked_prompt::read_text_or_file(text)?),
             None => profile.map(|profile| profile.prompt.clone()).filter(|prompt| !prompt.is_empty()),
         };
         // As in clai: an agent has only the tools that are named explicitly, otherwise none.
@@ -190,7 +190,7 @@ impl Manner {
         name: &str,
         typed_tools: Option<&str>,
         config: &Config,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, CommandError> {
         let listing = config.agent_files().listing();
         let Some(found) = listing.agents.iter().find(|listed| *listed.item.name == *name) else {
             if let Some(waiting) = listing.waiting(Kind::Agent, name) {
@@ -219,7 +219,7 @@ impl Manner {
             None => agent.tools.clone(),
             Some(typed) => agent.tools.clone().adjusted(typed).map_err(usage)?,
         };
-        let system = flags.system.as_deref().map(asked_prompt::given).transpose()?;
+        let system = flags.system.as_deref().map(asked_prompt::read_text_or_file).transpose()?;
         Ok(Self {
             profile: Some(kept.to_owned()),
             model,
@@ -231,20 +231,20 @@ impl Manner {
     }
 }
 
-fn usage(error: impl ToString) -> Failed {
-    Failed::Usage(error.to_string())
+fn usage(error: impl ToString) -> CommandError {
+    CommandError::Usage(error.to_string())
 }
 
 impl Agent {
     /// Builds the agent. Configuration errors are returned before anything is started. Ctrl-C ends the wait for
     /// required servers.
-    pub(super) async fn put_together(
+    pub(super) async fn build(
         flags: &AgentFlags,
         global: &Global,
         shutdown: &mut Shutdown,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, CommandError> {
         let config = global.load()?;
-        let manner = Manner::of(flags, flags.named().as_deref(), global.typed_tools(), &config)?;
+        let manner = ConversationSettings::of(flags, flags.named().as_deref(), global.typed_tools(), &config)?;
         let model = flags.model.clone().or(manner.model.clone());
         config.model(model.as_deref()).map_err(usage)?;
         let budgets = flags.budgets(&config.agent, manner.max_turns);
@@ -253,7 +253,7 @@ impl Agent {
         let composition = tokio::select! {
             composition = global.compose_for_agent(config, terminal.clone()) => composition?,
             () = shutdown.requested() => {
-                return Err(Failed::Call(ExecuteToolError::Cancelled(CancelReason::Client)));
+                return Err(CommandError::Call(ExecuteToolError::Cancelled(CancelReason::Client)));
             }
         };
         match composition.app.models.find(model.as_deref()) {
@@ -271,10 +271,10 @@ impl Agent {
         conversation: &Conversation,
         flags: &AgentFlags,
         global: &Global,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), CommandError> {
         let Some(profile) = conversation.profile.as_deref().filter(|_| flags.named().is_none()) else { return Ok(()) };
         let config = &self.composition.config;
-        let manner = Manner::of(flags, Some(profile), global.typed_tools(), config)?;
+        let manner = ConversationSettings::of(flags, Some(profile), global.typed_tools(), config)?;
         if let Some(model) = manner.model.as_deref().filter(|_| flags.model.is_none()) {
             self.model = self.composition.app.models.find(Some(model)).map_err(usage)?;
         }
@@ -289,12 +289,12 @@ impl Agent {
         let app = &self.composition.app;
         let scope = app.scope(Principal::local(), conversation.session());
         match (&self.manner.chosen, &self.manner.profile) {
-            (Some(chosen), Some(profile)) => scope.through(self.window(profile, chosen)),
+            (Some(chosen), Some(profile)) => scope.through(self.restricted_view(profile, chosen)),
             _ => scope,
         }
     }
 
-    fn window(&self, profile: &str, chosen: &ToolSelection) -> Arc<View> {
+    fn restricted_view(&self, profile: &str, chosen: &ToolSelection) -> Arc<View> {
         window(&self.composition.app, format!("profile-{profile}"), chosen.clone())
     }
 
@@ -313,8 +313,8 @@ impl Agent {
         let questions = self.terminal.clone().map(|terminal| {
             TerminalQuestions::new(terminal, patience).opening(auth::browser(&self.composition.config))
         });
-        let asides = Asides::beside(self.terminal.clone());
-        Arc::new(Onlooker { questions, asides, wants_progress: self.shows_progress })
+        let messages = MessagePrinter::for_terminal(self.terminal.clone());
+        Arc::new(AgentRunCaller { questions, messages, wants_progress: self.shows_progress })
     }
 
     /// Returns the tools that are offered to the model.
@@ -327,7 +327,7 @@ impl Agent {
     }
 
     /// Returns the model that writes summaries, if one is configured.
-    pub(super) fn summarizer(&self) -> Result<Option<Arc<dyn ModelProvider>>, Failed> {
+    pub(super) fn summarizer(&self) -> Result<Option<Arc<dyn ModelProvider>>, CommandError> {
         let app = &self.composition.app;
         let name = app.agent.settings.summarizer.as_deref();
         name.map(|name| app.models.find(Some(name))).transpose().map_err(usage)
@@ -350,10 +350,10 @@ impl Agent {
         conversation: ConversationId,
         prompt: Vec<Block>,
         cancel: CancelSignal,
-    ) -> Result<RunAgentCommand, Failed> {
+    ) -> Result<RunAgentCommand, CommandError> {
         let Composition { app, config, .. } = &self.composition;
         if prompt.iter().any(|block| matches!(block, Block::Image(_))) && !self.model.facts().takes_images {
-            return Err(Failed::Usage(format!("the model `{}` takes no images", self.model.name())));
+            return Err(CommandError::Usage(format!("the model `{}` takes no images", self.model.name())));
         }
         Ok(RunAgentCommand {
             prompt,
@@ -380,12 +380,12 @@ impl Agent {
         prompt: Vec<Block>,
         screen: &mut Screen<'_>,
         shutdown: &mut Shutdown,
-    ) -> Result<Turned, Failed> {
+    ) -> Result<TurnOutcome, CommandError> {
         let cancel = CancelSignal::new();
         let command = self.command(conversation, prompt, cancel.clone())?;
         tokio::select! {
             () = self.composition.settled() => {}
-            wish = shutdown.wish() => return Ok(Turned { end: None, leaves: wish == Wish::End }),
+            wish = shutdown.wish() => return Ok(TurnOutcome { end: None, should_exit: wish == Wish::End }),
         }
         screen.begin_input().await;
         let run = self.composition.app.run_agent.start(command);
@@ -408,13 +408,13 @@ async fn watch(
     terminal: Option<&Terminal>,
     screen: &mut Screen<'_>,
     shutdown: &mut Shutdown,
-) -> Result<Turned, Failed> {
-    let mut untold: VecDeque<AgentEvent> = VecDeque::new();
-    let (mut turned, mut is_over) = (Turned { end: None, leaves: false }, false);
+) -> Result<TurnOutcome, CommandError> {
+    let mut pending_events: VecDeque<AgentEvent> = VecDeque::new();
+    let (mut turned, mut is_over) = (TurnOutcome { end: None, should_exit: false }, false);
     let mut typing: Option<PendingInput<'_>> = None;
     let mut ticks = interval(BETWEEN_TICKS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while !(is_over && untold.is_empty()) {
+    while !(is_over && pending_events.is_empty()) {
         // `None` if there is no terminal or this function already holds its turn.
         let needed = terminal.filter(|_| typing.is_none());
         let free = async {
@@ -433,9 +433,9 @@ async fn watch(
         tokio::select! {
             biased;
             // Events are not written into the middle of a question.
-            turn = free, if !untold.is_empty() => {
-                for event in untold.drain(..) {
-                    screen.tell(&event)?;
+            turn = free, if !pending_events.is_empty() => {
+                for event in pending_events.drain(..) {
+                    screen.show_event(&event)?;
                 }
                 drop(turn);
             }
@@ -444,12 +444,12 @@ async fn watch(
                     if let AgentEvent::Ended { .. } = &event {
                         turned.end = Some(event.clone());
                     }
-                    untold.push_back(event);
+                    pending_events.push_back(event);
                 }
                 None => is_over = true,
             },
             wish = shutdown.wish() => {
-                turned.leaves |= wish == Wish::End;
+                turned.should_exit |= wish == Wish::End;
                 match cancel.reason() {
                     None => cancel.cancel(CancelReason::Client),
                     Some(_) => return Ok(turned),
@@ -477,24 +477,24 @@ async fn watch(
 
 /// Result of a turn.
 #[derive(Debug)]
-pub(super) struct Turned {
+pub(super) struct TurnOutcome {
     /// Last event; `None` if the turn was abandoned before its end.
     pub(super) end: Option<AgentEvent>,
     /// `true` if the process should exit.
-    pub(super) leaves: bool,
+    pub(super) should_exit: bool,
 }
 
 /// Returns the exit of a command whose run had this outcome.
 pub(super) fn exit(outcome: &AgentOutcome) -> Exit {
     match outcome {
         AgentOutcome::Finished => Exit::Done,
-        AgentOutcome::Cancelled => Exit::Told(ErrorKind::Cancelled),
-        AgentOutcome::BudgetExhausted(_) => Exit::Told(ErrorKind::BudgetExhausted),
+        AgentOutcome::Cancelled => Exit::Reported(ErrorKind::Cancelled),
+        AgentOutcome::BudgetExhausted(_) => Exit::Reported(ErrorKind::BudgetExhausted),
         AgentOutcome::Waiting(_) => Exit::Waiting,
-        AgentOutcome::Stopped(_) => Exit::Told(ErrorKind::PermissionDenied),
-        AgentOutcome::Failed { kind, .. } => Exit::Told(*kind),
+        AgentOutcome::Stopped(_) => Exit::Reported(ErrorKind::PermissionDenied),
+        AgentOutcome::Failed { kind, .. } => Exit::Reported(*kind),
         // The loop detector stopped the run, or the outcome is not known here.
-        _ => Exit::Told(ErrorKind::ExecutionFailed),
+        _ => Exit::Reported(ErrorKind::ExecutionFailed),
     }
 }
 
@@ -506,14 +506,14 @@ pub(super) fn summary(end: &AgentEvent, conversation: ConversationId) -> Option<
 
 /// The user who watches a run: sees warnings of tools and answers their questions. Progress is shown from the events of
 /// the run.
-struct Onlooker {
+struct AgentRunCaller {
     questions: Option<TerminalQuestions>,
-    asides: Asides,
+    messages: MessagePrinter,
     wants_progress: bool,
 }
 
 #[async_trait]
-impl Caller for Onlooker {
+impl Caller for AgentRunCaller {
     fn wants_progress(&self) -> bool {
         self.wants_progress
     }
@@ -524,13 +524,13 @@ impl Caller for Onlooker {
         if message.level >= LogLevel::Warning {
             let data = message.data.as_str().map_or_else(|| message.data.to_string(), str::to_owned);
             // Shown in this form because an error reported by a tool is not an error of the run.
-            self.asides.tell(opened(&format!("a tool says ({}):", message.level.as_str()), &data));
+            self.messages.print(opened(&format!("a tool says ({}):", message.level.as_str()), &data));
         }
     }
 
     fn elicitation_completed(&self, _: &str) {
         if self.questions.is_some() {
-            self.asides.tell("the page is done".into());
+            self.messages.print("the page is done".into());
         }
     }
 

@@ -3,11 +3,11 @@
 use super::{
     Outcome,
     config::trusting,
-    exit::{Exit, Failed},
+    exit::{CommandError, Exit},
     global::Global,
     output::{Output, cut, table, visible},
 };
-use crate::config::agent_files::{Kind, Listed, Listing};
+use crate::config::agent_files::{Kind, ListedItem, Listing};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
@@ -23,7 +23,7 @@ pub struct AgentFilesCommand {
 }
 
 /// An agent, a skill or a command to show.
-struct Shown {
+struct AgentFileEntry {
     name: String,
     owner: &'static str,
     path: String,
@@ -37,7 +37,7 @@ impl AgentFilesCommand {
     pub(super) fn run(self, kind: Kind, global: &Global, output: &mut Output) -> Outcome {
         // Loads without printing notes, because the list contains what they say.
         let listing = global.load_silently()?.agent_files().listing();
-        let all: Vec<Shown> = match kind {
+        let all: Vec<AgentFileEntry> = match kind {
             Kind::Agent => listing.agents.iter().map(agent).collect(),
             Kind::Skill => listing.skills.iter().map(skill).collect(),
             Kind::Command => listing.commands.iter().map(command).collect(),
@@ -66,37 +66,37 @@ impl AgentFilesCommand {
     }
 }
 
-fn shown<T>(listed: &Listed<T>, name: &str, description: &str, text: &str, rest: Value) -> Shown {
+fn entry<T>(listed: &ListedItem<T>, name: &str, description: &str, text: &str, rest: Value) -> AgentFileEntry {
     let rest = match rest {
         Value::Object(rest) => rest.into_iter().filter(|(_, value)| !value.is_null()).collect(),
         _ => Map::new(),
     };
     let path = listed.path.display().to_string();
     let (name, description, text) = (name.to_owned(), description.to_owned(), text.to_owned());
-    Shown { name, owner: listed.owner, path, description, text, rest }
+    AgentFileEntry { name, owner: listed.owner, path, description, text, rest }
 }
 
-fn agent(listed: &Listed<AgentDefinition>) -> Shown {
+fn agent(listed: &ListedItem<AgentDefinition>) -> AgentFileEntry {
     let agent = &listed.item;
     let rest = json!({"model": agent.model, "max_turns": agent.max_turns, "tools": agent.tools.to_string()});
-    shown(listed, &agent.name, &agent.description, &agent.prompt, rest)
+    entry(listed, &agent.name, &agent.description, &agent.prompt, rest)
 }
 
-fn skill(listed: &Listed<Skill>) -> Shown {
+fn skill(listed: &ListedItem<Skill>) -> AgentFileEntry {
     let skill = &listed.item;
     let rest = json!({"folder": skill.folder});
-    shown(listed, &skill.name, &skill.description, &skill.body, rest)
+    entry(listed, &skill.name, &skill.description, &skill.body, rest)
 }
 
-fn command(listed: &Listed<PromptCommand>) -> Shown {
+fn command(listed: &ListedItem<PromptCommand>) -> AgentFileEntry {
     let command = &listed.item;
     let arguments: Vec<&str> = command.arguments.iter().map(|argument| argument.name.as_str()).collect();
     let arguments = if arguments.is_empty() { Value::Null } else { json!(arguments) };
     let rest = json!({"argument_hint": command.argument_hint, "arguments": arguments});
-    shown(listed, &command.name, &command.description, &command.body, rest)
+    entry(listed, &command.name, &command.description, &command.body, rest)
 }
 
-impl Shown {
+impl AgentFileEntry {
     fn to_json(&self, with_text: bool) -> Value {
         let mut object = json!({
             "name": self.name, "source": self.owner, "file": self.path, "description": self.description,
@@ -111,25 +111,25 @@ impl Shown {
     }
 }
 
-fn absent(name: &str, all: &[Shown], listing: &Listing, kind: Kind) -> Failed {
+fn absent(name: &str, all: &[AgentFileEntry], listing: &Listing, kind: Kind) -> CommandError {
     let word = kind.word();
     if let Some(waiting) = listing.waiting(kind, name) {
-        return Failed::NotFound(format!("the {word} `{name}` waits for {}", trusting(&waiting.path)));
+        return CommandError::NotFound(format!("the {word} `{name}` waits for {}", trusting(&waiting.path)));
     }
     let advice = match nearest_name(name, all.iter().map(|one| one.name.as_str())) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("`toolstead {word}s` lists them"),
     };
-    Failed::NotFound(format!("there is no {word} `{name}`; {advice}"))
+    CommandError::NotFound(format!("there is no {word} `{name}`; {advice}"))
 }
 
-fn show(all: &[Shown], listing: &Listing, kind: Kind, output: &mut Output) -> Result<(), Failed> {
+fn show(all: &[AgentFileEntry], listing: &Listing, kind: Kind, output: &mut Output) -> Result<(), CommandError> {
     let word = kind.word();
     if all.is_empty() {
         output.line(&format!("there is no {word}: docs/guide/agent-files.md says where they are looked for"))?;
     } else {
         let width = output.width().map(|width| width / 2);
-        let row = |one: &Shown| {
+        let row = |one: &AgentFileEntry| {
             vec![one.name.clone(), one.owner.to_owned(), cut(&one.description, width.or(Some(100))), one.path.clone()]
         };
         output.line(&table(&[&word.to_uppercase(), "SOURCE", "DESCRIPTION", "FILE"], all.iter().map(row)))?;
@@ -150,7 +150,7 @@ fn show(all: &[Shown], listing: &Listing, kind: Kind, output: &mut Output) -> Re
     Ok(())
 }
 
-fn to_json(all: &[Shown], listing: &Listing, kind: Kind) -> Value {
+fn to_json(all: &[AgentFileEntry], listing: &Listing, kind: Kind) -> Value {
     let waiting = listing.waiting.iter().filter(|file| file.kind == kind);
     let waiting = waiting.map(|file| json!({"name": file.name, "file": file.path}));
     let hidden = listing.hidden.iter().filter(|hidden| hidden.kind == kind);

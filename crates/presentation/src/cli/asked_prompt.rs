@@ -1,6 +1,6 @@
 //! The prompt for an agent on the command line: words, files, standard input and images.
 
-use super::exit::Failed;
+use super::exit::CommandError;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::Args;
 use std::{
@@ -32,22 +32,22 @@ impl AskedPrompt {
     /// Reads the prompt, including piped standard input. Returns no blocks if there is no prompt.
     ///
     /// # Errors
-    /// [`Failed::Usage`] if a part of it cannot be read.
-    pub(super) fn read(&self) -> Result<Vec<Block>, Failed> {
+    /// [`CommandError::Usage`] if a part of it cannot be read.
+    pub(super) fn read(&self) -> Result<Vec<Block>, CommandError> {
         let input = io::stdin();
         let is_piped = !input.is_terminal();
         self.read_with(&mut input.lock(), is_piped)
     }
 
-    fn read_with(&self, input: &mut dyn Read, is_piped: bool) -> Result<Vec<Block>, Failed> {
+    fn read_with(&self, input: &mut dyn Read, is_piped: bool) -> Result<Vec<Block>, CommandError> {
         if self.image.len() > MOST_IMAGES {
-            return Err(Failed::Usage(format!("at most {MOST_IMAGES} images go with a prompt")));
+            return Err(CommandError::Usage(format!("at most {MOST_IMAGES} images go with a prompt")));
         }
         let mut parts = Vec::new();
         let wants_input = self.words == ["-"];
         match self.words.as_slice() {
             _ if wants_input => {}
-            [text] => parts.push(given(text)?),
+            [text] => parts.push(read_text_or_file(text)?),
             words => parts.push(words.join(" ")),
         }
         if is_piped || wants_input {
@@ -65,12 +65,12 @@ impl AskedPrompt {
 /// Returns a text that is given directly or as `@FILE`.
 ///
 /// # Errors
-/// [`Failed::Usage`] if the file cannot be read.
-pub(super) fn given(text: &str) -> Result<String, Failed> {
+/// [`CommandError::Usage`] if the file cannot be read.
+pub(super) fn read_text_or_file(text: &str) -> Result<String, CommandError> {
     match text.strip_prefix('@').filter(|path| !path.is_empty()) {
         Some(path) => {
             let mut file = open(Path::new(path)).map_err(|error| {
-                Failed::Usage(format!("{error}; a text that begins with `@` needs a blank before it"))
+                CommandError::Usage(format!("{error}; a text that begins with `@` needs a blank before it"))
             })?;
             text_of(&mut file, &format!("`{path}`"))
         }
@@ -78,29 +78,30 @@ pub(super) fn given(text: &str) -> Result<String, Failed> {
     }
 }
 
-fn open(path: &Path) -> Result<File, Failed> {
-    File::open(path).map_err(|error| Failed::Usage(format!("could not read `{}`: {error}", path.display())))
+fn open(path: &Path) -> Result<File, CommandError> {
+    File::open(path).map_err(|error| CommandError::Usage(format!("could not read `{}`: {error}", path.display())))
 }
 
-fn bytes_of(input: &mut dyn Read, most: u64, from: &str) -> Result<Vec<u8>, Failed> {
+fn bytes_of(input: &mut dyn Read, most: u64, from: &str) -> Result<Vec<u8>, CommandError> {
     let mut bytes = Vec::new();
     let read = input.take(most + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Failed::Usage(format!("could not read {from}: {error}")))?;
+    read.map_err(|error| CommandError::Usage(format!("could not read {from}: {error}")))?;
     match bytes.len() as u64 > most {
-        true => Err(Failed::Usage(format!("{from} holds more than {most} bytes: give less of it"))),
+        true => Err(CommandError::Usage(format!("{from} holds more than {most} bytes: give less of it"))),
         false => Ok(bytes),
     }
 }
 
-fn text_of(input: &mut dyn Read, from: &str) -> Result<String, Failed> {
-    String::from_utf8(bytes_of(input, MOST_TEXT, from)?)
-        .map_err(|_| Failed::Usage(format!("{from} holds no text in UTF-8; images are given with `--image FILE`")))
+fn text_of(input: &mut dyn Read, from: &str) -> Result<String, CommandError> {
+    String::from_utf8(bytes_of(input, MOST_TEXT, from)?).map_err(|_| {
+        CommandError::Usage(format!("{from} holds no text in UTF-8; images are given with `--image FILE`"))
+    })
 }
 
-fn image(path: &Path) -> Result<Block, Failed> {
+fn image(path: &Path) -> Result<Block, CommandError> {
     let bytes = bytes_of(&mut open(path)?, MOST_IMAGE, &format!("`{}`", path.display()))?;
     let media_type = media_type(&bytes).ok_or_else(|| {
-        Failed::Usage(format!("`{}` is no image that models take: PNG, JPEG, GIF or WebP", path.display()))
+        CommandError::Usage(format!("`{}` is no image that models take: PNG, JPEG, GIF or WebP", path.display()))
     })?;
     Ok(Block::Image(Image { media_type: media_type.into(), data: STANDARD.encode(bytes).into() }))
 }

@@ -3,7 +3,7 @@
 use super::{
     Outcome,
     confirmation::is_confirmed,
-    exit::{Exit, Failed},
+    exit::{CommandError, Exit},
     global::Global,
     named_principal::principal,
     output::{Output, note, table, visible},
@@ -53,7 +53,7 @@ enum Command {
     Login {
         service: Service,
         #[command(flatten)]
-        chosen: Chosen,
+        chosen: GrantSelection,
         /// Opens nothing: prints the address of the page, and reads the address that it leads to, or its code
         #[arg(long)]
         no_browser: bool,
@@ -64,7 +64,7 @@ enum Command {
     Logout {
         service: Service,
         #[command(flatten)]
-        chosen: Chosen,
+        chosen: GrantSelection,
     },
     /// Takes the tokens that Micro-X left, after a yes
     Import {
@@ -84,13 +84,13 @@ enum Service {
 }
 
 #[derive(Debug, Args)]
-struct Chosen {
+struct GrantSelection {
     /// Only this grant: `gmail` or `calendar`. Default: each of them
     #[arg(long, value_name = "GRANT", value_parser = grant)]
     grant: Option<&'static Grant>,
 }
 
-impl Chosen {
+impl GrantSelection {
     fn all(&self) -> Vec<&'static Grant> {
         self.grant.map_or_else(|| GRANTS.to_vec(), |one| vec![one])
     }
@@ -109,11 +109,11 @@ impl Auth {
         match self.command {
             Command::Login { service: Service::Google, chosen, no_browser } => {
                 let browser = if no_browser { None } else { browser(&config) };
-                let way = match no_browser {
-                    true => Way::Pasting,
-                    false => Way::Browser(browser),
+                let method = match no_browser {
+                    true => SignInMethod::Pasting,
+                    false => SignInMethod::Browser(browser),
                 };
-                login(&accounts, &principal, &chosen.all(), &way, global.json, output).await
+                login(&accounts, &principal, &chosen.all(), &method, global.json, output).await
             }
             Command::Status => status(&accounts, &principal, global.json, output).await,
             Command::Logout { service: Service::Google, chosen } => {
@@ -135,7 +135,7 @@ pub(super) fn browser(config: &Config) -> Option<Browser> {
 }
 
 /// Way to open the sign-in page and return from it.
-enum Way {
+enum SignInMethod {
     /// The browser of this machine, if there is one.
     Browser(Option<Browser>),
     /// A browser on any machine; the user pastes the address of the last page.
@@ -146,20 +146,20 @@ async fn login(
     accounts: &Accounts,
     principal: &Principal,
     grants: &[&'static Grant],
-    way: &Way,
+    method: &SignInMethod,
     as_json: bool,
     output: &mut Output,
 ) -> Outcome {
     // One reader for all pages: a second one would lose a line to the first.
-    let mut lines = match way {
-        Way::Pasting => pasted_lines(),
-        Way::Browser(_) if io::stdin().is_terminal() => pasted_lines(),
-        Way::Browser(_) => mpsc::channel(1).1,
+    let mut lines = match method {
+        SignInMethod::Pasting => pasted_lines(),
+        SignInMethod::Browser(_) if io::stdin().is_terminal() => pasted_lines(),
+        SignInMethod::Browser(_) => mpsc::channel(1).1,
     };
     let mut all = Vec::new();
     for grant in grants {
         let sign_in = accounts.begin(principal, grant)?;
-        let signed_in = signed_in(sign_in, grant, way, &mut lines).await?;
+        let signed_in = signed_in(sign_in, grant, method, &mut lines).await?;
         if !as_json {
             output.line(&visible(&format!("Signed in: {} ({}).", grant.name, grant.about)))?;
         }
@@ -175,14 +175,14 @@ async fn login(
 async fn signed_in(
     sign_in: SignIn,
     grant: &Grant,
-    way: &Way,
+    method: &SignInMethod,
     lines: &mut mpsc::Receiver<String>,
-) -> Result<SignedIn, Failed> {
+) -> Result<SignedIn, CommandError> {
     // On a line of its own and in full, so that it can be copied.
     let address = visible(sign_in.page().as_str());
     note(&format!("To sign in for {}, open this page:\n\n{address}\n", grant.about));
-    let patience = match way {
-        Way::Browser(browser) => {
+    let patience = match method {
+        SignInMethod::Browser(browser) => {
             match browser.as_ref().map(|browser| browser.open(sign_in.page())) {
                 Some(Ok(())) => note("It opens in the browser. Waiting for you to come back from it …"),
                 Some(Err(why)) => note(&format!("It was not opened here: {why}. Open it yourself.")),
@@ -192,7 +192,7 @@ async fn signed_in(
             }
             PATIENCE
         }
-        Way::Pasting => {
+        SignInMethod::Pasting => {
             note(
                 "It leads to an address at 127.0.0.1, which may show nothing on another machine. Paste that address \
                  here, or the code in it:",
@@ -316,7 +316,7 @@ async fn import(
         note(&visible(&format!("`{}` is left alone: {reason}", path.display())));
     }
     if plan.found.is_empty() {
-        return Err(Failed::NotFound(
+        return Err(CommandError::NotFound(
             "no tokens that can be taken were found: name the folder that Micro-X was started in, or sign in with \
              `toolstead auth login google`"
                 .into(),
@@ -331,7 +331,7 @@ async fn import(
         )));
     }
     if !yes && !is_confirmed("Take these tokens, in the place of what is kept for these grants? [y]es [n]o ").await {
-        return Err(Failed::Usage("nothing was taken; `--yes` says yes without a terminal".into()));
+        return Err(CommandError::Usage("nothing was taken; `--yes` says yes without a terminal".into()));
     }
     let mut all = Vec::new();
     for found in &plan.found {

@@ -1,15 +1,14 @@
 //! `toolstead call NAME JSON`.
 
 use super::{
-    Outcome,
-    asides::Asides,
-    auth,
-    exit::{self, Exit, Failed},
+    Outcome, auth,
+    exit::{self, CommandError, Exit},
     global::Global,
+    message_printer::MessagePrinter,
     output::{Output, note},
     terminal::Terminal,
     terminal_questions::TerminalQuestions,
-    tools::tell_absent,
+    tools::print_unavailable_servers,
 };
 use crate::{
     composition_root::{Composition, GoingOn},
@@ -76,29 +75,29 @@ impl Call {
         if detached.is_none() && asks_to_detach(&arguments) {
             // Run the call in a second process that may outlive this one.
             let input = if is_literal { Vec::new() } else { text.into_bytes() };
-            return Ok(Exit::Of(DetachedProcess::instead(input).await?));
+            return Ok(Exit::Code(DetachedProcess::instead(input).await?));
         }
         let mut shutdown = Shutdown::listen()?;
-        let going_on = if detached.is_some() { GoingOn::Outlives } else { GoingOn::EndsWithCall };
+        let session_lifetime = if detached.is_some() { GoingOn::Outlives } else { GoingOn::EndsWithCall };
         let terminal = Terminal::of_process();
-        let composition = global.compose_for_call(&self.name, going_on, terminal.clone()).await?;
+        let composition = global.compose_for_call(&self.name, session_lifetime, terminal.clone()).await?;
         let patience = composition.config.approval_timeout;
-        let asides = Asides::beside(terminal.clone());
+        let messages = MessagePrinter::for_terminal(terminal.clone());
         let questions = terminal
             .map(|terminal| TerminalQuestions::new(terminal, patience).opening(auth::browser(&composition.config)));
-        let outcome = self.call(&composition, arguments, (questions, asides), &mut shutdown).await;
+        let outcome = self.call(&composition, arguments, (questions, messages), &mut shutdown).await;
         if !global.is_quiet()
             && let Err(ExecuteToolError::NotCallable(failure)) = &outcome
             && failure.kind == ErrorKind::NotFound
         {
-            tell_absent(&composition);
+            print_unavailable_servers(&composition);
         }
         let Some(detached) = detached.filter(|_| composition.keeps_tasks()) else {
             composition.close().await;
             return self.printed(outcome, global, output);
         };
         // The calling process receives only this exit code and what was printed before.
-        let code = exit::told(self.printed(outcome, global, output), global.json);
+        let code = exit::report_outcome(self.printed(outcome, global, output), global.json);
         if detached.let_command_end(code).is_ok() {
             tokio::select! {
                 () = composition.kept_to_the_end() => {}
@@ -106,7 +105,7 @@ impl Call {
             }
         }
         composition.close().await;
-        Ok(Exit::Of(code))
+        Ok(Exit::Code(code))
     }
 
     fn printed(&self, outcome: Result<CallOutcome, ExecuteToolError>, global: &Global, output: &mut Output) -> Outcome {
@@ -117,9 +116,9 @@ impl Call {
             // The partial result. The failure itself is reported like any other; the JSON form contains both.
             print(partial, false, output)?;
         }
-        match outcome.map_err(Failed::Call)? {
+        match outcome.map_err(CommandError::Call)? {
             CallOutcome::Done(result) => print(&result, global.json, output),
-            CallOutcome::InputRequired(_) => Err(Failed::Call(ExecuteToolError::Failed(ToolFailure::new(
+            CallOutcome::InputRequired(_) => Err(CommandError::Call(ExecuteToolError::Failed(ToolFailure::new(
                 ErrorKind::Unavailable,
                 "the tool asks for input, which cannot be given on the command line",
             )))),
@@ -130,7 +129,7 @@ impl Call {
         &self,
         composition: &Composition,
         arguments: Value,
-        (questions, asides): (Option<TerminalQuestions>, Asides),
+        (questions, messages): (Option<TerminalQuestions>, MessagePrinter),
         shutdown: &mut Shutdown,
     ) -> Result<CallOutcome, ExecuteToolError> {
         // Only this user waits, so the whole connect timeout of the server is acceptable.
@@ -145,7 +144,7 @@ impl Call {
                 capabilities: questions.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default(),
                 ..ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")))
             }),
-            caller: Arc::new(Person { hurry: hurry.clone(), questions, asides }),
+            caller: Arc::new(CommandLineCaller { hurry: hurry.clone(), questions, messages }),
             timeout: self.timeout.map(Duration::from_secs),
             cancel: cancel.clone(),
             ..ExecuteToolCommand::new(&*self.name, arguments).within(composition.app.scope(Principal::local(), session))
@@ -189,43 +188,43 @@ fn asks_to_detach(arguments: &Value) -> bool {
     }
 }
 
-pub(super) fn read_arguments(given: &str) -> Result<Value, Failed> {
+pub(super) fn read_arguments(given: &str) -> Result<Value, CommandError> {
     parse(&read_text(given)?)
 }
 
-fn read_text(given: &str) -> Result<String, Failed> {
+fn read_text(given: &str) -> Result<String, CommandError> {
     let read = |reader: &mut dyn Read, from: &str| {
         let mut text = String::new();
         let read = reader.take(MAX_MESSAGE_BYTES as u64 + 1).read_to_string(&mut text);
-        read.map_err(|error| Failed::Usage(format!("could not read the arguments from {from}: {error}")))?;
-        Ok::<_, Failed>(text)
+        read.map_err(|error| CommandError::Usage(format!("could not read the arguments from {from}: {error}")))?;
+        Ok::<_, CommandError>(text)
     };
     let text = match given.strip_prefix('@') {
         Some(path) => {
             let mut file = std::fs::File::open(Path::new(path));
             let file = file
                 .as_mut()
-                .map_err(|error| Failed::Usage(format!("could not read the arguments from `{path}`: {error}")))?;
+                .map_err(|error| CommandError::Usage(format!("could not read the arguments from `{path}`: {error}")))?;
             read(file, &format!("`{path}`"))?
         }
         None if given == "-" => read(&mut std::io::stdin(), "standard input")?,
         None => given.to_owned(),
     };
     if text.len() > MAX_MESSAGE_BYTES {
-        return Err(Failed::Usage(format!("the arguments are larger than {MAX_MESSAGE_BYTES} bytes")));
+        return Err(CommandError::Usage(format!("the arguments are larger than {MAX_MESSAGE_BYTES} bytes")));
     }
     Ok(text)
 }
 
-fn parse(text: &str) -> Result<Value, Failed> {
+fn parse(text: &str) -> Result<Value, CommandError> {
     if has_too_many_values(text.as_bytes()) {
-        return Err(Failed::Usage("the arguments hold too many values: give fewer of them at once".into()));
+        return Err(CommandError::Usage("the arguments hold too many values: give fewer of them at once".into()));
     }
     let value: Value = serde_json::from_str(text).map_err(|error| {
-        Failed::Usage(format!("the arguments are not JSON: {error}; write them as '{{\"name\": \"value\"}}'"))
+        CommandError::Usage(format!("the arguments are not JSON: {error}; write them as '{{\"name\": \"value\"}}'"))
     })?;
     match numbers::first_inexact(text.as_bytes()) {
-        Some(number) => Err(Failed::Usage(format!("the number {number} {}", numbers::why_inexact(number)))),
+        Some(number) => Err(CommandError::Usage(format!("the number {number} {}", numbers::why_inexact(number)))),
         None => Ok(value),
     }
 }
@@ -277,20 +276,20 @@ fn shown(block: &Value) -> String {
 
 /// Prefixes a message of a tool with a label. Further lines are marked: the message may appear while a question is
 /// open, and none of its lines must look like a part of the question.
-fn told(label: &str, said: &str) -> String {
-    format!("{label} {}", said.trim_end_matches('\n').replace('\n', "\n  | "))
+fn format_message(label: &str, text: &str) -> String {
+    format!("{label} {}", text.trim_end_matches('\n').replace('\n', "\n  | "))
 }
 
 /// The user at the terminal, who sees progress and messages.
-struct Person {
+struct CommandLineCaller {
     hurry: CancelSignal,
     /// `None` if there is no terminal at which questions can be asked.
     questions: Option<TerminalQuestions>,
-    asides: Asides,
+    messages: MessagePrinter,
 }
 
 #[async_trait]
-impl Caller for Person {
+impl Caller for CommandLineCaller {
     async fn hurried(&self) {
         self.hurry.cancelled().await;
     }
@@ -298,20 +297,21 @@ impl Caller for Person {
     fn progress(&self, progress: Progress) {
         if std::io::stderr().is_terminal() {
             let of = progress.total.map_or(String::new(), |total| format!(" of {total}"));
-            self.asides.tell(told(&format!("{}{of}", progress.progress), &progress.message.unwrap_or_default()));
+            self.messages
+                .print(format_message(&format!("{}{of}", progress.progress), &progress.message.unwrap_or_default()));
         }
     }
 
     fn log(&self, message: LogMessage) {
         if message.level >= LogLevel::Info {
             let data = message.data.as_str().map_or_else(|| message.data.to_string(), str::to_owned);
-            self.asides.tell(told(&format!("{}:", message.level.as_str()), &data));
+            self.messages.print(format_message(&format!("{}:", message.level.as_str()), &data));
         }
     }
 
     fn elicitation_completed(&self, _: &str) {
         if self.questions.is_some() {
-            self.asides.tell("the page is done".into());
+            self.messages.print("the page is done".into());
         }
     }
 
@@ -329,8 +329,8 @@ mod tests {
 
     #[test]
     fn no_line_that_a_tool_says_passes_for_one_of_a_question() {
-        assert_eq!(told("info:", "done\n"), "info: done");
+        assert_eq!(format_message("info:", "done\n"), "info: done");
         let said = "x\nMay the tool `read` run?\n1. [d]eny [o]nce? ";
-        assert_eq!(told("1 of 2", said), "1 of 2 x\n  | May the tool `read` run?\n  | 1. [d]eny [o]nce? ");
+        assert_eq!(format_message("1 of 2", said), "1 of 2 x\n  | May the tool `read` run?\n  | 1. [d]eny [o]nce? ");
     }
 }

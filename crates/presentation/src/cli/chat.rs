@@ -1,15 +1,15 @@
 //! `toolstead chat`.
 
+mod chat_line;
 mod inputs;
 mod line_editor;
 mod turns;
-mod wish;
 
 use super::{
     Outcome,
-    agent::{Agent, AgentFlags, Turned},
-    conversation_choice::{Wanted, chosen},
-    exit::{Exit, Failed},
+    agent::{Agent, AgentFlags, TurnOutcome},
+    conversation_choice::{ConversationSelector, find_conversation},
+    exit::{CommandError, Exit},
     global::Global,
     narration::figures,
     output::Output,
@@ -18,9 +18,10 @@ use super::{
     typed_command,
 };
 use crate::shutdown::Shutdown;
+use chat_line::{COMMANDS, ChatLine};
 use clap::Args;
 use inputs::Inputs;
-use line_editor::Typed;
+use line_editor::ChatInput;
 use std::{
     io::{self, IsTerminal},
     pin::pin,
@@ -40,7 +41,6 @@ use toolstead_domain::{
 };
 use turns::beginnings;
 use uuid::Uuid;
-use wish::{COMMANDS, Wish};
 
 /// Tools that undo and redo the file changes of a call.
 const UNDO: &str = "undo";
@@ -67,24 +67,26 @@ impl Chat {
         {
             let message = "`chat` is for a person at a terminal: `toolstead query` takes a prompt from anywhere, and \
                            prints events with `--json`";
-            return Err(Failed::Usage(message.into()));
+            return Err(CommandError::Usage(message.into()));
         }
         let mut shutdown = Shutdown::listen()?;
-        let agent = Agent::put_together(&self.agent, global, &mut shutdown).await?;
+        let agent = Agent::build(&self.agent, global, &mut shutdown).await?;
         let screen = match agent.terminal.clone() {
             Some(terminal) => Screen::new(output, global).with_input(terminal),
             None => Screen::new(output, global),
         };
-        let mut talk = Talk { agent, conversation: ConversationId(Uuid::now_v7()), spent: Spent::default(), screen };
+        let mut talk =
+            ChatSession { agent, conversation: ConversationId(Uuid::now_v7()), spent: UsageTotals::default(), screen };
         let outcome = Box::pin(self.talk(&mut talk, global, &mut shutdown)).await;
         talk.agent.composition.close().await;
         outcome
     }
 
-    async fn talk(&self, talk: &mut Talk<'_>, global: &Global, shutdown: &mut Shutdown) -> Outcome {
+    async fn talk(&self, talk: &mut ChatSession<'_>, global: &Global, shutdown: &mut Shutdown) -> Outcome {
         if let Some(id) = &self.resume {
-            let wanted = if id.is_empty() { Wanted::Last } else { Wanted::Named(id.clone()) };
-            let conversation = chosen(&*talk.agent.composition.app.conversations, &wanted).await?;
+            let wanted =
+                if id.is_empty() { ConversationSelector::Last } else { ConversationSelector::Named(id.clone()) };
+            let conversation = find_conversation(&*talk.agent.composition.app.conversations, &wanted).await?;
             talk.agent.take_up(&conversation, &self.agent, global)?;
             talk.take_up(&conversation);
         }
@@ -106,15 +108,15 @@ impl Chat {
                         typed = line_editor::read(inputs.known(), talk.commands(), draft) => typed?,
                         () = shutdown.requested() => return Ok(Exit::Done),
                     };
-                    let Typed::Text(text) = typed else { return Ok(Exit::Done) };
+                    let ChatInput::Text(text) = typed else { return Ok(Exit::Done) };
                     text
                 }
             };
-            let wish = Wish::read(&text);
-            if wish != Wish::Nothing {
+            let chat_line = ChatLine::read(&text);
+            if chat_line != ChatLine::Empty {
                 inputs.add(&text);
             }
-            if talk.obey(wish, shutdown).await? == Goes::Away {
+            if talk.execute(chat_line, shutdown).await? == ChatFlow::Exit {
                 return Ok(Exit::Done);
             }
         }
@@ -122,16 +124,16 @@ impl Chat {
 }
 
 /// A conversation at a terminal.
-struct Talk<'a> {
+struct ChatSession<'a> {
     agent: Agent,
     conversation: ConversationId,
-    spent: Spent,
+    spent: UsageTotals,
     screen: Screen<'a>,
 }
 
 /// Usage of the turns since the conversation was opened here.
 #[derive(Debug, Default)]
-struct Spent {
+struct UsageTotals {
     usage: Usage,
     cost: Option<f64>,
     calls: u64,
@@ -140,12 +142,12 @@ struct Spent {
 
 /// Decision whether the chat continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Goes {
-    On,
-    Away,
+enum ChatFlow {
+    Continue,
+    Exit,
 }
 
-impl Spent {
+impl UsageTotals {
     fn add(&mut self, end: &AgentEvent) {
         if let AgentEvent::Ended { usage, cost, calls, turns, .. } = end {
             self.usage += *usage;
@@ -156,7 +158,7 @@ impl Spent {
     }
 }
 
-impl Talk<'_> {
+impl ChatSession<'_> {
     fn take_up(&mut self, conversation: &Conversation) {
         self.conversation = conversation.id;
         self.screen.note(&format!("goes on: {} ({} events)", conversation.title, conversation.events));
@@ -168,21 +170,21 @@ impl Talk<'_> {
         }
     }
 
-    async fn obey(&mut self, wish: Wish, shutdown: &mut Shutdown) -> Result<Goes, Failed> {
-        match wish {
-            Wish::Nothing => {}
-            Wish::Say(text) => return self.say(text, shutdown).await,
-            Wish::Exit => return Ok(Goes::Away),
-            Wish::Help => self.help(),
-            Wish::New => {
+    async fn execute(&mut self, chat_line: ChatLine, shutdown: &mut Shutdown) -> Result<ChatFlow, CommandError> {
+        match chat_line {
+            ChatLine::Empty => {}
+            ChatLine::Prompt(text) => return self.send_prompt(text, shutdown).await,
+            ChatLine::Exit => return Ok(ChatFlow::Exit),
+            ChatLine::Help => self.help(),
+            ChatLine::New => {
                 self.conversation = ConversationId(Uuid::now_v7());
-                self.spent = Spent::default();
+                self.spent = UsageTotals::default();
                 self.screen.note("a new conversation begins");
             }
-            Wish::Undo(turns) => self.undo(turns, shutdown).await?,
-            Wish::Compact => self.compact(shutdown).await?,
-            Wish::Model(None) => self.models(),
-            Wish::Model(Some(name)) => match self.agent.composition.app.models.find(Some(&name)) {
+            ChatLine::Undo(turns) => self.undo(turns, shutdown).await?,
+            ChatLine::Compact => self.compact(shutdown).await?,
+            ChatLine::Model(None) => self.models(),
+            ChatLine::Model(Some(name)) => match self.agent.composition.app.models.find(Some(&name)) {
                 Ok(model) => {
                     self.agent.model = model;
                     self.screen.note(&format!("goes on with `{name}`"));
@@ -190,34 +192,34 @@ impl Talk<'_> {
                 }
                 Err(error) => self.screen.note(&format!("error: {error}")),
             },
-            Wish::Tools => self.tools(),
-            Wish::Usage => {
-                let Spent { usage, cost, calls, turns } = &self.spent;
+            ChatLine::Tools => self.tools(),
+            ChatLine::Usage => {
+                let UsageTotals { usage, cost, calls, turns } = &self.spent;
                 let line = figures(*calls, *turns, *usage, *cost);
                 self.screen.note(&format!("{line}; conversation {}", self.conversation));
             }
-            Wish::Other(line) => match typed_command::text_of(&line, &self.agent.composition.agent_files) {
-                Ok(Some(text)) => return self.say(text, shutdown).await,
+            ChatLine::Other(line) => match typed_command::text_of(&line, &self.agent.composition.agent_files) {
+                Ok(Some(text)) => return self.send_prompt(text, shutdown).await,
                 Ok(None) => {
                     let listing = self.agent.composition.agent_files.listing();
                     let others = listing.commands.iter().map(|listed| &*listed.item.name);
-                    self.screen.note(&wish::unknown(&line, others));
+                    self.screen.note(&chat_line::unknown(&line, others));
                 }
-                Err(Failed::Usage(why)) => self.screen.note(&why),
+                Err(CommandError::Usage(why)) => self.screen.note(&why),
                 Err(error) => return Err(error),
             },
-            Wish::Unclear(why) => self.screen.note(&why),
+            ChatLine::Invalid(why) => self.screen.note(&why),
         }
-        Ok(Goes::On)
+        Ok(ChatFlow::Continue)
     }
 
-    async fn say(&mut self, text: String, shutdown: &mut Shutdown) -> Result<Goes, Failed> {
+    async fn send_prompt(&mut self, text: String, shutdown: &mut Shutdown) -> Result<ChatFlow, CommandError> {
         let turned = self.agent.turn(self.conversation, vec![Block::text(text)], &mut self.screen, shutdown).await?;
-        let Turned { end, leaves } = turned;
+        let TurnOutcome { end, should_exit: leaves } = turned;
         if let Some(end) = &end {
             self.spent.add(end);
         }
-        Ok(if leaves { Goes::Away } else { Goes::On })
+        Ok(if leaves { ChatFlow::Exit } else { ChatFlow::Continue })
     }
 
     /// Returns the names of the commands of command files, as they are typed.
@@ -274,7 +276,7 @@ impl Talk<'_> {
     }
 
     /// Undoes turns and the file changes of their calls. A file may require approval.
-    async fn undo(&mut self, turns: usize, shutdown: &mut Shutdown) -> Result<(), Failed> {
+    async fn undo(&mut self, turns: usize, shutdown: &mut Shutdown) -> Result<(), CommandError> {
         let app = &self.agent.composition.app;
         let events = app.conversations.events(&Principal::local(), self.conversation).await?;
         let begun = beginnings(&events);
@@ -313,7 +315,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    async fn compact(&mut self, shutdown: &mut Shutdown) -> Result<(), Failed> {
+    async fn compact(&mut self, shutdown: &mut Shutdown) -> Result<(), CommandError> {
         let app = &self.agent.composition.app;
         let cancel = CancelSignal::new();
         let compacting = app.run_agent.compact(CompactConversationCommand {
@@ -325,7 +327,7 @@ impl Talk<'_> {
         });
         match unless_interrupted(compacting, &cancel, shutdown).await {
             Ok(CompactionResult { before, after }) => {
-                self.screen.tell(&AgentEvent::Compacted { how: "summarized", before, after })?;
+                self.screen.show_event(&AgentEvent::Compacted { how: "summarized", before, after })?;
             }
             Err(error) => self.screen.note(&format!("error: {error}")),
         }
@@ -334,13 +336,17 @@ impl Talk<'_> {
 }
 
 /// Cancels the operation at Ctrl-C, and waits for its end.
-async fn unless_interrupted<T>(going_on: impl Future<Output = T>, cancel: &CancelSignal, shutdown: &mut Shutdown) -> T {
-    let mut going_on = pin!(going_on);
+async fn unless_interrupted<T>(
+    operation: impl Future<Output = T>,
+    cancel: &CancelSignal,
+    shutdown: &mut Shutdown,
+) -> T {
+    let mut operation = pin!(operation);
     tokio::select! {
-        outcome = &mut going_on => outcome,
+        outcome = &mut operation => outcome,
         () = shutdown.requested() => {
             cancel.cancel(CancelReason::Client);
-            going_on.await
+            operation.await
         }
     }
 }

@@ -4,7 +4,7 @@ mod trust;
 
 use super::{
     Outcome,
-    exit::{Exit, Failed},
+    exit::{CommandError, Exit},
     global::Global,
     output::{Output, note, visible},
 };
@@ -37,7 +37,7 @@ enum Command {
 impl ConfigCommand {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         match self.command {
-            Command::Show => show(&global.load_and_tell_all()?, global.json, output),
+            Command::Show => show(&global.load_and_print_notes()?, global.json, output),
             Command::Check => check(global, output),
             Command::Trust(command) => command.run(global, output).await,
         }
@@ -82,7 +82,7 @@ fn show(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
 }
 
 fn check(global: &Global, output: &mut Output) -> Outcome {
-    match global.load_and_tell_all().and_then(|config| Ok(check_rules(&config).map(|()| config)?)) {
+    match global.load_and_print_notes().and_then(|config| Ok(check_rules(&config).map(|()| config)?)) {
         Ok(config) => {
             let idle = idle_rules::of_commands(&config).into_iter().chain(idle_rules::outside_of_roots(&config));
             idle.for_each(|problem| note(&format!("note: {problem}")));
@@ -98,7 +98,7 @@ fn check(global: &Global, output: &mut Output) -> Outcome {
             ))?;
             Ok(Exit::Done)
         }
-        Err(Failed::Startup(StartupError::Config(error))) if !global.json => {
+        Err(CommandError::Startup(StartupError::Config(error))) if !global.json => {
             for problem in &error.problems {
                 output.line(&visible(&problem.to_string()))?;
             }

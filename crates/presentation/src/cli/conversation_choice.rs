@@ -1,6 +1,6 @@
 //! Selection of a conversation by the user.
 
-use super::exit::Failed;
+use super::exit::CommandError;
 use toolstead_domain::{
     conversation::{Conversation, ConversationId},
     ports::conversation_store::ConversationStore,
@@ -14,7 +14,7 @@ const NAMED: usize = 5;
 
 /// Conversation that the user names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum ConversationSelector {
     /// The conversation that was continued last.
     Last,
     /// The id, or a prefix of it.
@@ -24,18 +24,21 @@ pub(super) enum Wanted {
 /// Returns the named conversation, from the store of this workspace.
 ///
 /// # Errors
-/// [`Failed::NotFound`] if there is none, [`Failed::Usage`] if the prefix is ambiguous.
-pub(super) async fn chosen(store: &dyn ConversationStore, wanted: &Wanted) -> Result<Conversation, Failed> {
+/// [`CommandError::NotFound`] if there is none, [`CommandError::Usage`] if the prefix is ambiguous.
+pub(super) async fn find_conversation(
+    store: &dyn ConversationStore,
+    selector: &ConversationSelector,
+) -> Result<Conversation, CommandError> {
     let me = Principal::local();
-    let id = match wanted {
-        Wanted::Last => {
-            let none = || Failed::NotFound("there is no conversation in this workspace yet".into());
+    let id = match selector {
+        ConversationSelector::Last => {
+            let none = || CommandError::NotFound("there is no conversation in this workspace yet".into());
             return store.latest(&me, 1).await?.pop().ok_or_else(none);
         }
-        Wanted::Named(id) => id.trim().to_lowercase(),
+        ConversationSelector::Named(id) => id.trim().to_lowercase(),
     };
     let none = || {
-        Failed::NotFound(format!(
+        CommandError::NotFound(format!(
             "there is no conversation `{id}` in this workspace; `toolstead conversations list` shows them"
         ))
     };
@@ -43,16 +46,16 @@ pub(super) async fn chosen(store: &dyn ConversationStore, wanted: &Wanted) -> Re
         return store.find(&me, whole).await?.ok_or_else(none);
     }
     let all = store.latest(&me, LOOKED_THROUGH).await?;
-    let mut meant: Vec<Conversation> =
+    let mut matches: Vec<Conversation> =
         all.into_iter().filter(|one| !id.is_empty() && one.id.to_string().starts_with(&id)).collect();
-    match meant.len() {
-        1 => Ok(meant.remove(0)),
+    match matches.len() {
+        1 => Ok(matches.remove(0)),
         0 => Err(none()),
         several => {
             let named: Vec<String> =
-                meant.iter().take(NAMED).map(|one| format!("{} ({})", one.id, one.title)).collect();
+                matches.iter().take(NAMED).map(|one| format!("{} ({})", one.id, one.title)).collect();
             let more = if several > NAMED { ", …" } else { "" };
-            Err(Failed::Usage(format!("`{id}` begins {several} conversations: {}{more}", named.join(", "))))
+            Err(CommandError::Usage(format!("`{id}` begins {several} conversations: {}{more}", named.join(", "))))
         }
     }
 }
@@ -65,7 +68,7 @@ mod tests {
     #[tokio::test]
     async fn a_conversation_is_meant_by_as_much_of_its_id_as_tells_it_apart() {
         let store = InMemoryConversations::new();
-        assert!(chosen(&store, &Wanted::Last).await.is_err());
+        assert!(find_conversation(&store, &ConversationSelector::Last).await.is_err());
         let ids = [
             "01990000-0000-7000-8000-00000000000a",
             "01990000-0000-7000-8000-00000000000b",
@@ -79,14 +82,15 @@ mod tests {
         let of_others = Conversation::new(others.parse().unwrap(), Principal::token("ann"), "talk", Timestamp(9));
         store.begin(&of_others).await.unwrap();
 
-        let meant = async |wanted: Wanted| chosen(&store, &wanted).await.map(|one| one.id.to_string());
-        let named = |id: &str| Wanted::Named(id.into());
-        assert_eq!(meant(Wanted::Last).await.unwrap(), ids[2]);
+        let meant =
+            async |wanted: ConversationSelector| find_conversation(&store, &wanted).await.map(|one| one.id.to_string());
+        let named = |id: &str| ConversationSelector::Named(id.into());
+        assert_eq!(meant(ConversationSelector::Last).await.unwrap(), ids[2]);
         assert_eq!(meant(named(ids[1])).await.unwrap(), ids[1]);
         assert_eq!(meant(named(" 0199F")).await.unwrap(), ids[2]);
-        assert!(matches!(meant(named("0199")).await, Err(Failed::Usage(told)) if told.contains("begins 3")));
+        assert!(matches!(meant(named("0199")).await, Err(CommandError::Usage(told)) if told.contains("begins 3")));
         for unknown in ["02", "", others, "0199a"] {
-            assert!(matches!(meant(named(unknown)).await, Err(Failed::NotFound(_))), "{unknown}");
+            assert!(matches!(meant(named(unknown)).await, Err(CommandError::NotFound(_))), "{unknown}");
         }
     }
 }

@@ -8,8 +8,8 @@ use super::{
     Outcome,
     agent::AgentFlags,
     chat::Chat,
-    conversation_choice::{Wanted, chosen},
-    exit::{Exit, Failed},
+    conversation_choice::{ConversationSelector, find_conversation},
+    exit::{CommandError, Exit},
     global::Global,
     output::{Output, cut, table},
     terminal::Terminal,
@@ -56,7 +56,7 @@ pub struct Conversations {
 #[derive(Debug, Subcommand)]
 enum Command {
     #[command(flatten)]
-    Stored(Stored),
+    Store(StoreCommand),
     /// Goes on with a conversation at the terminal, as `chat --resume` does
     Resume {
         /// The conversation's id, or how it begins; `last`: the one that went on last
@@ -68,7 +68,7 @@ enum Command {
 
 /// What needs the store alone, and no model.
 #[derive(Debug, Subcommand)]
-enum Stored {
+enum StoreCommand {
     /// Lists the conversations of this workspace, the one that went on last first
     List {
         /// At most so many
@@ -126,11 +126,13 @@ impl Conversations {
                 let id = if id == LAST { String::new() } else { id };
                 return Box::pin(Chat::resuming(*agent, id).run(global, output)).await;
             }
-            Command::Stored(command) => command,
+            Command::Store(command) => command,
         };
         let composition = match &command {
             // The user may have to approve file changes.
-            Stored::Undo { .. } => global.compose_for_call(UNDO, GoingOn::EndsWithCall, Terminal::of_process()).await?,
+            StoreCommand::Undo { .. } => {
+                global.compose_for_call(UNDO, GoingOn::EndsWithCall, Terminal::of_process()).await?
+            }
             _ => global.compose(Servers::None).await?,
         };
         let outcome = command.run(&composition, global.json, output).await;
@@ -139,8 +141,8 @@ impl Conversations {
     }
 }
 
-impl Stored {
-    async fn run(self, composition: &Composition, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+impl StoreCommand {
+    async fn run(self, composition: &Composition, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
         let (app, me) = (&composition.app, Principal::local());
         let store = &*app.conversations;
         match self {
@@ -160,7 +162,7 @@ impl Stored {
                 Ok(output.line(&table(&["ID", "WENT ON", "EVENTS", "TITLE"], rows))?)
             }
             Self::Show { id } => {
-                let conversation = chosen(store, &wanted(&id)).await?;
+                let conversation = find_conversation(store, &parse_selector(&id)).await?;
                 let events = store.events(&me, conversation.id).await?;
                 if as_json {
                     let mut shown = to_json(&conversation);
@@ -174,12 +176,12 @@ impl Stored {
                 Ok(())
             }
             Self::Fork { id, at } => {
-                let original = chosen(store, &wanted(&id)).await?.id;
+                let original = find_conversation(store, &parse_selector(&id)).await?.id;
                 let command = ForkConversationCommand { principal: me, original, to: at };
                 let copy = app.fork_conversation.handle(command).await.map_err(|error| match error {
-                    ForkConversationError::NotFound(_) => Failed::NotFound(error.to_string()),
-                    ForkConversationError::NoSuchEvent { .. } => Failed::Usage(error.to_string()),
-                    ForkConversationError::Store(error) => Failed::Store(error),
+                    ForkConversationError::NotFound(_) => CommandError::NotFound(error.to_string()),
+                    ForkConversationError::NoSuchEvent { .. } => CommandError::Usage(error.to_string()),
+                    ForkConversationError::Store(error) => CommandError::Store(error),
                 })?;
                 match as_json {
                     true => Ok(output.json(&to_json(&copy))?),
@@ -187,7 +189,7 @@ impl Stored {
                 }
             }
             Self::Undo { id, to, force } => {
-                let conversation = chosen(store, &wanted(&id)).await?;
+                let conversation = find_conversation(store, &parse_selector(&id)).await?;
                 let undone = undo(composition, &conversation, to, force).await?;
                 if as_json {
                     return Ok(output.json(&undone_json(&conversation, to, &undone))?);
@@ -198,7 +200,7 @@ impl Stored {
                 Ok(())
             }
             Self::Export { id, format } => {
-                let conversation = chosen(store, &wanted(&id)).await?;
+                let conversation = find_conversation(store, &parse_selector(&id)).await?;
                 let events = store.events(&me, conversation.id).await?;
                 let lines: Vec<Value> = match format {
                     Format::Events => events.iter().map(|event| json!(event)).collect(),
@@ -213,10 +215,10 @@ impl Stored {
     }
 }
 
-fn wanted(id: &str) -> Wanted {
+fn parse_selector(id: &str) -> ConversationSelector {
     match id {
-        LAST => Wanted::Last,
-        id => Wanted::Named(id.to_owned()),
+        LAST => ConversationSelector::Last,
+        id => ConversationSelector::Named(id.to_owned()),
     }
 }
 
@@ -226,7 +228,7 @@ async fn undo(
     conversation: &Conversation,
     to: u64,
     force: bool,
-) -> Result<UndoneConversation, Failed> {
+) -> Result<UndoneConversation, CommandError> {
     let (mut shutdown, cancel) = (Shutdown::listen()?, CancelSignal::new());
     let undoing = composition.app.undo_conversation.handle(UndoConversationCommand {
         conversation: conversation.id,
@@ -249,18 +251,18 @@ async fn undo(
     };
     outcome.map_err(|error| {
         let failure = |kind, next: &str| {
-            Failed::Call(ExecuteToolError::Failed(ToolFailure::new(kind, error.to_string()).next(next)))
+            CommandError::Call(ExecuteToolError::Failed(ToolFailure::new(kind, error.to_string()).next(next)))
         };
         match error {
-            UndoConversationError::NotFound(_) => Failed::NotFound(error.to_string()),
-            UndoConversationError::NoSuchEvent { .. } => Failed::Usage(error.to_string()),
-            UndoConversationError::Store(error) => Failed::Store(error),
-            UndoConversationError::Append { source: AppendError::Store(error), .. } => Failed::Store(error),
+            UndoConversationError::NotFound(_) => CommandError::NotFound(error.to_string()),
+            UndoConversationError::NoSuchEvent { .. } => CommandError::Usage(error.to_string()),
+            UndoConversationError::Store(error) => CommandError::Store(error),
+            UndoConversationError::Append { source: AppendError::Store(error), .. } => CommandError::Store(error),
             UndoConversationError::Append { .. } => {
                 failure(ErrorKind::StaleFile, "End what goes on with it, and try again.")
             }
             UndoConversationError::Left { .. } if cancel.reason().is_some() => {
-                Failed::Call(ExecuteToolError::Cancelled(CancelReason::Client))
+                CommandError::Call(ExecuteToolError::Cancelled(CancelReason::Client))
             }
             UndoConversationError::Left { .. } => {
                 failure(ErrorKind::StaleFile, "To take the rest back and leave these files alone, use `--force`.")

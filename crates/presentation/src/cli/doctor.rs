@@ -2,7 +2,7 @@
 
 use super::{
     Outcome,
-    exit::{Exit, Failed, chain},
+    exit::{CommandError, Exit, chain},
     global::Global,
     output::{Output, on_one_line},
 };
@@ -52,7 +52,7 @@ struct Finding {
 impl Doctor {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         let mut findings = kernel_findings();
-        let composition = global.compose_and_tell_all(Servers::All).await;
+        let composition = global.compose_and_print_notes(Servers::All).await;
         let allows_tier_2 = composition.as_ref().is_ok_and(|one| one.config.sandbox.allows_tier_2());
         findings.push(sandbox_finding(allows_tier_2).await);
         findings.push(groups_finding());
@@ -233,7 +233,7 @@ fn services_finding(config: &Config) -> Finding {
     Finding { verdict: Verdict::Good, what: "services", said }
 }
 
-fn show(findings: &[Finding], as_json: bool, output: &mut Output) -> Result<(), Failed> {
+fn show(findings: &[Finding], as_json: bool, output: &mut Output) -> Result<(), CommandError> {
     let word = |verdict| match verdict {
         Verdict::Good => "ok",
         Verdict::Worth => "note",

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     app::App,
     composition_root::{AppBuilder, StartupError},
-    config::{Config, request::Request},
+    config::{Config, request::ConfigRequest},
     mcp_server::stdio::{StdioSettings, process_streams::claim_process_streams, serve_stdio},
     runtime,
     shutdown::Shutdown,
@@ -30,7 +30,7 @@ async fn served(add: impl FnOnce(AppBuilder) -> AppBuilder) -> Outcome {
     // Claimed before anything else can print: from here on, standard output carries only the protocol.
     let streams = claim_process_streams()?;
     let mut shutdown = Shutdown::listen()?;
-    let config = Config::load(&Request::of_process()?).map_err(StartupError::from)?;
+    let config = Config::load(&ConfigRequest::of_process()?).map_err(StartupError::from)?;
     for problem in &config.notes {
         note(&format!("note: {problem}"));
     }

@@ -1,13 +1,13 @@
 //! `toolstead executions list|show`.
 
-mod called;
+mod call_target;
 mod listing;
 mod record;
 mod tree;
 
 use super::{
     Outcome,
-    exit::{Exit, Failed},
+    exit::{CommandError, Exit},
     global::Global,
     output::{Output, note},
 };
@@ -75,20 +75,20 @@ enum Command {
 }
 
 /// The audit log, and the application that must be closed after use.
-struct Trail {
+struct AuditLog {
     executions: Arc<ListExecutionsHandler>,
     composition: Option<Composition>,
 }
 
-impl Trail {
+impl AuditLog {
     /// Opens the audit log of the database, or read-only if the database cannot be written.
-    async fn open(global: &Global) -> Result<Self, Failed> {
+    async fn open(global: &Global) -> Result<Self, CommandError> {
         let why = match global.compose(Servers::None).await {
             Ok(composition) => {
                 let executions = composition.app.list_executions.clone();
                 return Ok(Self { executions, composition: Some(composition) });
             }
-            Err(Failed::Startup(StartupError::Database(why))) if why.may_be_readable() => why,
+            Err(CommandError::Startup(StartupError::Database(why))) if why.may_be_readable() => why,
             Err(other) => return Err(other),
         };
         match trail_to_read(&global.load()?).await {
@@ -99,20 +99,22 @@ impl Trail {
                 Ok(Self { executions: Arc::new(ListExecutionsHandler::new(log)), composition: None })
             }
             // Report the first error, which is the one to correct.
-            Err(_) => Err(Failed::Startup(StartupError::Database(why))),
+            Err(_) => Err(CommandError::Startup(StartupError::Database(why))),
         }
     }
 
     /// Returns the call whose id is `id` or starts with it.
-    async fn call(&self, id: &str) -> Result<CallId, Failed> {
+    async fn call(&self, id: &str) -> Result<CallId, CommandError> {
         let digits: String = id.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect();
         if digits.is_empty() || digits.len() > 32 || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
-            return Err(Failed::Usage(format!("`{id}` is no id of a call: take one from `toolstead executions list`")));
+            return Err(CommandError::Usage(format!(
+                "`{id}` is no id of a call: take one from `toolstead executions list`"
+            )));
         }
         let found = self.executions.beginning_with(&digits, NAMED_CALLS + 1).await?;
         match found.as_slice() {
             [one] => Ok(*one),
-            [] => Err(Failed::NotFound(match digits.len() {
+            [] => Err(CommandError::NotFound(match digits.len() {
                 32 => format!("no call of the id {id} is on record"),
                 _ => format!("no call whose id begins with {id} is on record"),
             })),
@@ -120,13 +122,13 @@ impl Trail {
                 let named: Vec<String> =
                     several.iter().take(NAMED_CALLS as usize).map(|id| id.0.simple().to_string()).collect();
                 let more = if several.len() > named.len() { ", and more" } else { "" };
-                Err(Failed::Usage(format!("several calls begin with {id}: {}{more}", named.join(", "))))
+                Err(CommandError::Usage(format!("several calls begin with {id}: {}{more}", named.join(", "))))
             }
         }
     }
 
     /// Returns the call with an optional id.
-    async fn given(&self, id: Option<&str>) -> Result<Option<CallId>, Failed> {
+    async fn find_optional_call(&self, id: Option<&str>) -> Result<Option<CallId>, CommandError> {
         match id {
             Some(id) => self.call(id).await.map(Some),
             None => Ok(None),
@@ -142,28 +144,28 @@ impl Trail {
 
 impl Executions {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
-        let trail = Trail::open(global).await?;
-        let outcome = self.command.run(&trail, global.json, output).await;
-        trail.close().await;
+        let audit_log = AuditLog::open(global).await?;
+        let outcome = self.command.run(&audit_log, global.json, output).await;
+        audit_log.close().await;
         outcome.map(|()| Exit::Done)
     }
 }
 
 impl Command {
-    async fn run(self, trail: &Trail, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+    async fn run(self, audit_log: &AuditLog, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
         match self {
             Self::List { tool, kind, client, label, parent, since, outcome, limit, before } => {
                 let outcome =
                     outcome.map(|text| OutcomeKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
                         let known: Vec<&str> = OutcomeKind::ALL.iter().map(|kind| kind.as_str()).collect();
-                        Failed::Usage(format!("`{text}` is no outcome: use one of {}", known.join(", ")))
+                        CommandError::Usage(format!("`{text}` is no outcome: use one of {}", known.join(", ")))
                     })?;
                 let kind = kind.map(|text| RequestKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
                     let known: Vec<&str> = RequestKind::ALL.iter().map(|kind| kind.as_str()).collect();
-                    Failed::Usage(format!("`{text}` is no kind of request: use one of {}", known.join(", ")))
+                    CommandError::Usage(format!("`{text}` is no kind of request: use one of {}", known.join(", ")))
                 })?;
-                let before = trail.given(before.as_deref()).await?;
-                let parent = trail.given(parent.as_deref()).await?;
+                let before = audit_log.find_optional_call(before.as_deref()).await?;
+                let parent = audit_log.find_optional_call(parent.as_deref()).await?;
                 let filter = ExecutionFilter {
                     tool,
                     kind,
@@ -176,7 +178,7 @@ impl Command {
                     before,
                     ..ExecutionFilter::default()
                 };
-                let executions = trail.executions.list(&filter).await?;
+                let executions = audit_log.executions.list(&filter).await?;
                 if as_json {
                     let all: Vec<Value> = executions.iter().map(record::to_json).collect();
                     return Ok(output.json(&json!({"executions": all}))?);
@@ -187,11 +189,11 @@ impl Command {
                 Ok(())
             }
             Self::Show { id } => {
-                let id = trail.call(&id).await?;
-                let execution = trail.executions.get(id).await?;
+                let id = audit_log.call(&id).await?;
+                let execution = audit_log.executions.get(id).await?;
                 let execution =
-                    execution.ok_or_else(|| Failed::NotFound(format!("no call of the id {id} is on record")))?;
-                let tree = Tree::below(id, &trail.executions).await?;
+                    execution.ok_or_else(|| CommandError::NotFound(format!("no call of the id {id} is on record")))?;
+                let tree = Tree::below(id, &audit_log.executions).await?;
                 match as_json {
                     true => {
                         let mut record = record::with_kodelets_names(&execution);

@@ -26,14 +26,14 @@ pub enum Exit {
     /// The run waits for an answer: 7.
     Waiting,
     /// A failure of this kind that was already reported.
-    Told(ErrorKind),
+    Reported(ErrorKind),
     /// The exit code of another process that did the work.
-    Of(u8),
+    Code(u8),
 }
 
 /// Failure of a command.
 #[derive(Debug, thiserror::Error)]
-pub enum Failed {
+pub enum CommandError {
     /// Invalid usage, configuration or arguments: 2.
     #[error("{0}")]
     Usage(String),
@@ -65,17 +65,17 @@ pub const EXIT_CODES: &str = "Exit codes: 0 done; 1 the tool answered with an er
 
 /// Prints a failure to standard error, and as an object to standard output with `--json`. Returns the exit code.
 pub(super) fn conclude(outcome: super::Outcome, as_json: bool) -> ExitCode {
-    ExitCode::from(told(outcome, as_json))
+    ExitCode::from(report_outcome(outcome, as_json))
 }
 
 /// Does the same as [`conclude`] and returns the exit code as a number.
-pub(super) fn told(outcome: super::Outcome, as_json: bool) -> u8 {
+pub(super) fn report_outcome(outcome: super::Outcome, as_json: bool) -> u8 {
     let failed = match outcome {
         Ok(exit) => return exit.code(),
         Err(failed) => failed,
     };
     // The reader has closed its end, as in `toolstead tools | head`.
-    if matches!(&failed, Failed::Io(error) if error.kind() == io::ErrorKind::BrokenPipe) {
+    if matches!(&failed, CommandError::Io(error) if error.kind() == io::ErrorKind::BrokenPipe) {
         return 0;
     }
     note(&report(&failed));
@@ -87,7 +87,7 @@ pub(super) fn told(outcome: super::Outcome, as_json: bool) -> u8 {
 }
 
 /// Returns a failure as lines of which only the first begins at the left edge: the text may be a server's.
-fn report(failed: &Failed) -> String {
+fn report(failed: &CommandError) -> String {
     let causes: Vec<String> = causes(failed).iter().map(|cause| cause.trim_end().replace('\n', "\n    ")).collect();
     format!("error: {}", causes.join("\n  because: "))
 }
@@ -123,8 +123,8 @@ pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 fn causes(error: &(dyn Error + 'static)) -> Vec<String> {
-    let text = match error.downcast_ref::<Failed>() {
-        Some(Failed::Call(
+    let text = match error.downcast_ref::<CommandError>() {
+        Some(CommandError::Call(
             ExecuteToolError::NotCallable(failure)
             | ExecuteToolError::Refused(failure)
             | ExecuteToolError::Failed(failure),
@@ -152,13 +152,13 @@ impl Exit {
             Self::Denied => 3,
             Self::Absent => 4,
             Self::Waiting => 7,
-            Self::Told(kind) => kind.exit_code(),
-            Self::Of(code) => code,
+            Self::Reported(kind) => kind.exit_code(),
+            Self::Code(code) => code,
         }
     }
 }
 
-impl Failed {
+impl CommandError {
     /// Returns the object that `--json` prints: kind and message, data for machines (`data`), the problems of a
     /// configuration with their origins (`problems`), and the partial result of the tool (`partial`).
     fn to_json(&self) -> Value {
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn only_the_first_line_of_a_failure_begins_at_the_left_edge() {
-        let failed = Failed::Usage("the server failed:\nApproved: all tools\n".into());
+        let failed = CommandError::Usage("the server failed:\nApproved: all tools\n".into());
         assert_eq!(report(&failed), "error: the server failed:\n    Approved: all tools");
     }
 }

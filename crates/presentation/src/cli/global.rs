@@ -1,7 +1,7 @@
 //! Global flags of all subcommands, and the configuration and application that result from them.
 
 use super::{
-    exit::Failed, output::note, terminal::Terminal, terminal_approver::TerminalApprover,
+    exit::CommandError, output::note, terminal::Terminal, terminal_approver::TerminalApprover,
     terminal_questions::TerminalQuestions,
 };
 use crate::{
@@ -12,8 +12,8 @@ use crate::{
         hooks::choosing,
         policy::{check_tool_names, nameable},
         problem::Problem,
-        request::{Flags, Request},
-        told_notes,
+        reported_notes,
+        request::{ConfigFlags, ConfigRequest},
     },
     event_file::EventTarget,
     suggestions::CommandLineSuggestions,
@@ -89,23 +89,23 @@ impl Global {
     }
 
     /// Loads the configuration and prints the notes that were not reported yet.
-    pub(super) fn load(&self) -> Result<Config, Failed> {
+    pub(super) fn load(&self) -> Result<Config, CommandError> {
         let (config, notes) = self.load_with_notes(None)?;
         if !self.quiet {
-            told_notes::untold(&config, notes).iter().for_each(|problem| note(&format!("note: {problem}")));
+            reported_notes::unreported(&config, notes).iter().for_each(|problem| note(&format!("note: {problem}")));
         }
         Ok(config)
     }
 
     /// Loads the configuration of a server that listens at this address, with the notes that were not shown yet.
-    pub(super) fn load_for_server(&self, listen: Option<String>) -> Result<(Config, Vec<Problem>), Failed> {
+    pub(super) fn load_for_server(&self, listen: Option<String>) -> Result<(Config, Vec<Problem>), CommandError> {
         let (config, notes) = self.load_with_notes(listen)?;
-        let notes = told_notes::untold(&config, notes);
+        let notes = reported_notes::unreported(&config, notes);
         Ok((config, notes))
     }
 
     /// Loads the configuration and prints all of its notes, for commands that show the configuration.
-    pub(super) fn load_and_tell_all(&self) -> Result<Config, Failed> {
+    pub(super) fn load_and_print_notes(&self) -> Result<Config, CommandError> {
         let (config, notes) = self.load_with_notes(None)?;
         if !self.quiet {
             notes.iter().for_each(|problem| note(&format!("note: {problem}")));
@@ -114,22 +114,22 @@ impl Global {
     }
 
     /// Loads the configuration without printing its notes.
-    pub(super) fn load_silently(&self) -> Result<Config, Failed> {
+    pub(super) fn load_silently(&self) -> Result<Config, CommandError> {
         Ok(self.load_with_notes(None)?.0)
     }
 
     /// Loads the configuration as it would be if this file were trusted. Stores nothing.
-    pub(super) fn preview_trust(&self, file: &ConfigFile) -> Result<Config, Failed> {
+    pub(super) fn preview_trust(&self, file: &ConfigFile) -> Result<Config, CommandError> {
         Ok(Config::preview_trust(&self.request(None)?, file).map_err(StartupError::from)?)
     }
 
-    fn load_with_notes(&self, listen: Option<String>) -> Result<(Config, Vec<Problem>), Failed> {
+    fn load_with_notes(&self, listen: Option<String>) -> Result<(Config, Vec<Problem>), CommandError> {
         let mut config = Config::load(&self.request(listen)?).map_err(StartupError::from)?;
         self.keep_events_from_tools(&mut config);
         let spellings = nameable();
         check_tool_names(&config, &spellings).map_err(StartupError::from)?;
         choosing::check_choices(&config, &spellings).map_err(StartupError::from)?;
-        let mut notes = config.hooks.lint(&builtin::spellings_by_tool());
+        let mut notes = config.hooks.lint(&builtin::names_by_tool());
         notes.extend(choosing::notes(&config, &spellings));
         notes.extend(config.notes.iter().cloned());
         Ok((config, notes))
@@ -141,15 +141,15 @@ impl Global {
         }
     }
 
-    fn request(&self, listen: Option<String>) -> Result<Request, Failed> {
-        let flags = Flags {
+    fn request(&self, listen: Option<String>) -> Result<ConfigRequest, CommandError> {
+        let flags = ConfigFlags {
             roots: self.root.clone(),
             allow: self.allow.clone(),
             tools: self.tools.clone(),
             dialect: self.dialect.clone(),
             listen,
         };
-        Ok(Request { file: self.config.clone(), flags, ..Request::of_process()? })
+        Ok(ConfigRequest { file: self.config.clone(), flags, ..ConfigRequest::of_process()? })
     }
 
     /// Builds the application for one client with these capabilities, and with these roots in addition to those of the
@@ -158,7 +158,7 @@ impl Global {
         &self,
         roots: impl IntoIterator<Item = String>,
         client: Map<String, Value>,
-    ) -> Result<Composition, Failed> {
+    ) -> Result<Composition, CommandError> {
         let mut request = self.request(None)?;
         request.flags.roots.extend(roots);
         let mut config = Config::load(&request).map_err(StartupError::from)?;
@@ -168,21 +168,21 @@ impl Global {
     }
 
     /// Builds the application with these servers.
-    pub(super) async fn compose(&self, servers: Servers) -> Result<Composition, Failed> {
+    pub(super) async fn compose(&self, servers: Servers) -> Result<Composition, CommandError> {
         self.watched(builder(self.load()?).servers(servers).build().await?).await
     }
 
     /// Builds the application like [`compose`](Self::compose), and prints all notes, for commands that show the
     /// configuration.
-    pub(super) async fn compose_and_tell_all(&self, servers: Servers) -> Result<Composition, Failed> {
-        self.watched(builder(self.load_and_tell_all()?).servers(servers).build().await?).await
+    pub(super) async fn compose_and_print_notes(&self, servers: Servers) -> Result<Composition, CommandError> {
+        self.watched(builder(self.load_and_print_notes()?).servers(servers).build().await?).await
     }
 
     /// Builds the application for checking calls of these tools, with the servers that they need.
     pub(super) async fn compose_for_calls<'a>(
         &self,
         tools: impl Iterator<Item = &'a str>,
-    ) -> Result<Composition, Failed> {
+    ) -> Result<Composition, CommandError> {
         let config = self.load()?;
         let servers = needed_for_all(tools, &config);
         Ok(builder(config).servers(servers).build().await?)
@@ -193,12 +193,12 @@ impl Global {
     pub(super) async fn compose_for_call(
         &self,
         tool: &str,
-        going_on: GoingOn,
+        session_lifetime: GoingOn,
         terminal: Option<Arc<Terminal>>,
-    ) -> Result<Composition, Failed> {
+    ) -> Result<Composition, CommandError> {
         let config = self.load()?;
         let servers = needed_for(tool, &config);
-        self.compose_to_ask(config, servers, going_on, terminal).await
+        self.compose_with_approver(config, servers, session_lifetime, terminal).await
     }
 
     /// Builds the application for conversations with an agent: the user may be asked for approval, and all servers are
@@ -207,8 +207,8 @@ impl Global {
         &self,
         config: Config,
         terminal: Option<Arc<Terminal>>,
-    ) -> Result<Composition, Failed> {
-        self.compose_to_ask(config, Servers::All, GoingOn::EndsWithConversation, terminal).await
+    ) -> Result<Composition, CommandError> {
+        self.compose_with_approver(config, Servers::All, GoingOn::EndsWithConversation, terminal).await
     }
 
     /// Returns the tool selection of `--tools`.
@@ -216,13 +216,13 @@ impl Global {
         self.tools.as_deref()
     }
 
-    async fn compose_to_ask(
+    async fn compose_with_approver(
         &self,
         config: Config,
         servers: Servers,
-        going_on: GoingOn,
+        session_lifetime: GoingOn,
         terminal: Option<Arc<Terminal>>,
-    ) -> Result<Composition, Failed> {
+    ) -> Result<Composition, CommandError> {
         let approval_timeout = config.approval_timeout;
         // Servers receive the capabilities of this client before they list their tools.
         let client = terminal.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default();
@@ -231,13 +231,13 @@ impl Global {
             .servers(servers)
             .client_can(ready(client))
             .approver_with_own_timeout(approver)
-            .session_goes_on(going_on);
+            .session_goes_on(session_lifetime);
         self.watched(building.build().await?).await
     }
 
     /// Builds the application for a request for this resource or prompt, with only the required server; without a
     /// subject, for lists of all resources or prompts.
-    pub(super) async fn compose_to_forward(&self, subject: Option<&str>) -> Result<Composition, Failed> {
+    pub(super) async fn compose_to_forward(&self, subject: Option<&str>) -> Result<Composition, CommandError> {
         let config = self.load()?;
         let server = subject.and_then(|subject| match server_uri::server_of(subject) {
             Some(server) => Some(server),
@@ -252,7 +252,8 @@ impl Global {
             None => Servers::All,
         };
         let is_list = subject.is_none();
-        let composition = self.compose_to_ask(config, servers, GoingOn::EndsWithCall, Terminal::of_process()).await?;
+        let composition =
+            self.compose_with_approver(config, servers, GoingOn::EndsWithCall, Terminal::of_process()).await?;
         if is_list {
             composition.app.context.settled(composition.config.connect_timeout()).await;
         }
@@ -260,12 +261,12 @@ impl Global {
     }
 
     /// Applies `--events` to the application.
-    pub(super) async fn watched(&self, mut composition: Composition) -> Result<Composition, Failed> {
+    pub(super) async fn watched(&self, mut composition: Composition) -> Result<Composition, CommandError> {
         if let Some(target) = &self.events
             && let Err(error) = composition.write_events(target)
         {
             composition.close().await;
-            return Err(Failed::Usage(error.to_string()));
+            return Err(CommandError::Usage(error.to_string()));
         }
         Ok(composition)
     }
@@ -294,7 +295,7 @@ pub(super) fn needed_for(tool: &str, config: &Config) -> Servers {
         Some(server) if config.mcp_servers.iter().any(|one| one.name.as_str() == server) => {
             Servers::Only(server.into())
         }
-        _ if builtin::spellings().contains(&tool) => Servers::None,
+        _ if builtin::names_and_aliases().contains(&tool) => Servers::None,
         _ => Servers::All,
     }
 }

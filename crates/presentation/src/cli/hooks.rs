@@ -3,7 +3,7 @@
 use super::{
     Outcome,
     call::read_arguments,
-    exit::{Exit, Failed},
+    exit::{CommandError, Exit},
     global::{Global, builder, needed_for},
     output::{Output, table, visible},
 };
@@ -63,7 +63,7 @@ impl HooksCommand {
             Command::Test { event, tool, arguments } => {
                 let event = HookEvent::parse(&event).ok_or_else(|| {
                     let known: Vec<&str> = HookEvent::ALL.iter().map(|event| event.as_str()).collect();
-                    Failed::Usage(format!("nothing fires `{event}` here: name one of {}", known.join(", ")))
+                    CommandError::Usage(format!("nothing fires `{event}` here: name one of {}", known.join(", ")))
                 })?;
                 if event.is_of_agent() {
                     let composition = builder(global.load()?).servers(Servers::None).build().await?;
@@ -85,7 +85,7 @@ impl HooksCommand {
 }
 
 fn list(global: &Global, output: &mut Output) -> Outcome {
-    let config = global.load_and_tell_all()?;
+    let config = global.load_and_print_notes()?;
     let hooks = &config.hooks;
     if global.json {
         let runs = hooks.definitions.iter().map(|hook| {
@@ -198,7 +198,7 @@ fn show_reports(
     together: &str,
     as_json: bool,
     output: &mut Output,
-) -> Result<(), Failed> {
+) -> Result<(), CommandError> {
     if as_json {
         let reports: Vec<Value> = reports.iter().map(report_json).collect();
         return Ok(output.json(&json!({"event": event.as_str(), "hooks": reports, "together": together}))?);
@@ -220,7 +220,7 @@ async fn made_up(
     composition: &Composition,
     name: &str,
     arguments: Value,
-) -> Result<(ToolCall, Option<Vec<Access>>), Failed> {
+) -> Result<(ToolCall, Option<Vec<Access>>), CommandError> {
     let registry = &composition.app.registry;
     if registry.snapshot().resolve(name).is_err() {
         composition.settled().await;
@@ -228,14 +228,14 @@ async fn made_up(
     let snapshot = registry.snapshot();
     let registered = snapshot
         .resolve(name)
-        .map_err(|_| Failed::Usage(format!("there is no tool `{name}`; `toolstead tools --all` lists them")))?;
+        .map_err(|_| CommandError::Usage(format!("there is no tool `{name}`; `toolstead tools --all` lists them")))?;
     let tool = registered.tool.clone();
     let Value::Object(mut arguments) = arguments else {
-        return Err(Failed::Usage("the arguments must be a JSON object".into()));
+        return Err(CommandError::Usage("the arguments must be a JSON object".into()));
     };
     let canonical = tool.name().as_str();
     for alias in tool.aliases.iter().filter(|alias| alias.name == name || alias.name == canonical) {
-        alias.rewrite(&mut arguments).map_err(|failure| Failed::Usage(failure.text()))?;
+        alias.rewrite(&mut arguments).map_err(|failure| CommandError::Usage(failure.text()))?;
     }
     let call = ToolCall {
         id: CallId(Uuid::now_v7()),

@@ -4,7 +4,7 @@ mod rootless;
 
 use super::{
     Outcome,
-    exit::{Exit, Failed},
+    exit::{CommandError, Exit},
     global::Global,
 };
 use crate::{
@@ -30,7 +30,7 @@ impl Mcp {
     pub(super) async fn run(self, global: &Global) -> Outcome {
         if global.events == Some(EventTarget::Stdout) {
             let message = "standard output carries MCP here: give `--events` a file";
-            return Err(Failed::Usage(message.into()));
+            return Err(CommandError::Usage(message.into()));
         }
         // Claimed before anything else can print: from here on, standard output carries only the protocol.
         let streams = claim_process_streams()?;
@@ -46,14 +46,14 @@ impl Mcp {
         });
         let settings = StdioSettings::default();
         let outcome = if config.roots.start().is_some() {
-            let (say, heard) = oneshot::channel();
+            let (sender, receiver) = oneshot::channel();
             let hearing = async {
                 let (client, input) = first_word::hear(streams.input, &stop).await;
                 // The receiver is dropped if there are no servers.
-                let _ = say.send(client);
+                let _ = sender.send(client);
                 Ok(input)
             };
-            let client = async { heard.await.unwrap_or_default() };
+            let client = async { receiver.await.unwrap_or_default() };
             let building = App::builder(config)
                 .suggestions(Arc::new(McpSuggestions))
                 .client_can(client)
@@ -62,13 +62,13 @@ impl Mcp {
             let (composition, input) = tokio::try_join!(composing, hearing)?;
             let served = serve_stdio(composition.app.clone(), settings, input, streams.output, stop).await;
             composition.close().await;
-            served.map_err(Failed::from)
+            served.map_err(CommandError::from)
         } else {
             let patience = config.approval_timeout;
             let (client, input) = first_word::hear(streams.input, &stop).await;
             let workplace = Rootless::new(global.clone(), config, client);
             let served = serve_stdio_in(&workplace, settings, patience, input, streams.output, stop).await;
-            workplace.close().await.and(served.map_err(Failed::from))
+            workplace.close().await.and(served.map_err(CommandError::from))
         };
         asked.abort();
         outcome.map(|()| Exit::Done)

@@ -2,7 +2,7 @@
 
 use super::{
     Outcome,
-    exit::{Exit, Failed},
+    exit::{CommandError, Exit},
     global::Global,
     output::{Output, table, visible},
 };
@@ -41,15 +41,15 @@ pub struct Models {
 }
 
 /// Result of checking a model: the time until its answer, or the error.
-type Tried = Result<Duration, ModelError>;
+type CheckResult = Result<Duration, ModelError>;
 
 impl Models {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         let (config, tried) = match self.check {
-            false => (global.load_and_tell_all()?, None),
+            false => (global.load_and_print_notes()?, None),
             true => {
-                let composition = global.compose_and_tell_all(Servers::None).await?;
-                let tried = self.try_all(&composition.app.models, &composition.config).await;
+                let composition = global.compose_and_print_notes(Servers::None).await?;
+                let tried = self.check_all(&composition.app.models, &composition.config).await;
                 let config = (*composition.config).clone();
                 composition.close().await;
                 (config, Some(tried))
@@ -66,7 +66,7 @@ impl Models {
             .collect();
         if let (Some(name), true) = (&self.name, usable.is_empty() && unusable.is_empty()) {
             let error = config.model(Some(name)).err();
-            return Err(Failed::NotFound(error.map_or(String::new(), |error| error.to_string())));
+            return Err(CommandError::NotFound(error.map_or(String::new(), |error| error.to_string())));
         }
         let fails = tried.as_ref().is_some_and(|tried| !unusable.is_empty() || tried.values().any(Result::is_err));
         if global.json {
@@ -81,7 +81,7 @@ impl Models {
     }
 
     /// Checks the selected models concurrently.
-    async fn try_all(&self, models: &Answering, config: &Config) -> BTreeMap<String, Tried> {
+    async fn check_all(&self, models: &Answering, config: &Config) -> BTreeMap<String, CheckResult> {
         let meant = config.models.iter().map(|model| &model.name);
         let meant = meant.filter(|name| self.name.as_ref().is_none_or(|only| only == *name));
         let all = meant.map(|name| async move {
@@ -115,9 +115,9 @@ fn show(
     usable: &[&ModelSettings],
     unusable: &[(&str, &str)],
     config: &Config,
-    tried: Option<&BTreeMap<String, Tried>>,
+    tried: Option<&BTreeMap<String, CheckResult>>,
     output: &mut Output,
-) -> Result<(), Failed> {
+) -> Result<(), CommandError> {
     if usable.is_empty() && unusable.is_empty() {
         if let Err(error) = config.model(None) {
             output.line(&visible(&error.to_string()))?;
@@ -158,7 +158,7 @@ fn show(
     Ok(())
 }
 
-fn to_json(model: &ModelSettings, config: &Config, tried: Option<&BTreeMap<String, Tried>>) -> Value {
+fn to_json(model: &ModelSettings, config: &Config, tried: Option<&BTreeMap<String, CheckResult>>) -> Value {
     let ModelPlaces { address, key, key_origin } = places(config, model);
     let prices = model.prices.map(|prices| {
         json!({

@@ -1,15 +1,15 @@
 //! Parses the id of a principal.
 
-use super::exit::Failed;
+use super::exit::CommandError;
 use toolstead_domain::principal::Principal;
 
 /// Returns the principal with this id; without an id, the local user.
 ///
 /// # Errors
-/// [`Failed::Usage`] if the id is invalid.
-pub(super) fn principal(id: Option<&str>) -> Result<Principal, Failed> {
+/// [`CommandError::Usage`] if the id is invalid.
+pub(super) fn principal(id: Option<&str>) -> Result<Principal, CommandError> {
     let Some(id) = id.filter(|id| *id != "local") else { return Ok(Principal::local()) };
     let named = id.split_once(':').filter(|(kind, name)| !kind.is_empty() && !name.is_empty());
-    let wrong = || Failed::Usage(format!("`{id}` names nobody: write `token:NAME`, or `local`"));
+    let wrong = || CommandError::Usage(format!("`{id}` names nobody: write `token:NAME`, or `local`"));
     named.map(|(kind, name)| Principal::new(kind, name)).ok_or_else(wrong)
 }

@@ -32,9 +32,9 @@ pub(super) enum Piece {
     /// Text of the model, unchanged.
     Text(String),
     /// Whole lines in addition to the answer. Only the first one begins at the left edge.
-    Beside(String),
+    Note(String),
     /// State of the run until the next piece, in a few words. Empty if there is none.
-    Now(String),
+    Status(String),
 }
 
 /// Converts events to pieces, for successive runs.
@@ -46,13 +46,13 @@ pub(super) struct Narration {
     /// `true` if outputs of calls are shown in full.
     is_verbose: bool,
     /// Text of the model since the last call, if it is not shown as it arrives.
-    said: String,
+    pending_text: String,
     /// `true` if the model wrote text since the last other line.
     is_speaking: bool,
     /// `true` if the last line of the model's text has no line break yet.
     is_line_open: bool,
     running: Vec<RunningCall>,
-    now: String,
+    status: String,
 }
 
 /// A call that has not ended yet.
@@ -73,19 +73,19 @@ impl Narration {
         Self {
             streams,
             is_verbose,
-            said: String::new(),
+            pending_text: String::new(),
             is_speaking: false,
             is_line_open: false,
             running: Vec::new(),
-            now: String::new(),
+            status: String::new(),
         }
     }
 
     /// Returns the pieces that show an event.
-    pub(super) fn tell(&mut self, event: &AgentEvent) -> Vec<Piece> {
+    pub(super) fn narrate(&mut self, event: &AgentEvent) -> Vec<Piece> {
         let mut pieces = Vec::new();
         match event {
-            AgentEvent::Text(text) => self.say(text, &mut pieces),
+            AgentEvent::Text(text) => self.push_text(text, &mut pieces),
             AgentEvent::Thinking(_) => self.show("thinking".into(), &mut pieces),
             AgentEvent::CallWritten { tool } => self.show(format!("writes a call of {}", named(tool)), &mut pieces),
             AgentEvent::CallStarted { id, tool, arguments } => {
@@ -109,28 +109,28 @@ impl Narration {
                 let at = self.running.iter().position(|call| call.id == *id);
                 // A call that was never started has no entry.
                 let line = at.map_or_else(|| name(tool), |at| self.running.remove(at).line);
-                self.beside(self.ended(&line, *is_error, text, structured.as_ref(), *duration), &mut pieces);
+                self.push_note(self.ended(&line, *is_error, text, structured.as_ref(), *duration), &mut pieces);
                 if let Some(suggestion) = suggestion {
-                    self.beside(suggestion.clone(), &mut pieces);
+                    self.push_note(suggestion.clone(), &mut pieces);
                 }
                 self.show_calls(&mut pieces);
             }
             AgentEvent::Retrying { after, reason } => {
                 let line = opened(&format!("the model is asked again in {}:", seconds(*after)), reason);
-                self.beside(line, &mut pieces);
+                self.push_note(line, &mut pieces);
             }
             AgentEvent::Compacted { how, before, after } => {
                 let line = format!("what came before was {how}: {} tokens, now {}", grouped(*before), grouped(*after));
-                self.beside(line, &mut pieces);
+                self.push_note(line, &mut pieces);
             }
-            AgentEvent::Notice(text) => self.beside(opened("note:", text), &mut pieces),
+            AgentEvent::Notice(text) => self.push_note(opened("note:", text), &mut pieces),
             AgentEvent::OfSubagent { delegation: handed_over, event, .. } => {
                 if let AgentEvent::Ended { outcome, usage, calls, .. } = &**event {
                     let how = outcome.as_str().replace('_', " ");
                     let tokens = grouped(usage.total());
                     let line =
                         format!("the agent {}: {how}, {calls} tool calls, {tokens} tokens", named(&handed_over.agent));
-                    self.beside(line, &mut pieces);
+                    self.push_note(line, &mut pieces);
                 }
             }
             AgentEvent::Ended { outcome, text, .. } => self.end(outcome, text, &mut pieces),
@@ -141,7 +141,7 @@ impl Narration {
     }
 
     /// Returns the running calls with the time that has passed by now, if there are any.
-    pub(super) fn at_work(&mut self) -> Option<Piece> {
+    pub(super) fn running_status(&mut self) -> Option<Piece> {
         let mut pieces = Vec::new();
         if !self.running.is_empty() {
             self.show_calls(&mut pieces);
@@ -179,30 +179,30 @@ impl Narration {
         }
     }
 
-    fn say(&mut self, text: &str, pieces: &mut Vec<Piece>) {
+    fn push_text(&mut self, text: &str, pieces: &mut Vec<Piece>) {
         // Models often start with blank lines, especially after calls.
-        let goes_on = if self.streams { self.is_speaking } else { !self.said.is_empty() };
-        let text = if goes_on { text } else { text.trim_start_matches(['\n', '\r']) };
+        let is_continuation = if self.streams { self.is_speaking } else { !self.pending_text.is_empty() };
+        let text = if is_continuation { text } else { text.trim_start_matches(['\n', '\r']) };
         if text.is_empty() {
             return;
         }
         self.is_speaking = true;
         if self.streams {
-            self.now.clear();
+            self.status.clear();
             self.is_line_open = !text.ends_with('\n');
             pieces.push(Piece::Text(text.to_owned()));
         } else {
-            self.said.push_str(text);
+            self.pending_text.push_str(text);
         }
     }
 
     /// Ends a text that is not the answer: something follows it.
     fn end_text(&mut self, pieces: &mut Vec<Piece>) {
         self.close_line(pieces);
-        let said = std::mem::take(&mut self.said);
+        let said = std::mem::take(&mut self.pending_text);
         if !said.trim().is_empty() {
-            self.now.clear();
-            pieces.push(Piece::Beside(quoted(said.trim_end())));
+            self.status.clear();
+            pieces.push(Piece::Note(quoted(said.trim_end())));
         }
     }
 
@@ -213,11 +213,11 @@ impl Narration {
         }
     }
 
-    fn beside(&mut self, line: String, pieces: &mut Vec<Piece>) {
+    fn push_note(&mut self, line: String, pieces: &mut Vec<Piece>) {
         // The answer may continue after a notice, so its text is not ended.
         self.close_line(pieces);
-        self.now.clear();
-        pieces.push(Piece::Beside(line));
+        self.status.clear();
+        pieces.push(Piece::Note(line));
     }
 
     fn show_calls(&mut self, pieces: &mut Vec<Piece>) {
@@ -240,15 +240,15 @@ impl Narration {
 
     fn show(&mut self, now: String, pieces: &mut Vec<Piece>) {
         // The state cannot be shown in the middle of a line.
-        if now != self.now && !self.is_line_open {
-            self.now.clone_from(&now);
-            pieces.push(Piece::Now(now));
+        if now != self.status && !self.is_line_open {
+            self.status.clone_from(&now);
+            pieces.push(Piece::Status(now));
         }
     }
 
     fn end(&mut self, outcome: &AgentOutcome, text: &str, pieces: &mut Vec<Piece>) {
         if !self.streams {
-            let said = std::mem::take(&mut self.said);
+            let said = std::mem::take(&mut self.pending_text);
             let answer = if said.trim().is_empty() { text } else { &said };
             let answer = answer.trim_matches(['\n', '\r']);
             if !answer.is_empty() {
@@ -258,10 +258,10 @@ impl Narration {
         self.running.clear();
         self.close_line(pieces);
         if let Some(line) = ending(outcome) {
-            self.beside(line, pieces);
+            self.push_note(line, pieces);
         }
-        if !std::mem::take(&mut self.now).is_empty() {
-            pieces.push(Piece::Now(String::new()));
+        if !std::mem::take(&mut self.status).is_empty() {
+            pieces.push(Piece::Status(String::new()));
         }
     }
 }

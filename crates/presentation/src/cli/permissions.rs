@@ -3,7 +3,7 @@
 use super::{
     Outcome,
     call::read_arguments,
-    exit::{Exit, Failed, chain},
+    exit::{CommandError, Exit, chain},
     global::Global,
     output::{Output, note, visible},
 };
@@ -82,17 +82,17 @@ impl Permissions {
                 if !global.json {
                     idle.iter().for_each(|problem| note(&format!("note: {problem}")));
                 }
-                show(&explained.map_err(Failed::Call)?, &waiting, global.json, output)
+                show(&explained.map_err(CommandError::Call)?, &waiting, global.json, output)
             }
             Command::Test { file } => {
-                let calls = decision_table::read(&file).map_err(|error| Failed::Usage(error.to_string()))?;
+                let calls = decision_table::read(&file).map_err(|error| CommandError::Usage(error.to_string()))?;
                 let composition = global.compose_for_calls(calls.iter().map(|call| call.tool.as_str())).await?;
                 let tested = test(&composition, &calls, global.json, output).await;
                 composition.close().await;
                 tested
             }
             Command::Allow { rules } => allow(global, &rules, output),
-            Command::List => list(&global.load_and_tell_all()?, global.json, output),
+            Command::List => list(&global.load_and_print_notes()?, global.json, output),
         }
     }
 }
@@ -194,7 +194,11 @@ async fn test(composition: &Composition, calls: &[ExpectedCall], as_json: bool, 
         let got = explain(composition, &call.tool, call.arguments.clone()).await;
         let failure = match got {
             Err(error) => {
-                format!("expected {}, but it cannot be called: {}", call.expect.as_str(), chain(&Failed::Call(error)))
+                format!(
+                    "expected {}, but it cannot be called: {}",
+                    call.expect.as_str(),
+                    chain(&CommandError::Call(error))
+                )
             }
             Ok(ExplainedCall { decision, .. }) if decision.verdict != call.expect => {
                 format!("expected {}, got {}: {}", call.expect.as_str(), decision.verdict.as_str(), decision.reason())
@@ -230,12 +234,12 @@ fn allow(global: &Global, rules: &[String], output: &mut Output) -> Outcome {
     let config = global.load()?;
     let wrong = |problem: Problem| match problem.origin {
         // The error is in the arguments, which have no origin.
-        Origin::Default => Failed::Usage(problem.message),
-        _ => Failed::Usage(problem.to_string()),
+        Origin::Default => CommandError::Usage(problem.message),
+        _ => CommandError::Usage(problem.to_string()),
     };
     let written = add_allow_rules(&config, rules).map_err(wrong)?;
     if global.json {
-        let one = |(rule, written): (&String, &crate::config::rule_files::Written)| json!({"rule": rule, "path": written.path, "new": written.is_new});
+        let one = |(rule, written): (&String, &crate::config::rule_files::WrittenRule)| json!({"rule": rule, "path": written.path, "new": written.is_new});
         output.json(&json!({"written": rules.iter().zip(&written).map(one).collect::<Vec<_>>()}))?;
         return Ok(Exit::Done);
     }

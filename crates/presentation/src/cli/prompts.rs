@@ -2,8 +2,8 @@
 
 use super::{
     Outcome,
-    exit::{Exit, Failed},
-    forwarded::{answered, listed, offered_by},
+    context_requests::{answered, listed, offered_by},
+    exit::{CommandError, Exit},
     global::Global,
     output::{Output, cut, visible},
 };
@@ -65,7 +65,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
     let prompts = listed(app, ContextList::Prompts)?;
     if as_json {
         return Ok(output.json(&json!({"prompts": prompts}))?);
@@ -85,7 +85,7 @@ fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(),
     Ok(())
 }
 
-fn print(answer: &Map<String, Value>, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+fn print(answer: &Map<String, Value>, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
     if as_json {
         return Ok(output.json(answer)?);
     }

@@ -4,8 +4,8 @@ use super::{
     Outcome,
     agent::{Agent, AgentFlags, exit, summary},
     asked_prompt::AskedPrompt,
-    conversation_choice::{Wanted, chosen},
-    exit::{Exit, Failed},
+    conversation_choice::{ConversationSelector, find_conversation},
+    exit::{CommandError, Exit},
     global::Global,
     output::Output,
     screen::Screen,
@@ -37,15 +37,15 @@ impl Query {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         let prompt = self.prompt.read()?;
         let wanted = match &self.conversation {
-            Some(id) => Some(Wanted::Named(id.clone())),
-            None => self.last.then_some(Wanted::Last),
+            Some(id) => Some(ConversationSelector::Named(id.clone())),
+            None => self.last.then_some(ConversationSelector::Last),
         };
         if prompt.is_empty() && wanted.is_none() {
             let message = "there is no prompt: give a text, `-` for standard input or `@FILE`, or pipe one in";
-            return Err(Failed::Usage(message.into()));
+            return Err(CommandError::Usage(message.into()));
         }
         let mut shutdown = Shutdown::listen()?;
-        let mut agent = Agent::put_together(&self.agent, global, &mut shutdown).await?;
+        let mut agent = Agent::build(&self.agent, global, &mut shutdown).await?;
         let outcome = match typed_command::in_prompt(prompt, &agent.composition.agent_files) {
             Ok(prompt) => self.asked(&mut agent, prompt, wanted, global, output, &mut shutdown).await,
             Err(error) => Err(error),
@@ -58,14 +58,14 @@ impl Query {
         &self,
         agent: &mut Agent,
         prompt: Vec<Block>,
-        wanted: Option<Wanted>,
+        wanted: Option<ConversationSelector>,
         global: &Global,
         output: &mut Output,
         shutdown: &mut Shutdown,
     ) -> Outcome {
         let conversation = match &wanted {
             Some(wanted) => {
-                let conversation = chosen(&*agent.composition.app.conversations, wanted).await?;
+                let conversation = find_conversation(&*agent.composition.app.conversations, wanted).await?;
                 agent.take_up(&conversation, &self.agent, global)?;
                 conversation.id
             }
@@ -76,7 +76,7 @@ impl Query {
             screen.note(&line);
         }
         let turned = agent.turn(conversation, prompt, &mut screen, shutdown).await?;
-        let Some(end) = turned.end else { return Ok(Exit::Told(ErrorKind::Cancelled)) };
+        let Some(end) = turned.end else { return Ok(Exit::Reported(ErrorKind::Cancelled)) };
         if let Some(line) = summary(&end, conversation) {
             screen.note(&line);
         }

@@ -2,7 +2,7 @@
 
 use super::{
     Outcome,
-    exit::{Exit, Failed},
+    exit::{CommandError, Exit},
     global::Global,
     named_principal::principal,
     output::{Output, cut, table, visible},
@@ -21,7 +21,7 @@ use toolstead_domain::{
     principal::Principal,
     question::{DeferredQuestions, Question, QuestionId},
 };
-use toolstead_infrastructure::builtin::question_form::{Reply, reply, request};
+use toolstead_infrastructure::builtin::question_form::{Reply, elicitation_request, reply};
 
 /// Maximum length in characters of a question in a list on a terminal.
 const SHOWN: usize = 60;
@@ -62,7 +62,7 @@ impl Questions {
         let composition = global.compose(Servers::None).await?;
         let outcome = match composition.questions.0.as_deref() {
             Some(store) => self.command.unwrap_or(Command::List).run(store, &principal, global.json, output).await,
-            None => Err(Failed::NotFound("no questions are kept here".into())),
+            None => Err(CommandError::NotFound("no questions are kept here".into())),
         };
         composition.close().await;
         outcome.map(|()| Exit::Done)
@@ -76,7 +76,7 @@ impl Command {
         principal: &Principal,
         as_json: bool,
         output: &mut Output,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), CommandError> {
         match self {
             Self::List => {
                 let waiting = store.waiting(principal).await?;
@@ -106,8 +106,8 @@ impl Command {
                     return Err(refused(QuestionError::Answered(found.id)));
                 }
                 let answers = match answers.is_empty() {
-                    true => asked(&found.questions).await?,
-                    false => given(&found.questions, &answers)?,
+                    true => ask_user(&found.questions).await?,
+                    false => parse_answers(&found.questions, &answers)?,
                 };
                 store.answer(principal, found.id, answers).await.map_err(refused)?;
                 let found = store.find(principal, found.id).await?.unwrap_or(found);
@@ -121,29 +121,30 @@ impl Command {
     }
 }
 
-async fn found(store: &dyn QuestionStore, principal: &Principal, id: &str) -> Result<DeferredQuestions, Failed> {
-    let unknown =
-        || Failed::NotFound(format!("there are no questions `{id}`: `toolstead questions` lists those that wait"));
+async fn found(store: &dyn QuestionStore, principal: &Principal, id: &str) -> Result<DeferredQuestions, CommandError> {
+    let unknown = || {
+        CommandError::NotFound(format!("there are no questions `{id}`: `toolstead questions` lists those that wait"))
+    };
     let number = QuestionId::parse(id).ok_or_else(unknown)?;
     store.find(principal, number).await?.ok_or_else(unknown)
 }
 
-fn refused(error: QuestionError) -> Failed {
+fn refused(error: QuestionError) -> CommandError {
     match error {
-        QuestionError::Store(error) => Failed::Store(error),
-        QuestionError::NotFound(_) => Failed::NotFound(error.to_string()),
-        other => Failed::Usage(other.to_string()),
+        QuestionError::Store(error) => CommandError::Store(error),
+        QuestionError::NotFound(_) => CommandError::NotFound(error.to_string()),
+        other => CommandError::Usage(other.to_string()),
     }
 }
 
 /// Asks the user at the terminal.
-async fn asked(questions: &[Question]) -> Result<Vec<String>, Failed> {
-    let usage = |message: &str| Failed::Usage(message.into());
+async fn ask_user(questions: &[Question]) -> Result<Vec<String>, CommandError> {
+    let usage = |message: &str| CommandError::Usage(message.into());
     let terminal = Terminal::of_process();
     let terminal = terminal.ok_or_else(|| usage("there is no terminal: give one answer for each question"))?;
     let client = toolstead_domain::client_profile::ClientProfile::without_protocol("toolstead-cli");
-    let said = TerminalQuestions::new(terminal, PATIENCE).ask(request(questions, &client)).await;
-    let said = said.map_err(|why: NotAnswered| Failed::Usage(format!("the questions have no answer: {why}")))?;
+    let said = TerminalQuestions::new(terminal, PATIENCE).ask(elicitation_request(questions, &client)).await;
+    let said = said.map_err(|why: NotAnswered| CommandError::Usage(format!("the questions have no answer: {why}")))?;
     match reply(questions, &said.0) {
         Reply::Answers(answers) if answers.iter().any(Option::is_some) => {
             Ok(answers.into_iter().map(Option::unwrap_or_default).collect())
@@ -153,18 +154,18 @@ async fn asked(questions: &[Question]) -> Result<Vec<String>, Failed> {
 }
 
 /// Returns the typed answers, one for each question: options by their numbers, or free text.
-fn given(questions: &[Question], answers: &[String]) -> Result<Vec<String>, Failed> {
+fn parse_answers(questions: &[Question], answers: &[String]) -> Result<Vec<String>, CommandError> {
     if questions.len() != answers.len() {
         let mismatch = QuestionError::Mismatch { questions: questions.len(), answers: answers.len() };
-        return Err(Failed::Usage(format!("{mismatch}: give one for each")));
+        return Err(CommandError::Usage(format!("{mismatch}: give one for each")));
     }
     if answers.iter().all(|answer| answer.trim().is_empty()) {
-        return Err(Failed::Usage("there is no answer: an empty text answers nothing".into()));
+        return Err(CommandError::Usage("there is no answer: an empty text answers nothing".into()));
     }
-    Ok(questions.iter().zip(answers).map(|(question, typed)| meant(question, typed.trim())).collect())
+    Ok(questions.iter().zip(answers).map(|(question, typed)| parse_answer(question, typed.trim())).collect())
 }
 
-fn meant(question: &Question, typed: &str) -> String {
+fn parse_answer(question: &Question, typed: &str) -> String {
     let option = |number: &str| {
         let index = number.trim().parse::<usize>().ok()?.checked_sub(1)?;
         question.options.get(index).map(|option| option.label.clone())
@@ -240,7 +241,7 @@ mod tests {
     #[track_caller]
     fn check(typed: &[&str], expected: Option<&[&str]>) {
         let typed: Vec<String> = typed.iter().map(|text| (*text).to_owned()).collect();
-        let answers = given(&questions(), &typed).ok();
+        let answers = parse_answers(&questions(), &typed).ok();
         let expected = expected.map(|all| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
         assert_eq!(answers, expected, "{typed:?}");
     }

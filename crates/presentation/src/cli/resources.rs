@@ -2,8 +2,8 @@
 
 use super::{
     Outcome,
-    exit::{Exit, Failed},
-    forwarded::{answered, listed, offered_by},
+    context_requests::{answered, listed, offered_by},
+    exit::{CommandError, Exit},
     global::Global,
     output::{Output, cut, visible},
 };
@@ -55,7 +55,7 @@ impl Resources {
     }
 }
 
-fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
     let (resources, templates) = (listed(app, ContextList::Resources)?, listed(app, ContextList::Templates)?);
     if as_json {
         return Ok(output.json(&json!({"resources": resources, "resourceTemplates": templates}))?);
@@ -75,7 +75,7 @@ fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(),
 }
 
 /// Prints the contents. Text is printed as it is; other content is only named, unless `--json` is set.
-fn print(answer: &Map<String, Value>, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+fn print(answer: &Map<String, Value>, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
     if as_json {
         return Ok(output.json(answer)?);
     }

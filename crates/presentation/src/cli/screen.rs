@@ -83,11 +83,11 @@ impl<'a> Screen<'a> {
     ///
     /// # Errors
     /// An error if writing fails, also because the reader has closed its end.
-    pub(super) fn tell(&mut self, event: &AgentEvent) -> io::Result<()> {
+    pub(super) fn show_event(&mut self, event: &AgentEvent) -> io::Result<()> {
         if self.as_json {
             return self.output.json_line(&event.to_json());
         }
-        for piece in self.narration.tell(event) {
+        for piece in self.narration.narrate(event) {
             self.show(piece)?;
         }
         if self.is_quiet
@@ -107,7 +107,7 @@ impl<'a> Screen<'a> {
     /// The errors of [`tell`](Self::tell).
     pub(super) fn tick(&mut self) -> io::Result<()> {
         if !self.as_json
-            && let Some(piece) = self.narration.at_work()
+            && let Some(piece) = self.narration.running_status()
         {
             self.show(piece)?;
         }
@@ -136,19 +136,19 @@ impl<'a> Screen<'a> {
                 self.clear();
                 self.output.text(&text)?;
             }
-            (Piece::Beside(line), input) if !is_quiet => {
+            (Piece::Note(line), input) if !is_quiet => {
                 if let Some(input) = input {
                     input.state.clear();
                 }
                 self.clear();
                 note(&line);
             }
-            (Piece::Now(now), Some(input)) if !is_quiet => input.state = now,
-            (Piece::Now(now), None) if !is_quiet => {
+            (Piece::Status(now), Some(input)) if !is_quiet => input.state = now,
+            (Piece::Status(now), None) if !is_quiet => {
                 passing(&now);
                 self.is_passing = !now.is_empty();
             }
-            (Piece::Beside(_) | Piece::Now(_), _) => {}
+            (Piece::Note(_) | Piece::Status(_), _) => {}
         }
         Ok(())
     }

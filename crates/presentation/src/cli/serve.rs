@@ -2,7 +2,7 @@
 
 use super::{
     Outcome,
-    exit::{self, Exit, Failed},
+    exit::{self, CommandError, Exit},
     global::Global,
     output::Output,
     server_log,
@@ -69,7 +69,7 @@ impl Serve {
         }
         let listen = config.server.listen;
         let listener = TcpListener::bind(listen).await.map_err(|error| {
-            Failed::Usage(format!("cannot listen at {listen}: {error}; choose another address with `--listen`"))
+            CommandError::Usage(format!("cannot listen at {listen}: {error}; choose another address with `--listen`"))
         })?;
         let building = App::builder(config)
             .suggestions(Arc::new(HttpSuggestions))
@@ -189,7 +189,7 @@ fn announce(address: SocketAddr, token: &ServerToken, as_json: bool, output: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::request::{Flags, Request};
+    use crate::config::request::{ConfigFlags, ConfigRequest};
     use std::path::Path;
 
     fn loaded(home: &Path, text: &str) -> (Config, Environment) {
@@ -199,12 +199,12 @@ mod tests {
             ("HOME", home.to_str().unwrap()),
             ("TOOLSTEAD_SERVER_TOKEN", "a-token-that-is-long-enough-for-any-server"),
         ]);
-        let request = Request {
+        let request = ConfigRequest {
             environment: environment.clone(),
             start: home.to_path_buf(),
             administrator: home.join("etc"),
             file: Some(file),
-            flags: Flags::default(),
+            flags: ConfigFlags::default(),
         };
         (Config::load(&request).unwrap(), environment)
     }

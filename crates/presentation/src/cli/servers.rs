@@ -4,7 +4,7 @@ use super::{
     Outcome,
     config::trusting,
     executions::time,
-    exit::{Exit, Failed},
+    exit::{CommandError, Exit},
     global::Global,
     output::{Output, on_one_line, table},
 };
@@ -39,7 +39,7 @@ impl Servers {
     }
 }
 
-fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
     let running: Vec<UpstreamStatus> = composition.servers.iter().map(|server| server.status()).collect();
     let idle: Vec<(&str, String)> = composition
         .config

@@ -63,7 +63,7 @@ pub(super) enum Input {
 #[derive(Debug)]
 pub(super) enum NoAnswer {
     /// The terminal cannot be used.
-    Nobody,
+    Unavailable,
     /// The timeout expired.
     Late,
 }
@@ -149,28 +149,28 @@ impl Terminal {
     ) -> Result<T, NoAnswer> {
         let answer = async {
             self.clear_below();
-            let asked = Asked::of(self.file.clone(), input)?;
+            let guard = InputModeGuard::of(self.file.clone(), input)?;
             let (sender, answer) = oneshot::channel();
-            let (terminal, given_up) = (self.file.clone(), asked.given_up.clone());
+            let (terminal, given_up) = (self.file.clone(), guard.given_up.clone());
             // A separate thread that is not joined at the end of the process. It ends once the question is cancelled.
             std::thread::spawn(move || drop(sender.send(put(&terminal, &given_up))));
             answer.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
         };
         answer.await.map_err(|error| {
             tracing::debug!(error = &error as &dyn std::error::Error, "the terminal cannot be asked");
-            NoAnswer::Nobody
+            NoAnswer::Unavailable
         })
     }
 }
 
 /// A terminal that delivers typed bytes without signals. Dropping it restores the modes and cancels the question.
-struct Asked {
+struct InputModeGuard {
     terminal: Arc<File>,
     before: Termios,
     given_up: Arc<AtomicBool>,
 }
 
-impl Asked {
+impl InputModeGuard {
     fn of(terminal: Arc<File>, input: Input) -> io::Result<Self> {
         // The system would stop a background process that changes the terminal, and the user is looking at another
         // program.
@@ -202,7 +202,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for InputModeGuard {
     fn drop(&mut self) {
         self.given_up.store(true, Ordering::SeqCst);
         // If the terminal no longer exists, nothing has to be restored.

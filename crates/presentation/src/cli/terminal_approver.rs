@@ -77,7 +77,7 @@ impl Approver for TerminalApprover {
                 }
                 Approval::Cancelled
             }
-            Err(NoAnswer::Nobody) => Approval::Unattended,
+            Err(NoAnswer::Unavailable) => Approval::Unattended,
             Err(NoAnswer::Late) => Approval::TimedOut,
         }
     }

@@ -16,7 +16,7 @@ use toolstead_domain::{
     client_capability::Capability,
     ports::caller::{InputRequest, InputResponse, NotAnswered},
 };
-use toolstead_infrastructure::{builtin::question_form::ASKS, sandbox::browser::Browser};
+use toolstead_infrastructure::{builtin::question_form::INTRODUCTION, sandbox::browser::Browser};
 
 /// Maximum number of characters shown of any text in a question.
 const SHOWN: usize = 4_000;
@@ -92,7 +92,7 @@ impl TerminalQuestions {
             Ok(Answer::Opened) => Ok(InputResponse(json!({"action": "accept"}))),
             Ok(Answer::Decline) => Ok(InputResponse(json!({"action": "decline"}))),
             Ok(Answer::Cancel) => Ok(InputResponse(json!({"action": "cancel"}))),
-            Err(NoAnswer::Nobody) => Err(NotAnswered::Unsupported),
+            Err(NoAnswer::Unavailable) => Err(NotAnswered::Unsupported),
             Err(NoAnswer::Late) => Err(NotAnswered::TimedOut),
         }
     }
@@ -108,7 +108,7 @@ fn asked_by(params: &Value) -> String {
             let with_page = page_host(params).map(|host| format!("{asks} you to open a page at `{host}`:"));
             with_page.filter(|heading| message.starts_with(heading)).unwrap_or_else(|| format!("{asks}:"))
         }
-        None if message.starts_with(ASKS) => ASKS.to_owned(),
+        None if message.starts_with(INTRODUCTION) => INTRODUCTION.to_owned(),
         None => "The tool asks:".to_owned(),
     };
     let mut text = String::from("\n");
@@ -223,7 +223,11 @@ fn shown(index: usize, field: &Field) -> String {
     let title = cut(&field.title);
     let optional = if field.is_required { "" } else { ", may be left out" };
     let default = field.default_text().map(|default| format!(" [{}]", cut(&default))).unwrap_or_default();
-    wrapped(&mut text, &format!("{}. ", index + 1), &format!("{title} ({}{optional}){default}", field.wants()));
+    wrapped(
+        &mut text,
+        &format!("{}. ", index + 1),
+        &format!("{title} ({}{optional}){default}", field.describe_expected()),
+    );
     if let Some(description) = &field.description {
         wrapped(&mut text, "   ", &cut(description));
     }

@@ -2,7 +2,7 @@
 
 use super::{
     Outcome,
-    exit::{Exit, Failed},
+    exit::{CommandError, Exit},
     global::Global,
     output::{Output, cut, note, on_one_line, quoted},
 };
@@ -49,11 +49,11 @@ impl Tools {
         let composition = global.compose(Servers::All).await?;
         composition.settled().await;
         if !global.is_quiet() {
-            tell_absent(&composition);
+            print_unavailable_servers(&composition);
         }
         let outcome = match &self.name {
             Some(name) if self.enable || self.disable => self.switch(name, &composition, global.json, output).await,
-            name if self.provider.is_some() => self.tell_as_sent(name.as_deref(), &composition, output),
+            name if self.provider.is_some() => self.print_definitions(name.as_deref(), &composition, output),
             Some(name) => show(name, &composition, global.json, output),
             None => self.list(&composition, global.json, output),
         };
@@ -78,15 +78,16 @@ impl Tools {
     }
 
     /// Returns the tools in the scope that match the filter.
-    fn listed(&self, composition: &Composition) -> Result<Vec<SharedTool>, Failed> {
+    fn listed(&self, composition: &Composition) -> Result<Vec<SharedTool>, CommandError> {
         let category = self.category.as_deref().map(Category::parse).transpose();
-        let category = category.map_err(|error| Failed::Usage(error.to_string()))?;
+        let category = category.map_err(|error| CommandError::Usage(error.to_string()))?;
         let filter = ToolFilter { category, tags: Vec::new(), text: self.text.clone(), with_uncallable: self.all };
         let scope = composition.app.scope(Principal::local(), "cli");
         let mut query = ListToolsQuery { scope, filter, cursor: None, page: PageSize::Tools(usize::MAX) };
         let mut tools = Vec::new();
         loop {
-            let page = composition.app.list_tools.handle(&query).map_err(|error| Failed::Usage(error.to_string()))?;
+            let page =
+                composition.app.list_tools.handle(&query).map_err(|error| CommandError::Usage(error.to_string()))?;
             tools.extend(page.tools);
             query.cursor = page.next_cursor;
             if query.cursor.is_none() {
@@ -96,7 +97,7 @@ impl Tools {
     }
 
     /// Prints definitions exactly as they are sent to a model: an array, or the object of one tool.
-    fn tell_as_sent(&self, name: Option<&str>, composition: &Composition, output: &mut Output) -> Outcome {
+    fn print_definitions(&self, name: Option<&str>, composition: &Composition, output: &mut Output) -> Outcome {
         let Some(provider) = self.provider else { return Ok(Exit::Done) };
         let tools: Vec<OfferedTool> = self.listed(composition)?.iter().map(|one| offered_tool(&one.tool)).collect();
         let mut definitions = models::definitions(provider, &tools);
@@ -163,7 +164,7 @@ fn provider(word: &str) -> Result<ProviderKind, String> {
 }
 
 /// Prints a note for each unavailable server whose tools are missing from the list or are shown as last known.
-pub(super) fn tell_absent(composition: &Composition) {
+pub(super) fn print_unavailable_servers(composition: &Composition) {
     for AbsentServer { server, why, shows_earlier_tools } in composition.app.registry.absent() {
         let shown = match shows_earlier_tools {
             // The server is still starting, and its tools are already known.
@@ -229,8 +230,8 @@ fn listed<'a>(words: impl Iterator<Item = &'a str>) -> String {
     if words.is_empty() { "-".into() } else { words.join(", ") }
 }
 
-fn unknown(name: &str, unresolved: ResolveError) -> Failed {
-    Failed::NotFound(match unresolved {
+fn unknown(name: &str, unresolved: ResolveError) -> CommandError {
+    CommandError::NotFound(match unresolved {
         ResolveError::Unknown(nearest) if nearest.is_empty() => {
             format!("no tool is called `{name}`: `toolstead tools` lists them")
         }

@@ -1,23 +1,25 @@
 //! Text that starts with the name of a command defined in a file.
 
-use super::{config::trusting, exit::Failed};
+use super::{config::trusting, exit::CommandError};
 use crate::config::agent_files::{AgentFiles, Kind};
 use toolstead_domain::model::message::Block;
 
 /// Returns the text of the command that was typed as `/name words`; `None` if there is no such command.
 ///
 /// # Errors
-/// [`Failed::Usage`] if the command waits for trust, or its text cannot be built.
-pub(super) fn text_of(typed: &str, files: &AgentFiles) -> Result<Option<String>, Failed> {
+/// [`CommandError::Usage`] if the command waits for trust, or its text cannot be built.
+pub(super) fn text_of(typed: &str, files: &AgentFiles) -> Result<Option<String>, CommandError> {
     let Some(command) = typed.strip_prefix('/') else { return Ok(None) };
     let (name, words) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let listing = files.listing();
     if let Some(found) = listing.commands.iter().find(|listed| *listed.item.name == *name) {
         let text = found.item.text(words);
-        return text.map(Some).map_err(|error| Failed::Usage(format!("`/{name}` cannot be used: {error}")));
+        return text.map(Some).map_err(|error| CommandError::Usage(format!("`/{name}` cannot be used: {error}")));
     }
     match listing.waiting(Kind::Command, name) {
-        Some(waiting) => Err(Failed::Usage(format!("the command `/{name}` waits for {}", trusting(&waiting.path)))),
+        Some(waiting) => {
+            Err(CommandError::Usage(format!("the command `/{name}` waits for {}", trusting(&waiting.path))))
+        }
         None => Ok(None),
     }
 }
@@ -26,7 +28,7 @@ pub(super) fn text_of(typed: &str, files: &AgentFiles) -> Result<Option<String>,
 ///
 /// # Errors
 /// The errors of [`text_of`].
-pub(super) fn in_prompt(prompt: Vec<Block>, files: &AgentFiles) -> Result<Vec<Block>, Failed> {
+pub(super) fn in_prompt(prompt: Vec<Block>, files: &AgentFiles) -> Result<Vec<Block>, CommandError> {
     let replaced = |block: Block| match &block {
         Block::Text { text } => Ok(text_of(text, files)?.map_or(block, Block::text)),
         _ => Ok(block),

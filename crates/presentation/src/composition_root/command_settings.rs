@@ -41,7 +41,7 @@ mod tests {
     use super::*;
     use crate::config::{
         environment::Environment,
-        request::{Flags, Request},
+        request::{ConfigFlags, ConfigRequest},
     };
     use std::path::PathBuf;
 
@@ -55,7 +55,13 @@ mod tests {
         }
         std::fs::write(administrator.join("config.toml"), toml.replace('~', home.to_str().unwrap())).unwrap();
         let environment = Environment::new([("HOME", home.to_str().unwrap())]);
-        let request = Request { environment, start: home.clone(), administrator, file: None, flags: Flags::default() };
+        let request = ConfigRequest {
+            environment,
+            start: home.clone(),
+            administrator,
+            file: None,
+            flags: ConfigFlags::default(),
+        };
         let config = Config::load(&request).unwrap();
         let spool_folder: PathBuf = command_settings(&config).spool_folder;
         assert_eq!(spool_folder, home.join(expected), "{toml}");

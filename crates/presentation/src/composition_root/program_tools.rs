@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use toolstead_application::tool_registry::{RegistryError, ToolRegistry};
 use toolstead_infrastructure::builtin::{
-    in_process_server::InProcessServer,
     into_tool::IntoTool,
-    provider::{BuiltInTools, InvalidBuiltInTools},
-    world::World,
+    provider::{InProcessTools, InvalidInProcessTools},
+    tool_environment::ToolEnvironment,
+    tool_group::ToolGroup,
 };
 
 /// Tools of the embedding application, which can be added and removed at run time. Subscribers are notified that the
@@ -18,7 +18,7 @@ pub struct ProgramTools {
     registry: Arc<ToolRegistry>,
     shop: Shop,
     /// The first entry holds the embedding application's own tools.
-    servers: Mutex<Vec<InProcessServer>>,
+    servers: Mutex<Vec<ToolGroup>>,
 }
 
 /// Error of adding or removing tools.
@@ -26,7 +26,7 @@ pub struct ProgramTools {
 pub enum ChangeToolsError {
     /// The tools cannot be offered.
     #[error(transparent)]
-    Tools(#[from] InvalidBuiltInTools),
+    Tools(#[from] InvalidInProcessTools),
     /// A name is in use.
     #[error(transparent)]
     Registry(#[from] RegistryError),
@@ -59,13 +59,13 @@ impl From<ChangeToolsError> for StartupError {
 /// Inputs from which providers are created.
 #[derive(Debug)]
 pub(super) struct Shop {
-    pub(super) world: World,
+    pub(super) world: ToolEnvironment,
     pub(super) shows_output_schemas: bool,
 }
 
 impl Shop {
     /// Returns the provider of a server's tools.
-    pub(super) fn provider(&self, server: &InProcessServer) -> Result<BuiltInTools, InvalidBuiltInTools> {
+    pub(super) fn provider(&self, server: &ToolGroup) -> Result<InProcessTools, InvalidInProcessTools> {
         let provider = server.provider(self.world.clone())?;
         Ok(if self.shows_output_schemas { provider.with_output_schemas() } else { provider })
     }
@@ -73,7 +73,7 @@ impl Shop {
 
 impl ProgramTools {
     /// Creates the tools without offering any of them yet.
-    pub(super) fn new(registry: Arc<ToolRegistry>, shop: Shop, servers: Vec<InProcessServer>) -> Self {
+    pub(super) fn new(registry: Arc<ToolRegistry>, shop: Shop, servers: Vec<ToolGroup>) -> Self {
         Self { registry, shop, servers: Mutex::new(servers) }
     }
 
@@ -109,7 +109,7 @@ impl ProgramTools {
     ///
     /// # Errors
     /// [`ChangeToolsError`] if its name is in use.
-    pub async fn serve(&self, server: InProcessServer) -> Result<(), ChangeToolsError> {
+    pub async fn serve(&self, server: ToolGroup) -> Result<(), ChangeToolsError> {
         let mut servers = self.servers.lock().await;
         self.registry.register(Arc::new(self.shop.provider(&server)?)).await?;
         servers.push(server);
@@ -148,7 +148,7 @@ impl ProgramTools {
     async fn change(
         &self,
         server: Option<&str>,
-        changed: impl FnOnce(&InProcessServer) -> Result<InProcessServer, ChangeToolsError>,
+        changed: impl FnOnce(&ToolGroup) -> Result<ToolGroup, ChangeToolsError>,
     ) -> Result<(), ChangeToolsError> {
         let mut servers = self.servers.lock().await;
         let at = server.map_or(Ok(0), |name| place(&servers, name))?;
@@ -167,17 +167,17 @@ impl ProgramTools {
 
 /// Returns `true` if the server is registered as a provider. For the application's own tools, this is the case only if
 /// there are any.
-fn is_offered(server: &InProcessServer) -> bool {
-    !server.bears_own_names() || !server.is_empty()
+fn is_offered(server: &ToolGroup) -> bool {
+    !server.has_own_names() || !server.is_empty()
 }
 
 /// Returns the index of a server. Does not find the application's own tools.
-fn place(servers: &[InProcessServer], name: &str) -> Result<usize, ChangeToolsError> {
-    let is_meant = |server: &InProcessServer| server.name().as_str() == name && !server.bears_own_names();
+fn place(servers: &[ToolGroup], name: &str) -> Result<usize, ChangeToolsError> {
+    let is_meant = |server: &ToolGroup| server.name().as_str() == name && !server.has_own_names();
     servers.iter().position(is_meant).ok_or_else(|| ChangeToolsError::UnknownServer(name.to_owned()))
 }
 
-fn without(server: &InProcessServer, tool: &str) -> Result<InProcessServer, ChangeToolsError> {
+fn without(server: &ToolGroup, tool: &str) -> Result<ToolGroup, ChangeToolsError> {
     let unknown = || ChangeToolsError::UnknownTool { server: server.name().to_string(), tool: tool.to_owned() };
     server.clone().without(tool).ok_or_else(unknown)
 }

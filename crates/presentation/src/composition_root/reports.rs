@@ -2,7 +2,7 @@
 
 use crate::{
     app::App,
-    config::{Config, layers::Resolved, value},
+    config::{Config, layers::ResolvedSettings, value},
 };
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
@@ -30,7 +30,7 @@ fn configuration(config: &Config) -> Report {
 }
 
 /// Returns each setting under its name.
-fn settings_report(settings: &Resolved) -> Value {
+fn settings_report(settings: &ResolvedSettings) -> Value {
     let settings = settings.all();
     let values = settings.iter().filter_map(|setting| Some((setting.name(), shown(setting.value.as_ref()?))));
     json!({"settings": redacted_value(&Value::Object(values.collect()))})

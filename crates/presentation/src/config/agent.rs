@@ -1,7 +1,7 @@
 //! `[agent]`: the budgets of a run of an agent, and the point at which its conversation is compacted.
 
 use crate::config::{
-    layers::{LayerKind, Resolved},
+    layers::{LayerKind, ResolvedSettings},
     models::ConfiguredModels,
     origin::Origin,
     problem::Problem,
@@ -30,7 +30,11 @@ pub struct AgentSettings {
 }
 
 /// Returns the effective `[agent]` settings.
-pub(super) fn agent(resolved: &Resolved, models: &ConfiguredModels, problems: &mut Vec<Problem>) -> AgentSettings {
+pub(super) fn agent(
+    resolved: &ResolvedSettings,
+    models: &ConfiguredModels,
+    problems: &mut Vec<Problem>,
+) -> AgentSettings {
     let setting = |key: &str| resolved.setting(&format!("agent.{key}"));
     let value = |key: &str| setting(key)?.value;
     let text = |key: &str| value(key)?.as_text().map(str::to_owned);

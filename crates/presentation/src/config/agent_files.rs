@@ -4,16 +4,16 @@
 //! that tools can write. No file grants permissions: the tools it names only select among the available ones. Changed
 //! files are read again at the next use.
 
+mod embedded_commands;
 mod front_matter;
-mod places;
 mod planning;
 mod reading;
 mod recipe;
 mod search;
-mod told_commands;
+mod search_folders;
 mod tool_names;
 
-pub use places::Kind;
+pub use search_folders::Kind;
 
 use crate::config::{
     folders::Folders,
@@ -23,9 +23,9 @@ use crate::config::{
     trust::{self, TrustedFiles},
 };
 use async_trait::async_trait;
-use places::{Place, places};
-use reading::Written;
-use search::{Found, Stamp, search};
+use reading::ParsedAgentFile;
+use search::{SearchResult, Stamp, search};
+use search_folders::{SearchFolder, search_folders};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -48,17 +48,17 @@ const MOST_BYTES_OF_ALL: usize = 16 << 20;
 /// Agents, skills and commands defined in files, which are read on demand.
 #[derive(Debug)]
 pub struct AgentFiles {
-    places: Vec<Place>,
+    search_folders: Vec<SearchFolder>,
     folders: Folders,
     roots: WorkspaceRoots,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<CachedListing>>,
     changes: watch::Sender<u64>,
 }
 
 /// Cached listing, and the state of the files from which it was read.
 #[derive(Debug)]
-struct Known {
-    found: Found,
+struct CachedListing {
+    found: SearchResult,
     trust: Option<Stamp>,
     listing: Arc<Listing>,
 }
@@ -67,11 +67,11 @@ struct Known {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Listing {
     /// Agents, sorted by name.
-    pub agents: Vec<Listed<AgentDefinition>>,
+    pub agents: Vec<ListedItem<AgentDefinition>>,
     /// Skills, sorted by name.
-    pub skills: Vec<Listed<Skill>>,
+    pub skills: Vec<ListedItem<Skill>>,
     /// Commands, sorted by name.
-    pub commands: Vec<Listed<PromptCommand>>,
+    pub commands: Vec<ListedItem<PromptCommand>>,
     /// Files that take effect once the user trusts them.
     pub waiting: Vec<WaitingFile>,
     /// Files hidden by another file of the same name.
@@ -84,7 +84,7 @@ pub struct Listing {
 
 /// An agent, skill or command that may be used.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Listed<T> {
+pub struct ListedItem<T> {
     /// The agent, skill or command.
     pub item: Arc<T>,
     /// Path of its file.
@@ -124,7 +124,7 @@ impl AgentFiles {
     /// Creates the reader for the folders of this configuration. There are none if `--config` named the only file.
     pub(super) fn of(folders: &Folders, roots: &WorkspaceRoots, is_alone: bool) -> Self {
         Self {
-            places: if is_alone { Vec::new() } else { places(folders) },
+            search_folders: if is_alone { Vec::new() } else { search_folders(folders) },
             folders: folders.clone(),
             roots: roots.clone(),
             known: Mutex::new(None),
@@ -134,7 +134,7 @@ impl AgentFiles {
 
     /// Returns the current listing. Reads the files again if any of them, or the trust list, has changed.
     pub fn listing(&self) -> Arc<Listing> {
-        let found = search(&self.places);
+        let found = search(&self.search_folders);
         let trust = self.folders.data.as_deref().and_then(|data| Stamp::of(&trust::list(data)));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*known
@@ -144,7 +144,7 @@ impl AgentFiles {
             return known.listing.clone();
         }
         let listing = Arc::new(self.read(&found));
-        let before = known.replace(Known { found, trust, listing: listing.clone() });
+        let before = known.replace(CachedListing { found, trust, listing: listing.clone() });
         if before.is_some_and(|before| before.listing != listing) {
             self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
         }
@@ -184,13 +184,13 @@ impl AgentFiles {
     }
 
     /// Returns the remarks to report: the waiting files of each folder, and all problems.
-    pub(super) fn told(&self) -> Vec<Problem> {
+    pub(super) fn notes(&self) -> Vec<Problem> {
         let listing = self.listing();
         let mut waiting: BTreeMap<&Path, Vec<&WaitingFile>> = BTreeMap::new();
         for file in &listing.waiting {
             waiting.entry(&file.place).or_default().push(file);
         }
-        let told = waiting.into_iter().map(|(place, files)| {
+        let waiting_notes = waiting.into_iter().map(|(place, files)| {
             let names: Vec<String> = files.iter().take(5).map(|file| format!("`{}`", file.name)).collect();
             let more = files.len() - names.len();
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -203,15 +203,15 @@ impl AgentFiles {
             let message = format!("the {word} {}{more} {verb} for `toolstead config trust {trust}`", names.join(", "));
             Problem::new(Origin::file(place), message)
         });
-        told.chain(listing.problems.iter().cloned()).collect()
+        waiting_notes.chain(listing.problems.iter().cloned()).collect()
     }
 
-    fn read(&self, found: &Found) -> Listing {
+    fn read(&self, found: &SearchResult) -> Listing {
         let (trusted, _) = TrustedFiles::load(&self.folders);
         let mut listing = Listing { problems: found.problems.clone(), ..Listing::default() };
         let (mut of_projects, mut own) = (0_usize, 0_usize);
         for one in &found.files {
-            let Some(place) = self.places.get(one.place) else { continue };
+            let Some(place) = self.search_folders.get(one.place) else { continue };
             let wrong = |message: String| Problem::new(Origin::file(one.path.as_path()), message);
             let file = match SourceFile::read(place.owner, &one.path) {
                 Ok(Some(file)) => file,
@@ -249,7 +249,7 @@ impl AgentFiles {
             match reading::read(one, place, &file.path, &file.text, &mut listing.notes) {
                 Ok(mut written) => {
                     // Tools may not read a skill's folder if its path is forbidden.
-                    if let Written::Skill(skill) = &mut written
+                    if let ParsedAgentFile::Skill(skill) = &mut written
                         && self.roots.is_forbidden(&file.path)
                     {
                         skill.folder = None;
@@ -276,12 +276,12 @@ impl AgentFiles {
 }
 
 impl Listing {
-    fn add(&mut self, written: Written, path: Arc<Path>, place: &Place) {
+    fn add(&mut self, written: ParsedAgentFile, path: Arc<Path>, place: &SearchFolder) {
         let owner = reading::owner(place);
         let hidden = match written {
-            Written::Agent(item) => put(&mut self.agents, item, path, owner, |item| &item.name),
-            Written::Skill(item) => put(&mut self.skills, item, path, owner, |item| &item.name),
-            Written::Command(item) => put(&mut self.commands, item, path, owner, |item| &item.name),
+            ParsedAgentFile::Agent(item) => put(&mut self.agents, item, path, owner, |item| &item.name),
+            ParsedAgentFile::Skill(item) => put(&mut self.skills, item, path, owner, |item| &item.name),
+            ParsedAgentFile::Command(item) => put(&mut self.commands, item, path, owner, |item| &item.name),
         };
         self.hidden.extend(hidden.map(|(name, path, by)| HiddenFile { kind: place.kind, name, path, by }));
     }
@@ -295,7 +295,7 @@ impl Listing {
 /// Adds `item`, unless its name is already listed. In that case returns the name, the path of `item`, and the path of
 /// the item listed first.
 fn put<T>(
-    all: &mut Vec<Listed<T>>,
+    all: &mut Vec<ListedItem<T>>,
     item: T,
     path: Arc<Path>,
     owner: &'static str,
@@ -304,7 +304,7 @@ fn put<T>(
     if let Some(known) = all.iter().find(|known| name(&known.item) == name(&item)) {
         return Some((name(&item).to_string(), path, known.path.clone()));
     }
-    all.push(Listed { item: Arc::new(item), path, owner });
+    all.push(ListedItem { item: Arc::new(item), path, owner });
     None
 }
 

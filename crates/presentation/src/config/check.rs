@@ -5,7 +5,7 @@ use crate::config::{
     node::{Content, Member, Node},
     origin::Origin,
     problem::Problem,
-    schema::{self, Found, Key, Kind},
+    schema::{self, Key, KeyLookup, Kind},
     value::{Example, Item, Value},
 };
 use std::{
@@ -106,7 +106,7 @@ impl Checker<'_> {
 
     fn member(&mut self, path: &mut Vec<String>, member: &Member) {
         match (schema::find(path), &member.node.content) {
-            (Found::Key(key), content) => {
+            (KeyLookup::Key(key), content) => {
                 let found = self.problems.len();
                 let value = self.value(key.kind, content, &member.node.origin, path);
                 match value {
@@ -118,11 +118,11 @@ impl Checker<'_> {
                     Err(message) => self.problem(&member.node.origin, message),
                 }
             }
-            (Found::Table, Content::Table(members)) => self.table(path, members),
-            (Found::Table, other) => {
+            (KeyLookup::Table, Content::Table(members)) => self.table(path, members),
+            (KeyLookup::Table, other) => {
                 self.problem(&member.node.origin, format!("`{}` must be a table, got {other}", written(path)));
             }
-            (Found::Nothing, _) => {
+            (KeyLookup::Nothing, _) => {
                 let known = schema::names_below(&path[..path.len() - 1]);
                 let advice = match nearest_key(&member.name, &known) {
                     Some(near) => format!("did you mean `{near}`?"),

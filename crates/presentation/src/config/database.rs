@@ -3,7 +3,7 @@
 use crate::config::{
     database_url::DatabaseUrl,
     folders::{self, Folders},
-    layers::Resolved,
+    layers::ResolvedSettings,
     problem::Problem,
     value::Value,
 };
@@ -21,7 +21,7 @@ pub struct DatabaseSettings {
 }
 
 impl DatabaseSettings {
-    pub(super) fn of(resolved: &Resolved, folders: &Folders) -> Result<Self, Problem> {
+    pub(super) fn of(resolved: &ResolvedSettings, folders: &Folders) -> Result<Self, Problem> {
         let url = match resolved.setting("database.url").and_then(|setting| setting.value) {
             Some(Value::Database(url)) => url,
             _ => DatabaseUrl::Sqlite(folders.data.as_ref().ok_or_else(folders::no_data)?.join("toolstead.db")),

@@ -68,8 +68,8 @@ impl Folders {
             owner if owner == user() => Ok(()),
             owner => Err(wrong(format!("belongs to the user {owner}, and not to you ({}): {elsewhere}", user()))),
         };
-        let mut told = Vec::new();
-        let Ok(facts) = data.symlink_metadata() else { return Ok(told) };
+        let mut notes = Vec::new();
+        let Ok(facts) = data.symlink_metadata() else { return Ok(notes) };
         owned(&facts)?;
         if facts.is_symlink() {
             let real = data.canonicalize().map_err(|error| wrong(format!("is a link to nothing: {error}")))?;
@@ -80,11 +80,11 @@ impl Folders {
                 let message = format!("is a link that others can change, in `{}`: {elsewhere}", around.display());
                 return Err(wrong(message));
             }
-            told.push(wrong(format!("is a link to {}, which is used", real.display())));
+            notes.push(wrong(format!("is a link to {}, which is used", real.display())));
         }
-        told.extend(close_to_others(data, 0o077)?);
+        notes.extend(close_to_others(data, 0o077)?);
         remove_abandoned(data, |_| true);
-        Ok(told)
+        Ok(notes)
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) fn real(path: &Path) -> PathBuf {
 
 /// Treatment of a file that already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Existing {
+pub(crate) enum ExistingFile {
     /// The new content replaces it.
     Replaced,
     /// The existing file is left unchanged, and the write fails with [`io::ErrorKind::AlreadyExists`].
@@ -125,13 +125,13 @@ pub(crate) enum Existing {
 }
 
 /// Writes a file that only its owner may read. The write is atomic.
-pub(crate) fn write_private(path: &Path, content: &[u8], existing: Existing) -> io::Result<()> {
+pub(crate) fn write_private(path: &Path, content: &[u8], existing: ExistingFile) -> io::Result<()> {
     write_with_mode(path, content, existing, 0o600)
 }
 
 /// Writes a file with this mode. The write is atomic. Also removes temporary files of earlier attempts whose process
 /// has ended.
-pub(super) fn write_with_mode(path: &Path, content: &[u8], existing: Existing, mode: u32) -> io::Result<()> {
+pub(super) fn write_with_mode(path: &Path, content: &[u8], existing: ExistingFile, mode: u32) -> io::Result<()> {
     let target = path.file_name().unwrap_or_default();
     remove_abandoned(path.parent().unwrap_or(Path::new(".")), |name| name == target);
     let (temporary, mut file) = temporary(path)?;
@@ -141,11 +141,11 @@ pub(super) fn write_with_mode(path: &Path, content: &[u8], existing: Existing, m
         file.write_all(content)?;
         file.sync_all()?;
         match existing {
-            Existing::Replaced => fs::rename(&temporary, path),
-            Existing::Kept => fs::hard_link(&temporary, path),
+            ExistingFile::Replaced => fs::rename(&temporary, path),
+            ExistingFile::Kept => fs::hard_link(&temporary, path),
         }
     })();
-    if written.is_err() || existing == Existing::Kept {
+    if written.is_err() || existing == ExistingFile::Kept {
         // The file was linked to its final name or is not needed, so a failure to remove it loses no data.
         let _ = fs::remove_file(&temporary);
     }
@@ -219,7 +219,7 @@ mod tests {
         }
         let writer = File::open(folder.path().join(&held)).unwrap();
         writer.lock().unwrap();
-        write_private(&folder.path().join("token"), b"new", Existing::Replaced).unwrap();
+        write_private(&folder.path().join("token"), b"new", ExistingFile::Replaced).unwrap();
         let mut expected = vec![held.clone(), "token".to_owned()];
         expected.extend(others);
         expected.sort();

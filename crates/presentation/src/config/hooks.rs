@@ -12,7 +12,7 @@ use crate::config::{
     environment::Environment,
     expansion::expand,
     folders::Folders,
-    layers::{LayerKind, Resolved, Setting},
+    layers::{LayerKind, ResolvedSettings, Setting},
     origin::Origin,
     problem::Problem,
     sections::section,
@@ -71,14 +71,14 @@ pub struct IdleHook {
 }
 
 /// Inputs for reading hooks.
-pub(super) struct Surroundings<'a> {
+pub(super) struct HookInputs<'a> {
     pub(super) folders: &'a Folders,
     pub(super) environment: &'a Environment,
     pub(super) roots: &'a WorkspaceRoots,
     pub(super) trusted: &'a TrustedFiles,
 }
 
-impl Surroundings<'_> {
+impl HookInputs<'_> {
     /// Returns the folder in which a hook starts if it does not define one.
     fn start(&self) -> &Path {
         self.roots.start().unwrap_or(&self.folders.start)
@@ -96,7 +96,7 @@ struct Common {
 
 /// A hook as written, in either form.
 #[derive(Debug, Default)]
-struct Written {
+struct HookEntry {
     name: String,
     event: Option<HookEvent>,
     matcher: Option<(String, Origin)>,
@@ -116,8 +116,8 @@ struct Written {
 
 /// Returns all configured hooks, and the settings files that were read for them.
 pub(super) fn hooks(
-    resolved: &Resolved,
-    surroundings: &Surroundings<'_>,
+    resolved: &ResolvedSettings,
+    surroundings: &HookInputs<'_>,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
 ) -> (Hooks, Vec<ConfigFile>) {
@@ -177,10 +177,10 @@ pub(super) fn hooks(
 
 /// Returns the hooks in Toolstead's own form. Each layer that defines a name contributes its own hook, so no layer
 /// replaces the hook of another.
-fn own(resolved: &Resolved) -> Vec<(Written, Origin)> {
+fn own(resolved: &ResolvedSettings) -> Vec<(HookEntry, Origin)> {
     let mut all = Vec::new();
     for (name, keys) in resolved.named("hooks") {
-        let mut layers: BTreeMap<LayerKind, (Written, Option<Origin>)> = BTreeMap::new();
+        let mut layers: BTreeMap<LayerKind, (HookEntry, Option<Origin>)> = BTreeMap::new();
         for (key, setting) in keys {
             for one in setting.contributions.iter().filter(|one| one.trusted) {
                 let (written, place) = layers.entry(one.kind).or_default();
@@ -207,7 +207,7 @@ fn project_folder(kind: LayerKind, origin: &Origin) -> Option<PathBuf> {
 }
 
 /// Returns one note for each file whose hooks wait for trust.
-fn waiting(resolved: &Resolved) -> Vec<Problem> {
+fn waiting(resolved: &ResolvedSettings) -> Vec<Problem> {
     let settings = resolved.named("hooks");
     let named = settings.values().flat_map(BTreeMap::values).copied();
     let import = resolved.setting("hooks.import");
@@ -227,7 +227,7 @@ fn waits(file: &Path) -> Problem {
     Problem::new(Origin::file(file), message)
 }
 
-impl Written {
+impl HookEntry {
     fn take(&mut self, key: &str, value: &Value, origin: &Origin) {
         let text = || value.as_text().map(str::to_owned);
         let placed = || Some((text()?, origin.clone()));
@@ -253,10 +253,10 @@ impl Hooks {
     /// Validates a hook and adds it.
     fn add(
         &mut self,
-        written: Written,
+        written: HookEntry,
         origin: &Origin,
         timeout: Duration,
-        surroundings: &Surroundings<'_>,
+        surroundings: &HookInputs<'_>,
     ) -> Result<(), String> {
         let event = written.event.ok_or("`event` is missing: when does it run?")?;
         let command = written.command.ok_or("`command` is missing: what does it run?")?;

@@ -49,18 +49,18 @@ const QUESTIONS: &[&[&str]] = &[&["--version"], &["--help"], &["-h"], &["-v"], &
 /// certainty. They are reported where the user inspects rules and not at each start, because other systems may
 /// interpret them differently.
 pub fn of_commands(config: &Config) -> Vec<Problem> {
-    let told = |rule: &PermissionRule| {
+    let problem = |rule: &PermissionRule| {
         let idle = Idle::of(&rule.outline()?)?;
-        Some(Problem::new(origin_of(&rule.origin), idle.told(rule)))
+        Some(Problem::new(origin_of(&rule.origin), idle.describe(rule)))
     };
-    config.rules.iter().filter_map(|rule| told(rule)).collect()
+    config.rules.iter().filter_map(|rule| problem(rule)).collect()
 }
 
 /// Returns allow rules on paths outside of every root. They are reported only where the user inspects rules, because
 /// the user's rules may concern other projects.
 pub fn outside_of_roots(config: &Config) -> Vec<Problem> {
     let outside = config.rules.iter().filter(|rule| config.roots.start().is_some() && rule.is_outside(&config.roots));
-    let told = |rule: &PermissionRule| {
+    let problem = |rule: &PermissionRule| {
         let message = format!(
             "the allow rule `{}` covers nothing here, because rules hold inside of the roots alone: start with `--root \
              DIR` or add the folder to `[workspace] roots`",
@@ -68,7 +68,7 @@ pub fn outside_of_roots(config: &Config) -> Vec<Problem> {
         );
         Problem::new(origin_of(&rule.origin), message)
     };
-    outside.map(|rule| told(rule)).collect()
+    outside.map(|rule| problem(rule)).collect()
 }
 
 /// Returns the pattern for every command that starts with these words.
@@ -106,7 +106,7 @@ impl Idle {
         Some(Self { command, question: QUESTIONS.iter().find_map(covers) })
     }
 
-    fn told(self, rule: &PermissionRule) -> String {
+    fn describe(self, rule: &PermissionRule) -> String {
         let covered = self.question.map(|question| format!(" but questions such as `{}`", question.text));
         let reason = self.command.clarity.reason().unwrap_or_default();
         let example = narrowest_rule(&Access::RunCommand(self.command.clone()), "bash");

@@ -16,7 +16,7 @@ use crate::config::{
     folders::{Folders, real},
     format::Format,
     is_trusted,
-    layers::{Layer, Layers, Resolved},
+    layers::{Layer, Layers, ResolvedSettings},
     node::Node,
     origin::Origin,
     problem::Problem,
@@ -28,7 +28,7 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
-use translation::{Surroundings, Translated, translate};
+use translation::{TranslatedFile, TranslationInputs, translate};
 
 /// Keys that name files to import, and the purpose of each.
 const KEYS: [(&str, Purpose); 2] = [("permissions.import", Purpose::Rules), ("profiles.import", Purpose::Profile)];
@@ -45,7 +45,7 @@ const MAX_FILES: usize = 64;
 
 /// Result of the imports.
 #[derive(Default)]
-pub(super) struct Imported {
+pub(super) struct ImportedFiles {
     /// Files with their layers, in the order in which they are named.
     pub(super) layers: Vec<(SourceFile, Layer)>,
     /// Paths named by imported files. They are protected like imported files.
@@ -59,16 +59,16 @@ pub(super) fn load(
     trusted: &TrustedFiles,
     notes: &mut Vec<Problem>,
     problems: &mut Vec<Problem>,
-) -> Imported {
+) -> ImportedFiles {
     let of_key = |(key, purpose)| layers.trusted_items(key).into_iter().map(move |(kind, item)| (purpose, kind, item));
     let named: Vec<_> = KEYS.into_iter().flat_map(of_key).collect();
     if let Some((_, _, item)) = named.get(MAX_FILES) {
         problems.push(Problem::new(item.origin.clone(), format!("more than {MAX_FILES} files are imported")));
     }
     // Additional roots would replace the default root, so the default root is added to them.
-    let default_root = if layers.is_said("workspace.roots") { None } else { super::workspace::default_root(folders) };
+    let default_root = if layers.is_set("workspace.roots") { None } else { super::workspace::default_root(folders) };
     let mut seen = BTreeSet::new();
-    let mut loaded = Imported::default();
+    let mut loaded = ImportedFiles::default();
     for (purpose, kind, item) in named.into_iter().take(MAX_FILES) {
         let wrong =
             |reason: String| Problem::new(item.origin.clone(), format!("`{}` cannot be imported: {reason}", item.text));
@@ -121,8 +121,8 @@ pub(super) fn load(
                     loaded.layers.push((file, Layer { kind, trusted, entries }));
                     continue;
                 }
-                let surroundings = Surroundings { base, default_root: default_root.as_deref() };
-                let Translated { root, domains } = translate(root, FORMATS, surroundings, notes, problems);
+                let surroundings = TranslationInputs { base, default_root: default_root.as_deref() };
+                let TranslatedFile { root, domains } = translate(root, FORMATS, surroundings, notes, problems);
                 let (entries, wrong) = check(&root, base);
                 problems.extend(wrong);
                 let is_file_trusted = is_trusted(&file, trusted);
@@ -147,7 +147,7 @@ pub(super) fn load(
 }
 
 /// Returns the paths of imported files and of files that they name, both as written and with symbolic links resolved.
-pub(super) fn files(resolved: &Resolved, named: Vec<PathBuf>) -> Vec<PathBuf> {
+pub(super) fn files(resolved: &ResolvedSettings, named: Vec<PathBuf>) -> Vec<PathBuf> {
     let settings: Vec<_> = KEYS.iter().filter_map(|(key, _)| resolved.setting(key)).collect();
     let items = settings.iter().filter_map(|setting| setting.value.as_ref()).flat_map(|value| value.items());
     items.map(|item| PathBuf::from(&item.text)).chain(named).flat_map(|path| [real(&path), path]).collect()

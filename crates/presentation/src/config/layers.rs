@@ -4,7 +4,7 @@ use crate::config::{
     check::{Entry, written},
     expansion,
     origin::Origin,
-    schema::{self, Key, Merging, Strictness, Untrusted, WHOLES, Whole},
+    schema::{self, KEY_GROUPS, Key, KeyGroup, Merging, Strictness, UntrustedEffect},
     value::{Item, Value},
 };
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ impl Contribution {
     /// Returns `true` if the value takes effect although its file is not trusted. Files of other clients define
     /// servers; before they are trusted, they must not affect existing servers.
     fn counts_untrusted(&self, key: &Key) -> bool {
-        key.untrusted == Untrusted::Counts && !matches!(self.kind, LayerKind::Foreign(_))
+        key.untrusted == UntrustedEffect::Counts && !matches!(self.kind, LayerKind::Foreign(_))
     }
 
     /// Returns `true` if the value may replace the effective value, and not only tighten it. A project file never
@@ -152,7 +152,7 @@ impl Layers {
     }
 
     /// Returns `true` if a trusted layer sets the key at this dotted path.
-    pub(super) fn is_said(&self, path: &str) -> bool {
+    pub(super) fn is_set(&self, path: &str) -> bool {
         self.contributions(path).any(|one| one.trusted)
     }
 
@@ -162,26 +162,26 @@ impl Layers {
     }
 
     /// Returns the effective values.
-    pub(super) fn resolve(mut self) -> Resolved {
+    pub(super) fn resolve(mut self) -> ResolvedSettings {
         // In sequence: a value removed for one group must not replace anything in the next group.
-        for whole in WHOLES {
+        for whole in KEY_GROUPS {
             self.keep_together(whole);
         }
         let settings = self.settings.into_iter();
         let settings =
             settings.map(|(path, (key, contributions))| (path.clone(), resolve(path, key, contributions))).collect();
-        Resolved { settings }
+        ResolvedSettings { settings }
     }
 
     /// Removes the values of other layers for keys that belong together.
-    fn keep_together(&mut self, whole: &Whole) {
-        let floors = self.floors(whole);
+    fn keep_together(&mut self, whole: &KeyGroup) {
+        let deciding = self.deciding_layers(whole);
         for (path, (key, contributions)) in &mut self.settings {
             let Some((section, table, last)) = in_table(path) else { continue };
             if key.merging != Merging::Launch || !whole.holds(section, last) {
                 continue;
             }
-            let floor = floors.get(table).copied();
+            let floor = deciding.get(table).copied();
             let counts = |kind: LayerKind| match whole.is_one_file && kind.is_of_project() {
                 // If no layer sets another address, the default address applies.
                 true => floor.is_none_or(|floor| kind == floor),
@@ -192,19 +192,19 @@ impl Layers {
     }
 
     /// Returns, for each table of the section, the layer that sets the keys of this group.
-    fn floors(&self, whole: &Whole) -> BTreeMap<String, LayerKind> {
-        let mut floors = BTreeMap::new();
+    fn deciding_layers(&self, whole: &KeyGroup) -> BTreeMap<String, LayerKind> {
+        let mut deciding = BTreeMap::new();
         for (path, (_, contributions)) in &self.settings {
             if let Some((section, table, key)) = in_table(path)
                 && section == whole.section
                 && whole.heads.contains(&key)
                 && let Some(highest) = contributions.iter().filter(|one| one.trusted).map(|one| one.kind).max()
             {
-                let floor = floors.entry(table.to_owned()).or_insert(highest);
+                let floor = deciding.entry(table.to_owned()).or_insert(highest);
                 *floor = highest.max(*floor);
             }
         }
-        floors
+        deciding
     }
 }
 
@@ -220,34 +220,35 @@ fn in_table(path: &[String]) -> Option<(&str, &str, &str)> {
 fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution>) -> Setting {
     let trusted: Vec<&Contribution> = contributions.iter().filter(|one| one.decides(key)).collect();
     let (mut value, mut origins) =
-        said(key, &trusted, &contributions).unwrap_or_else(|| (default_of(key), vec![Origin::Default]));
+        trusted_value(key, &trusted, &contributions).unwrap_or_else(|| (default_of(key), vec![Origin::Default]));
     let mut waiting = Vec::new();
     for one in contributions.iter().filter(|one| !one.decides(key)) {
         match key.untrusted {
             _ if one.counts_untrusted(key) => {}
             _ if matches!(one.kind, LayerKind::Foreign(_)) => waiting.extend(Waiting::of(key, one)),
             // Any limit is stricter than no limit.
-            Untrusted::Tightens(Strictness::Lowest) if value.is_none() => {
+            UntrustedEffect::Tightens(Strictness::Lowest) if value.is_none() => {
                 (value, origins) = (Some(one.value.clone()), vec![one.origin.clone()]);
             }
-            Untrusted::Tightens(strictness)
+            UntrustedEffect::Tightens(strictness)
                 if value.as_ref().is_some_and(|v| strictness.is_stricter(&one.value, v)) =>
             {
                 (value, origins) = (Some(one.value.clone()), vec![one.origin.clone()]);
             }
-            Untrusted::Tightens(_) if value.as_ref().is_some_and(|value| value.same(&one.value)) => {}
+            UntrustedEffect::Tightens(_) if value.as_ref().is_some_and(|value| value.same(&one.value)) => {}
             // Trusting the file would make no difference.
             _ if matches!(key.merging, Merging::Users(_)) => {}
-            Untrusted::Waits | Untrusted::Counts | Untrusted::Tightens(_) | Untrusted::Narrows => {
-                waiting.extend(Waiting::of(key, one))
-            }
+            UntrustedEffect::Waits
+            | UntrustedEffect::Counts
+            | UntrustedEffect::Tightens(_)
+            | UntrustedEffect::Narrows => waiting.extend(Waiting::of(key, one)),
         }
     }
     Setting { path, key, value, origins, waiting, contributions }
 }
 
 /// Returns the value of the trusted layers and its origins; `None` if they do not set the key.
-fn said(key: &Key, trusted: &[&Contribution], all: &[Contribution]) -> Option<(Option<Value>, Vec<Origin>)> {
+fn trusted_value(key: &Key, trusted: &[&Contribution], all: &[Contribution]) -> Option<(Option<Value>, Vec<Origin>)> {
     let of = |one: &Contribution| (Some(one.value.clone()), vec![one.origin.clone()]);
     match key.merging {
         Merging::Highest | Merging::Launch | Merging::Own => trusted.first().map(|highest| of(highest)),
@@ -347,11 +348,11 @@ fn leniency(mode: &str) -> u8 {
 
 /// Every key that a layer sets, with its effective value.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Resolved {
+pub struct ResolvedSettings {
     settings: BTreeMap<Vec<String>, Setting>,
 }
 
-impl Resolved {
+impl ResolvedSettings {
     /// Returns the setting at this dotted path, which must not contain a name chosen by the user. Without a layer, this
     /// is the default.
     pub(super) fn setting(&self, path: &str) -> Option<Setting> {

@@ -3,7 +3,7 @@
 use crate::config::{
     environment::Environment,
     expansion::expand,
-    layers::{LayerKind, Resolved, Setting},
+    layers::{LayerKind, ResolvedSettings, Setting},
     origin::Origin,
     problem::Problem,
     schema::REACHED_BY,
@@ -87,7 +87,7 @@ pub struct ConfiguredServer {
 /// The table as written, with defaults.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ServerTable {
     command: Option<String>,
     args: Vec<String>,
     env: BTreeMap<String, String>,
@@ -128,7 +128,7 @@ enum Kind {
 
 /// Returns the configured servers, sorted by name. Adds a note for each table that does not define a server.
 pub(super) fn servers(
-    resolved: &Resolved,
+    resolved: &ResolvedSettings,
     environment: &Environment,
     folder: &Path,
     problems: &mut Vec<Problem>,
@@ -143,7 +143,7 @@ pub(super) fn servers(
         };
         let mut wrong = |message: String| problems.push(Problem::new(origin.clone(), message));
         let Ok(name) = ServerName::parse(&name) else { continue };
-        let written: Written = match serde_json::from_value(resolved.named_section("mcp_servers", name.as_str())) {
+        let written: ServerTable = match serde_json::from_value(resolved.named_section("mcp_servers", name.as_str())) {
             Ok(written) => written,
             Err(error) => {
                 wrong(format!("`mcp_servers.{name}` cannot be read: {error}"));
@@ -228,7 +228,7 @@ fn place(keys: &BTreeMap<&str, &Setting>) -> (LayerKind, Origin) {
 /// Parses the transport. `project` is the folder of the project whose file defines the server, and `folder` is the
 /// project around the start folder.
 fn transport(
-    written: &Written,
+    written: &ServerTable,
     environment: &Environment,
     project: Option<&Path>,
     folder: &Path,
@@ -305,7 +305,7 @@ fn env_file(text: &str) -> Result<Vec<(String, String)>, usize> {
 }
 
 /// Returns the rules of `allow_tools` and `deny_tools`.
-pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
+pub(super) fn rules(resolved: &ResolvedSettings, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
     let mut rules = Vec::new();
     for (server, keys) in resolved.named("mcp_servers") {
         let Ok(server) = ServerName::parse(&server) else { continue };
@@ -348,7 +348,7 @@ pub struct FoundServer {
 }
 
 /// Returns the servers that wait for trust, sorted by name.
-pub(super) fn found(resolved: &Resolved) -> Vec<FoundServer> {
+pub(super) fn found(resolved: &ResolvedSettings) -> Vec<FoundServer> {
     let mut found = Vec::new();
     for (name, keys) in resolved.named("mcp_servers") {
         for waiting in REACHED_BY.iter().filter_map(|key| keys.get(key)).flat_map(|setting| &setting.waiting) {

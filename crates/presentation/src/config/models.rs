@@ -6,10 +6,10 @@
 use crate::config::{
     environment::Environment,
     expansion::expand,
-    in_the_clear::is_in_the_clear,
     known_models::{KnownModel, known},
-    layers::{Layers, Resolved, Setting},
+    layers::{Layers, ResolvedSettings, Setting},
     origin::Origin,
+    plaintext_url::is_plaintext,
     problem::{ConfigError, Problem},
     programs,
     schema::KEY_FROM,
@@ -79,7 +79,7 @@ pub enum NoSuchModel {
 }
 
 /// Inputs for reading models.
-pub(super) struct Surroundings<'a> {
+pub(super) struct ModelInputs<'a> {
     pub(super) environment: &'a Environment,
     /// Home folder, in which key commands start, because tools cannot change files there.
     pub(super) home: &'a Path,
@@ -89,8 +89,8 @@ pub(super) struct Surroundings<'a> {
 
 /// Returns the configured models.
 pub(super) fn models(
-    resolved: &Resolved,
-    surroundings: &Surroundings<'_>,
+    resolved: &ResolvedSettings,
+    surroundings: &ModelInputs<'_>,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
 ) -> ConfiguredModels {
@@ -99,7 +99,7 @@ pub(super) fn models(
         let table = Table { name: &name, keys: &keys, resolved };
         match table.settings(surroundings, problems) {
             Ok(settings) => {
-                notes.extend(table.in_the_clear(&settings));
+                notes.extend(table.plaintext_key_problem(&settings));
                 models.usable.push(settings);
             }
             Err(reason) => {
@@ -115,10 +115,13 @@ pub(super) fn models(
 ///
 /// # Errors
 /// The name is unknown. An unusable default model is reported only when it is used.
-pub(super) fn default_of(resolved: &Resolved, models: &ConfiguredModels) -> Result<Option<String>, ConfigError> {
+pub(super) fn default_of(
+    resolved: &ResolvedSettings,
+    models: &ConfiguredModels,
+) -> Result<Option<String>, ConfigError> {
     let setting = resolved.setting("default_model");
-    let said = setting.and_then(|setting| Some((setting.value?.as_text()?.to_owned(), setting.origins)));
-    let Some((name, origins)) = said else {
+    let configured = setting.and_then(|setting| Some((setting.value?.as_text()?.to_owned(), setting.origins)));
+    let Some((name, origins)) = configured else {
         // A file that waits for trust must not remove the default by adding a model.
         let is_there = |keys: &BTreeMap<&str, &Setting>| {
             keys.values().any(|setting| setting.contributions.iter().any(|one| one.trusted))
@@ -185,7 +188,7 @@ impl ConfiguredModels {
 struct Table<'a> {
     name: &'a str,
     keys: &'a BTreeMap<&'a str, &'a Setting>,
-    resolved: &'a Resolved,
+    resolved: &'a ResolvedSettings,
 }
 
 impl Table<'_> {
@@ -197,7 +200,7 @@ impl Table<'_> {
         self.value(key)?.as_text()
     }
 
-    fn whole(&self, key: &str) -> Option<u64> {
+    fn integer(&self, key: &str) -> Option<u64> {
         match self.value(key)? {
             Value::Integer(number) => Some(*number),
             _ => None,
@@ -220,7 +223,7 @@ impl Table<'_> {
 
     /// Returns the model, or the reason why it is unusable. Errors that do not depend on the environment are added to
     /// `problems`.
-    fn settings(&self, surroundings: &Surroundings<'_>, problems: &mut Vec<Problem>) -> Result<ModelSettings, String> {
+    fn settings(&self, surroundings: &ModelInputs<'_>, problems: &mut Vec<Problem>) -> Result<ModelSettings, String> {
         let missing = |key: &str| {
             let why = match key {
                 "provider" if self.value("base_url").is_some() => {
@@ -252,9 +255,9 @@ impl Table<'_> {
             name: self.name.to_owned(),
             kind,
             key: self.key(kind, surroundings, problems)?,
-            max_output_tokens: self.whole("max_output_tokens").unwrap_or(known.max_output_tokens),
-            context_tokens: self.whole("context_tokens").unwrap_or(known.context_tokens),
-            thinking_tokens: self.whole("thinking_tokens"),
+            max_output_tokens: self.integer("max_output_tokens").unwrap_or(known.max_output_tokens),
+            context_tokens: self.integer("context_tokens").unwrap_or(known.context_tokens),
+            thinking_tokens: self.integer("thinking_tokens"),
             reasoning_effort: self.text("reasoning_effort").map(str::to_owned),
             takes_images: match self.value("images") {
                 Some(Value::Boolean(takes)) => *takes,
@@ -273,11 +276,11 @@ impl Table<'_> {
     fn prices(&self, known: KnownModel) -> Option<Prices> {
         let price = |key: &str| self.resolved.at(&["models", self.name, "prices", key])?.value.as_ref()?.as_number();
         let known = known.prices.filter(|_| self.value("base_url").is_none());
-        let said = ["input", "output", "cache_read", "cache_write"].map(price);
-        if said == [None; 4] {
+        let configured = ["input", "output", "cache_read", "cache_write"].map(price);
+        if configured == [None; 4] {
             return known;
         }
-        let [input, output, cache_read, cache_write] = said;
+        let [input, output, cache_read, cache_write] = configured;
         let known = match input {
             Some(input) => Prices { input, cache_read: input, cache_write: input, ..known.unwrap_or_default() },
             None => known.unwrap_or_default(),
@@ -293,13 +296,13 @@ impl Table<'_> {
     fn key(
         &self,
         kind: ProviderKind,
-        surroundings: &Surroundings<'_>,
+        surroundings: &ModelInputs<'_>,
         problems: &mut Vec<Problem>,
     ) -> Result<KeySource, String> {
-        let said: Vec<&str> = KEY_FROM.into_iter().filter(|key| self.value(key).is_some()).collect();
-        if let [_, second, ..] = said.as_slice() {
+        let set_keys: Vec<&str> = KEY_FROM.into_iter().filter(|key| self.value(key).is_some()).collect();
+        if let [_, second, ..] = set_keys.as_slice() {
             let origin = self.keys.get(second).and_then(|setting| setting.origins.first().cloned());
-            let message = format!("`models.{}` names its key in {}: keep one", self.name, quoted(&said));
+            let message = format!("`models.{}` names its key in {}: keep one", self.name, quoted(&set_keys));
             problems.push(Problem::new(origin.unwrap_or(Origin::Default), message));
         }
         let in_environment = |variables: &[&str], mend: String| {
@@ -309,7 +312,7 @@ impl Table<'_> {
                 None => KeySource::Missing(mend),
             }
         };
-        match (said.first().copied(), said.first().and_then(|key| self.value(key))) {
+        match (set_keys.first().copied(), set_keys.first().and_then(|key| self.value(key))) {
             (Some("api_key_env"), Some(value)) => {
                 let name = value.as_text().unwrap_or_default();
                 Ok(in_environment(&[name], format!("the environment variable `{name}` holds no key: set it")))
@@ -322,7 +325,7 @@ impl Table<'_> {
                 if words.is_empty() {
                     return Err("its `api_key_command` is empty".into());
                 }
-                let Surroundings { environment, home, written } = surroundings;
+                let ModelInputs { environment, home, written } = surroundings;
                 match programs::in_reach_of_tools(&words, home, environment, written) {
                     Some(file) => Err(format!(
                         "its `api_key_command` runs `{}`, which tools can write to: put it elsewhere",
@@ -345,10 +348,10 @@ impl Table<'_> {
     }
 
     /// Returns a problem if the key would be sent to another machine without encryption.
-    fn in_the_clear(&self, settings: &ModelSettings) -> Option<Problem> {
+    fn plaintext_key_problem(&self, settings: &ModelSettings) -> Option<Problem> {
         let url = Url::parse(&settings.base_url).ok()?;
         let has_secrets = settings.key != KeySource::None || !settings.headers.is_empty();
-        (is_in_the_clear(&url) && has_secrets).then(|| {
+        (is_plaintext(&url) && has_secrets).then(|| {
             // The address may contain values of variables, so it is not shown.
             let message =
                 format!("the key of the model `{0}` goes to `models.{0}.base_url` without encryption", self.name);

@@ -5,7 +5,7 @@ use crate::config::{
     check::Base,
     examples,
     folders::Folders,
-    layers::{Resolved, Waiting},
+    layers::{ResolvedSettings, Waiting},
     mcp_server::{self, ConfiguredServer},
     origin::Origin,
     problem::{ConfigError, Problem},
@@ -27,14 +27,14 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
-    builtin::{aliases_of, command_tools, spellings, spellings_by_tool},
+    builtin::{aliases_of, command_tools, names_and_aliases, names_by_tool},
     mcp::client::config::ToolNames,
 };
 
 /// Returns every rule, from `[permissions]`, servers and tools, in order of precedence.
 pub(super) fn rules(
     folders: &Folders,
-    resolved: &Resolved,
+    resolved: &ResolvedSettings,
     roots: &WorkspaceRoots,
     problems: &mut Vec<Problem>,
 ) -> Vec<Arc<PermissionRule>> {
@@ -62,7 +62,7 @@ pub(super) fn rules(
 }
 
 /// Returns the allow rules of files that wait for trust.
-pub(super) fn waiting_rules(folders: &Folders, resolved: &Resolved) -> Vec<Arc<PermissionRule>> {
+pub(super) fn waiting_rules(folders: &Folders, resolved: &ResolvedSettings) -> Vec<Arc<PermissionRule>> {
     let setting = resolved.setting("permissions.allow");
     let waiting = setting.iter().flat_map(|setting| &setting.waiting);
     let rule = |one: &Waiting| parsed(Effect::Allow, one.value.as_text()?, &one.origin, folders).ok();
@@ -169,12 +169,12 @@ pub(super) fn is_known_tool(name: &str) -> bool {
 pub fn nameable() -> Vec<&'static str> {
     let calling_others = orchestration::NAMES.iter().copied();
     let aliases = calling_others.clone().flat_map(aliases_of).map(|alias| alias.name);
-    spellings().into_iter().chain(calling_others).chain(aliases).chain(context::RULE_NAMES).collect()
+    names_and_aliases().into_iter().chain(calling_others).chain(aliases).chain(context::RULE_NAMES).collect()
 }
 
 /// Returns the canonical name of the built-in tool with this name or alias. Returns any other name unchanged.
 pub(super) fn canonical_name(name: &str) -> &str {
-    let tools = spellings_by_tool();
+    let tools = names_by_tool();
     let is_own = tools.iter().any(|names| names.first() == Some(&name));
     let tool = tools.iter().find(|names| !is_own && names.contains(&name));
     tool.and_then(|names| names.first()).copied().unwrap_or(name)
@@ -218,7 +218,7 @@ pub(super) fn rules_of_tools_only(config: &Config, notes: &mut Vec<Problem>) {
 }
 
 /// Returns a problem if the requested mode is forbidden by a configuration layer.
-pub(super) fn forbidden_mode(mode: Mode, resolved: &Resolved) -> Option<Problem> {
+pub(super) fn forbidden_mode(mode: Mode, resolved: &ResolvedSettings) -> Option<Problem> {
     let first = |name: &str| {
         let origins = resolved.setting(name).map(|setting| setting.origins).unwrap_or_default();
         origins.into_iter().next().unwrap_or(Origin::Default)
@@ -237,9 +237,9 @@ pub(super) fn forbidden_mode(mode: Mode, resolved: &Resolved) -> Option<Problem>
 /// Adds a note for each entry of a tool selection that matches neither a built-in tool nor a tool of a configured
 /// server. This is not an error, because an embedding application may have further tools.
 pub(super) fn idle_choices(config: &Config, notes: &mut Vec<Problem>) {
-    let spellings = nameable();
+    let names = names_and_aliases();
     let may_fit = |text: &str| {
-        spellings.iter().any(|name| wildcard_match(text, name))
+        names.iter().any(|name| wildcard_match(text, name))
             || config.mcp_servers.iter().any(|server| may_be_of(text, server))
     };
     // Servers that are not configured are reported by another note.

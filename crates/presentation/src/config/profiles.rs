@@ -3,7 +3,7 @@
 //! A profile is a restricted view of the tools that the rules allow or ask for. It can remove tools and never adds any.
 
 use crate::config::{
-    layers::{Contribution, Resolved, Setting},
+    layers::{Contribution, ResolvedSettings, Setting},
     models::ConfiguredModels,
     origin::Origin,
     problem::Problem,
@@ -45,7 +45,7 @@ pub struct NoSuchProfile {
 
 /// Returns the profiles, sorted by name, and every tool name that they contain.
 pub(super) fn profiles(
-    resolved: &mut Resolved,
+    resolved: &mut ResolvedSettings,
     models: &ConfiguredModels,
     servers: &[&ServerName],
     problems: &mut Vec<Problem>,

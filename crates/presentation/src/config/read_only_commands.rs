@@ -1,6 +1,6 @@
 //! `[permissions] read_only_commands`: allow rules for commands that only read.
 
-use crate::config::{check::Base, layers::Resolved, origin::Origin, problem::Problem, value::Value};
+use crate::config::{check::Base, layers::ResolvedSettings, origin::Origin, problem::Problem, value::Value};
 use std::{path::Path, sync::Arc};
 use toolstead_domain::permission::{
     read_only_commands::ReadOnlyCommands,
@@ -9,7 +9,7 @@ use toolstead_domain::permission::{
 use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 
 /// Returns the rules, with the origin of the setting. Returns none if the setting is off.
-pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
+pub(super) fn rules(resolved: &ResolvedSettings, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
     let setting = resolved.setting("permissions.read_only_commands");
     let Some(setting) = setting.filter(|setting| setting.value == Some(Value::Boolean(true))) else {
         return Vec::new();

@@ -10,7 +10,7 @@ use std::{io, path::PathBuf};
 
 /// Inputs from which a configuration is loaded.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ConfigRequest {
     /// Environment of the process.
     pub environment: Environment,
     /// Folder in which the program was started.
@@ -20,12 +20,12 @@ pub struct Request {
     /// `--config`: the only file to read, which is trusted.
     pub file: Option<PathBuf>,
     /// Command-line flags.
-    pub flags: Flags,
+    pub flags: ConfigFlags,
 }
 
 /// Command-line flags that are settings.
 #[derive(Debug, Clone, Default)]
-pub struct Flags {
+pub struct ConfigFlags {
     /// `--root`.
     pub roots: Vec<String>,
     /// `--allow`.
@@ -38,7 +38,7 @@ pub struct Flags {
     pub listen: Option<String>,
 }
 
-impl Request {
+impl ConfigRequest {
     /// Returns the inputs of this process: its current folder and environment, and no flags.
     ///
     /// # Errors
@@ -49,12 +49,12 @@ impl Request {
             start: std::env::current_dir()?,
             administrator: PathBuf::from(ADMINISTRATOR_FOLDER),
             file: None,
-            flags: Flags::default(),
+            flags: ConfigFlags::default(),
         })
     }
 }
 
-impl Flags {
+impl ConfigFlags {
     /// Returns the flags as the tree of a layer.
     pub(super) fn settings(&self) -> Node {
         let node = |content, flag| Node { content, origin: Origin::Flag(flag) };

@@ -5,7 +5,7 @@ mod insertion;
 use crate::config::{
     Config, ConfigFile,
     check::{Base, check},
-    folders::{Existing, Folders, real, write_private, write_with_mode},
+    folders::{ExistingFile, Folders, real, write_private, write_with_mode},
     format::Format,
     layers::LayerKind,
     origin::Origin,
@@ -32,7 +32,7 @@ use toolstead_domain::{
 
 /// Result of writing a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenRule {
     /// Path of the file, with symbolic links resolved.
     pub path: PathBuf,
     /// Line of the rule in the file; 0 if it is not known.
@@ -46,7 +46,7 @@ pub struct Written {
 ///
 /// # Errors
 /// A [`Problem`] if a rule is invalid, or the file is not TOML or cannot be written. Nothing is written then.
-pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<Written>, Problem> {
+pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<WrittenRule>, Problem> {
     let path = chosen_file(config)?;
     let base = Base { folder: path.parent().unwrap_or(Path::new("/")), home: config.folders.home.as_deref() };
     for rule in rules {
@@ -58,7 +58,7 @@ pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<Written>
         }
     }
     let rules: Vec<&str> = rules.iter().map(|rule| rule.trim()).collect();
-    add(&config.folders, &path, &rules, Owner::Person)
+    add(&config.folders, &path, &rules, Owner::User)
 }
 
 /// Returns the file of `--config`, or else the user's file.
@@ -86,7 +86,7 @@ fn chosen_file(config: &Config) -> Result<PathBuf, Problem> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     /// The user: the whole file takes effect.
-    Person,
+    User,
     /// A project: the file takes full effect only while the user trusts its content.
     Project,
 }
@@ -96,9 +96,9 @@ enum Owner {
 ///
 /// A trusted file of a project stays trusted; an untrusted one is not changed. A symbolic link of the user is
 /// preserved; one in a project may lead to another project and is not written through.
-fn add(folders: &Folders, path: &Path, rules: &[&str], owner: Owner) -> Result<Vec<Written>, Problem> {
+fn add(folders: &Folders, path: &Path, rules: &[&str], owner: Owner) -> Result<Vec<WrittenRule>, Problem> {
     let path = match owner {
-        Owner::Person => real(path),
+        Owner::User => real(path),
         Owner::Project => path.to_path_buf(),
     };
     let wrong = |message: String| Problem::new(Origin::file(path.clone()), message);
@@ -138,7 +138,7 @@ fn add(folders: &Folders, path: &Path, rules: &[&str], owner: Owner) -> Result<V
         }
     }
     let written =
-        |(rule, is_new): (&&str, bool)| Written { path: path.clone(), line: line_of(&after, rule, &path), is_new };
+        |(rule, is_new): (&&str, bool)| WrittenRule { path: path.clone(), line: line_of(&after, rule, &path), is_new };
     Ok(rules.iter().zip(is_new).map(written).collect())
 }
 
@@ -153,14 +153,14 @@ fn linked(target: &Path) -> String {
 fn replace(path: &Path, text: &str, owner: Owner) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(metadata) => {
-            write_with_mode(path, text.as_bytes(), Existing::Replaced, metadata.permissions().mode() & 0o777)
+            write_with_mode(path, text.as_bytes(), ExistingFile::Replaced, metadata.permissions().mode() & 0o777)
         }
         Err(_) => {
             // The folder of a project already exists.
-            if let (Owner::Person, Some(folder)) = (owner, path.parent()) {
+            if let (Owner::User, Some(folder)) = (owner, path.parent()) {
                 fs::create_dir_all(folder)?;
             }
-            write_private(path, text.as_bytes(), Existing::Replaced)
+            write_private(path, text.as_bytes(), ExistingFile::Replaced)
         }
     }
 }
@@ -204,7 +204,7 @@ impl RuleFiles {
 
     fn add(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotSaved> {
         let path = self.file(scope).ok_or_else(|| RuleNotSaved("there is no file for it".into()))?;
-        let owner = if scope == ApprovalScope::Project { Owner::Project } else { Owner::Person };
+        let owner = if scope == ApprovalScope::Project { Owner::Project } else { Owner::User };
         let written = add(&self.folders, path, &[rule], owner).map_err(|problem| RuleNotSaved(problem.to_string()))?;
         let written = written.into_iter().next().ok_or_else(|| RuleNotSaved("nothing was written".into()))?;
         Ok(RuleOrigin::File(written.path, written.line))
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use crate::config::{
         environment::Environment,
-        request::{Flags, Request},
+        request::{ConfigFlags, ConfigRequest},
     };
     use toolstead_domain::testing::rule_store_contract::rule_store_contract;
 
@@ -240,12 +240,12 @@ mod tests {
             ("XDG_CONFIG_HOME", at(&home.join("config"))),
             ("XDG_DATA_HOME", at(&home.join("data"))),
         ]);
-        let request = Request {
+        let request = ConfigRequest {
             environment,
             start: project.into(),
             administrator: home.join("none"),
             file: None,
-            flags: Flags::default(),
+            flags: ConfigFlags::default(),
         };
         Config::load(&request).unwrap()
     }

@@ -11,7 +11,7 @@ pub(super) struct Key {
     pub(super) path: &'static [&'static str],
     pub(super) kind: Kind,
     pub(super) merging: Merging,
-    pub(super) untrusted: Untrusted,
+    pub(super) untrusted: UntrustedEffect,
     /// Default as JSON; `None` if an absent value has a meaning of its own.
     pub(super) default: Option<&'static str>,
     pub(super) about: &'static str,
@@ -64,7 +64,7 @@ pub(super) enum Kind {
 pub(super) enum Merging {
     /// The value of the layer with the highest precedence applies.
     Highest,
-    /// Like `Highest`, but for keys that belong together: a layer that sets a head of one of [`WHOLES`] replaces the
+    /// Like `Highest`, but for keys that belong together: a layer that sets a head of one of [`KEY_GROUPS`] replaces the
     /// whole group.
     Launch,
     /// Like `Highest`, but limited by the administrator's value.
@@ -83,7 +83,7 @@ pub(super) enum Merging {
 
 /// Effect of a key in a project file that is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Untrusted {
+pub(super) enum UntrustedEffect {
     /// None.
     Waits,
     /// Full effect: the key can only tighten.
@@ -119,7 +119,7 @@ pub(super) const KEY_FROM: [&str; 3] = ["api_key_env", "api_key_file", "api_key_
 /// Keys of a section, or of its tables, that belong together: a layer that sets one of `heads` replaces the `members`
 /// of lower layers.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct KeyGroup {
     pub(super) section: &'static str,
     pub(super) heads: &'static [&'static str],
     /// Keys of the group; if empty, all keys that merge by [`Merging::Launch`].
@@ -130,20 +130,20 @@ pub(super) struct Whole {
 }
 
 /// Groups of keys. The key of a model or a service is sent only to the address in the file that names the key.
-pub(super) const WHOLES: &[Whole] = &[
-    Whole { section: "mcp_servers", heads: &REACHED_BY, members: &[], is_one_file: false },
-    Whole { section: "models", heads: &["provider", "base_url"], members: &[], is_one_file: true },
-    Whole { section: "models", heads: &KEY_FROM, members: &KEY_FROM, is_one_file: false },
-    Whole { section: "search", heads: &["provider", "base_url"], members: &[], is_one_file: true },
-    Whole { section: "google", heads: &GOOGLE_ADDRESSES, members: &[], is_one_file: true },
-    Whole { section: "anthropic_admin", heads: &["base_url"], members: &[], is_one_file: true },
+pub(super) const KEY_GROUPS: &[KeyGroup] = &[
+    KeyGroup { section: "mcp_servers", heads: &REACHED_BY, members: &[], is_one_file: false },
+    KeyGroup { section: "models", heads: &["provider", "base_url"], members: &[], is_one_file: true },
+    KeyGroup { section: "models", heads: &KEY_FROM, members: &KEY_FROM, is_one_file: false },
+    KeyGroup { section: "search", heads: &["provider", "base_url"], members: &[], is_one_file: true },
+    KeyGroup { section: "google", heads: &GOOGLE_ADDRESSES, members: &[], is_one_file: true },
+    KeyGroup { section: "anthropic_admin", heads: &["base_url"], members: &[], is_one_file: true },
 ];
 
 /// Addresses at Google to which the client secret and the tokens are sent.
 const GOOGLE_ADDRESSES: [&str; 5] =
     ["gmail_base_url", "calendar_base_url", "authorization_url", "token_url", "revocation_url"];
 
-impl Whole {
+impl KeyGroup {
     /// Returns `true` if this key of the section, or of one of its tables, belongs to the group.
     pub(super) fn holds(&self, section: &str, key: &str) -> bool {
         self.section == section && (self.members.is_empty() || self.members.contains(&key))
@@ -155,13 +155,13 @@ const PROVIDERS: [&str; 4] = ["anthropic", "openai", "openai_responses", "gemini
 
 /// Result of looking up a path of names.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Found {
+pub(super) enum KeyLookup {
     Key(&'static Key),
     Table,
     Nothing,
 }
 
-const fn whole(most: u64) -> Kind {
+const fn positive_integer(most: u64) -> Kind {
     Kind::Integer { least: 1, most }
 }
 
@@ -169,7 +169,7 @@ const fn key(
     path: &'static [&'static str],
     kind: Kind,
     merging: Merging,
-    untrusted: Untrusted,
+    untrusted: UntrustedEffect,
     default: Option<&'static str>,
     about: &'static str,
 ) -> Key {
@@ -177,10 +177,10 @@ const fn key(
 }
 
 use Merging::{Capped, Highest, Launch, Own, Steps, Strictest, Sum, Users};
-use Untrusted::{Counts, Narrows, Tightens, Waits};
+use UntrustedEffect::{Counts, Narrows, Tightens, Waits};
 
 const DAY: u64 = 86_400;
-const SMALLER: Untrusted = Tightens(Strictness::Lowest);
+const SMALLER: UntrustedEffect = Tightens(Strictness::Lowest);
 
 /// A price in dollars per million tokens.
 const PRICE: Kind = Kind::Number { least: 0.0, most: 1e6 };
@@ -200,42 +200,42 @@ pub(super) const KEYS: &[Key] = &[
     key(&["permissions", "deny"], Kind::Rules(Effect::Deny), Sum, Counts, Some("[]"), "Rules of calls that never run."),
     key(&["permissions", "import"], Kind::Paths, Sum, Waits, Some("[]"), "Files of other programs whose rules count as if they stood here: settings of Claude Code, configurations of kodelet and clai, and blocks of tools in YAML."),
     key(&["permissions", "read_only_commands"], Kind::Boolean, Strictest(Strictness::False), Waits, Some("false"), "Common commands that only read, such as `ls`, `cat`, `grep` and `git status`, run without asking."),
-    key(&["permissions", "approval_timeout"], whole(DAY), Capped, SMALLER, Some("300"), "Seconds that a person has to answer when a call is asked about. Then the call is refused."),
+    key(&["permissions", "approval_timeout"], positive_integer(DAY), Capped, SMALLER, Some("300"), "Seconds that a person has to answer when a call is asked about. Then the call is refused."),
     key(&["tools", "select"], Kind::Selection, Steps, Narrows, None, "The tools that are offered, as with `--tools`: `\"a,b\"` replaces the choice, `\"+a,-b\"` adjusts it, `\"\"` is none. A list of the same words works too."),
     key(&["tools", "*", "allowed_commands"], Kind::Texts, Sum, Waits, None, "Commands that run without asking: each `c` is the allow rules `Bash(c)` and `Bash(c *)`. For shell tools."),
     key(&["tools", "*", "denied_commands"], Kind::Texts, Sum, Counts, None, "Commands that never run: each `c` is the deny rules `Bash(c)` and `Bash(c *)`. For shell tools."),
     key(&["tools", "*", "allowed_paths"], Kind::Paths, Sum, Waits, None, "Paths that the tool may touch without asking; a folder is a root, too. For tools that change files these are `Write` rules."),
     key(&["tools", "*", "denied_paths"], Kind::Paths, Sum, Counts, None, "Paths that the tool may never touch. For tools that change files these are `Write` rules."),
-    key(&["tools", "*", "timeout"], whole(DAY), Highest, Waits, None, "Seconds for calls of the tool that ask for no time of their own."),
+    key(&["tools", "*", "timeout"], positive_integer(DAY), Highest, Waits, None, "Seconds for calls of the tool that ask for no time of their own."),
     key(&["sandbox", "network"], Kind::Hosts, Strictest(Strictness::Hosts), Tightens(Strictness::Hosts), Some("\"none\""), "What commands reach: `\"none\"`, or a list of host patterns."),
     key(&["sandbox", "minimum_tier"], Kind::Integer { least: 1, most: 2 }, Users(Strictness::Lowest), SMALLER, Some("1"), "The weakest sandbox that may be used. 1: every layer, with user namespaces. 2: where those cannot be had, Landlock (ABI 6) and a filter of system calls, which close less and allow less: see `docs/guide/sandbox.md`."),
     key(&["sandbox", "require"], Kind::Words(&["landlock"]), Sum, Counts, Some("[]"), "Layers without which nothing is run confined, although others stand in for them."),
     key(&["limits", "output_bytes"], Kind::Integer { least: 1_000, most: 10_000_000 }, Capped, SMALLER, Some("30000"), "What a model gets of one result."),
     key(&["limits", "media_bytes"], Kind::Integer { least: 0, most: 16 << 20 }, Capped, SMALLER, Some("5242880"), "Images, sounds and other binary content of one result, in bytes of base64."),
-    key(&["limits", "timeout_seconds"], whole(DAY), Capped, SMALLER, Some("120"), "Time of a call that asks for none of its own."),
-    key(&["limits", "max_timeout_seconds"], whole(DAY), Capped, SMALLER, Some("600"), "The most time that a call may ask for."),
+    key(&["limits", "timeout_seconds"], positive_integer(DAY), Capped, SMALLER, Some("120"), "Time of a call that asks for none of its own."),
+    key(&["limits", "max_timeout_seconds"], positive_integer(DAY), Capped, SMALLER, Some("600"), "The most time that a call may ask for."),
     key(&["limits", "memory_bytes"], Kind::Integer { least: 1 << 20, most: 1 << 50 }, Capped, SMALLER, Some("4294967296"), "Private writable memory of each process of a command."),
-    key(&["limits", "processes"], whole(1 << 22), Capped, SMALLER, Some("512"), "Processes of a command."),
+    key(&["limits", "processes"], positive_integer(1 << 22), Capped, SMALLER, Some("512"), "Processes of a command."),
     key(&["limits", "file_bytes"], Kind::Integer { least: 1, most: 1 << 50 }, Capped, SMALLER, Some("1073741824"), "The largest file that a command may write."),
-    key(&["limits", "calls_in_flight"], whole(100_000), Capped, SMALLER, Some("256"), "Calls that are open at once, over all clients."),
-    key(&["limits", "sessions"], whole(1_000_000), Capped, SMALLER, Some("256"), "Sessions of the server at once. For one more, the one that was idle for longest ends; where all are in use, it is refused."),
-    key(&["limits", "connections"], whole(100_000), Capped, SMALLER, Some("512"), "Connections of the server at once that have shown the token; more wait. There may be as many that have shown none; of more, the oldest of the address that holds most are closed."),
+    key(&["limits", "calls_in_flight"], positive_integer(100_000), Capped, SMALLER, Some("256"), "Calls that are open at once, over all clients."),
+    key(&["limits", "sessions"], positive_integer(1_000_000), Capped, SMALLER, Some("256"), "Sessions of the server at once. For one more, the one that was idle for longest ends; where all are in use, it is refused."),
+    key(&["limits", "connections"], positive_integer(100_000), Capped, SMALLER, Some("512"), "Connections of the server at once that have shown the token; more wait. There may be as many that have shown none; of more, the oldest of the address that holds most are closed."),
     key(&["files", "text_bytes"], Kind::Integer { least: 1 << 10, most: 1 << 30 }, Capped, SMALLER, Some("10485760"), "Bytes of a file that is edited, or that has to be decoded as a whole."),
     key(&["files", "result_bytes"], Kind::Integer { least: 1 << 10, most: 1 << 32 }, Capped, SMALLER, Some("52428800"), "Bytes that an edit may make of a file."),
     key(&["files", "image_side"], Kind::Integer { least: 16, most: 8_000 }, Capped, SMALLER, Some("2000"), "Pixels of an image's longer side, as it is shown to a model. Larger ones are fitted."),
     key(&["files", "image_pixels"], Kind::Integer { least: 1 << 10, most: 64_000_000 }, Capped, SMALLER, Some("1150000"), "Pixels of an image in all, likewise."),
     key(&["files", "image_bytes"], Kind::Integer { least: 8 << 10, most: 16 << 20 }, Capped, SMALLER, Some("786432"), "Characters of base64 that an image is sent in, likewise."),
-    key(&["files", "search_entries"], whole(100_000_000), Capped, SMALLER, Some("1000000"), "Entries of folders that `grep` looks at."),
-    key(&["files", "search_hits"], whole(1_000_000), Capped, SMALLER, Some("10000"), "Lines that `grep` finds before it ends; without lines, files."),
-    key(&["files", "search_seconds"], whole(DAY), Capped, SMALLER, Some("10"), "Time after which `grep` ends with what it found."),
-    key(&["files", "list_entries"], whole(100_000_000), Capped, SMALLER, Some("100000"), "Entries of folders that `glob` and `list_directory` look at."),
+    key(&["files", "search_entries"], positive_integer(100_000_000), Capped, SMALLER, Some("1000000"), "Entries of folders that `grep` looks at."),
+    key(&["files", "search_hits"], positive_integer(1_000_000), Capped, SMALLER, Some("10000"), "Lines that `grep` finds before it ends; without lines, files."),
+    key(&["files", "search_seconds"], positive_integer(DAY), Capped, SMALLER, Some("10"), "Time after which `grep` ends with what it found."),
+    key(&["files", "list_entries"], positive_integer(100_000_000), Capped, SMALLER, Some("100000"), "Entries of folders that `glob` and `list_directory` look at."),
     key(&["files", "document_bytes"], Kind::Integer { least: 1 << 10, most: 1 << 30 }, Capped, SMALLER, Some("52428800"), "Bytes of a document (PDF, docx, xlsx, pptx, notebook)."),
-    key(&["files", "document_seconds"], whole(DAY), Capped, SMALLER, Some("60"), "Maximum processor time for reading a document."),
+    key(&["files", "document_seconds"], positive_integer(DAY), Capped, SMALLER, Some("60"), "Maximum processor time for reading a document."),
     key(&["files", "document_memory_bytes"], Kind::Integer { least: 256 << 20, most: 1 << 40 }, Capped, SMALLER, Some("1073741824"), "Memory of the child process that reads a document, as address space."),
-    key(&["files", "zip_entries"], whole(1_000_000), Capped, SMALLER, Some("10000"), "Entries of a zip archive, such as a docx is."),
+    key(&["files", "zip_entries"], positive_integer(1_000_000), Capped, SMALLER, Some("10000"), "Entries of a zip archive, such as a docx is."),
     key(&["files", "zip_entry_bytes"], Kind::Integer { least: 1 << 10, most: 1 << 32 }, Capped, SMALLER, Some("52428800"), "Bytes that one entry of a zip archive unpacks to."),
     key(&["files", "zip_total_bytes"], Kind::Integer { least: 1 << 10, most: 1 << 34 }, Capped, SMALLER, Some("209715200"), "Bytes that all entries of a zip archive unpack to."),
-    key(&["files", "zip_ratio"], whole(100_000), Capped, SMALLER, Some("100"), "How many times larger an entry of a zip archive may become by unpacking."),
+    key(&["files", "zip_ratio"], positive_integer(100_000), Capped, SMALLER, Some("100"), "How many times larger an entry of a zip archive may become by unpacking."),
     key(&["mcp_servers", "*", "command"], Kind::Text, Launch, Waits, None, "The program of a server that speaks over stdio. `${VAR}` and `${VAR:-default}` are expanded."),
     key(&["mcp_servers", "*", "args"], Kind::Texts, Launch, Waits, Some("[]"), "Its arguments. Expanded likewise."),
     key(&["mcp_servers", "*", "env"], Kind::Map, Launch, Waits, Some("{}"), "Its environment; nothing else is inherited. Expanded likewise."),
@@ -251,9 +251,9 @@ pub(super) const KEYS: &[Key] = &[
     key(&["mcp_servers", "*", "may_ask"], Kind::Words(&["elicitation", "sampling", "roots"]), Highest, Waits, Some("[\"elicitation\"]"), "What it may ask the client of a call, as far as that declared it: `elicitation` (forms and pages for a person), `sampling` (the client's model), `roots` (those folders of the client that lie in the workspace)."),
     key(&["mcp_servers", "*", "output"], Kind::Word(&["bounded", "whole"]), Highest, Waits, Some("\"bounded\""), "`bounded` keeps what of a result is over `limits.output_bytes` and `limits.media_bytes` under a handle; `whole` passes it on as it came, for clients that take large results."),
     key(&["mcp_servers", "*", "protocol"], Kind::Word(&["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]), Highest, Waits, None, "Fixes the revision of MCP. Default: negotiated."),
-    key(&["mcp_servers", "*", "connect_timeout_seconds"], whole(3_600), Highest, Waits, Some("30"), "Time to start and to list its tools."),
-    key(&["mcp_servers", "*", "timeout_seconds"], whole(DAY), Highest, Waits, None, "Time of calls of its tools that ask for none of their own. Default: `limits.timeout_seconds`."),
-    key(&["mcp_servers", "*", "max_tools"], whole(10_000), Highest, Waits, Some("512"), "Tools that are taken from it."),
+    key(&["mcp_servers", "*", "connect_timeout_seconds"], positive_integer(3_600), Highest, Waits, Some("30"), "Time to start and to list its tools."),
+    key(&["mcp_servers", "*", "timeout_seconds"], positive_integer(DAY), Highest, Waits, None, "Time of calls of its tools that ask for none of their own. Default: `limits.timeout_seconds`."),
+    key(&["mcp_servers", "*", "max_tools"], positive_integer(10_000), Highest, Waits, Some("512"), "Tools that are taken from it."),
     key(&["mcp_servers", "*", "required"], Kind::Boolean, Highest, Waits, Some("false"), "Without it, nothing starts."),
     key(&["mcp_servers", "*", "idle_seconds"], Kind::Integer { least: 0, most: 30 * DAY }, Highest, Waits, None, "Time after which a connection to it ends that nobody uses; the next use makes it anew. 0: never. Default: 900, with `stateful` 0."),
     key(&["mcp_servers", "*", "stateful"], Kind::Boolean, Highest, Waits, Some("false"), "It keeps state by the connection: each principal has one of its own, which ends with its last session."),
@@ -261,15 +261,15 @@ pub(super) const KEYS: &[Key] = &[
     key(&["mcp_servers", "*", "roots"], Kind::Paths, Sum, Waits, Some("[]"), "Folders and files that a stdio server may read and write, beside those that its profile gives it."),
     key(&["mcp_servers", "*", "disabled"], Kind::Boolean, Highest, Tightens(Strictness::True), Some("false"), "Kept, and not started."),
     key(&["hooks", "import"], Kind::Paths, Sum, Waits, Some("[]"), "Settings files of Claude Code whose `hooks` run here. A file below a root, or that a file of a project names, counts once `toolstead config trust FILE` was said to its content."),
-    key(&["hooks", "timeout_seconds"], whole(3_600), Capped, Waits, Some("60"), "Time of a hook that names none of its own."),
-    key(&["hooks", "concurrency"], whole(256), Capped, Waits, Some("8"), "Hooks that run at once, over all calls."),
+    key(&["hooks", "timeout_seconds"], positive_integer(3_600), Capped, Waits, Some("60"), "Time of a hook that names none of its own."),
+    key(&["hooks", "concurrency"], positive_integer(256), Capped, Waits, Some("8"), "Hooks that run at once, over all calls."),
     key(&["hooks", "*", "event"], Kind::Word(&["SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PermissionDenied", "PostToolUse", "PostToolUseFailure", "PreCompact", "Notification", "Stop", "SessionEnd"]), Own, Waits, None, "When the hook runs. Layers that name a hook alike have a hook each."),
     key(&["hooks", "*", "matcher"], Kind::Text, Own, Waits, None, "For which tools, of `PreCompact` for `auto` or `manual`: a name or several between `|` or `,`, else a regular expression, not anchored. Default: all."),
     key(&["hooks", "*", "if"], Kind::Text, Own, Waits, None, "For which of their calls: a permission rule."),
     key(&["hooks", "*", "command"], Kind::Text, Own, Waits, None, "What runs: a line for the shell, or with `args` a program."),
     key(&["hooks", "*", "args"], Kind::Texts, Own, Waits, None, "The arguments of the program, which is started without a shell then."),
     key(&["hooks", "*", "env"], Kind::Map, Own, Waits, None, "Variables that it gets besides the usual ones. `${VAR}` and `${VAR:-default}` are expanded."),
-    key(&["hooks", "*", "timeout_seconds"], whole(3_600), Own, Waits, None, "How long it may take. Default: `hooks.timeout_seconds`."),
+    key(&["hooks", "*", "timeout_seconds"], positive_integer(3_600), Own, Waits, None, "How long it may take. Default: `hooks.timeout_seconds`."),
     key(&["hooks", "*", "gate"], Kind::Boolean, Own, Waits, None, "Whether a call, or a prompt, goes on only if the hook says so. For `PreToolUse` and `UserPromptSubmit`."),
     key(&["hooks", "*", "on_error"], Kind::Word(&["allow", "ask", "deny"]), Own, Waits, None, "What follows when it breaks before a call. Default: `allow`, for a gate `deny`."),
     key(&["hooks", "*", "background"], Kind::Boolean, Own, Waits, None, "Whether it is not waited for; what it answers does not count then."),
@@ -281,8 +281,8 @@ pub(super) const KEYS: &[Key] = &[
     key(&["models", "*", "api_key_file"], Kind::Path, Launch, Waits, None, "The file that holds the key, for its owner alone (mode 0600)."),
     key(&["models", "*", "api_key_command"], Kind::Texts, Launch, Waits, None, "A program with its arguments that prints the key. It starts without a shell, and may be nothing that tools can write to."),
     key(&["models", "*", "headers"], Kind::Map, Launch, Waits, Some("{}"), "Headers of every request to it. Expanded likewise."),
-    key(&["models", "*", "max_output_tokens"], whole(TOKENS), Highest, Waits, None, "Tokens of one answer. Default: what is known of the model, else 8192."),
-    key(&["models", "*", "context_tokens"], whole(TOKENS), Highest, Waits, None, "Tokens of its window. Default: what is known of the model, else 128000."),
+    key(&["models", "*", "max_output_tokens"], positive_integer(TOKENS), Highest, Waits, None, "Tokens of one answer. Default: what is known of the model, else 8192."),
+    key(&["models", "*", "context_tokens"], positive_integer(TOKENS), Highest, Waits, None, "Tokens of its window. Default: what is known of the model, else 128000."),
     key(&["models", "*", "thinking_tokens"], Kind::Integer { least: 0, most: TOKENS }, Highest, Waits, None, "Tokens that it may think before it answers, where its provider takes a number; 0: it does not think."),
     key(&["models", "*", "reasoning_effort"], Kind::Word(&["none", "minimal", "low", "medium", "high", "xhigh"]), Highest, Waits, None, "How much it thinks, where its provider takes a word."),
     key(&["models", "*", "images"], Kind::Boolean, Highest, Waits, None, "It sees images. Default: what is known of the model, else not."),
@@ -298,11 +298,11 @@ pub(super) const KEYS: &[Key] = &[
     key(&["profiles", "*", "prompt"], Kind::Text, Highest, Waits, None, "The system prompt, in place of `agent.prompt`."),
     key(&["profiles", "*", "mcp_servers"], Kind::Texts, Steps, Waits, None, "The MCP servers whose tools are offered; a file of a project can only take some away. Default: all."),
     key(&["agent", "prompt"], Kind::Text, Highest, Waits, None, "What every run begins with. Default: a few words on the tools and the workspace."),
-    key(&["agent", "max_calls"], whole(TOKENS), Capped, SMALLER, None, "Calls of tools in one run. Default: no bound, as of the others that name none."),
-    key(&["agent", "max_turns"], whole(TOKENS), Capped, SMALLER, Some("200"), "Answers of the model in one run."),
-    key(&["agent", "max_tokens"], whole(TOKENS), Capped, SMALLER, None, "Tokens of one run, in and out."),
+    key(&["agent", "max_calls"], positive_integer(TOKENS), Capped, SMALLER, None, "Calls of tools in one run. Default: no bound, as of the others that name none."),
+    key(&["agent", "max_turns"], positive_integer(TOKENS), Capped, SMALLER, Some("200"), "Answers of the model in one run."),
+    key(&["agent", "max_tokens"], positive_integer(TOKENS), Capped, SMALLER, None, "Tokens of one run, in and out."),
     key(&["agent", "max_cost"], Kind::Number { least: 0.0, most: 1e6 }, Capped, SMALLER, None, "US dollars of one run. Counts only where the prices of the model are known."),
-    key(&["agent", "max_seconds"], whole(30 * DAY), Capped, SMALLER, None, "Time of one run."),
+    key(&["agent", "max_seconds"], positive_integer(30 * DAY), Capped, SMALLER, None, "Time of one run."),
     key(&["agent", "compact_at"], Kind::Number { least: 0.1, most: 0.95 }, Highest, Waits, Some("0.8"), "How full the model's window may become before what came first is made shorter."),
     key(&["agent", "summarizer"], Kind::Text, Highest, Waits, None, "The model that writes summaries then, by its name in `[models]`. Default: the one that is asked."),
     key(&["agent", "weak_model"], Kind::Text, Highest, Waits, None, "The model for small work, which tools and subagents ask as `weak`. Default: `default_model`."),
@@ -311,7 +311,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["web", "proxy"], Kind::Url, Highest, Waits, None, "An HTTP proxy that pages are fetched through. The variables of the environment are not looked at."),
     key(&["web", "respect_robots"], Kind::Boolean, Highest, Waits, Some("false"), "Whether the `robots.txt` of a site is asked before a page is fetched."),
     key(&["browser", "program"], Kind::Path, Highest, Waits, None, "The browser that pages are opened in: Chromium, or one of its kin. Default: the first one on the `PATH`."),
-    key(&["browser", "idle_seconds"], whole(DAY), Capped, SMALLER, Some("300"), "Time after which a browser that nobody uses ends."),
+    key(&["browser", "idle_seconds"], positive_integer(DAY), Capped, SMALLER, Some("300"), "Time after which a browser that nobody uses ends."),
     key(&["search", "provider"], Kind::Word(&["brave", "searxng", "tavily", "exa", "duckduckgo"]), Launch, Waits, None, "Who searches the web. Default: `brave`, where `BRAVE_API_KEY` is set."),
     key(&["search", "base_url"], Kind::Url, Launch, Waits, None, "Its address. `searxng` has none of its own. Expanded likewise."),
     key(&["search", "api_key_env"], Kind::Variable, Launch, Waits, None, "The environment variable that holds the key. Default, where `base_url` is not said: `BRAVE_API_KEY`, `TAVILY_API_KEY` or `EXA_API_KEY`."),
@@ -332,9 +332,9 @@ pub(super) const KEYS: &[Key] = &[
     key(&["database", "url"], Kind::Database, Highest, Waits, None, "Where tools and the audit trail are kept: `sqlite://PATH`. Default: `toolstead.db` in the data folder."),
     key(&["audit", "arguments"], Kind::Word(&["redacted", "full", "none"]), Highest, Waits, Some("\"redacted\""), "What the audit trail keeps of arguments, beside their digest, and of every text that tells of them."),
     key(&["audit", "power_safe"], Kind::Boolean, Highest, Waits, Some("false"), "Rows survive a power cut, not only a kill; every call waits longer."),
-    key(&["audit", "retention_days"], whole(36_500), Highest, Waits, Some("90"), "Rows of calls that are older are deleted."),
+    key(&["audit", "retention_days"], positive_integer(36_500), Highest, Waits, Some("90"), "Rows of calls that are older are deleted."),
     key(&["audit", "retention_rows"], Kind::Integer { least: 1000, most: 1 << 40 }, Highest, Waits, Some("5000000"), "Of more rows than this, some 3 GB by default, the oldest are deleted."),
-    key(&["outputs", "retention_days"], whole(36_500), Highest, Waits, Some("7"), "Large outputs under a handle, and what changes of files replaced, are kept so long."),
+    key(&["outputs", "retention_days"], positive_integer(36_500), Highest, Waits, Some("7"), "Large outputs under a handle, and what changes of files replaced, are kept so long."),
     key(&["outputs", "retention_bytes"], Kind::Integer { least: 1 << 20, most: 1 << 50 }, Highest, Waits, Some("2147483648"), "Bytes of all outputs and replaced files together; the oldest go first."),
     key(&["outputs", "spool_folder"], Kind::Path, Highest, Waits, None, "The folder for what a command prints beyond 1 MiB, in files without names, until the command ends. It must be there, on a disk rather than in memory. Default: the folder of the database."),
     key(&["outputs", "max_bytes"], Kind::Integer { least: 1 << 20, most: 1 << 32 }, Highest, Waits, Some("67108864"), "Bytes that are kept of one output."),
@@ -343,8 +343,8 @@ pub(super) const KEYS: &[Key] = &[
     key(&["server", "allowed_origins"], Kind::Origins, Sum, Waits, Some("[]"), "Origins of web pages that may call the server, such as `https://app.example.com`; `http://localhost:*` is any port. None but its own may by default."),
     key(&["server", "output_schemas"], Kind::Boolean, Highest, Waits, Some("false"), "Whether lists of tools over MCP carry the schemas of the results of built-in tools. Those of MCP servers come as they are."),
     key(&["server", "token_file"], Kind::Path, Highest, Waits, None, "The file that holds the token, for its owner alone. Default: `TOOLSTEAD_SERVER_TOKEN`, else one made once in the data folder."),
-    key(&["server", "session_idle_seconds"], whole(30 * DAY), Highest, Waits, Some("1800"), "Time after which a session that nobody uses ends."),
-    key(&["server", "head_timeout_seconds"], whole(3_600), Highest, Waits, Some("30"), "Time that a client has for the head of a request, and may be silent between two."),
+    key(&["server", "session_idle_seconds"], positive_integer(30 * DAY), Highest, Waits, Some("1800"), "Time after which a session that nobody uses ends."),
+    key(&["server", "head_timeout_seconds"], positive_integer(3_600), Highest, Waits, Some("30"), "Time that a client has for the head of a request, and may be silent between two."),
     key(&["server", "log_calls"], Kind::Boolean, Highest, Waits, Some("false"), "Whether the log has a line for each call: id of its audit record, tool, decision, outcome, milliseconds. `-v` does the same."),
     key(&["server", "drain_seconds"], Kind::Integer { least: 0, most: 3_600 }, Highest, Waits, Some("8"), "Time that running calls have to end by themselves when the server is asked to end; then they are cancelled, and the server ends at most 1.5 s later."),
 ];
@@ -367,13 +367,13 @@ impl Key {
 }
 
 /// Looks up a path. A key with a fixed name takes precedence over one with a name that the user chooses.
-pub(super) fn find(path: &[String]) -> Found {
+pub(super) fn find(path: &[String]) -> KeyLookup {
     if let Some(key) = KEYS.iter().find(|key| key.fits(path)) {
-        return Found::Key(key);
+        return KeyLookup::Key(key);
     }
     match KEYS.iter().any(|key| key.begins_with(path)) {
-        true => Found::Table,
-        false => Found::Nothing,
+        true => KeyLookup::Table,
+        false => KeyLookup::Nothing,
     }
 }
 
@@ -457,7 +457,7 @@ impl Merging {
     }
 }
 
-impl Untrusted {
+impl UntrustedEffect {
     fn describe(self) -> &'static str {
         match self {
             Self::Waits => "waits",
@@ -476,8 +476,8 @@ mod tests {
     fn every_key_is_found_by_its_path_and_every_default_is_json() {
         for key in KEYS {
             let path: Vec<String> = key.path.iter().map(|name| name.replace('*', "name")).collect();
-            assert_eq!(find(&path), Found::Key(key), "{path:?}");
-            assert_eq!(find(&path[..path.len() - 1]), Found::Table, "{path:?}");
+            assert_eq!(find(&path), KeyLookup::Key(key), "{path:?}");
+            assert_eq!(find(&path[..path.len() - 1]), KeyLookup::Table, "{path:?}");
             if let Some(default) = key.default {
                 assert!(serde_json::from_str::<serde_json::Value>(default).is_ok(), "{path:?} {default}");
             }
@@ -488,9 +488,9 @@ mod tests {
     #[test]
     fn a_spelled_out_key_comes_before_a_name() {
         let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert!(matches!(find(&path(&["tools", "select"])), Found::Key(key) if key.kind == Kind::Selection));
-        assert_eq!(find(&path(&["tools", "echo"])), Found::Table);
-        assert_eq!(find(&path(&["tools", "echo", "nonsense"])), Found::Nothing);
+        assert!(matches!(find(&path(&["tools", "select"])), KeyLookup::Key(key) if key.kind == Kind::Selection));
+        assert_eq!(find(&path(&["tools", "echo"])), KeyLookup::Table);
+        assert_eq!(find(&path(&["tools", "echo", "nonsense"])), KeyLookup::Nothing);
         assert_eq!(names_below(&path(&["tools"])), ["select"]);
     }
 }

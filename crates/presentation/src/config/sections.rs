@@ -1,6 +1,6 @@
 //! Sections of the configuration that consist of plain values.
 
-use crate::config::{layers::Resolved, origin::Origin, problem::Problem, value::Value};
+use crate::config::{layers::ResolvedSettings, origin::Origin, problem::Problem, value::Value};
 use serde::{Deserialize, de::DeserializeOwned};
 use std::{net::SocketAddr, path::PathBuf};
 use toolstead_application::execute_tool::RecordedArguments;
@@ -112,7 +112,7 @@ impl SandboxSettings {
         self.minimum_tier >= 2
     }
 
-    pub(super) fn of(resolved: &Resolved) -> Self {
+    pub(super) fn of(resolved: &ResolvedSettings) -> Self {
         let value = |path| resolved.setting(path).and_then(|setting| setting.value);
         let texts = |path| -> Vec<String> {
             value(path).iter().flat_map(|value| value.items()).map(|item| item.text.clone()).collect()
@@ -129,7 +129,7 @@ impl SandboxSettings {
 }
 
 /// Deserializes a section. A test ensures that the types agree with the table of keys.
-pub(super) fn section<T: DeserializeOwned>(resolved: &Resolved, name: &str) -> Result<T, Problem> {
+pub(super) fn section<T: DeserializeOwned>(resolved: &ResolvedSettings, name: &str) -> Result<T, Problem> {
     serde_json::from_value(resolved.section(name))
         .map_err(|error| Problem::new(Origin::Default, format!("`[{name}]` cannot be read: {error}")))
 }

@@ -1,7 +1,7 @@
 //! Variables with which other clients limit the times of their MCP servers. They are defaults with the lowest
 //! precedence.
 
-use super::{environment::Environment, layers::Resolved, origin::Origin, problem::Problem, value::Value};
+use super::{environment::Environment, layers::ResolvedSettings, origin::Origin, problem::Problem, value::Value};
 
 /// Name of each variable, whose unit is milliseconds; the key of `[mcp_servers.NAME]` for which it is a default; the
 /// maximum of that key in seconds.
@@ -9,7 +9,7 @@ const VARIABLES: &[(&str, &str, u64)] =
     &[("MCP_TIMEOUT", "connect_timeout_seconds", 3_600), ("MCP_TOOL_TIMEOUT", "timeout_seconds", 86_400)];
 
 /// Sets the defaults from the variables. Adds a note for each invalid value.
-pub(super) fn fill_in(resolved: &mut Resolved, environment: &Environment, notes: &mut Vec<Problem>) {
+pub(super) fn fill_in(resolved: &mut ResolvedSettings, environment: &Environment, notes: &mut Vec<Problem>) {
     for (variable, key, most) in VARIABLES {
         let Some(text) = environment.get(variable) else { continue };
         let origin = Origin::Environment((*variable).into());

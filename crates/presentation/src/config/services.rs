@@ -7,9 +7,9 @@
 use crate::config::{
     environment::Environment,
     expansion::expand,
-    in_the_clear::is_in_the_clear,
-    layers::{Resolved, Setting},
+    layers::{ResolvedSettings, Setting},
     origin::Origin,
+    plaintext_url::is_plaintext,
     problem::Problem,
     value::Value,
 };
@@ -65,7 +65,7 @@ pub struct OutsideSettings {
 
 /// Returns the settings of the sections that this module covers.
 pub(super) fn outside(
-    resolved: &Resolved,
+    resolved: &ResolvedSettings,
     environment: &Environment,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
@@ -104,7 +104,7 @@ pub(super) fn outside(
 }
 
 struct Reader<'a> {
-    resolved: &'a Resolved,
+    resolved: &'a ResolvedSettings,
     environment: &'a Environment,
     notes: &'a mut Vec<Problem>,
 }
@@ -184,7 +184,7 @@ impl Reader<'_> {
 
     /// Returns an address to which a key is sent. Adds a note if the connection is not encrypted.
     fn for_keys(&mut self, path: &str, url: Url) -> Url {
-        if is_in_the_clear(&url) {
+        if is_plaintext(&url) {
             // The address may contain values of variables, so it is not shown.
             let message = format!("what the address of `{path}` is sent goes without encryption, and keys with it");
             self.note(Problem::new(self.origin(path), message));

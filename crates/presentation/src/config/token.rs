@@ -3,7 +3,7 @@
 use crate::config::{
     Config,
     environment::{Environment, SERVER_TOKEN},
-    folders::{Existing, real, write_private},
+    folders::{ExistingFile, real, write_private},
     origin::Origin,
     ownership::close_to_others,
     problem::Problem,
@@ -50,7 +50,7 @@ pub fn server_token(config: &Config, environment: &Environment) -> Result<Server
         return from_file(path);
     }
     let path = default_file(config)?;
-    match write_new(&path, Existing::Kept) {
+    match write_new(&path, ExistingFile::Kept) {
         Err(NotWritten::Exists) => from_file(&path),
         written => written.map_err(|error| error.of_file(&path)),
     }
@@ -73,7 +73,7 @@ pub fn rotate_server_token(config: &Config, environment: &Environment) -> Result
     // A symbolic link is preserved, and its target is replaced.
     let path = real(&path);
     check_replaceable(&path)?;
-    write_new(&path, Existing::Replaced).map_err(|error| error.of_file(&path))
+    write_new(&path, ExistingFile::Replaced).map_err(|error| error.of_file(&path))
 }
 
 /// Rejects a file that holds something other than a token, to which a wrong name or a link may lead.
@@ -115,7 +115,7 @@ impl NotWritten {
     }
 }
 
-fn write_new(path: &Path, existing: Existing) -> Result<ServerToken, NotWritten> {
+fn write_new(path: &Path, existing: ExistingFile) -> Result<ServerToken, NotWritten> {
     let mut random = [0_u8; 32];
     SystemRandom::new().fill(&mut random).map_err(|_| NotWritten::NoRandomness)?;
     let token = URL_SAFE_NO_PAD.encode(random);

@@ -2,7 +2,7 @@
 
 use crate::config::{
     check::Base,
-    layers::{Resolved, Setting},
+    layers::{ResolvedSettings, Setting},
     origin::Origin,
     problem::Problem,
     value::Item,
@@ -33,7 +33,7 @@ const WRITING_TOOLS: &[&str] = &[
 
 /// Subject of the paths in a tool's block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Touches {
+pub(super) enum PathSubject {
     /// Changes of files, by any tool.
     Writes,
     /// All accesses of this tool.
@@ -41,12 +41,12 @@ pub(super) enum Touches {
 }
 
 /// Returns the subject of the paths in the block with this name.
-pub(super) fn touches(tool: &str) -> Touches {
-    if WRITING_TOOLS.contains(&tool) { Touches::Writes } else { Touches::Other }
+pub(super) fn path_subject(tool: &str) -> PathSubject {
+    if WRITING_TOOLS.contains(&tool) { PathSubject::Writes } else { PathSubject::Other }
 }
 
 /// Returns the rules of all blocks. Path rules use resolved paths, because calls are checked by those.
-pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
+pub(super) fn rules(resolved: &ResolvedSettings, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
     let mut rules = Vec::new();
     for (tool, keys) in resolved.named("tools") {
         let lists = [
@@ -93,15 +93,15 @@ fn texts(tool: &str, key: &str, item: &Item) -> Vec<String> {
         return vec![format!("Bash({})", item.text), format!("Bash({} *)", item.text)];
     }
     let path = crate::config::folders::real(Path::new(&item.text));
-    let head = match touches(tool) {
-        Touches::Writes => "Write",
-        Touches::Other => tool,
+    let head = match path_subject(tool) {
+        PathSubject::Writes => "Write",
+        PathSubject::Other => tool,
     };
     vec![format!("{head}(/{})", path_pattern::literal(&path.to_string_lossy()))]
 }
 
 /// Returns the timeout of each tool that has its own, by the name of its block.
-pub(super) fn timeouts(resolved: &Resolved) -> BTreeMap<String, Duration> {
+pub(super) fn timeouts(resolved: &ResolvedSettings) -> BTreeMap<String, Duration> {
     let seconds = |keys: &BTreeMap<&str, &Setting>| match keys.get("timeout")?.value {
         Some(crate::config::value::Value::Integer(seconds)) => Some(Duration::from_secs(seconds)),
         _ => None,

@@ -1,14 +1,14 @@
 //! `[tools] select` and `--tools`: selection of the offered tools.
 
 use crate::config::{
-    layers::{Contribution, Resolved, Waiting},
+    layers::{Contribution, ResolvedSettings, Waiting},
     value::{Item, Value},
 };
 use toolstead_domain::tool_selection::ToolSelection;
 
 /// Returns the selection after applying each layer, from the lowest precedence up, and every name in it, for checks. An
 /// untrusted file may remove tools, and may select tools if no layer below it does.
-pub(super) fn choice(resolved: &mut Resolved) -> (ToolSelection, Vec<Item>) {
+pub(super) fn choice(resolved: &mut ResolvedSettings) -> (ToolSelection, Vec<Item>) {
     let mut selection = ToolSelection::all();
     let mut names = Vec::new();
     let Some(mut setting) = resolved.setting("tools.select") else { return (selection, names) };

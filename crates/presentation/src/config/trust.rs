@@ -1,7 +1,7 @@
 //! The trust list: files of projects that the user trusted, by path and content, and programs of servers.
 
 use crate::config::{
-    folders::{Existing, Folders, write_private},
+    folders::{ExistingFile, Folders, write_private},
     origin::Origin,
     ownership::{WRITABLE_BY_OTHERS, user},
     problem::Problem,
@@ -237,7 +237,7 @@ fn change(folders: &Folders, change: impl FnOnce(&mut TrustedFiles)) -> Result<(
     trusted.version = VERSION;
     change(&mut trusted);
     let content = serde_json::to_vec_pretty(&trusted).map_err(|error| failed(error.into()))?;
-    write_private(&list(data), &content, Existing::Replaced).map_err(failed)
+    write_private(&list(data), &content, ExistingFile::Replaced).map_err(failed)
 }
 
 /// Returns the path of the trust list.

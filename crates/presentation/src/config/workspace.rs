@@ -3,12 +3,12 @@
 use crate::config::{
     database::DatabaseSettings,
     folders::{Folders, real},
-    layers::{LayerKind, Resolved, Setting, Waiting},
+    layers::{LayerKind, ResolvedSettings, Setting, Waiting},
     mcp_server::ConfiguredServer,
     origin::Origin,
     ownership::close_to_others,
     problem::Problem,
-    tool_block::{self, Touches},
+    tool_block::{self, PathSubject},
     value::{Item, Value},
 };
 use std::{
@@ -21,7 +21,7 @@ use toolstead_infrastructure::sandbox::workspace::lock_folder::lock_folders;
 
 /// Returns the effective roots. Roots of an untrusted file narrow the roots of the other layers, as far as they lie
 /// within them. The computed settings are stored in `resolved`.
-pub(super) fn roots(folders: &Folders, resolved: &mut Resolved, problems: &mut Vec<Problem>) -> WorkspaceRoots {
+pub(super) fn roots(folders: &Folders, resolved: &mut ResolvedSettings, problems: &mut Vec<Problem>) -> WorkspaceRoots {
     let mut roots = WorkspaceRoots::default();
     if let Some(mut setting) = resolved.setting("workspace.roots") {
         let said = setting.value.as_ref().map(|value| existing(value.items(), problems)).unwrap_or_default();
@@ -52,9 +52,9 @@ pub(super) fn roots(folders: &Folders, resolved: &mut Resolved, problems: &mut V
     for (name, keys) in resolved.named("tools") {
         let Some(value) = keys.get("allowed_paths").and_then(|setting| setting.value.as_ref()) else { continue };
         let folders = value.items().iter().map(|item| real(Path::new(&item.text))).filter(|path| path.is_dir());
-        match tool_block::touches(&name) {
-            Touches::Writes => roots.write.extend(folders),
-            Touches::Other => {
+        match tool_block::path_subject(&name) {
+            PathSubject::Writes => roots.write.extend(folders),
+            PathSubject::Other => {
                 roots.read_only.extend(folders.filter(|path| roots.write.iter().all(|root| !path.starts_with(root))))
             }
         }
@@ -109,7 +109,7 @@ pub(crate) fn make_folders_beside(database: &DatabaseSettings, roots: &Workspace
 }
 
 /// Checks that the folder for large output exists.
-pub(super) fn check_spool_folder(resolved: &Resolved, problems: &mut Vec<Problem>) {
+pub(super) fn check_spool_folder(resolved: &ResolvedSettings, problems: &mut Vec<Problem>) {
     let setting = resolved.setting("outputs.spool_folder");
     let Some((value, origins)) = setting.and_then(|setting| Some((setting.value?, setting.origins))) else { return };
     let Some(folder) = value.as_text().filter(|folder| !Path::new(folder).is_dir()) else { return };

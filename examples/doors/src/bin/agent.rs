@@ -9,13 +9,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 #[tokio::main]
 async fn ask() -> Result<(), Box<dyn Error>> {
-    // A program of your own takes `Request::of_process()` as it is, and its models from the configuration.
+    // A program of your own takes `ConfigRequest::of_process()` as it is, and its models from the configuration.
     let folder = tempfile::tempdir()?;
     let environment = Environment::new([("HOME", folder.path().display().to_string())]);
-    let config = Config::load(&Request { environment, start: folder.path().into(), ..Request::of_process()? })?;
+    let config =
+        Config::load(&ConfigRequest { environment, start: folder.path().into(), ..ConfigRequest::of_process()? })?;
     let composition = App::builder(config).model(Arc::new(OfflineModel::default())).build().await?;
 
-    let desk = in_process_server("desk", "1.0.0", [typed(Forecast)])?;
+    let desk = tool_group("desk", "1.0.0", [typed(Forecast)])?;
     let mut run = composition.app.query("What is the weather in Bern?").server(desk).start().await?;
     while let Some(event) = run.next().await {
         match event {

@@ -9,11 +9,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 #[tokio::main]
 async fn embed() -> Result<(), Box<dyn Error>> {
-    // A program of your own takes `Request::of_process()` as it is; this one leaves no trace.
+    // A program of your own takes `ConfigRequest::of_process()` as it is; this one leaves no trace.
     let folder = tempfile::tempdir()?;
     let environment = Environment::new([("HOME", folder.path().display().to_string())]);
-    let config = Config::load(&Request { environment, start: folder.path().into(), ..Request::of_process()? })?;
-    let desk = in_process_server("desk", "1.0.0", [typed(Forecast), closures::sum()])?;
+    let config =
+        Config::load(&ConfigRequest { environment, start: folder.path().into(), ..ConfigRequest::of_process()? })?;
+    let desk = tool_group("desk", "1.0.0", [typed(Forecast), closures::sum()])?;
     let composition = App::builder(config).in_process_server(desk).tool(typed(ReleaseNotes)).build().await?;
 
     let call = async |tool: &str, arguments: Value| {

@@ -4,8 +4,8 @@ use crate::builtin::{
     browsing::{PageFacts, access_to_element, access_to_page, availability, host_of},
     built_in_tool::BuiltInTool,
     foreign_answer::foreign_output_schema,
-    run::Run,
-    world::World,
+    tool_context::ToolContext,
+    tool_environment::ToolEnvironment,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -33,14 +33,14 @@ pub trait BrowserTool: Send + Sync + 'static {
     /// See [`BuiltInTool::EXAMPLE`].
     const EXAMPLE: &'static str;
     /// `true` for a tool that does not change the page.
-    const ONLY_LOOKS: bool = false;
+    const IS_READ_ONLY: bool = false;
     /// Type of the arguments.
     type Input: DeserializeOwned + JsonSchema + Send + Sync;
 
     /// Returns what a call touches.
-    fn touches<'a>(&self, input: &'a Self::Input) -> Touches<'a> {
+    fn touches<'a>(&self, input: &'a Self::Input) -> BrowserAccesses<'a> {
         let _ = input;
-        Touches::default()
+        BrowserAccesses::default()
     }
 
     /// Returns the timeout that the call requests, in milliseconds; `None` for the default.
@@ -58,13 +58,17 @@ pub trait BrowserTool: Send + Sync + 'static {
     ///
     /// # Errors
     /// A failure for the model.
-    fn run(&self, input: Self::Input, run: &Run<'_>) -> impl Future<Output = Result<ToolResult, ToolFailure>> + Send;
+    fn run(
+        &self,
+        input: Self::Input,
+        run: &ToolContext<'_>,
+    ) -> impl Future<Output = Result<ToolResult, ToolFailure>> + Send;
 }
 
 /// Accesses of a call on a browser.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Touches<'a> {
-    pub(in crate::builtin) place: Place<'a>,
+pub struct BrowserAccesses<'a> {
+    pub(in crate::builtin) target: BrowserTarget<'a>,
     /// Files of the workspace that the call reads.
     pub(in crate::builtin) reads: &'a [String],
     /// File that the call writes.
@@ -73,7 +77,7 @@ pub struct Touches<'a> {
 
 /// Target whose host a call on a browser reaches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
+pub(crate) enum BrowserTarget<'a> {
     /// The open page.
     #[default]
     Page,
@@ -82,7 +86,7 @@ pub(crate) enum Place<'a> {
     /// Another address.
     Address(&'a str),
     /// No host.
-    Nowhere,
+    NoHost,
 }
 
 impl<T: BrowserTool> BuiltInTool for T {
@@ -93,8 +97,8 @@ impl<T: BrowserTool> BuiltInTool for T {
     const CATEGORY: Category = Category::Web;
     const TAGS: &'static [&'static str] = &["browser"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(T::ONLY_LOOKS),
-        destructive_hint: Some(!T::ONLY_LOOKS),
+        read_only_hint: Some(T::IS_READ_ONLY),
+        destructive_hint: Some(!T::IS_READ_ONLY),
         idempotent_hint: Some(false),
         open_world_hint: Some(true),
     };
@@ -105,7 +109,7 @@ impl<T: BrowserTool> BuiltInTool for T {
         BrowserTool::output_schema(self)
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         availability(world)
     }
 
@@ -113,14 +117,14 @@ impl<T: BrowserTool> BuiltInTool for T {
         &self,
         input: &Self::Input,
         call: &ToolCall,
-        world: &World,
+        world: &ToolEnvironment,
     ) -> Result<Vec<Access>, ToolFailure> {
-        let Touches { place, reads, writes } = self.touches(input);
+        let BrowserAccesses { target: place, reads, writes } = self.touches(input);
         let mut accesses = match place {
-            Place::Page => access_to_page(call, world),
-            Place::Element(reference, number) => access_to_element(reference, number, call, world),
-            Place::Address(url) => vec![Access::ReachHost(host_of(url)?.into())],
-            Place::Nowhere => Vec::new(),
+            BrowserTarget::Page => access_to_page(call, world),
+            BrowserTarget::Element(reference, number) => access_to_element(reference, number, call, world),
+            BrowserTarget::Address(url) => vec![Access::ReachHost(host_of(url)?.into())],
+            BrowserTarget::NoHost => Vec::new(),
         };
         for path in reads {
             accesses.push(Access::ReadPath(world.access(path).await?));
@@ -131,12 +135,12 @@ impl<T: BrowserTool> BuiltInTool for T {
         Ok(accesses)
     }
 
-    fn time_wanted(&self, input: &Self::Input) -> Option<Duration> {
+    fn requested_time(&self, input: &Self::Input) -> Option<Duration> {
         // Leaves time for the report that follows.
         self.milliseconds(input).map(|wanted| Duration::from_millis(wanted + 5_000))
     }
 
-    async fn run(&self, input: Self::Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Self::Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         BrowserTool::run(self, input, run).await
     }
 }

@@ -8,7 +8,7 @@ use crate::{
         browsers::{BrowserSettings, Browsers, Owner},
         tests::{PAGES, server},
     },
-    builtin::testing::{TestRun, test_world},
+    builtin::testing::{TestRun, test_environment},
     egress::testing::FakeNetwork,
     sandbox::workspace::{FolderNames, Workspace},
 };
@@ -51,11 +51,11 @@ fn tools_under(settings: BrowserSettings, folder: &Path) -> (TestRun, Arc<Browse
     fs::create_dir(&root).unwrap();
     let roots = WorkspaceRoots { write: vec![root.canonicalize().unwrap()], ..Default::default() };
     let journal = Arc::new(InMemoryChangeJournal::new());
-    let world = test_world(Workspace::open(&roots, FolderNames::default()).unwrap())
+    let world = test_environment(Workspace::open(&roots, FolderNames::default()).unwrap())
         .with_journal(journal.clone())
         .with_browsers(browsers.clone());
     let policy = PermissionPolicy { roots, ..Default::default() };
-    (TestRun::in_world(crate::builtin::all(), world, policy, journal), browsers)
+    (TestRun::in_environment(crate::builtin::all(), world, policy, journal), browsers)
 }
 
 /// Returns the reference of the line with this text.

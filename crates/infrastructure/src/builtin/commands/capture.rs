@@ -32,7 +32,7 @@ pub(crate) enum Stream {
 /// each stream.
 #[derive(Debug)]
 pub(crate) struct Capture {
-    printed: Mutex<Printed>,
+    output: Mutex<OutputBuffer>,
     /// Number of bytes so far.
     total: watch::Sender<u64>,
     folder: PathBuf,
@@ -41,7 +41,7 @@ pub(crate) struct Capture {
 }
 
 #[derive(Debug, Default)]
-struct Printed {
+struct OutputBuffer {
     total: u64,
     /// Position of the first retained byte.
     base: u64,
@@ -54,10 +54,10 @@ struct Printed {
     /// Stream of each turn, and the position after it.
     turns: VecDeque<(Stream, u64)>,
     /// Position from which on the stream of each byte is known.
-    told_apart_from: u64,
+    stream_known_from: u64,
 }
 
-impl Printed {
+impl OutputBuffer {
     fn takes_turn(&mut self, stream: Stream) {
         let end = self.total;
         match self.turns.back_mut() {
@@ -67,7 +67,7 @@ impl Printed {
                 if self.turns.len() == TURNS
                     && let Some((_, until)) = self.turns.pop_front()
                 {
-                    self.told_apart_from = until;
+                    self.stream_known_from = until;
                 }
                 self.turns.push_back((stream, end));
             }
@@ -86,7 +86,7 @@ pub(crate) struct Ends {
 impl Capture {
     /// Creates an empty capture. Output that is too large for memory goes to a file in `folder`.
     pub(crate) fn new(folder: PathBuf, capacity: u64) -> Self {
-        Self { printed: Mutex::default(), total: watch::Sender::new(0), folder, capacity: capacity.max(1) }
+        Self { output: Mutex::default(), total: watch::Sender::new(0), folder, capacity: capacity.max(1) }
     }
 
     /// Appends output. Blocks if [`is_on_disk`](Self::is_on_disk) returns `true`.
@@ -108,7 +108,7 @@ impl Capture {
         self.total.send_replace(printed.total);
     }
 
-    fn keep(&self, printed: &mut Printed, bytes: &[u8]) -> io::Result<()> {
+    fn keep(&self, printed: &mut OutputBuffer, bytes: &[u8]) -> io::Result<()> {
         if printed.spool.is_none() {
             if !self.is_large(printed, bytes.len()) {
                 printed.memory.extend_from_slice(bytes);
@@ -122,7 +122,7 @@ impl Capture {
         printed.spool.as_ref().map_or(Ok(()), |spool| spool.write_at(bytes, printed.total))
     }
 
-    fn is_large(&self, printed: &Printed, more: usize) -> bool {
+    fn is_large(&self, printed: &OutputBuffer, more: usize) -> bool {
         let most = usize::try_from(self.capacity).unwrap_or(usize::MAX).min(IN_MEMORY);
         printed.memory.len() + more > most
     }
@@ -133,7 +133,7 @@ impl Capture {
         let total = self.total();
         if place > total {
             let mut printed = self.lock();
-            *printed = Printed { total: place, base: place, told_apart_from: place, ..Printed::default() };
+            *printed = OutputBuffer { total: place, base: place, stream_known_from: place, ..OutputBuffer::default() };
         }
         let known = usize::try_from(total.saturating_sub(place)).unwrap_or(usize::MAX).min(bytes.len());
         if known < bytes.len() {
@@ -146,7 +146,7 @@ impl Capture {
     pub(crate) fn turns_in(&self, place: u64, bytes: usize) -> Vec<(Stream, Range<usize>)> {
         let printed = self.lock();
         let offset = |at: u64| usize::try_from(at.saturating_sub(place)).unwrap_or(usize::MAX).min(bytes);
-        let mut turns = vec![(Stream::Stdout, 0..offset(printed.told_apart_from))];
+        let mut turns = vec![(Stream::Stdout, 0..offset(printed.stream_known_from))];
         for (whose, until) in printed.turns.range(printed.turns.partition_point(|(_, until)| *until <= place)..) {
             let start = turns.last().map_or(0, |(_, last)| last.end);
             turns.push((*whose, start..offset(*until)));
@@ -175,7 +175,7 @@ impl Capture {
     }
 
     /// Returns a receiver that changes whenever output is appended.
-    pub(crate) fn grows(&self) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe_total(&self) -> watch::Receiver<u64> {
         self.total.subscribe()
     }
 
@@ -203,15 +203,15 @@ impl Capture {
     }
 
     /// Returns the position from which on the stream of each byte is known.
-    pub(crate) fn told_apart_from(&self) -> u64 {
-        self.lock().told_apart_from
+    pub(crate) fn stream_known_from(&self) -> u64 {
+        self.lock().stream_known_from
     }
 
     /// Returns the parts of one stream in bytes that were [read](Self::read) at a position.
     pub(crate) fn of_stream(&self, stream: Stream, place: u64, bytes: &[u8]) -> Vec<u8> {
         let printed = self.lock();
         let first = printed.turns.partition_point(|(_, until)| *until <= place);
-        let mut start = first.checked_sub(1).map_or(printed.told_apart_from, |before| printed.turns[before].1);
+        let mut start = first.checked_sub(1).map_or(printed.stream_known_from, |before| printed.turns[before].1);
         let offset = |at: u64| usize::try_from(at.saturating_sub(place)).unwrap_or(usize::MAX).min(bytes.len());
         let mut parts: Vec<Range<usize>> = Vec::new();
         for (whose, until) in printed.turns.range(first..) {
@@ -235,9 +235,9 @@ impl Capture {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Printed> {
+    fn lock(&self) -> MutexGuard<'_, OutputBuffer> {
         // No code panics while it holds this lock.
-        self.printed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -278,7 +278,7 @@ impl Ends {
     }
 
     /// Returns the whole stream, if it is short.
-    pub(crate) fn whole(&self) -> Option<&[u8]> {
+    pub(crate) fn complete_bytes(&self) -> Option<&[u8]> {
         (self.total == self.head.len() as u64).then_some(&self.head[..])
     }
 
@@ -315,7 +315,7 @@ fn end(text: &str, mut room: usize) -> &str {
 }
 
 /// Returns the failure for captured output that cannot be read from disk.
-pub(crate) fn lost(error: io::Error) -> ToolFailure {
+pub(crate) fn output_read_failure(error: io::Error) -> ToolFailure {
     use toolstead_domain::error_kind::ErrorKind;
     ToolFailure::new(ErrorKind::Io, format!("the output that was kept cannot be read: {error}")).caused_by(error)
 }
@@ -376,8 +376,8 @@ mod tests {
             capture.append(Stream::Stderr, b"y");
         }
         assert!(capture.lock().turns.capacity() * size_of::<(Stream, u64)>() <= 1 << 20);
-        assert!(capture.lock().turns.len() == TURNS && capture.told_apart_from() > 18);
-        let (place, bytes) = capture.read(capture.told_apart_from(), 1 << 20).unwrap();
+        assert!(capture.lock().turns.len() == TURNS && capture.stream_known_from() > 18);
+        let (place, bytes) = capture.read(capture.stream_known_from(), 1 << 20).unwrap();
         let apart = [Stream::Stdout, Stream::Stderr].map(|stream| capture.of_stream(stream, place, &bytes));
         assert_eq!((apart[0].len(), apart[0].len() + apart[1].len()), (TURNS / 2, TURNS));
         assert!(apart[0].iter().all(|byte| *byte == b'x'));

@@ -41,13 +41,13 @@ pub(crate) struct ClosedPaths {
     /// Paths that must not be read.
     pub(crate) hidden: Vec<PathBuf>,
     /// Paths that must not be changed.
-    pub(crate) sealed: Vec<PathBuf>,
+    pub(crate) read_only: Vec<PathBuf>,
     /// Paths that must not be changed without approval, in the order of the walk.
-    asked: Vec<PathBuf>,
+    needs_approval: Vec<PathBuf>,
     /// Folders that cannot be examined, although a rule may close something in them.
     unknown: Vec<PathBuf>,
     /// Paths that are read-only in addition to those that rules name, and why: a sentence for the result.
-    pub(crate) wider: Option<String>,
+    pub(crate) widening_note: Option<String>,
 }
 
 impl ClosedPaths {
@@ -64,30 +64,31 @@ impl ClosedPaths {
             let stop = Stop::at(context.deadline);
             let _abandon = stop.when_dropped();
             let (workspace, grant) = (workspace.clone(), grant.of_running_command());
-            let walk = move || found(&GrantedWorkspace::new(workspace, grant, stop.within(MAX_TIME)), closed);
+            let walk =
+                move || find_closed_paths(&GrantedWorkspace::new(workspace, grant, stop.within(MAX_TIME)), closed);
             closed = on_blocking_thread(walk).await?;
         }
         Ok(closed)
     }
 
-    fn seal(&mut self, path: &Path, objection: Verdict) {
+    fn mark_read_only(&mut self, path: &Path, objection: Verdict) {
         match objection {
             Verdict::Allow => {}
-            Verdict::Ask => self.asked.push(path.to_path_buf()),
-            Verdict::Deny => self.sealed.push(path.to_path_buf()),
+            Verdict::Ask => self.needs_approval.push(path.to_path_buf()),
+            Verdict::Deny => self.read_only.push(path.to_path_buf()),
         }
     }
 
     fn add(&mut self, other: Self) {
         self.hidden.extend(other.hidden);
-        self.sealed.extend(other.sealed);
-        self.asked.extend(other.asked);
+        self.read_only.extend(other.read_only);
+        self.needs_approval.extend(other.needs_approval);
         self.unknown.extend(other.unknown);
     }
 }
 
 /// Returns the failure for a folder in which a rule may close unknown paths, so that nothing may be started.
-fn not_told(message: &str, folder: &Path, grant: &Grant) -> ToolFailure {
+fn unknown_paths_failure(message: &str, folder: &Path, grant: &Grant) -> ToolFailure {
     let path = PathAccess::plain(folder);
     let rule = [AccessKind::Read, AccessKind::Write].into_iter().find_map(|kind| grant.rule_below(&path, kind));
     let rule = rule.map_or("rules".into(), |rule| rule.to_string());
@@ -97,7 +98,7 @@ fn not_told(message: &str, folder: &Path, grant: &Grant) -> ToolFailure {
 }
 
 /// Walks all roots for paths that the rules close.
-fn found(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Result<ClosedPaths, ToolFailure> {
+fn find_closed_paths(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Result<ClosedPaths, ToolFailure> {
     let (grant, mut left) = (files.grant(), MAX_ENTRIES);
     let roots = grant.roots();
     for root in roots.write.iter().chain(&roots.read_only) {
@@ -108,23 +109,25 @@ fn found(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Result<ClosedPath
             continue;
         }
         let objection = objection(grant, &path, FileKind::Folder);
-        closed.seal(root, objection);
+        closed.mark_read_only(root, objection);
         let limits = WalkLimits { entries: left, depth: ANY_DEPTH, order: WalkOrder::AnyOrder };
         let folder = files.find_lexical(root)?;
-        let (walked, workers) = files.walk(&folder, limits, objection, &Closed { grant })?;
+        let (walked, workers) = files.walk(&folder, limits, objection, &ClosedPathsVisitor { grant })?;
         left = left.saturating_sub(walked.entries);
         workers.into_iter().for_each(|worker| closed.add(worker));
         let shown = root.display();
         match walked.ended {
             Some(WalkEnd::Entries) => {
                 let message = format!("`{shown}` holds more than {MAX_ENTRIES} entries");
-                return Err(not_told(&message, root, grant));
+                return Err(unknown_paths_failure(&message, root, grant));
             }
-            Some(WalkEnd::Time) => return Err(not_told(&format!("looking into `{shown}` took too long"), root, grant)),
+            Some(WalkEnd::Time) => {
+                return Err(unknown_paths_failure(&format!("looking into `{shown}` took too long"), root, grant));
+            }
             Some(WalkEnd::Visitor) | None => {}
         }
         if let Some(folder) = closed.unknown.first() {
-            return Err(not_told(&format!("`{}` cannot be looked into", folder.display()), folder, grant));
+            return Err(unknown_paths_failure(&format!("`{}` cannot be looked into", folder.display()), folder, grant));
         }
     }
     bounds::within_bounds(closed, grant)
@@ -144,11 +147,11 @@ fn objection(grant: &Grant, path: &PathAccess, kind: FileKind) -> Verdict {
     }
 }
 
-struct Closed<'a> {
+struct ClosedPathsVisitor<'a> {
     grant: &'a Grant,
 }
 
-impl Visitor for Closed<'_> {
+impl Visitor for ClosedPathsVisitor<'_> {
     /// Objection that seals a folder with its contents.
     type Context = Verdict;
     type Worker = ClosedPaths;
@@ -174,7 +177,7 @@ impl Visitor for Closed<'_> {
             UnreadableReason::Gone | UnreadableReason::Foreign => {}
             // The folder is closed as a whole.
             UnreadableReason::Unlisted if may_close(AccessKind::Read) => closed.hidden.push(real()),
-            UnreadableReason::Unlisted if may_close(AccessKind::Write) => closed.sealed.push(real()),
+            UnreadableReason::Unlisted if may_close(AccessKind::Write) => closed.read_only.push(real()),
             UnreadableReason::Unknown if may_close(AccessKind::Read) || may_close(AccessKind::Write) => {
                 closed.unknown.push(real());
             }
@@ -189,7 +192,7 @@ impl Visitor for Closed<'_> {
         // The sealed folder covers the entry, but not the target of a link.
         let is_held = objection <= *above && entry.kind() != FileKind::Link;
         if is_writable && !is_held {
-            closed.seal(&entry.path().real, objection);
+            closed.mark_read_only(&entry.path().real, objection);
         }
         Visit::Continue
     }

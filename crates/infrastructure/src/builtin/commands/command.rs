@@ -5,7 +5,7 @@ use crate::{
         blocking::on_blocking_thread,
         commands::{
             capture::{Capture, Stream},
-            programs::Started,
+            programs::StartedProgram,
         },
         text::plain_text::PlainText,
     },
@@ -55,7 +55,7 @@ const SILENCE: Duration = Duration::from_millis(200);
 
 /// Action once a command has printed more than the capture retains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Excess {
+pub(crate) enum ExcessPolicy {
     /// The command is ended.
     Ends,
     /// The oldest output goes.
@@ -69,15 +69,15 @@ pub(crate) struct Command {
     /// Process id, as seen from outside its own namespace.
     pub(crate) process: u32,
     pub(crate) started: Instant,
-    end: watch::Receiver<Option<End>>,
+    end: watch::Receiver<Option<CommandEnd>>,
     orders: mpsc::UnboundedSender<Order>,
     input: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
 }
 
 /// Result of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct End {
-    pub(crate) cause: Cause,
+pub(crate) struct CommandEnd {
+    pub(crate) cause: EndCause,
     /// Exit code; `None` if a signal ended the command.
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
@@ -98,7 +98,7 @@ pub(crate) struct End {
 
 /// Reason for the end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Cause {
+pub(crate) enum EndCause {
     /// Ended by itself.
     Itself,
     /// Reached its timeout.
@@ -126,8 +126,8 @@ pub(crate) enum Order {
 
 /// Other ends of the channels of a command that another process owns.
 #[derive(Debug)]
-pub(crate) struct Elsewhere {
-    pub(crate) ended: watch::Sender<Option<End>>,
+pub(crate) struct RemoteChannels {
+    pub(crate) ended: watch::Sender<Option<CommandEnd>>,
     pub(crate) orders: mpsc::UnboundedReceiver<Order>,
     /// Texts for its input.
     pub(crate) texts: mpsc::Receiver<Vec<u8>>,
@@ -137,14 +137,14 @@ impl Command {
     /// Takes ownership of a started program. `input` is written to its standard input, which stays open if
     /// `stays_open`.
     pub(crate) fn of(
-        started: Started,
+        started: StartedProgram,
         capture: Capture,
         deadline: Option<Instant>,
-        excess: Excess,
+        excess: ExcessPolicy,
         input: Option<Vec<u8>>,
         stays_open: bool,
     ) -> Self {
-        let Started { mut child, proxy, is_terminal, closed_wider, .. } = started;
+        let StartedProgram { mut child, proxy, is_terminal, widening_note: closed_wider, .. } = started;
         let capture = Arc::new(capture);
         let (orders, ordered) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(None);
@@ -178,17 +178,17 @@ impl Command {
     }
 
     /// Creates a command that another process owns. Dropping it does not affect the command.
-    pub(crate) fn elsewhere(
+    pub(crate) fn remote(
         capture: Arc<Capture>,
         process: u32,
         started: Instant,
         takes_input: bool,
-    ) -> (Self, Elsewhere) {
+    ) -> (Self, RemoteChannels) {
         let (orders, ordered) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(None);
         let (writer, texts) = mpsc::channel(WAITING_INPUTS);
         let input = Mutex::new(takes_input.then_some(writer));
-        (Self { capture, process, started, end, orders, input }, Elsewhere { ended, orders: ordered, texts })
+        (Self { capture, process, started, end, orders, input }, RemoteChannels { ended, orders: ordered, texts })
     }
 
     /// Returns `true` if the input is open.
@@ -197,18 +197,18 @@ impl Command {
     }
 
     /// Returns the result; `None` while the command runs.
-    pub(crate) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<CommandEnd> {
         self.end.borrow().clone()
     }
 
     /// Returns the result once the command has ended and all of its output is captured.
-    pub(crate) fn ended(&self) -> impl Future<Output = End> + Send + 'static {
+    pub(crate) fn ended(&self) -> impl Future<Output = CommandEnd> + Send + 'static {
         let mut end = self.end.clone();
         async move {
             match end.wait_for(Option::is_some).await {
-                Ok(end) => end.clone().unwrap_or_else(End::unknown),
+                Ok(end) => end.clone().unwrap_or_else(CommandEnd::unknown),
                 // Only during shutdown of the runtime.
-                Err(_) => End::unknown(),
+                Err(_) => CommandEnd::unknown(),
             }
         }
     }
@@ -271,8 +271,8 @@ impl Command {
     ///
     /// # Errors
     /// When the output cannot be read.
-    pub(crate) async fn line_that_fits(&self, pattern: &Regex) -> Result<Option<String>, ToolFailure> {
-        let mut grows = self.capture.grows();
+    pub(crate) async fn find_line(&self, pattern: &Regex) -> Result<Option<String>, ToolFailure> {
+        let mut grows = self.capture.subscribe_total();
         let ended = self.ended();
         tokio::pin!(ended);
         let (mut plain, mut at, mut is_over) = (PlainText::default(), 0, false);
@@ -312,13 +312,14 @@ impl Command {
 /// Reads captured output, on a blocking thread if it is on disk.
 pub(crate) async fn read(capture: &Arc<Capture>, from: u64, most: usize) -> Result<(u64, Vec<u8>), ToolFailure> {
     if !capture.is_on_disk(0) {
-        return capture.read(from, most).map_err(crate::builtin::commands::capture::lost);
+        return capture.read(from, most).map_err(crate::builtin::commands::capture::output_read_failure);
     }
     let capture = capture.clone();
-    on_blocking_thread(move || capture.read(from, most).map_err(crate::builtin::commands::capture::lost)).await
+    on_blocking_thread(move || capture.read(from, most).map_err(crate::builtin::commands::capture::output_read_failure))
+        .await
 }
 
-impl End {
+impl CommandEnd {
     /// Adds the suggestions to the result's `_meta`, which users see and models do not.
     pub(crate) fn suggest_in(&self, result: &mut ToolResult) {
         if !self.suggestions.is_empty() {
@@ -327,18 +328,18 @@ impl End {
     }
 
     /// Creates the result of work that is not a program.
-    pub(crate) fn of_work(cause: Cause, code: Option<i32>, after: Duration) -> Self {
+    pub(crate) fn of_work(cause: EndCause, code: Option<i32>, after: Duration) -> Self {
         Self { cause, code, after, ..Self::unknown() }
     }
 
     /// Creates the result of a command whose owner is gone.
-    pub(crate) fn lost() -> Self {
-        Self { cause: Cause::Lost, ..Self::unknown() }
+    pub(crate) fn for_lost_owner() -> Self {
+        Self { cause: EndCause::Lost, ..Self::unknown() }
     }
 
     fn unknown() -> Self {
         Self {
-            cause: Cause::Stopped,
+            cause: EndCause::Stopped,
             code: None,
             signal: None,
             after: Duration::ZERO,
@@ -355,7 +356,7 @@ impl End {
 async fn write_input(
     mut stdin: pipe::Sender,
     mut texts: mpsc::Receiver<Vec<u8>>,
-    mut end: watch::Receiver<Option<End>>,
+    mut end: watch::Receiver<Option<CommandEnd>>,
     is_terminal: bool,
 ) {
     let writing = async {
@@ -427,15 +428,15 @@ struct Supervisor {
     proxy: Option<EgressProxy>,
     closed_wider: Option<String>,
     capture: Arc<Capture>,
-    excess: Excess,
+    excess: ExcessPolicy,
     started: Instant,
 }
 
 impl Supervisor {
-    async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>, deadline: Option<Instant>) -> End {
+    async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>, deadline: Option<Instant>) -> CommandEnd {
         let far = || Instant::now() + Duration::from_secs(86_400 * 365);
         let deadline = deadline.unwrap_or_else(far);
-        let (mut cause, mut kill_at, mut has_owner, mut may_have_printed) = (Cause::Itself, None, true, true);
+        let (mut cause, mut kill_at, mut has_owner, mut may_have_printed) = (EndCause::Itself, None, true, true);
         let exit = loop {
             tokio::select! {
                 exit = self.child.exited() => break Some(exit),
@@ -445,36 +446,36 @@ impl Supervisor {
                     Some(Order::Signal(signal)) => {
                         self.child.signal(signal);
                         if signal == ChildSignal::Kill {
-                            cause = Cause::Stopped;
+                            cause = EndCause::Stopped;
                         }
                     }
                     Some(order @ (Order::Stop | Order::TimeOut)) if kill_at.is_none() => {
-                        cause = if matches!(order, Order::Stop) { Cause::Stopped } else { Cause::TimedOut };
+                        cause = if matches!(order, Order::Stop) { EndCause::Stopped } else { EndCause::TimedOut };
                         self.child.signal(ChildSignal::Terminate);
                         kill_at = Some(Instant::now() + GRACE);
                     }
                     // The other end of the channel reports these to writers.
                     Some(Order::Stop | Order::TimeOut | Order::CloseInput) => {}
                     Some(Order::Kill) => {
-                        cause = Cause::Stopped;
+                        cause = EndCause::Stopped;
                         break None;
                     }
                     // The owner is gone; a command that was asked to end keeps its grace period.
                     None if kill_at.is_some() => has_owner = false,
                     None => {
-                        cause = Cause::Stopped;
+                        cause = EndCause::Stopped;
                         break None;
                     }
                 },
                 () = sleep_until(deadline.into()), if kill_at.is_none() => {
-                    cause = Cause::TimedOut;
+                    cause = EndCause::TimedOut;
                     self.child.signal(ChildSignal::Terminate);
                     kill_at = Some(Instant::now() + GRACE);
                 }
                 () = sleep_until(kill_at.unwrap_or_else(far).into()), if kill_at.is_some() => break None,
             }
-            if self.excess == Excess::Ends && self.capture.is_full() {
-                cause = Cause::TooMuchOutput;
+            if self.excess == ExcessPolicy::Ends && self.capture.is_full() {
+                cause = EndCause::TooMuchOutput;
                 break None;
             }
             let may_print = self.stdout.is_open() || self.stderr.is_open();
@@ -483,20 +484,20 @@ impl Supervisor {
             }
             may_have_printed = may_print;
         };
-        if cause == Cause::Itself && matches!(exit, Some(Exit::TimedOut(_))) {
-            cause = Cause::TimedOut;
+        if cause == EndCause::Itself && matches!(exit, Some(Exit::TimedOut(_))) {
+            cause = EndCause::TimedOut;
         }
         let after = self.started.elapsed();
         let Self { mut stdout, mut stderr, mut child, proxy, closed_wider, capture, excess, .. } = self;
         // Output from before the end is in the pipes. Other processes that hold the pipes are not awaited.
         let mut had_survivors = false;
-        if exit.is_some() && cause == Cause::Itself {
+        if exit.is_some() && cause == EndCause::Itself {
             had_survivors = timeout(DRAIN, drain(&capture, excess, &mut stdout, &mut stderr)).await.is_err();
         }
         if exit.is_none() {
             child.kill().await;
         }
-        had_survivors |= cause == Cause::Itself && child.had_survivors();
+        had_survivors |= cause == EndCause::Itself && child.had_survivors();
         let is_tainted = !child.left().is_empty();
         let mut told = [child.left(), child.undone()].concat();
         let report = proxy.map(|proxy| proxy.report());
@@ -507,7 +508,7 @@ impl Supervisor {
         told.extend(closed_wider.filter(|_| exit != Some(Exit::Code(0))));
         // Ends the process group.
         drop(child);
-        if cause != Cause::TooMuchOutput {
+        if cause != EndCause::TooMuchOutput {
             let _ = timeout(DRAIN, drain(&capture, excess, &mut stdout, &mut stderr)).await;
         }
         let out_of_memory = match exit {
@@ -519,13 +520,13 @@ impl Supervisor {
             Some(Exit::Signal(signal)) => (None, Some(signal)),
             Some(Exit::OutOfMemory(_) | Exit::TimedOut(_)) | None => (None, Some(libc::SIGKILL)),
         };
-        End { cause, code, signal, after, had_survivors, out_of_memory, told, suggestions, is_tainted }
+        CommandEnd { cause, code, signal, after, had_survivors, out_of_memory, told, suggestions, is_tainted }
     }
 }
 
 /// Reads both pipes until they are closed.
-async fn drain(capture: &Arc<Capture>, excess: Excess, stdout: &mut Pipe, stderr: &mut Pipe) {
-    while (stdout.is_open() || stderr.is_open()) && !(excess == Excess::Ends && capture.is_full()) {
+async fn drain(capture: &Arc<Capture>, excess: ExcessPolicy, stdout: &mut Pipe, stderr: &mut Pipe) {
+    while (stdout.is_open() || stderr.is_open()) && !(excess == ExcessPolicy::Ends && capture.is_full()) {
         tokio::select! {
             bytes = stdout.read() => take(capture, stdout, bytes).await,
             bytes = stderr.read() => take(capture, stderr, bytes).await,
@@ -544,15 +545,15 @@ async fn take(capture: &Arc<Capture>, pipe: &Pipe, bytes: usize) {
 
 /// A flag that is set once.
 #[derive(Debug, Default)]
-pub(crate) struct Once(AtomicBool);
+pub(crate) struct OnceFlag(AtomicBool);
 
-impl Once {
+impl OnceFlag {
     /// Sets the flag, and returns `true` if it was not set before.
-    pub(crate) fn first(&self) -> bool {
+    pub(crate) fn set_once(&self) -> bool {
         !self.0.swap(true, Ordering::Relaxed)
     }
 
-    pub(crate) fn is_done(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -3,14 +3,14 @@
 use crate::builtin::{
     blocking::on_blocking_thread,
     commands::{
-        capture::{Capture, Stream, lost},
-        command::{Cause, End},
+        capture::{Capture, Stream, output_read_failure},
+        command::{CommandEnd, EndCause},
     },
-    run::Run,
     text::{
         hex_window::{SHOWN_BYTES, hex_window},
         plain_text::PlainText,
     },
+    tool_context::ToolContext,
 };
 use regex::Regex;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ pub(crate) struct Part {
 
 /// Output within a budget of characters.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct RenderedOutput {
     pub(crate) text: String,
     /// Handle of the whole output, if only a part is shown.
     pub(crate) handle: Option<OutputHandle>,
@@ -53,7 +53,7 @@ pub(crate) struct Shown {
 }
 
 /// A whole selection, in memory.
-struct Whole {
+struct LoadedSelection {
     content: Content,
     dropped: u64,
     end: u64,
@@ -64,7 +64,7 @@ enum Content {
     Binary(Vec<u8>),
 }
 
-impl Shown {
+impl RenderedOutput {
     /// Lists the stored outputs in the result.
     pub(crate) fn noted_in(&self, result: &mut ToolResult) {
         if !self.meta.is_empty() {
@@ -88,21 +88,22 @@ impl Shown {
 
 /// Shows a selection of an output in at most `budget` characters: all of it, or its beginning and end with a handle of
 /// the whole.
-pub(crate) async fn shown(
+pub(crate) async fn render_output(
     capture: &Arc<Capture>,
     part: Part,
     budget: usize,
-    run: &Run<'_>,
-) -> Result<Shown, ToolFailure> {
+    run: &ToolContext<'_>,
+) -> Result<RenderedOutput, ToolFailure> {
     // Held until the whole is out of memory again. The semaphore is never closed.
-    let _turn = if capture.total() > SAMPLE as u64 { run.world().tasks().rendering.acquire().await.ok() } else { None };
+    let _turn =
+        if capture.total() > SAMPLE as u64 { run.environment().tasks().rendering.acquire().await.ok() } else { None };
     let whole = if capture.total() <= SAMPLE as u64 && !capture.is_on_disk(0) {
-        whole(capture, &part)?
+        load_selection(capture, &part)?
     } else {
         let reading = capture.clone();
-        on_blocking_thread(move || whole(&reading, &part)).await?
+        on_blocking_thread(move || load_selection(&reading, &part)).await?
     };
-    let Whole { content, dropped, end } = whole;
+    let LoadedSelection { content, dropped, end } = whole;
     let lead = match dropped {
         0 => String::new(),
         dropped => format!("[… the first {dropped} bytes are not kept any more …]\n"),
@@ -128,16 +129,16 @@ pub(crate) async fn shown(
     let is_cut = kept.is_some();
     let (handle, meta) = kept.flatten().unzip();
     let meta = Vec::from_iter(meta);
-    Ok(Shown { text: format!("{lead}{text}{fault}"), handle, error_handle: None, is_cut, dropped, end, meta })
+    Ok(RenderedOutput { text: format!("{lead}{text}{fault}"), handle, error_handle: None, is_cut, dropped, end, meta })
 }
 
-fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {
+fn load_selection(capture: &Capture, part: &Part) -> Result<LoadedSelection, ToolFailure> {
     let of_stream = |place: u64, bytes: Vec<u8>| match part.stream {
         Some(stream) => capture.of_stream(stream, place, &bytes),
         None => bytes,
     };
-    let from = part.stream.map_or(part.from, |_| part.from.max(capture.told_apart_from()));
-    let (start, sample) = capture.read(from, SAMPLE).map_err(lost)?;
+    let from = part.stream.map_or(part.from, |_| part.from.max(capture.stream_known_from()));
+    let (start, sample) = capture.read(from, SAMPLE).map_err(output_read_failure)?;
     let sample = of_stream(start, sample);
     let dropped = start.saturating_sub(part.from);
     let dropped = if part.from > capture.total() { 0 } else { dropped };
@@ -145,7 +146,7 @@ fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {
     let mut next = || {
         // Later output belongs to the next request: a command may print faster than this loop reads.
         let most = usize::try_from(limit.saturating_sub(at)).unwrap_or(CHUNK).min(CHUNK);
-        let (place, bytes) = capture.read(at, most).map_err(lost)?;
+        let (place, bytes) = capture.read(at, most).map_err(output_read_failure)?;
         at = place + bytes.len() as u64;
         let is_over = bytes.is_empty();
         Ok::<_, ToolFailure>((at, is_over, of_stream(place, bytes)))
@@ -158,7 +159,7 @@ fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {
             let (reached, is_over, bytes) = next()?;
             end = reached;
             if is_over {
-                return Ok(Whole { content: Content::Binary(all), dropped, end });
+                return Ok(LoadedSelection { content: Content::Binary(all), dropped, end });
             }
             all.extend_from_slice(&bytes);
         }
@@ -194,7 +195,7 @@ fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {
         let cut = body.rmatch_indices('\n').nth(count.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
         text.drain(..if count == 0 { text.len() } else { cut });
     }
-    Ok(Whole { content: Content::Text(text), dropped, end })
+    Ok(LoadedSelection { content: Content::Text(text), dropped, end })
 }
 
 /// Returns `true` if more than one byte in ten does not belong to text for a terminal. Any text may contain a few.
@@ -212,7 +213,7 @@ fn is_binary(sample: &[u8]) -> bool {
     strange > 4 && strange * 10 > sample.len()
 }
 
-async fn keep(run: &Run<'_>, media_type: &str, content: &[u8]) -> Option<(OutputHandle, Value)> {
+async fn keep(run: &ToolContext<'_>, media_type: &str, content: &[u8]) -> Option<(OutputHandle, Value)> {
     let context = run.context();
     match context.outputs.store(context.principal, context.id, media_type, content).await {
         Ok(stored) => {
@@ -254,9 +255,9 @@ fn cut(text: &str, budget: usize, kept_as: Option<(&str, OutputHandle)>) -> Stri
 }
 
 /// Returns the remarks on the result of a command, apart from its exit code.
-pub(crate) fn remarks(end: &End, kept_bytes: u64) -> Vec<String> {
+pub(crate) fn remarks(end: &CommandEnd, kept_bytes: u64) -> Vec<String> {
     let mut remarks = Vec::new();
-    if end.cause == Cause::TooMuchOutput {
+    if end.cause == EndCause::TooMuchOutput {
         remarks.push(format!("It printed more than {kept_bytes} bytes: send the output to a file, or filter it."));
     }
     if end.had_survivors {

@@ -6,7 +6,7 @@
 
 mod serving;
 
-use crate::builtin::run::Run;
+use crate::builtin::tool_context::ToolContext;
 use serving::Serving;
 use std::{future::Future, os::unix::net::UnixListener, sync::Arc};
 use toolstead_domain::{
@@ -68,7 +68,7 @@ impl Offer {
     ///
     /// # Errors
     /// `invalid_input` when a pattern matches no tool that the call may use, with the most similar name.
-    pub(crate) fn open<'a>(&self, run: &Run<'a>) -> Result<OfferedTools<'a>, ToolFailure> {
+    pub(crate) fn open<'a>(&self, run: &ToolContext<'a>) -> Result<OfferedTools<'a>, ToolFailure> {
         let context = run.context();
         let known = context.calls.list();
         let mut names: Vec<&str> = Vec::new();

@@ -2,14 +2,14 @@
 
 use crate::{
     builtin::{
-        commands::waiting::ended_in_time,
+        commands::waiting::wait_for_end,
         commands::{
             capture::Capture,
-            command::{Cause, Command, Excess},
-            command_output::{Part, remarks, shown},
+            command::{Command, EndCause, ExcessPolicy},
+            command_output::{Part, remarks, render_output},
             programs::Program,
         },
-        run::Run,
+        tool_context::ToolContext,
     },
     shell_analysis,
 };
@@ -48,18 +48,23 @@ pub(crate) fn running<'a>(program: &'a str, args: impl IntoIterator<Item = &'a s
 ///
 /// # Errors
 /// If it cannot be started, or reaches its timeout.
-pub(crate) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<Command>, ProgramOutput), ToolFailure> {
-    let programs = run.world().programs();
+pub(crate) async fn run_to_end(
+    program: Program,
+    run: &ToolContext<'_>,
+) -> Result<(Arc<Command>, ProgramOutput), ToolFailure> {
+    let programs = run.environment().programs();
     let settings = programs.settings();
     let words = std::iter::once(program.name.to_string()).chain(program.args.iter().cloned()).collect();
     let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
-    let started = programs.start(program, run.context(), run.world().workspace()).await?;
-    let command = Arc::new(Command::of(started, capture, Some(run.deadline()), Excess::Ends, None, false));
-    let end = ended_in_time(&command, run.context().caller).await;
+    let started = programs.start(program, run.context(), run.environment().workspace()).await?;
+    let command = Arc::new(Command::of(started, capture, Some(run.deadline()), ExcessPolicy::Ends, None, false));
+    let end = wait_for_end(&command, run.context().caller).await;
     let output = ProgramOutput { command: words, exit_code: end.code, truncated: false, output: None };
-    if end.cause == Cause::TimedOut {
+    if end.cause == EndCause::TimedOut {
         let partial = answer(&command, output, run).await?;
-        return Err(ToolFailure::new(ErrorKind::Timeout, format!("The program {}.", end.told())).with_partial(partial));
+        return Err(
+            ToolFailure::new(ErrorKind::Timeout, format!("The program {}.", end.describe())).with_partial(partial)
+        );
     }
     Ok((command, output))
 }
@@ -72,10 +77,10 @@ pub(crate) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<C
 pub(crate) async fn answer(
     command: &Command,
     mut output: ProgramOutput,
-    run: &Run<'_>,
+    run: &ToolContext<'_>,
 ) -> Result<ToolResult, ToolFailure> {
     let budget = run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
-    let shown = shown(&command.capture, Part::default(), budget, run).await?;
+    let shown = render_output(&command.capture, Part::default(), budget, run).await?;
     output.truncated = shown.is_cut;
     output.output = shown.handle.map(|handle| handle.to_string());
     let end = command.end();
@@ -90,9 +95,9 @@ pub(crate) async fn answer(
     }
     let result = result.with_structured_content(structured);
     let Some(end) = end else { return Ok(result) };
-    let mut said = remarks(&end, run.world().programs().settings().kept_bytes);
+    let mut said = remarks(&end, run.environment().programs().settings().kept_bytes);
     if is_failed {
-        said.insert(0, format!("The program {}.", end.told()));
+        said.insert(0, format!("The program {}.", end.describe()));
         return Ok(result.followed_by(ToolResult::error(ErrorKind::ExecutionFailed, said.join(" "))));
     }
     Ok(if said.is_empty() { result } else { result.with_block(text_block(said.join(" "))) })

@@ -81,14 +81,14 @@ pub struct Programs {
 
 /// A running program with its proxy.
 #[derive(Debug)]
-pub(crate) struct Started {
+pub(crate) struct StartedProgram {
     pub(crate) child: Child,
     /// Proxy by which it reaches hosts; closed with the value.
     pub(crate) proxy: Option<EgressProxy>,
     /// `true` if its input and output are one terminal.
     pub(crate) is_terminal: bool,
     /// Paths that are closed to it in addition to those that rules name, with the reason.
-    pub(crate) closed_wider: Option<String>,
+    pub(crate) widening_note: Option<String>,
     /// Socket that its program `tool` connects to, if it is offered tools.
     pub(crate) tools: Option<UnixListener>,
 }
@@ -150,7 +150,7 @@ impl Programs {
         program: Program,
         context: &CallContext<'_>,
         workspace: &Arc<Workspace>,
-    ) -> Result<Started, ToolFailure> {
+    ) -> Result<StartedProgram, ToolFailure> {
         let is_terminal = matches!(program.input, Input::Terminal { .. });
         let is_shell = program.name == SHELL;
         let spec = self.spec(program, context);
@@ -167,7 +167,7 @@ impl Programs {
             None => None,
         };
         let tools = child.tools.take();
-        Ok(Started { child, proxy, is_terminal, closed_wider, tools })
+        Ok(StartedProgram { child, proxy, is_terminal, widening_note: closed_wider, tools })
     }
 
     /// Starts a program with the paths closed that rules close at this moment, and returns what is closed in addition.
@@ -178,7 +178,8 @@ impl Programs {
         context: &CallContext<'_>,
         workspace: &Arc<Workspace>,
     ) -> Result<(Result<Child, LaunchError>, Option<String>), ToolFailure> {
-        let ClosedPaths { hidden, sealed, wider, .. } = ClosedPaths::of(context, workspace).await?;
+        let ClosedPaths { hidden, read_only: sealed, widening_note: wider, .. } =
+            ClosedPaths::of(context, workspace).await?;
         let policy = SandboxPolicy { hidden, sealed, ..spec.policy.clone() };
         // A workspace supplies neither the programs that tools run nor the programs that those start.
         let launching = self.launcher()?.launch_from_outside(LaunchSpec { policy, ..spec.clone() }, is_shell);

@@ -4,15 +4,15 @@ use crate::{
     builtin::{
         blocking::on_blocking_thread,
         commands::{
-            capture::{Capture, Stream, lost},
-            command::{Cause, Command, Excess},
+            capture::{Capture, Stream, output_read_failure},
+            command::{Command, EndCause, ExcessPolicy},
             command_output::remarks,
             line_accesses,
             programs::Program,
-            waiting::ended_in_time,
+            waiting::wait_for_end,
         },
-        run::Run,
-        world::World,
+        tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
     },
     sandbox::launcher::Input,
 };
@@ -47,13 +47,13 @@ impl ProgramResult {
     }
 }
 
-impl World {
-    /// Returns what a call touches that runs this program in the start folder by [`Run::program`]: the command with its
+impl ToolEnvironment {
+    /// Returns what a call touches that runs this program in the start folder by [`ToolContext::program`]: the command with its
     /// arguments, and the files that it names.
     ///
     /// # Errors
     /// `invalid_input` when the words are not a command.
-    pub async fn program(&self, words: &[&str]) -> Result<Vec<Access>, ToolFailure> {
+    pub async fn accesses_of_program(&self, words: &[&str]) -> Result<Vec<Access>, ToolFailure> {
         let is_command = words.first().is_some_and(|program| !program.is_empty());
         if !is_command || words.iter().any(|word| word.contains('\0')) {
             let message = "a command is the name of a program and its arguments, without NUL characters";
@@ -64,20 +64,20 @@ impl World {
     }
 }
 
-impl Run<'_> {
+impl ToolContext<'_> {
     /// Runs a program in the start folder, until it ends or the call reaches its deadline. It is started without a
     /// shell, and its input is empty. Its name is that of a file in a folder of the `PATH`, or an absolute path; a file
     /// where programs may write is not started.
     ///
-    /// Include its accesses ([`World::program`]) in the accesses of the call, because accesses that require approval
+    /// Include its accesses ([`ToolEnvironment::program`]) in the accesses of the call, because accesses that require approval
     /// must be known before the call runs.
     ///
     /// # Errors
     /// `permission_denied` where the call may not run it, `unavailable` when the program does not exist or cannot be
     /// confined here, `timeout`, and `execution_failed` when it printed more than is retained or changed what is closed
     /// to it. Another exit code than 0 is not a failure.
-    pub async fn program(&self, words: &[&str]) -> Result<ProgramResult, ToolFailure> {
-        let accesses = self.world().program(words).await?;
+    pub async fn run_program(&self, words: &[&str]) -> Result<ProgramResult, ToolFailure> {
+        let accesses = self.environment().accesses_of_program(words).await?;
         if let Some(access) = accesses.iter().find(|access| !self.context().grant.permits(access)) {
             let message = format!("this call may not {access}: no rule allows it, and nobody was asked about it");
             return Err(ToolFailure::new(ErrorKind::PermissionDenied, message)
@@ -92,26 +92,26 @@ impl Run<'_> {
             environment: BTreeMap::new(),
             offers_tools: false,
         };
-        let (programs, workspace) = (self.world().programs(), self.world().workspace());
+        let (programs, workspace) = (self.environment().programs(), self.environment().workspace());
         let settings = programs.settings();
         let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
         let started = programs.start(program, self.context(), workspace).await?;
-        let command = Command::of(started, capture, Some(self.deadline()), Excess::Ends, None, false);
-        let end = ended_in_time(&command, self.context().caller).await;
+        let command = Command::of(started, capture, Some(self.deadline()), ExcessPolicy::Ends, None, false);
+        let end = wait_for_end(&command, self.context().caller).await;
         let kind = match end.cause {
-            Cause::Itself if !end.is_tainted => None,
-            Cause::TimedOut => Some(ErrorKind::Timeout),
+            EndCause::Itself if !end.is_tainted => None,
+            EndCause::TimedOut => Some(ErrorKind::Timeout),
             _ => Some(ErrorKind::ExecutionFailed),
         };
         if let Some(kind) = kind {
             let said = remarks(&end, settings.kept_bytes);
             let said: String = said.iter().map(|remark| format!(" {remark}")).collect();
-            return Err(ToolFailure::new(kind, format!("The program `{name}` {}.{said}", end.told())));
+            return Err(ToolFailure::new(kind, format!("The program `{name}` {}.{said}", end.describe())));
         }
         let capture = command.capture.clone();
         let printed = move || {
             let whole = usize::try_from(capture.total()).unwrap_or(usize::MAX);
-            let (place, bytes) = capture.read(0, whole).map_err(lost)?;
+            let (place, bytes) = capture.read(0, whole).map_err(output_read_failure)?;
             let mut streams = [Vec::new(), Vec::new()];
             for (stream, part) in capture.turns_in(place, bytes.len()) {
                 streams[usize::from(stream == Stream::Stderr)].extend_from_slice(&bytes[part]);
@@ -134,7 +134,7 @@ mod tests {
         let run = tool_fn("run", "Runs a program.", |words: Words, run| {
             Box::pin(async move {
                 let words: Vec<&str> = words.words.iter().map(String::as_str).collect();
-                let ProgramResult { code, stdout, stderr } = run.program(&words).await?;
+                let ProgramResult { code, stdout, stderr } = run.run_program(&words).await?;
                 let [out, err] = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
                 Ok(json!({"code": code, "out": out, "err": err}))
             })
@@ -142,7 +142,7 @@ mod tests {
         run.touches(move |words: Words, world| {
             Box::pin(async move {
                 let words: Vec<&str> = words.words.iter().map(String::as_str).collect();
-                Ok(if says { world.program(&words).await?.into() } else { Touches::Nothing })
+                Ok(if says { world.accesses_of_program(&words).await?.into() } else { DeclaredAccesses::NoAccess })
             })
         })
     }

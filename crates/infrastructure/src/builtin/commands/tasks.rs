@@ -1,17 +1,17 @@
 //! Commands and other work in the background, and their owners.
 
-mod kept;
-mod telling;
+mod detached_registry;
+mod task_events;
 pub(crate) mod working;
 
 use crate::{
     builtin::{
         commands::{
-            command::{Cause, Command, End, Once},
+            command::{Command, CommandEnd, EndCause, OnceFlag},
             programs::CommandSettings,
-            tasks::kept::{Far, Kept},
+            tasks::detached_registry::{DetachedRegistry, RemoteTask},
         },
-        files::seen_files::Viewer,
+        files::read_state::SessionKey,
         text::wording::rfc3339,
     },
     sandbox::detached::DetachedTasks,
@@ -52,22 +52,22 @@ const LAST_RECORDS: Duration = Duration::from_secs(5);
 /// Maximum number of characters of a command in lists.
 const SHOWN_COMMAND: usize = 120;
 /// Maximum number of characters in an unrequested notification that a task has ended.
-const NEWS_CHARACTERS: usize = 800;
+const MAX_NOTIFICATION_CHARACTERS: usize = 800;
 
 /// All tasks of this process.
 #[derive(Debug)]
 pub struct Tasks {
-    known: Mutex<Known>,
+    known: Mutex<TaskTable>,
     /// Futures that publish the events of a task, one for each task, until it has ended.
-    stories: Mutex<JoinSet<()>>,
+    publishers: Mutex<JoinSet<()>>,
     /// Large outputs are rendered one after the other, because each is in memory for a moment.
     pub(crate) rendering: Semaphore,
     /// Store of detached tasks, if the session continues in other processes.
-    kept: Option<Kept>,
+    detached: Option<DetachedRegistry>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct TaskTable {
     /// Number of the latest task. It never decreases.
     last: u64,
     tasks: BTreeMap<u64, Arc<Task>>,
@@ -83,7 +83,7 @@ pub(crate) struct TaskId(u64);
 pub(crate) struct Task {
     pub(crate) id: TaskId,
     pub(crate) kind: Kind,
-    owner: Viewer,
+    owner: SessionKey,
     /// `true` if the task outlives its session.
     pub(crate) is_detached: bool,
     pub(crate) text: String,
@@ -93,9 +93,9 @@ pub(crate) struct Task {
     /// Position in the output up to which its session has read.
     pub(crate) cursor: AtomicU64,
     /// Set once the session was notified that the task has ended.
-    told: Once,
+    end_reported: OnceFlag,
     /// Connection to the task, if another process owns it.
-    far: Option<Far>,
+    remote: Option<RemoteTask>,
 }
 
 /// The kind of work that a task is.
@@ -110,7 +110,7 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct NewTask {
     pub(crate) kind: Kind,
-    pub(crate) owner: Viewer,
+    pub(crate) owner: SessionKey,
     pub(crate) is_detached: bool,
     pub(crate) text: String,
     pub(crate) description: Option<String>,
@@ -163,25 +163,25 @@ pub(crate) struct TaskFacts {
 
 impl Default for Tasks {
     fn default() -> Self {
-        Self { known: Mutex::default(), stories: Mutex::default(), rendering: Semaphore::new(1), kept: None }
+        Self { known: Mutex::default(), publishers: Mutex::default(), rendering: Semaphore::new(1), detached: None }
     }
 }
 
 impl Tasks {
     /// Returns the tasks of a session that continues in other processes; detached tasks are recorded at `place`.
     /// `outlives` is `true` if this process may stay alive for the tasks that it starts.
-    pub fn of_session_that_goes_on(place: DetachedTasks, outlives: bool) -> Self {
-        Self { kept: Some(Kept::new(place, outlives)), ..Self::default() }
+    pub fn for_continuing_session(place: DetachedTasks, outlives: bool) -> Self {
+        Self { detached: Some(DetachedRegistry::new(place, outlives)), ..Self::default() }
     }
 
     /// Returns `true` if this process owns tasks that outlive their call.
-    pub fn keeps_any(&self) -> bool {
-        self.kept.as_ref().is_some_and(Kept::keeps_any)
+    pub fn has_detached(&self) -> bool {
+        self.detached.as_ref().is_some_and(DetachedRegistry::owns_any)
     }
 
     /// Returns once all detached tasks of this process have ended and are recorded.
-    pub async fn kept_to_the_end(&self) {
-        if let Some(kept) = &self.kept {
+    pub async fn wait_for_detached(&self) {
+        if let Some(kept) = &self.detached {
             kept.ended().await;
         }
     }
@@ -191,7 +191,7 @@ impl Tasks {
     /// # Errors
     /// An instruction for the model, if the task would end with the call.
     pub(crate) fn check_life(&self, is_detached: bool) -> Result<(), ToolFailure> {
-        let Some(kept) = &self.kept else { return Ok(()) };
+        let Some(kept) = &self.detached else { return Ok(()) };
         let failed = |message: &str| ToolFailure::new(ErrorKind::InvalidInput, message);
         match (is_detached, kept.outlives) {
             (true, true) => Ok(()),
@@ -210,10 +210,10 @@ impl Tasks {
     ///
     /// # Errors
     /// `io` when the search fails.
-    pub(crate) async fn meet(&self, settings: &CommandSettings, now: Timestamp) -> Result<(), ToolFailure> {
-        let Some(kept) = &self.kept else { return Ok(()) };
+    pub(crate) async fn find_detached(&self, settings: &CommandSettings, now: Timestamp) -> Result<(), ToolFailure> {
+        let Some(kept) = &self.detached else { return Ok(()) };
         let known: Vec<u64> = self.lock().tasks.keys().copied().collect();
-        let met = kept.meet(&known, settings, now).await.map_err(|error| {
+        let met = kept.find_unknown(&known, settings, now).await.map_err(|error| {
             ToolFailure::new(ErrorKind::Io, format!("the detached tasks cannot be looked for: {error}"))
                 .caused_by(error)
         })?;
@@ -225,7 +225,7 @@ impl Tasks {
     ///
     /// # Errors
     /// `budget_exhausted` when the maximum number of tasks is running.
-    pub(crate) fn check_room(&self, owner: &Viewer) -> Result<(), ToolFailure> {
+    pub(crate) fn check_room(&self, owner: &SessionKey) -> Result<(), ToolFailure> {
         self.lock().check_room(owner)
     }
 
@@ -236,7 +236,7 @@ impl Tasks {
     pub(crate) fn add(&self, new: NewTask) -> Result<Arc<Task>, ToolFailure> {
         let mut known = self.lock();
         known.check_room(&new.owner)?;
-        let begun = self.kept.as_ref().map(Kept::begin).transpose()?;
+        let begun = self.detached.as_ref().map(DetachedRegistry::begin).transpose()?;
         known.last = begun.as_ref().map_or(known.last + 1, |begun| begun.number);
         let NewTask { kind, owner, is_detached, text, description, started_at, command } = new;
         let task = Arc::new(Task {
@@ -249,10 +249,10 @@ impl Tasks {
             started_at,
             command,
             cursor: AtomicU64::new(0),
-            told: Once::default(),
-            far: None,
+            end_reported: OnceFlag::default(),
+            remote: None,
         });
-        if let (Some(kept), Some(begun)) = (&self.kept, begun) {
+        if let (Some(kept), Some(begun)) = (&self.detached, begun) {
             kept.keep(&task, begun)?;
         }
         known.tasks.insert(task.id.0, task.clone());
@@ -261,7 +261,7 @@ impl Tasks {
     }
 
     /// Returns the tasks that a session may see, oldest first: its own, and detached ones of its principal.
-    pub(crate) fn visible(&self, viewer: &Viewer) -> Vec<Arc<Task>> {
+    pub(crate) fn visible(&self, viewer: &SessionKey) -> Vec<Arc<Task>> {
         self.lock().tasks.values().filter(|task| task.is_visible(viewer)).cloned().collect()
     }
 
@@ -269,7 +269,7 @@ impl Tasks {
     ///
     /// # Errors
     /// `not_found`, also for a task of another session or principal.
-    pub(crate) fn find(&self, viewer: &Viewer, id: &str) -> Result<Arc<Task>, ToolFailure> {
+    pub(crate) fn find(&self, viewer: &SessionKey, id: &str) -> Result<Arc<Task>, ToolFailure> {
         let number = TaskId::from_str(id).ok();
         let found = number.and_then(|id| self.lock().tasks.get(&id.0).cloned());
         found.filter(|task| task.is_visible(viewer)).ok_or_else(|| {
@@ -287,7 +287,7 @@ impl Tasks {
     ///
     /// # Errors
     /// As [`find`](Self::find).
-    pub(crate) fn named(&self, viewer: &Viewer, ids: &[String]) -> Result<Vec<Arc<Task>>, ToolFailure> {
+    pub(crate) fn named(&self, viewer: &SessionKey, ids: &[String]) -> Result<Vec<Arc<Task>>, ToolFailure> {
         match ids.is_empty() {
             true => Ok(self.visible(viewer)),
             false => ids.iter().map(|id| self.find(viewer, id)).collect(),
@@ -299,19 +299,20 @@ impl Tasks {
         self.lock().tasks.is_empty()
     }
 
-    /// Returns `true` if tasks of the session have ended that [`take_news`](Self::take_news) has not returned yet.
-    pub(crate) fn has_news(&self, viewer: &Viewer) -> bool {
-        self.lock().tasks.values().any(|task| task.is_news(viewer))
+    /// Returns `true` if tasks of the session have ended that [`take_notifications`](Self::take_notifications) has not returned yet.
+    pub(crate) fn has_notifications(&self, viewer: &SessionKey) -> bool {
+        self.lock().tasks.values().any(|task| task.needs_notification(viewer))
     }
 
     /// Returns one line for each task of the session that has ended since the previous call.
-    pub(crate) fn take_news(&self, viewer: &Viewer) -> Vec<String> {
-        let ended: Vec<Arc<Task>> = self.lock().tasks.values().filter(|task| task.is_news(viewer)).cloned().collect();
-        ended.into_iter().filter(|task| task.told.first()).map(|task| task.news()).collect()
+    pub(crate) fn take_notifications(&self, viewer: &SessionKey) -> Vec<String> {
+        let ended: Vec<Arc<Task>> =
+            self.lock().tasks.values().filter(|task| task.needs_notification(viewer)).cloned().collect();
+        ended.into_iter().filter(|task| task.end_reported.set_once()).map(|task| task.end_notification()).collect()
     }
 
     /// Ends the tasks that belong to one session alone, with the usual grace period, and forgets them.
-    pub(crate) fn end_session(&self, viewer: &Viewer) {
+    pub(crate) fn end_session(&self, viewer: &SessionKey) {
         self.lock().tasks.retain(|_, task| {
             let goes = task.owner == *viewer && !task.is_detached;
             if goes {
@@ -326,10 +327,10 @@ impl Tasks {
         let (far, tasks): (Vec<Arc<Task>>, Vec<_>) = {
             let mut known = self.lock();
             known.is_closed = true;
-            std::mem::take(&mut known.tasks).into_values().partition(|task| task.far.is_some())
+            std::mem::take(&mut known.tasks).into_values().partition(|task| task.remote.is_some())
         };
-        if let Some(kept) = &self.kept {
-            kept.leave(&far).await;
+        if let Some(kept) = &self.detached {
+            kept.disconnect(&far).await;
         }
         let all_ended = || join_all(tasks.iter().map(|task| task.command.ended()));
         tasks.iter().for_each(|task| task.command.stop());
@@ -337,18 +338,18 @@ impl Tasks {
             tasks.iter().for_each(|task| task.command.kill());
             let _ = timeout(LAST_KILLS, all_ended()).await;
         }
-        let _ = timeout(LAST_RECORDS, self.kept_to_the_end()).await;
-        self.all_told().await;
+        let _ = timeout(LAST_RECORDS, self.wait_for_detached()).await;
+        self.wait_for_events().await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, TaskTable> {
         // No code panics while it holds this lock.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
-    fn check_room(&self, owner: &Viewer) -> Result<(), ToolFailure> {
+impl TaskTable {
+    fn check_room(&self, owner: &SessionKey) -> Result<(), ToolFailure> {
         if self.is_closed {
             return Err(ToolFailure::new(ErrorKind::Cancelled, "Toolstead is shutting down"));
         }
@@ -381,7 +382,7 @@ impl Known {
             return;
         }
         let ended = self.tasks.values().filter(|task| which(task) && task.command.end().is_some());
-        let mut ended: Vec<(bool, u64)> = ended.map(|task| (!task.told.is_done(), task.id.0)).collect();
+        let mut ended: Vec<(bool, u64)> = ended.map(|task| (!task.end_reported.is_set(), task.id.0)).collect();
         ended.sort_unstable();
         for (_, id) in ended.into_iter().take(surplus) {
             self.tasks.remove(&id);
@@ -390,18 +391,18 @@ impl Known {
 }
 
 impl Task {
-    fn is_visible(&self, viewer: &Viewer) -> bool {
+    fn is_visible(&self, viewer: &SessionKey) -> bool {
         self.owner == *viewer || (self.is_detached && self.owner.principal == viewer.principal)
     }
 
-    fn is_news(&self, viewer: &Viewer) -> bool {
-        self.owner == *viewer && !self.told.is_done() && self.command.end().is_some()
+    fn needs_notification(&self, viewer: &SessionKey) -> bool {
+        self.owner == *viewer && !self.end_reported.is_set() && self.command.end().is_some()
     }
 
     /// Marks the end of the task as reported, if its owner has just seen the status.
-    pub(crate) fn seen_by(&self, viewer: &Viewer) {
-        if self.is_news(viewer) {
-            self.told.first();
+    pub(crate) fn mark_reported_to(&self, viewer: &SessionKey) {
+        if self.needs_notification(viewer) {
+            self.end_reported.set_once();
         }
     }
 
@@ -410,21 +411,21 @@ impl Task {
     }
 
     /// Returns a text such as "`task_1` (npm run dev) ended with exit code 1 after 2.5 s".
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let name = format!("`{}` ({})", self.id, self.shown());
         match self.command.end() {
             None => format!("{name} runs, since {:.1} s", self.command.started.elapsed().as_secs_f64()),
-            Some(end) => format!("{name} {}", self.told_end(&end)),
+            Some(end) => format!("{name} {}", self.describe_end(&end)),
         }
     }
 
     /// Returns a text such as "ended with exit code 1 after 2.5 s".
-    pub(crate) fn told_end(&self, end: &End) -> String {
+    pub(crate) fn describe_end(&self, end: &CommandEnd) -> String {
         match (self.kind, Status::of(end)) {
             (Kind::Agent, Status::Succeeded) => format!("is done after {:.1} s", end.after.as_secs_f64()),
             (Kind::Agent, Status::Failed) => format!("failed after {:.1} s", end.after.as_secs_f64()),
             (Kind::Agent, _) => format!("was stopped after {:.1} s", end.after.as_secs_f64()),
-            (Kind::Shell, _) => end.told(),
+            (Kind::Shell, _) => end.describe(),
         }
     }
 
@@ -443,15 +444,15 @@ impl Task {
     }
 
     /// Returns the status of the task, followed by what was undone or refused.
-    pub(crate) fn told_whole(&self) -> String {
+    pub(crate) fn describe_fully(&self) -> String {
         let told = self.command.end().map(|end| end.told).unwrap_or_default();
         let lines = told.iter().map(|line| format!(". {}", line.trim_end_matches('.')));
-        lines.fold(self.told(), |text, line| text + &line)
+        lines.fold(self.describe(), |text, line| text + &line)
     }
 
-    fn news(&self) -> String {
-        let told = self.told_whole();
-        let told = match told.char_indices().nth(NEWS_CHARACTERS) {
+    fn end_notification(&self) -> String {
+        let told = self.describe_fully();
+        let told = match told.char_indices().nth(MAX_NOTIFICATION_CHARACTERS) {
             Some((at, _)) => format!("{}…", &told[..at]),
             None => told,
         };
@@ -468,7 +469,7 @@ impl Task {
 
     pub(crate) fn facts(&self) -> TaskFacts {
         let end = self.command.end();
-        let ended_at = end.as_ref().filter(|end| end.cause != Cause::Lost).map(|end| {
+        let ended_at = end.as_ref().filter(|end| end.cause != EndCause::Lost).map(|end| {
             let micros = i64::try_from(end.after.as_micros()).unwrap_or(i64::MAX);
             rfc3339(Timestamp(self.started_at.0.saturating_add(micros)))
         });
@@ -491,19 +492,19 @@ impl Task {
 }
 
 impl Status {
-    pub(crate) fn of(end: &End) -> Self {
+    pub(crate) fn of(end: &CommandEnd) -> Self {
         match (end.cause, end.code) {
-            (Cause::Itself, Some(0)) if !end.is_tainted => Self::Succeeded,
-            (Cause::Itself | Cause::TooMuchOutput | Cause::Lost, _) => Self::Failed,
-            (Cause::Stopped, _) => Self::Cancelled,
-            (Cause::TimedOut, _) => Self::TimedOut,
+            (EndCause::Itself, Some(0)) if !end.is_tainted => Self::Succeeded,
+            (EndCause::Itself | EndCause::TooMuchOutput | EndCause::Lost, _) => Self::Failed,
+            (EndCause::Stopped, _) => Self::Cancelled,
+            (EndCause::TimedOut, _) => Self::TimedOut,
         }
     }
 }
 
-impl End {
+impl CommandEnd {
     /// Returns a text such as "ended with exit code 1 after 2.5 s".
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let after = self.after.as_secs_f64();
         let how = match (self.code, self.signal) {
             (Some(code), _) => format!("exit code {code}"),
@@ -511,15 +512,15 @@ impl End {
             (None, None) => "no exit code".into(),
         };
         match self.cause {
-            Cause::Itself => {
+            EndCause::Itself => {
                 let reason = self.out_of_memory.map(|whose| format!(" because {whose}")).unwrap_or_default();
                 format!("ended with {how} after {after:.1} s{reason}")
             }
-            Cause::TimedOut => format!("ran out of time after {after:.1} s and was ended ({how})"),
-            Cause::Stopped => format!("was stopped after {after:.1} s ({how})"),
+            EndCause::TimedOut => format!("ran out of time after {after:.1} s and was ended ({how})"),
+            EndCause::Stopped => format!("was stopped after {after:.1} s ({how})"),
             // The result reports the limit separately.
-            Cause::TooMuchOutput => format!("was ended after {after:.1} s"),
-            Cause::Lost => "is lost: the process that kept it was killed, and it with that".into(),
+            EndCause::TooMuchOutput => format!("was ended after {after:.1} s"),
+            EndCause::Lost => "is lost: the process that kept it was killed, and it with that".into(),
         }
     }
 }
@@ -541,7 +542,7 @@ impl FromStr for TaskId {
 
 impl Task {
     /// Advances the position up to which the output was read.
-    pub(crate) fn moves_cursor(&self, to: u64) {
+    pub(crate) fn advance_cursor(&self, to: u64) {
         self.cursor.fetch_max(to, Ordering::Relaxed);
     }
 }
@@ -552,8 +553,8 @@ mod tests {
     use crate::{
         builtin::commands::{
             capture::Capture,
-            command::Excess,
-            programs::{CommandSettings, Started},
+            command::ExcessPolicy,
+            programs::{CommandSettings, StartedProgram},
         },
         sandbox::launcher::{Input, LaunchSpec, Launcher},
     };
@@ -566,14 +567,14 @@ mod tests {
         let (program, working_dir) = (program.to_owned(), "/".into());
         let spec = LaunchSpec { program, args, working_dir, input: Input::Nothing, policy };
         let child = Launcher::start().unwrap().launch(spec).await.unwrap();
-        let started = Started { child, proxy: None, is_terminal: false, closed_wider: None, tools: None };
-        Arc::new(Command::of(started, Capture::new("/tmp".into(), 1024), None, Excess::Ends, None, false))
+        let started = StartedProgram { child, proxy: None, is_terminal: false, widening_note: None, tools: None };
+        Arc::new(Command::of(started, Capture::new("/tmp".into(), 1024), None, ExcessPolicy::Ends, None, false))
     }
 
     fn task(principal: &str, session: usize, command: &Arc<Command>) -> NewTask {
         NewTask {
             kind: Kind::Shell,
-            owner: Viewer { principal: Principal::token(principal), session: format!("s{session}") },
+            owner: SessionKey { principal: Principal::token(principal), session: format!("s{session}") },
             is_detached: true,
             text: "true".into(),
             description: None,

@@ -10,7 +10,7 @@ mod arguments;
 mod printing;
 
 use crate::sandbox::offered_tools;
-use arguments::{Wanted, fields, wanted};
+use arguments::{ToolCommand, fields, parse_command};
 use serde_json::{Value, json};
 use std::{
     env,
@@ -35,7 +35,7 @@ used up; 70 a fault of Toolstead.";
 /// Exit codes for wrong arguments, unavailable tools, and a cancelled call.
 const USAGE_CODE: u8 = 2;
 const UNAVAILABLE: u8 = 4;
-const TAKEN_BACK: u8 = 5;
+const CANCELLED_CODE: u8 = 5;
 
 /// Runs `tool` and ends the process, if this process is that program. Otherwise returns.
 pub(crate) fn enter() {
@@ -45,11 +45,11 @@ pub(crate) fn enter() {
     let words: Result<Vec<String>, _> = env::args_os().skip(1).map(|word| word.into_string()).collect();
     let done = match words {
         Ok(words) => run(&words, &mut io::stdin().lock(), &mut io::stdout().lock()),
-        Err(_) => Err(Trouble::usage("an argument is no UTF-8 text")),
+        Err(_) => Err(ExitFailure::usage("an argument is no UTF-8 text")),
     };
     let code = match done {
         Ok(()) => 0,
-        Err(Trouble { code, message }) => {
+        Err(ExitFailure { code, message }) => {
             // Standard error is closed as well: there is no way to report it.
             let _ = writeln!(io::stderr(), "tool: {message}");
             code
@@ -60,32 +60,32 @@ pub(crate) fn enter() {
 
 /// A message and an exit code other than 0.
 #[derive(Debug)]
-struct Trouble {
+struct ExitFailure {
     code: u8,
     message: String,
 }
 
-impl Trouble {
+impl ExitFailure {
     fn usage(message: impl Into<String>) -> Self {
         Self { code: USAGE_CODE, message: message.into() }
     }
 }
 
-fn run(words: &[String], stdin: &mut impl Read, stdout: &mut impl Write) -> Result<(), Trouble> {
-    let text = match wanted(words)? {
-        Wanted::Usage => USAGE.to_owned(),
-        Wanted::List => printing::list(&asked(&json!({"list": true}))?),
-        Wanted::Help(name) => printing::help(&asked(&json!({"list": name}))?),
-        Wanted::Call(name, given) => {
+fn run(words: &[String], stdin: &mut impl Read, stdout: &mut impl Write) -> Result<(), ExitFailure> {
+    let text = match parse_command(words)? {
+        ToolCommand::Usage => USAGE.to_owned(),
+        ToolCommand::List => printing::list(&send_request(&json!({"list": true}))?),
+        ToolCommand::Help(name) => printing::help(&send_request(&json!({"list": name}))?),
+        ToolCommand::Call(name, given) => {
             let arguments = match given {
-                arguments::Given::Json(text) => arguments::object(&text)?,
-                arguments::Given::Input => arguments::object(&read(stdin)?)?,
-                arguments::Given::Fields(words) => {
-                    let listed = asked(&json!({"list": name}))?;
+                arguments::ArgumentSource::Json(text) => arguments::object(&text)?,
+                arguments::ArgumentSource::Input => arguments::object(&read(stdin)?)?,
+                arguments::ArgumentSource::Fields(words) => {
+                    let listed = send_request(&json!({"list": name}))?;
                     fields(words, &listed["tools"][0]["inputSchema"], &mut || read(stdin))?
                 }
             };
-            printing::result(&asked(&json!({"call": name, "arguments": arguments}))?)?
+            printing::result(&send_request(&json!({"call": name, "arguments": arguments}))?)?
         }
     };
     let ending = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -96,22 +96,22 @@ fn run(words: &[String], stdin: &mut impl Read, stdout: &mut impl Write) -> Resu
     {
         // The reader has closed the pipe.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Trouble { code: 70, message: format!("the result could not be written: {error}") })
+            Err(ExitFailure { code: 70, message: format!("the result could not be written: {error}") })
         }
         _ => Ok(()),
     }
 }
 
-fn read(stdin: &mut impl Read) -> Result<String, Trouble> {
+fn read(stdin: &mut impl Read) -> Result<String, ExitFailure> {
     let mut text = String::new();
     let read = stdin.read_to_string(&mut text);
-    read.map_err(|error| Trouble::usage(format!("standard input could not be read: {error}")))?;
+    read.map_err(|error| ExitFailure::usage(format!("standard input could not be read: {error}")))?;
     Ok(text)
 }
 
 /// Sends one request, and returns its answer.
-fn asked(request: &Value) -> Result<Value, Trouble> {
-    let over = |code, what: &str| Trouble {
+fn send_request(request: &Value) -> Result<Value, ExitFailure> {
+    let over = |code, what: &str| ExitFailure {
         code,
         message: format!("{what}: the call that this program belongs to has ended, and its tools with it"),
     };
@@ -123,10 +123,10 @@ fn asked(request: &Value) -> Result<Value, Trouble> {
     let received = BufReader::new(&socket).read_until(b'\n', &mut line);
     if received.is_err() || line.is_empty() {
         let reason = sent.err().or(received.err()).map_or(String::new(), |error| format!(" ({error})"));
-        return Err(over(TAKEN_BACK, &format!("there was no answer{reason}")));
+        return Err(over(CANCELLED_CODE, &format!("there was no answer{reason}")));
     }
     let answer: Value = serde_json::from_slice(&line)
-        .map_err(|error| Trouble { code: 70, message: format!("the answer cannot be understood: {error}") })?;
+        .map_err(|error| ExitFailure { code: 70, message: format!("the answer cannot be understood: {error}") })?;
     match answer.get("error") {
         None => Ok(answer),
         Some(error) => Err(printing::failure(error)),

@@ -1,7 +1,7 @@
 //! Waits for a command, and reports its output as progress meanwhile.
 
 use crate::builtin::{
-    commands::command::{self, Command, End},
+    commands::command::{self, Command, CommandEnd},
     text::plain_text::PlainText,
 };
 use regex::{Regex, RegexBuilder};
@@ -22,7 +22,7 @@ pub(crate) const SLACK: Duration = Duration::from_secs(5);
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_BYTES: usize = 4 << 10;
 /// Time for a command to end by itself after its caller has cancelled.
-const TIME_TO_HEED: Duration = Duration::from_millis(200);
+const CANCEL_GRACE: Duration = Duration::from_millis(200);
 /// Maximum total time that a command waits for answers. Each answer may take a day at most (`approval_timeout`), and a
 /// program can request the next one before it has the previous one.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -37,8 +37,8 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, ToolFailure> {
 }
 
 /// Waits for the end, which follows soon once the caller has cancelled.
-pub(crate) async fn ended_in_time(command: &Command, caller: &dyn Caller) -> End {
-    let end = told_on_the_way(command, command.ended(), caller);
+pub(crate) async fn wait_for_end(command: &Command, caller: &dyn Caller) -> CommandEnd {
+    let end = wait_with_progress(command, command.ended(), caller);
     tokio::pin!(end);
     tokio::select! {
         end = &mut end => return end,
@@ -46,17 +46,17 @@ pub(crate) async fn ended_in_time(command: &Command, caller: &dyn Caller) -> End
     }
     tokio::select! {
         end = &mut end => return end,
-        () = sleep(TIME_TO_HEED) => command.kill(),
+        () = sleep(CANCEL_GRACE) => command.kill(),
     }
     end.await
 }
 
 /// Waits for the end of a command that shares the deadline of its call. Time in which the call waits for answers does
 /// not count.
-pub(crate) async fn ended_by(command: &Command, caller: &dyn Caller, deadline: Instant) -> End {
+pub(crate) async fn wait_until_deadline(command: &Command, caller: &dyn Caller, deadline: Instant) -> CommandEnd {
     let before = caller.waited();
     let at = || later_by(deadline, caller.waited().saturating_sub(before));
-    let end = ended_in_time(command, caller);
+    let end = wait_for_end(command, caller);
     tokio::pin!(end);
     while Instant::now() < at() {
         tokio::select! {
@@ -74,26 +74,30 @@ fn later_by(deadline: Instant, waited: Duration) -> Instant {
 }
 
 /// Waits for `ended`, and sends the output to the client as progress meanwhile.
-pub(crate) async fn told_on_the_way(command: &Command, ended: impl Future<Output = End>, caller: &dyn Caller) -> End {
+pub(crate) async fn wait_with_progress(
+    command: &Command,
+    ended: impl Future<Output = CommandEnd>,
+    caller: &dyn Caller,
+) -> CommandEnd {
     let mut ticks = interval(BETWEEN_PROGRESS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut told = 0;
+    let mut reported = 0;
     tokio::pin!(ended);
     loop {
         tokio::select! {
             end = &mut ended => return end,
             _ = ticks.tick() => {
                 let total = command.capture.total();
-                if total == told || !caller.wants_progress() {
+                if total == reported || !caller.wants_progress() {
                     continue;
                 }
                 // The newest output: a client that is behind needs the current state.
-                let from = told.max(total.saturating_sub(PROGRESS_BYTES as u64));
+                let from = reported.max(total.saturating_sub(PROGRESS_BYTES as u64));
                 if let Ok((_, bytes)) = command::read(&command.capture, from, PROGRESS_BYTES).await {
                     let message = Some(PlainText::of(&bytes));
                     caller.progress(Progress { message, ..Progress::at(total as f64) });
                 }
-                told = total;
+                reported = total;
             }
         }
     }

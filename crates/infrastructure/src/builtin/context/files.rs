@@ -2,7 +2,7 @@
 
 use super::{
     InvalidBuiltInContext, members,
-    path_completion::{Typed, entries},
+    path_completion::{PartialPath, entries},
     unknown_argument,
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
             file_uri,
             sniff::{FileKindByContent, media_type, sniff},
         },
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::Stop},
 };
@@ -33,11 +33,11 @@ const VARIABLE: &str = "path";
 /// Files that calls may read, by their URIs.
 #[derive(Debug)]
 pub(super) struct FileResources {
-    world: World,
+    world: ToolEnvironment,
 }
 
 impl FileResources {
-    pub(super) fn new(world: World) -> Self {
+    pub(super) fn new(world: ToolEnvironment) -> Self {
         Self { world }
     }
 
@@ -91,7 +91,7 @@ impl FileResources {
 
     /// Returns the access to the folder of a partial path, if it is below a root. Nothing above the roots is listed.
     pub(super) async fn completion_accesses(&self, value: &str) -> Result<Vec<Access>, ToolFailure> {
-        let folder = Typed::parse(value).map(|typed| typed.folder());
+        let folder = PartialPath::parse(value).map(|typed| typed.folder());
         let Some(folder) = folder.filter(|folder| self.world.workspace().contains(folder.as_ref())) else {
             return Ok(Vec::new());
         };
@@ -108,7 +108,7 @@ impl FileResources {
         if completion.argument != VARIABLE {
             return Err(unknown_argument(&completion.argument, [VARIABLE].into_iter()));
         }
-        let Some(typed) = Typed::parse(&completion.value) else { return Ok((Vec::new(), 0)) };
+        let Some(typed) = PartialPath::parse(&completion.value) else { return Ok((Vec::new(), 0)) };
         if !self.world.workspace().contains(typed.folder().as_ref()) {
             let roots = context.grant.roots().all().filter_map(|root| root.to_str());
             return Ok(typed.roots(roots));

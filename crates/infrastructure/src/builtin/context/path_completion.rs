@@ -15,7 +15,7 @@ const LOOKED_AT: usize = 10_000;
 
 /// Partial path, decoded: without its first slash, as the variable of the template contains it, or with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Typed {
+pub(super) struct PartialPath {
     /// `true` if the first slash was typed.
     is_absolute: bool,
     /// Folder without its first slash, with its last one.
@@ -24,7 +24,7 @@ pub(super) struct Typed {
     name: String,
 }
 
-impl Typed {
+impl PartialPath {
     /// Parses a partial path; `None` if it is not valid, such as one that leads upwards.
     pub(super) fn parse(value: &str) -> Option<Self> {
         let decoded = file_uri::decoded(value).ok()?;
@@ -66,7 +66,7 @@ impl Typed {
 
 /// Returns the readable entries of the folder that begin with the name, sorted, and their number; folders end with a
 /// slash. Blocks.
-pub(super) fn entries(typed: &Typed, files: &GrantedWorkspace) -> (Vec<String>, usize) {
+pub(super) fn entries(typed: &PartialPath, files: &GrantedWorkspace) -> (Vec<String>, usize) {
     let limits = WalkLimits { entries: LOOKED_AT, depth: 1, order: WalkOrder::ShallowFirst };
     let walked = files.find(&typed.folder()).and_then(|folder| files.walk(&folder, limits, (), typed));
     let mut names = walked.map(|(_, names)| names.concat()).unwrap_or_default();
@@ -76,7 +76,7 @@ pub(super) fn entries(typed: &Typed, files: &GrantedWorkspace) -> (Vec<String>, 
     (names, total)
 }
 
-impl Visitor for Typed {
+impl Visitor for PartialPath {
     type Context = ();
     type Worker = Vec<String>;
 
@@ -108,11 +108,11 @@ mod tests {
             ("home/", "/home", ""),
             ("home/..", "/home", ".."),
         ] {
-            let typed = Typed::parse(value).unwrap();
+            let typed = PartialPath::parse(value).unwrap();
             assert_eq!((typed.folder().as_str(), typed.name.as_str()), (folder, name), "{value}");
         }
         for bad in ["a/../b", "%2e%2e/a", "a/%2e%2e%2fb", "a%", "a%00", "a/./b"] {
-            assert_eq!(Typed::parse(bad), None, "{bad}");
+            assert_eq!(PartialPath::parse(bad), None, "{bad}");
         }
     }
 
@@ -125,7 +125,7 @@ mod tests {
             ("home/b%20", &["home/b%20c/"]),
             ("etc/", &[]),
         ] {
-            assert_eq!(Typed::parse(value).unwrap().roots(roots.into_iter()).0, expected, "{value}");
+            assert_eq!(PartialPath::parse(value).unwrap().roots(roots.into_iter()).0, expected, "{value}");
         }
     }
 }

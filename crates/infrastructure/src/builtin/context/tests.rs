@@ -51,7 +51,7 @@ impl Bench {
             Arc::new(rule.unwrap())
         };
         let policy = PermissionPolicy { rules: rules.iter().map(rule).collect(), roots, ..Default::default() };
-        let world = World::new(workspace, Arc::new(SystemClock), "Toolstead test".into());
+        let world = ToolEnvironment::new(workspace, Arc::new(SystemClock), "Toolstead test".into());
         let report = Report {
             uri: "config://server",
             name: "config",
@@ -145,7 +145,7 @@ async fn what_is_offered_is_two_kinds_of_resources_and_three_prompts() {
         arguments.into_iter().filter(|one| one["required"] == true).count()
     };
     assert!(catalogue.prompts.iter().all(|prompt| required(prompt) == 1));
-    let closed = World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new());
+    let closed = ToolEnvironment::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new());
     let without_roots = BuiltInContext::new(closed, Vec::new()).unwrap().list().await.unwrap();
     assert_eq!(without_roots.templates, []);
 }

@@ -4,13 +4,13 @@ use crate::builtin::{
     files::change_set::ChangeSet,
     text::{
         text_edit::lacking,
-        text_encoding::{Detected, TextEncoding, detect},
+        text_encoding::{TextDetection, TextEncoding, detect},
     },
 };
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
 /// A file with appended text.
-pub(crate) struct Appended {
+pub(crate) struct AppendedFile {
     pub(crate) content: Vec<u8>,
     /// Number of bytes before; `None`: there was no file.
     pub(crate) before: Option<usize>,
@@ -22,20 +22,20 @@ pub(crate) struct Appended {
 ///
 /// # Errors
 /// `unsupported_type` when the file is not text, `invalid_input` for characters that its encoding lacks.
-pub(crate) fn appended(set: &ChangeSet<'_>, added: &str, limit: u64) -> Result<Appended, ToolFailure> {
+pub(crate) fn append_text(set: &ChangeSet<'_>, added: &str, limit: u64) -> Result<AppendedFile, ToolFailure> {
     let Some(before) = set.content(0, limit)? else {
-        return Ok(Appended { content: added.into(), before: None, notes: Vec::new() });
+        return Ok(AppendedFile { content: added.into(), before: None, notes: Vec::new() });
     };
     let encoding = match detect(&before, true) {
-        Detected::Text(encoding) => encoding,
-        Detected::Binary(what) => {
+        TextDetection::Text(encoding) => encoding,
+        TextDetection::Binary(what) => {
             let message = format!("`{}` is no text: it looks like {what}", set.shown(0));
             return Err(ToolFailure::new(ErrorKind::UnsupportedType, message).next("Nothing was changed."));
         }
     };
     let bytes = encoding.encode(added).map_err(|_| lacking(encoding, added))?;
     let notes = notes_on(&before, encoding, added);
-    Ok(Appended { content: [&before[..], &bytes].concat(), before: Some(before.len()), notes })
+    Ok(AppendedFile { content: [&before[..], &bytes].concat(), before: Some(before.len()), notes })
 }
 
 fn notes_on(before: &[u8], encoding: TextEncoding, added: &str) -> Vec<String> {

@@ -6,8 +6,8 @@ pub(crate) mod recording;
 use crate::{
     builtin::files::{
         change_set::{
-            drafts::{Drafts, NotPut},
-            recording::Recording,
+            drafts::{ApplyFailure, Drafts},
+            recording::ChangeRecorder,
         },
         etag::digest_of,
     },
@@ -41,7 +41,7 @@ const ATTEMPTS: usize = 8;
 pub(crate) struct ChangeSet<'a> {
     files: &'a GrantedWorkspace,
     names: Vec<Name>,
-    places: Vec<Place<'a>>,
+    locked: Vec<LockedFile<'a>>,
     /// Last field, so that it is dropped after all locks are released.
     seats: OpenFilePermit,
 }
@@ -56,7 +56,7 @@ struct Name {
 
 /// One file, whatever the number of its names.
 #[derive(Debug)]
-struct Place<'a> {
+struct LockedFile<'a> {
     target: WriteTarget<'a>,
     shown: String,
     plan: Option<Plan>,
@@ -83,7 +83,7 @@ impl Plan {
 
 /// One file after its change, or as it would be.
 #[derive(Debug)]
-pub(crate) struct Changed {
+pub(crate) struct ChangedFile {
     /// Path as it is shown to users.
     pub(crate) shown: String,
     /// State before; `None`: no file.
@@ -145,14 +145,14 @@ impl<'a> ChangeSet<'a> {
             }
             held.insert(real, target);
         }
-        let mut set = Self { files, names: Vec::new(), places: Vec::new(), seats };
+        let mut set = Self { files, names: Vec::new(), locked: Vec::new(), seats };
         let mut known: BTreeMap<PathBuf, usize> = BTreeMap::new();
         for path in accesses {
             files.permit_writing(&path)?;
             let shown = files.workspace().shown(&path.lexical);
             if let Some(target) = held.remove(&path.real) {
-                known.insert(path.real.clone(), set.places.len());
-                set.places.push(Place { target, shown: shown.clone(), plan: None });
+                known.insert(path.real.clone(), set.locked.len());
+                set.locked.push(LockedFile { target, shown: shown.clone(), plan: None });
             }
             let Some(&place) = known.get(&path.real) else { return Ok(None) };
             set.names.push(Name { shown, path, place });
@@ -182,7 +182,7 @@ impl<'a> ChangeSet<'a> {
     /// If the call may not read there, or the file is larger.
     pub(crate) fn content(&self, index: usize, limit: u64) -> Result<Option<Cow<'_, [u8]>>, ToolFailure> {
         let name = &self.names[index];
-        let place = &self.places[name.place];
+        let place = &self.locked[name.place];
         match &place.plan {
             Some(Plan::Put(content, _)) => Ok(Some(Cow::Borrowed(content))),
             Some(Plan::Delete { .. }) => Ok(None),
@@ -197,12 +197,12 @@ impl<'a> ChangeSet<'a> {
 
     /// Returns the size of the file on disk, in bytes; `None`: no file.
     pub(crate) fn size(&self, index: usize) -> Option<u64> {
-        self.places[self.names[index].place].target.facts().map(|facts| facts.bytes)
+        self.locked[self.names[index].place].target.facts().map(|facts| facts.bytes)
     }
 
     /// Returns the permission bits as they will be: those that an earlier step of this set planned, else those on disk.
     pub(crate) fn mode(&self, index: usize) -> Option<u32> {
-        let place = &self.places[self.names[index].place];
+        let place = &self.locked[self.names[index].place];
         let on_disk = || place.target.facts().map(|facts| facts.mode & 0o777);
         place.plan.as_ref().and_then(Plan::mode).or_else(on_disk)
     }
@@ -212,7 +212,7 @@ impl<'a> ChangeSet<'a> {
     /// # Errors
     /// If the file is larger than `limit`.
     pub(crate) fn digest(&self, index: usize, limit: u64) -> Result<Option<ContentDigest>, ToolFailure> {
-        let target = &self.places[self.names[index].place].target;
+        let target = &self.locked[self.names[index].place].target;
         Ok(target.replaced(limit).map_err(cannot_be_undone)?.map(|content| digest_of(&content)))
     }
 
@@ -221,25 +221,25 @@ impl<'a> ChangeSet<'a> {
         &self,
         index: usize,
         digest: ContentDigest,
-        recording: &Recording,
+        recording: &ChangeRecorder,
     ) -> Result<bool, ToolFailure> {
-        let real = &self.places[self.names[index].place].target.path().real;
-        Ok(recording.known(real)?.is_some_and(|known| known != digest))
+        let real = &self.locked[self.names[index].place].target.path().real;
+        Ok(recording.known_version(real)?.is_some_and(|known| known != digest))
     }
 
     /// Returns `true` if the session of this call has read or written the file.
-    pub(crate) fn is_known(&self, index: usize, recording: &Recording) -> Result<bool, ToolFailure> {
-        Ok(recording.known(&self.places[self.names[index].place].target.path().real)?.is_some())
+    pub(crate) fn is_known(&self, index: usize, recording: &ChangeRecorder) -> Result<bool, ToolFailure> {
+        Ok(recording.known_version(&self.locked[self.names[index].place].target.path().real)?.is_some())
     }
 
     /// Returns `true` if a change of the file is planned, so that its content is not the one on disk.
     pub(crate) fn is_planned(&self, index: usize) -> bool {
-        self.places[self.names[index].place].plan.is_some()
+        self.locked[self.names[index].place].plan.is_some()
     }
 
     /// Plans the new content of a file.
     pub(crate) fn put(&mut self, index: usize, content: Vec<u8>, options: WriteOptions) {
-        let place = &mut self.places[self.names[index].place];
+        let place = &mut self.locked[self.names[index].place];
         // A file that this set has deleted or created may be overwritten.
         let overwrite = options.overwrite || place.plan.is_some();
         // Permission bits of an earlier step apply until a later one sets others.
@@ -254,7 +254,7 @@ impl<'a> ChangeSet<'a> {
 
     /// Plans to delete the file, and at most `folders` folders above it that are empty then.
     pub(crate) fn delete_with_folders(&mut self, index: usize, folders: usize) {
-        let place = &mut self.places[self.names[index].place];
+        let place = &mut self.locked[self.names[index].place];
         let was_new = matches!(place.plan, Some(Plan::Put(..))) && !place.target.exists();
         place.plan = if was_new { None } else { Some(Plan::Delete { folders }) };
     }
@@ -265,10 +265,10 @@ impl<'a> ChangeSet<'a> {
     ///
     /// # Errors
     /// The first failure. Nothing is changed then, unless the message states otherwise.
-    pub(crate) fn commit(self, recording: &Recording, dry_run: bool) -> Result<Vec<Changed>, ToolFailure> {
+    pub(crate) fn commit(self, recording: &ChangeRecorder, dry_run: bool) -> Result<Vec<ChangedFile>, ToolFailure> {
         let _seats = self.seats;
         let (mut steps, mut unmade) = (Vec::new(), Vec::new());
-        for Place { target, shown, plan } in self.places {
+        for LockedFile { target, shown, plan } in self.locked {
             match plan {
                 Some(plan) => steps.push(Step::of(self.files, target, shown, plan, recording.limit())?),
                 // A file that the set created and deleted again.
@@ -290,7 +290,7 @@ impl<'a> ChangeSet<'a> {
         if !dry_run {
             if !steps.iter().any(Step::is_change) {
                 let left = steps.iter().map(|step| (step.target.path().real.clone(), step.before));
-                recording.record_that_nothing_changed(left.chain(unmade))?;
+                recording.record_unchanged(left.chain(unmade))?;
             }
             perform(&mut steps, recording)?;
         }
@@ -298,7 +298,7 @@ impl<'a> ChangeSet<'a> {
     }
 }
 
-impl Changed {
+impl ChangedFile {
     /// Returns `true` if the file has changed.
     pub(crate) fn is_change(&self) -> bool {
         self.before != self.after
@@ -371,8 +371,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn changed(self) -> Changed {
-        Changed {
+    fn changed(self) -> ChangedFile {
+        ChangedFile {
             shown: self.shown,
             before: self.before,
             after: self.after,
@@ -397,7 +397,7 @@ fn cannot_be_undone(error: PathError) -> ToolFailure {
 }
 
 /// Result of a step.
-struct Done {
+struct StepOutcome {
     step: usize,
     after: Option<FileState>,
     written: WriteResult,
@@ -405,21 +405,21 @@ struct Done {
 }
 
 /// Makes the changes, and stores the results in the steps.
-fn perform(steps: &mut [Step<'_>], recording: &Recording) -> Result<(), ToolFailure> {
-    for Done { step, after, written, unsynced } in done(steps, recording)? {
+fn perform(steps: &mut [Step<'_>], recording: &ChangeRecorder) -> Result<(), ToolFailure> {
+    for StepOutcome { step, after, written, unsynced } in apply_steps(steps, recording)? {
         let step = &mut steps[step];
         step.after = after;
         step.written = step.written.map(|_| written);
         step.unsafe_because = unsynced.map(|error| error.to_string());
         let (old, new) = (step.old.as_deref().unwrap_or_default(), step.new.as_deref().unwrap_or_default());
-        recording.tell(&step.target.path().real, step.before, step.after, (old, new));
+        recording.publish_change(&step.target.path().real, step.before, step.after, (old, new));
     }
-    steps.iter().for_each(|step| recording.wrote(&step.target.path().real, step.after));
+    steps.iter().for_each(|step| recording.mark_written(&step.target.path().real, step.after));
     Ok(())
 }
 
 /// Prepares and records all changes, then makes those that change something.
-fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<Done>, ToolFailure> {
+fn apply_steps(steps: &[Step<'_>], recording: &ChangeRecorder) -> Result<Vec<StepOutcome>, ToolFailure> {
     let steps: Vec<_> = steps.iter().enumerate().filter(|(_, step)| step.is_change()).collect();
     if steps.is_empty() {
         return Ok(Vec::new());
@@ -437,9 +437,9 @@ fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<Done>, ToolFail
     }
     let states: Vec<Option<FileState>> = changes.iter().map(|change| change.after).collect();
     recording.record(changes.clone(), contents(steps.iter().map(|(_, step)| *step)))?;
-    let written = drafts.put_in_place().map_err(|NotPut { failure, is_as_before }| {
+    let written = drafts.put_in_place().map_err(|ApplyFailure { failure, is_as_before }| {
         if is_as_before {
-            recording.record_that_it_was_not_done(changes);
+            recording.record_not_applied(changes);
         }
         failure
     })?;
@@ -450,7 +450,9 @@ fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<Done>, ToolFail
     emptied.sort_by_key(|step| Reverse(step.target.path().real.components().count()));
     emptied.iter().for_each(|step| step.target.remove_folders(step.removed_folders));
     let done = steps.iter().zip(states).zip(written).zip(unsynced);
-    Ok(done.map(|((((step, _), after), written), unsynced)| Done { step: *step, after, written, unsynced }).collect())
+    Ok(done
+        .map(|((((step, _), after), written), unsynced)| StepOutcome { step: *step, after, written, unsynced })
+        .collect())
 }
 
 /// Returns all contents of the steps, each once.

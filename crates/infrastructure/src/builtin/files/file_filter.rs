@@ -39,7 +39,7 @@ pub(crate) struct FileFilter {
 
 /// Reason why an entry is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PassedOver {
+pub(crate) enum SkipReason {
     VersionControl,
     Hidden,
     Ignored,
@@ -55,11 +55,11 @@ pub(crate) struct IgnoreRules {
 }
 
 /// Ignore patterns that apply in a folder, if there are any.
-pub(crate) type Ignoring = Option<Arc<IgnoreRules>>;
+pub(crate) type ActiveIgnoreRules = Option<Arc<IgnoreRules>>;
 
 impl FileFilter {
     /// Returns the patterns of the folders above the start of a search, up to its root.
-    pub(crate) fn above(&self, files: &GrantedWorkspace, start: &FileHandle) -> Ignoring {
+    pub(crate) fn above(&self, files: &GrantedWorkspace, start: &FileHandle) -> ActiveIgnoreRules {
         let real = &start.path().real;
         let root = files.root_of(real).filter(|_| self.respect_ignore_files)?;
         let mut folders: Vec<&Path> = real.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).collect();
@@ -72,7 +72,7 @@ impl FileFilter {
     }
 
     /// Returns the patterns that apply in a folder.
-    pub(crate) fn enter(&self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
+    pub(crate) fn enter(&self, folder: &Folder<'_>, above: &ActiveIgnoreRules) -> ActiveIgnoreRules {
         if !self.respect_ignore_files {
             return None;
         }
@@ -82,17 +82,17 @@ impl FileFilter {
     }
 
     /// Returns the reason to skip an entry, if there is one.
-    pub(crate) fn passes_over(&self, entry: &Entry<'_>, ignoring: &Ignoring) -> Option<PassedOver> {
+    pub(crate) fn skip_reason(&self, entry: &Entry<'_>, ignoring: &ActiveIgnoreRules) -> Option<SkipReason> {
         let name = entry.name().as_bytes();
         let is_hidden = name.starts_with(b".");
         if is_hidden && VERSION_CONTROL.iter().any(|other| other.as_bytes() == name) {
-            return Some(PassedOver::VersionControl);
+            return Some(SkipReason::VersionControl);
         }
         match matched(&entry.path().real, entry.kind() == FileKind::Folder, ignoring) {
-            Match::Ignore(()) => Some(PassedOver::Ignored),
+            Match::Ignore(()) => Some(SkipReason::Ignored),
             // An entry that a pattern includes again is wanted, even if it is hidden.
             Match::Whitelist(()) => None,
-            Match::None => (is_hidden && !self.show_hidden).then_some(PassedOver::Hidden),
+            Match::None => (is_hidden && !self.show_hidden).then_some(SkipReason::Hidden),
         }
     }
 }
@@ -102,8 +102,8 @@ fn with_patterns(
     folder: &Path,
     is_repository: bool,
     read: impl Fn(&str) -> Option<Vec<u8>>,
-    above: Ignoring,
-) -> Ignoring {
+    above: ActiveIgnoreRules,
+) -> ActiveIgnoreRules {
     let patterns = IGNORE_FILES.map(|name| compiled(folder, &read(name)?));
     let matters = patterns.iter().any(Option::is_some) || (is_repository && above.is_some());
     if matters { Some(Arc::new(IgnoreRules { patterns, is_repository, above })) } else { above }
@@ -123,7 +123,7 @@ fn compiled(folder: &Path, content: &[u8]) -> Option<Gitignore> {
 }
 
 /// Returns the match of the kind with the highest precedence, and of each kind the nearest.
-fn matched(path: &Path, is_folder: bool, ignoring: &Ignoring) -> Match<()> {
+fn matched(path: &Path, is_folder: bool, ignoring: &ActiveIgnoreRules) -> Match<()> {
     let mut found = [const { Match::None }; IGNORE_FILES.len()];
     let mut is_outside_repository = false;
     let mut next = ignoring;

@@ -5,10 +5,10 @@ mod tree;
 use crate::{
     builtin::{
         files::{
-            file_filter::{FileFilter, Ignoring, PassedOver},
-            listing::tree::{Met, Room, Tree},
+            file_filter::{ActiveIgnoreRules, FileFilter, SkipReason},
+            listing::tree::{DisplayLimits, Tree, VisitedEntry},
         },
-        text::wording::{passed_over, rfc3339},
+        text::wording::{denied_entries_note, rfc3339},
     },
     sandbox::workspace::{
         facts::FileKind,
@@ -35,7 +35,7 @@ const MAX_CHARS: usize = 30_000;
 
 /// Options of a listing.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ListingOptions<'a> {
     /// Number of levels; 0 means all.
     pub(crate) depth: usize,
     /// Glob patterns of entries to leave out.
@@ -49,7 +49,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) limit: Option<usize>,
 }
 
-impl Default for Wanted<'_> {
+impl Default for ListingOptions<'_> {
     /// Selects the direct contents of the folder.
     fn default() -> Self {
         Self {
@@ -74,7 +74,7 @@ pub(crate) enum Sort {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Listed {
+pub(crate) struct FolderListing {
     /// Relative to the working directory, or absolute outside of it.
     pub(crate) path: String,
     /// What the tree shows, in its order: each folder before what it holds.
@@ -110,12 +110,12 @@ enum ItemType {
 ///
 /// # Errors
 /// `invalid_input` for an invalid pattern, and the failure of the walk.
-pub(crate) fn listed(
+pub(crate) fn list_folder(
     files: &GrantedWorkspace,
     found: &FileHandle,
-    wanted: &Wanted<'_>,
+    wanted: &ListingOptions<'_>,
     entries: usize,
-) -> Result<(String, Listed), ToolFailure> {
+) -> Result<(String, FolderListing), ToolFailure> {
     let path = files.workspace().shown(&found.path().lexical);
     let filter = FileFilter { show_hidden: wanted.show_hidden, respect_ignore_files: wanted.respect_gitignore };
     let listing = Listing { filter, left_out: left_out(wanted.ignore)? };
@@ -123,12 +123,12 @@ pub(crate) fn listed(
     let limits = WalkLimits { entries, depth, order: WalkOrder::ShallowFirst };
     let (walked, met) = files.walk(found, limits, filter.above(files, found), &listing)?;
 
-    let room = Room {
+    let room = DisplayLimits {
         entries: wanted.limit.unwrap_or(USUAL_LIMIT),
         chars: if wanted.limit.is_some() { MAX_CHARS } else { USUAL_CHARS },
     };
     let tree = Tree::of(met.into_iter().flatten(), wanted.sort, wanted.long);
-    let shown = tree.shown(room);
+    let shown = tree.render(room);
     let mut text = format!("{path}/\n").replace("//", "/");
     text.push_str(&shown.text);
     if tree.is_empty() {
@@ -138,9 +138,9 @@ pub(crate) fn listed(
         text.push_str(&format!("[{note}]\n"));
     }
     text.truncate(text.trim_end_matches('\n').len());
-    let entries = shown.entries.into_iter().map(Met::item).collect();
+    let entries = shown.entries.into_iter().map(VisitedEntry::item).collect();
     let truncated = shown.is_cut || walked.ended.is_some();
-    Ok((text, Listed { path, entries, truncated }))
+    Ok((text, FolderListing { path, entries, truncated }))
 }
 
 fn notes(walked: &WalkSummary, is_cut: bool) -> Vec<String> {
@@ -157,7 +157,7 @@ fn notes(walked: &WalkSummary, is_cut: bool) -> Vec<String> {
             "not everything is shown; look into one folder, leave some out with `ignore`, or raise `limit`".into(),
         );
     }
-    notes.extend(passed_over(walked.refused, "shown"));
+    notes.extend(denied_entries_note(walked.refused, "shown"));
     if walked.unreadable > 0 {
         notes.push(format!("folders that could not be opened: {}", walked.unreadable));
     }
@@ -185,21 +185,21 @@ struct Listing {
 }
 
 impl Visitor for Listing {
-    type Context = Ignoring;
-    type Worker = Vec<Met>;
+    type Context = ActiveIgnoreRules;
+    type Worker = Vec<VisitedEntry>;
 
-    fn worker(&self) -> Vec<Met> {
+    fn worker(&self) -> Vec<VisitedEntry> {
         Vec::new()
     }
 
-    fn enter(&self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
+    fn enter(&self, folder: &Folder<'_>, above: &ActiveIgnoreRules) -> ActiveIgnoreRules {
         self.filter.enter(folder, above)
     }
 
-    fn visit_entry(&self, met: &mut Vec<Met>, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
-        let passed_over = self.filter.passes_over(entry, ignoring);
+    fn visit_entry(&self, met: &mut Vec<VisitedEntry>, entry: &Entry<'_>, ignoring: &ActiveIgnoreRules) -> Visit {
+        let passed_over = self.filter.skip_reason(entry, ignoring);
         // A listing without `.git` would suggest that there is none.
-        let is_version_control = passed_over == Some(PassedOver::VersionControl) && self.filter.show_hidden;
+        let is_version_control = passed_over == Some(SkipReason::VersionControl) && self.filter.show_hidden;
         if (passed_over.is_some() && !is_version_control) || self.left_out.is_match(entry.below()) {
             return Visit::Skip;
         }
@@ -210,12 +210,12 @@ impl Visitor for Listing {
             FileKind::Pipe | FileKind::Socket | FileKind::Device | FileKind::KernelFile => ItemType::Other,
         };
         let target = (kind == ItemType::Symlink).then(|| entry.link_target()).flatten();
-        met.push(Met { below: entry.below().to_path_buf(), kind, facts: entry.facts().ok(), target });
+        met.push(VisitedEntry { below: entry.below().to_path_buf(), kind, facts: entry.facts().ok(), target });
         if is_version_control { Visit::Skip } else { Visit::Continue }
     }
 }
 
-impl Met {
+impl VisitedEntry {
     fn item(&self) -> Item {
         Item {
             name: self.name().into_owned(),

@@ -4,27 +4,27 @@
 //! does.
 
 mod history;
-pub(crate) mod judged;
+pub(crate) mod planned_reverts;
 mod restoring;
 
 use crate::{
     builtin::{
         answer::answer,
         files::{
-            change_set::{Changed, recording::Recording},
+            change_set::{ChangedFile, recording::ChangeRecorder},
             reverting::{
                 history::{CallName, History},
-                restoring::{Restored, Restoring, files_of, path_text, restore, untouched},
+                restoring::{RestoreOutcome, RestoredFile, files_of, path_text, restore, untouched},
             },
             written_file::notes,
         },
-        run::Run,
         text::{
-            text_encoding::{Detected, detect},
+            text_encoding::{TextDetection, detect},
             unified_diff::unified_diff,
             wording::counted,
         },
-        world::World,
+        tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
     },
     sandbox::workspace::granted_workspace::GrantedWorkspace,
 };
@@ -121,7 +121,7 @@ impl Direction {
     }
 
     /// Returns the opposite direction.
-    fn other(self) -> Self {
+    fn opposite(self) -> Self {
         match self {
             Self::Undo => Self::Redo,
             Self::Redo => Self::Undo,
@@ -130,7 +130,7 @@ impl Direction {
 }
 
 /// Returns the availability: nothing can be reverted without a journal.
-pub(crate) fn availability(world: &World) -> Availability {
+pub(crate) fn availability(world: &ToolEnvironment) -> Availability {
     match world.journal().keeps() {
         true => Availability::Available,
         false => Availability::Unavailable("the program keeps no journal of changes to files".into()),
@@ -142,10 +142,10 @@ pub(crate) async fn accesses(
     direction: Direction,
     input: &Input,
     call: &ToolCall,
-    world: &World,
+    world: &ToolEnvironment,
 ) -> Result<Vec<Access>, ToolFailure> {
-    let (entry, _) = chosen(direction, input, call, world).await?;
-    world.judged().judged(call.id, entry.call);
+    let (entry, _) = select_entry(direction, input, call, world).await?;
+    world.planned_reverts().insert(call.id, entry.call);
     let mut accesses = Vec::new();
     for file in files_of(&entry) {
         let path = world.access(path_text(&file.path)?).await?;
@@ -155,16 +155,16 @@ pub(crate) async fn accesses(
 }
 
 /// Undoes or redoes a call.
-pub(crate) async fn run(direction: Direction, input: &Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-    let world = run.world();
-    let (entry, history) = judged(run.call(), world).await?;
+pub(crate) async fn run(direction: Direction, input: &Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+    let world = run.environment();
+    let (entry, history) = load_planned_entry(run.call(), world).await?;
     let mut files = files_of(&entry);
     for file in &mut files {
         if let Some(before) = file.before {
             file.content = world.journal().content(before.digest).await.map_err(unreadable)?;
         }
     }
-    let (recording, limit) = (Recording::of(run).reverting(entry.call), world.limits().result_bytes);
+    let (recording, limit) = (ChangeRecorder::of(run).reverting(entry.call), world.limits().result_bytes);
     let (restored, dry_run, changed_nothing) = (files.clone(), input.dry_run, entry.is_note());
     let work = move |granted: &GrantedWorkspace| match changed_nothing {
         // Later changes of the files do not matter, because the call changed nothing.
@@ -172,55 +172,63 @@ pub(crate) async fn run(direction: Direction, input: &Input, run: &Run<'_>) -> R
         false => restore(granted, restored, &recording, limit, dry_run),
     };
     match run.on_files(work).await? {
-        Restoring::Done(done) => {
+        RestoreOutcome::Done(done) => {
             if !dry_run && done.iter().all(|(_, changed)| changed.is_none()) {
-                note_that_it_was_so(&entry, &files, run).await?;
+                record_unchanged(&entry, &files, run).await?;
             }
-            told(direction, &entry, done, dry_run, run.call().id)
+            format_result(direction, &entry, done, dry_run, run.call().id)
         }
-        Restoring::Stale(stale) => Err(not_as_it_was(direction, &entry, &history, &files, stale, world).await?),
+        RestoreOutcome::Stale(stale) => {
+            Err(stale_files_failure(direction, &entry, &history, &files, stale, world).await?)
+        }
     }
 }
 
 /// Returns the entry on which the decision was based, and the current journal.
-async fn judged(call: &ToolCall, world: &World) -> Result<(JournalEntry, History), ToolFailure> {
-    let again =
+async fn load_planned_entry(call: &ToolCall, world: &ToolEnvironment) -> Result<(JournalEntry, History), ToolFailure> {
+    let stale_failure =
         |message: String| ToolFailure::new(ErrorKind::StaleFile, message).next("Nothing was changed; call again.");
-    let entry =
-        world.judged().take(call.id).ok_or_else(|| again("it is not known any more what was to be done".into()))?;
+    let entry = world
+        .planned_reverts()
+        .take(call.id)
+        .ok_or_else(|| stale_failure("it is not known any more what was to be done".into()))?;
     let entries =
         world.journal().of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
-    let history = History { entries, others: Vec::new() };
+    let history = History { entries, foreign_entries: Vec::new() };
     if let Some(by) = history.undone().get(&entry) {
-        return Err(again(format!("the call {entry} was taken back meanwhile, by the call {by}")));
+        return Err(stale_failure(format!("the call {entry} was taken back meanwhile, by the call {by}")));
     }
     let found = world.journal().find(&call.principal, entry).await.map_err(unreadable)?;
     Ok((found.ok_or_else(|| unknown(&entry.to_string(), &history))?, history))
 }
 
 /// Returns the entry to revert.
-async fn chosen(
+async fn select_entry(
     direction: Direction,
     input: &Input,
     call: &ToolCall,
-    world: &World,
+    world: &ToolEnvironment,
 ) -> Result<(JournalEntry, History), ToolFailure> {
     let mut entries =
         world.journal().of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
     // Excludes calls that began later, because the caller cannot have meant them. Ids sort by the start of calls. A
     // note that a change was not made may be recorded at any time.
     entries.retain(|entry| entry.call.0 < call.id.0 || (entry.reverts.is_some() && entry.is_note()));
-    let mut history = History { entries, others: Vec::new() };
+    let mut history = History { entries, foreign_entries: Vec::new() };
     let entry = match (&input.call, direction) {
-        (None, Direction::Undo) => history.last_change().cloned().ok_or_else(|| nothing(direction, &history))?,
-        (None, Direction::Redo) => history.last_undo().cloned().ok_or_else(|| nothing(direction, &history))?,
+        (None, Direction::Undo) => {
+            history.last_change().cloned().ok_or_else(|| nothing_to_revert(direction, &history))?
+        }
+        (None, Direction::Redo) => {
+            history.last_undo().cloned().ok_or_else(|| nothing_to_revert(direction, &history))?
+        }
         (Some(text), _) => {
-            let named = named(text, call, world, &history).await?;
+            let named = find_named_entry(text, call, world, &history).await?;
             let mut target = named.reverts;
-            while let Some(id) = target.filter(|_| history.others.len() < LOOKED_THROUGH) {
+            while let Some(id) = target.filter(|_| history.foreign_entries.len() < LOOKED_THROUGH) {
                 let Some(other) = world.journal().find(&call.principal, id).await.map_err(unreadable)? else { break };
                 target = other.reverts;
-                history.others.push(other);
+                history.foreign_entries.push(other);
             }
             let undone = history.undone();
             match (undone.get(&named.call), direction) {
@@ -228,7 +236,7 @@ async fn chosen(
                 (None, Direction::Redo) if history.is_undo(&named) => named,
                 (Some(undo), Direction::Redo) => {
                     let undo = history.entries.iter().find(|entry| entry.call == *undo);
-                    undo.cloned().ok_or_else(|| nothing(direction, &history))?
+                    undo.cloned().ok_or_else(|| nothing_to_revert(direction, &history))?
                 }
                 (Some(undo), Direction::Undo) => {
                     let message = format!("the call {} was undone already, by the call {undo}", named.call);
@@ -246,14 +254,19 @@ async fn chosen(
     Ok((entry, history))
 }
 
-async fn named(text: &str, call: &ToolCall, world: &World, history: &History) -> Result<JournalEntry, ToolFailure> {
+async fn find_named_entry(
+    text: &str,
+    call: &ToolCall,
+    world: &ToolEnvironment,
+    history: &History,
+) -> Result<JournalEntry, ToolFailure> {
     match CallName::parse(text) {
         None => {
             let shown: String = text.chars().take(40).collect();
             let message = format!("`{}` is no id of a call", shown.escape_debug());
             Err(ToolFailure::new(ErrorKind::InvalidInput, message).next(format!(
                 "An id has 32 hexadecimal digits, of which the first or the last 8 or more are enough.{}",
-                listed(history)
+                list_recent_changes(history)
             )))
         }
         Some(CallName::Whole(id)) => {
@@ -264,7 +277,7 @@ async fn named(text: &str, call: &ToolCall, world: &World, history: &History) ->
             [] => Err(unknown(&digits, history)),
             [only] => Ok((*only).clone()),
             several => {
-                let ids: Vec<String> = several.iter().take(NAMED).map(|entry| described(entry)).collect();
+                let ids: Vec<String> = several.iter().take(NAMED).map(|entry| describe_entry(entry)).collect();
                 let message = format!("the ids of {} begin or end with `{digits}`", counted(several.len(), "call"));
                 Err(ToolFailure::new(ErrorKind::AmbiguousMatch, message)
                     .next(format!("Give more digits:\n{}", ids.join("\n"))))
@@ -282,10 +295,10 @@ fn unknown(id: &str, history: &History) -> ToolFailure {
         "no change by the call `{id}` is known: it changed no file, or that is too long ago, or it was made for \
          somebody else"
     );
-    ToolFailure::new(ErrorKind::NotFound, message).next(listed(history).trim_start())
+    ToolFailure::new(ErrorKind::NotFound, message).next(list_recent_changes(history).trim_start())
 }
 
-fn nothing(direction: Direction, history: &History) -> ToolFailure {
+fn nothing_to_revert(direction: Direction, history: &History) -> ToolFailure {
     let message = match direction {
         Direction::Undo if history.entries.is_empty() => {
             "this session has changed no files, so there is nothing to undo"
@@ -301,16 +314,16 @@ fn nothing(direction: Direction, history: &History) -> ToolFailure {
 }
 
 /// Returns the last changes of the session, for a call that named none of them.
-fn listed(history: &History) -> String {
+fn list_recent_changes(history: &History) -> String {
     if history.entries.is_empty() {
         return " This session has changed no files.".into();
     }
-    let last: Vec<String> = history.entries.iter().take(NAMED).map(described).collect();
+    let last: Vec<String> = history.entries.iter().take(NAMED).map(describe_entry).collect();
     format!(" The last changes of this session, newest first:\n{}", last.join("\n"))
 }
 
 /// Returns an entry on one line.
-fn described(entry: &JournalEntry) -> String {
+fn describe_entry(entry: &JournalEntry) -> String {
     let names: Vec<String> = entry
         .changes
         .iter()
@@ -323,8 +336,12 @@ fn described(entry: &JournalEntry) -> String {
 }
 
 /// Records an undo that had nothing to do, so that the next one selects the change before.
-async fn note_that_it_was_so(entry: &JournalEntry, files: &[Restored], run: &Run<'_>) -> Result<(), ToolFailure> {
-    let change = |file: &Restored| FileChange {
+async fn record_unchanged(
+    entry: &JournalEntry,
+    files: &[RestoredFile],
+    run: &ToolContext<'_>,
+) -> Result<(), ToolFailure> {
+    let change = |file: &RestoredFile| FileChange {
         path: file.path.clone(),
         before: file.before,
         after: file.before,
@@ -335,19 +352,19 @@ async fn note_that_it_was_so(entry: &JournalEntry, files: &[Restored], run: &Run
         principal: run.call().principal.clone(),
         session: run.call().session.to_string(),
         tool: run.call().tool.name().to_string(),
-        at: run.world().now(),
+        at: run.environment().now(),
         changes: files.iter().map(change).collect(),
         reverts: Some(entry.call),
     };
-    run.world().journal().record(note, Vec::new()).await.map_err(|error| {
+    run.environment().journal().record(note, Vec::new()).await.map_err(|error| {
         ToolFailure::new(ErrorKind::Io, "the journal of changes could not be written").caused_by(error)
     })
 }
 
-fn told(
+fn format_result(
     direction: Direction,
     entry: &JournalEntry,
-    done: Vec<(String, Option<Changed>)>,
+    done: Vec<(String, Option<ChangedFile>)>,
     dry_run: bool,
     this: CallId,
 ) -> Result<ToolResult, ToolFailure> {
@@ -392,13 +409,13 @@ fn told(
         text.push_str(&format!("\n{diff}"));
     }
     if !dry_run && changes > 0 {
-        text.push_str(&format!("\nTo take this back: `{}` with the call {this}.", direction.other().verb()));
+        text.push_str(&format!("\nTo take this back: `{}` with the call {this}.", direction.opposite().verb()));
     }
     let diff = (!diff.is_empty()).then_some(diff);
     answer(text.trim_end(), &Output { call: entry.call.to_string(), tool: entry.tool.clone(), dry_run, files, diff })
 }
 
-fn action(changed: Option<&Changed>) -> FileAction {
+fn action(changed: Option<&ChangedFile>) -> FileAction {
     match changed.map(|changed| (changed.before.is_some(), changed.after.is_some())) {
         None | Some((false, false)) => FileAction::Unchanged,
         Some((true, true)) => FileAction::Restored,
@@ -411,19 +428,19 @@ fn action(changed: Option<&Changed>) -> FileAction {
 fn text_of(content: Option<&[u8]>) -> Option<String> {
     let Some(content) = content else { return Some(String::new()) };
     match detect(content, true) {
-        Detected::Text(encoding) => Some(encoding.decode(&content[encoding.mark_bytes()..]).0.into_owned()),
-        Detected::Binary(_) => None,
+        TextDetection::Text(encoding) => Some(encoding.decode(&content[encoding.mark_bytes()..]).0.into_owned()),
+        TextDetection::Binary(_) => None,
     }
 }
 
 /// Returns the failure for files that have changed since: their changes, and the calls that made them.
-async fn not_as_it_was(
+async fn stale_files_failure(
     direction: Direction,
     entry: &JournalEntry,
     history: &History,
-    files: &[Restored],
+    files: &[RestoredFile],
     stale: Vec<(String, usize, Option<Vec<u8>>)>,
-    world: &World,
+    world: &ToolEnvironment,
 ) -> Result<ToolFailure, ToolFailure> {
     let mut message = format!("the call {} cannot be taken back, because files were changed after it:\n", entry.call);
     for (shown, index, now) in stale.iter().take(NAMED) {
@@ -456,7 +473,7 @@ async fn not_as_it_was(
             !undone.contains_key(&other.call) && other.changes.iter().any(|change| paths.contains(&change.path))
         })
         .take(NAMED)
-        .map(described)
+        .map(describe_entry)
         .collect();
     let next = match later.is_empty() {
         false => {

@@ -2,28 +2,28 @@
 
 use crate::builtin::{
     files::{
-        change_set::{ChangeSet, recording::Recording},
+        change_set::{ChangeSet, recording::ChangeRecorder},
         content::Content,
         etag::digest_of,
         source::on_source,
     },
-    run::Run,
+    tool_context::ToolContext,
 };
 use crate::sandbox::workspace::write::WriteOptions;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-impl Run<'_> {
+impl ToolContext<'_> {
     /// Reads a whole file, or a stored output by its handle. The file then counts as read by the session.
     ///
     /// # Errors
     /// `not_found`, `permission_denied` where the call may not read it, `too_large` beyond `files.result_bytes`.
     pub async fn read(&self, path: &str) -> Result<Vec<u8>, ToolFailure> {
-        let (recording, limit) = (Recording::of(self), self.world().limits().result_bytes);
+        let (recording, limit) = (ChangeRecorder::of(self), self.environment().limits().result_bytes);
         let read = move |files: &_, source| {
             let mut content = Content::open(source, files)?;
             let bytes = content.read_whole(limit, "a file")?;
             if let Some(real) = content.real.as_ref().filter(|_| content.is_unchanged()) {
-                recording.saw(real, digest_of(&bytes));
+                recording.mark_read(real, digest_of(&bytes));
             }
             Ok(bytes)
         };
@@ -41,7 +41,7 @@ impl Run<'_> {
     /// `permission_denied` where the call may not write it, `stale_file` if it was changed elsewhere since this session
     /// read it, and any error of the system. Nothing is changed then.
     pub async fn write(&self, path: &str, contents: impl Into<Vec<u8>>) -> Result<(), ToolFailure> {
-        let (path, contents, recording) = (path.to_owned(), contents.into(), Recording::of(self));
+        let (path, contents, recording) = (path.to_owned(), contents.into(), ChangeRecorder::of(self));
         self.on_files(move |files| {
             let mut set = ChangeSet::take(files, &[&path])?;
             if let Some(now) = set.digest(0, recording.limit())?

@@ -1,7 +1,7 @@
 //! Recognises the type of a file by its first bytes, then by its name.
 
 use crate::{
-    builtin::text::text_encoding::{Detected, TextEncoding, detect},
+    builtin::text::text_encoding::{TextDetection, TextEncoding, detect},
     documents::DocumentKind,
 };
 use image::ImageFormat;
@@ -69,12 +69,12 @@ pub(crate) fn sniff(beginning: &[u8], is_whole: bool, name: &str) -> FileKindByC
         return FileKindByContent::Image(format);
     }
     match detect(beginning, is_whole) {
-        Detected::Text(_) if extension(name) == "ipynb" && beginning.trim_ascii_start().starts_with(b"{") => {
+        TextDetection::Text(_) if extension(name) == "ipynb" && beginning.trim_ascii_start().starts_with(b"{") => {
             FileKindByContent::Document(DocumentKind::Notebook)
         }
-        Detected::Text(encoding) => FileKindByContent::Text(encoding),
-        Detected::Binary(_) if beginning.starts_with(b"%PDF-") => FileKindByContent::Document(DocumentKind::Pdf),
-        Detected::Binary(what) => {
+        TextDetection::Text(encoding) => FileKindByContent::Text(encoding),
+        TextDetection::Binary(_) if beginning.starts_with(b"%PDF-") => FileKindByContent::Document(DocumentKind::Pdf),
+        TextDetection::Binary(what) => {
             let known = infer(beginning);
             if let Some(kind) = office(beginning, known, name) {
                 return FileKindByContent::Document(kind);

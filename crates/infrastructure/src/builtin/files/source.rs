@@ -1,7 +1,7 @@
 //! The source that a path names: a file of the workspace, or a stored output by its handle.
 
 use crate::{
-    builtin::{run::Run, world::World},
+    builtin::{tool_context::ToolContext, tool_environment::ToolEnvironment},
     sandbox::workspace::{file_handle::FileHandle, granted_workspace::GrantedWorkspace},
 };
 use toolstead_domain::{
@@ -38,20 +38,20 @@ pub(crate) fn handle_in(path: &str) -> Option<OutputHandle> {
 }
 
 /// Returns the accesses of reading a path. A handle has none, because outputs are available only to their owners.
-pub(crate) async fn accesses(path: &str, world: &World) -> Result<Vec<Access>, ToolFailure> {
+pub(crate) async fn accesses(path: &str, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
     match handle_in(path) {
         Some(_) => Ok(Vec::new()),
         None => Ok(vec![Access::ReadPath(world.access(path).await?)]),
     }
 }
 
-/// Works on the source that a path names, as [`Run::on_files`] does.
+/// Works on the source that a path names, as [`ToolContext::on_files`] does.
 ///
 /// # Errors
 /// `not_found` when there is no such file or output, and the failure of the work.
 pub(crate) async fn on_source<T: Send + 'static>(
     path: String,
-    run: &Run<'_>,
+    run: &ToolContext<'_>,
     work: impl FnOnce(&GrantedWorkspace, Source) -> Result<T, ToolFailure> + Send + 'static,
 ) -> Result<T, ToolFailure> {
     let output = match handle_in(&path) {
@@ -68,7 +68,10 @@ pub(crate) async fn on_source<T: Send + 'static>(
     .await
 }
 
-async fn opened(handle: OutputHandle, run: &Run<'_>) -> Result<(StoredOutput, Box<dyn StoredContent>), ToolFailure> {
+async fn opened(
+    handle: OutputHandle,
+    run: &ToolContext<'_>,
+) -> Result<(StoredOutput, Box<dyn StoredContent>), ToolFailure> {
     let failed = |error: StoreError| {
         ToolFailure::new(ErrorKind::Io, format!("the stored output `{handle}` could not be read")).caused_by(error)
     };

@@ -2,9 +2,9 @@
 
 use crate::{
     builtin::{
-        files::{change_set::Changed, etag::etag},
+        files::{change_set::ChangedFile, etag::etag},
         text::{
-            text_encoding::{Detected, detect},
+            text_encoding::{TextDetection, detect},
             unified_diff::{one_line, unified_diff, whole_diff},
             wording::counted,
         },
@@ -21,7 +21,7 @@ pub(crate) const EDIT: WriteOptions = WriteOptions { create_folders: true, overw
 ///
 /// # Errors
 /// `internal` if the set is empty: a fault of Toolstead.
-pub(crate) fn only(changed: Vec<Changed>) -> Result<Changed, ToolFailure> {
+pub(crate) fn only(changed: Vec<ChangedFile>) -> Result<ChangedFile, ToolFailure> {
     changed
         .into_iter()
         .next()
@@ -38,13 +38,13 @@ pub(crate) fn missing(files: &GrantedWorkspace, path: &str) -> ToolFailure {
 }
 
 /// Returns the etag of the new content; empty for a deleted file.
-pub(crate) fn etag_of(changed: &Changed) -> String {
+pub(crate) fn etag_of(changed: &ChangedFile) -> String {
     changed.after.as_ref().map(|state| etag(&state.digest)).unwrap_or_default()
 }
 
 /// Returns the change for the user. The diff of a dry run is complete, because the approver sees nothing else: it also
 /// shows new files, and mentions content that cannot be shown.
-pub(crate) fn diff_of(changed: &Changed, dry_run: bool) -> Option<String> {
+pub(crate) fn diff_of(changed: &ChangedFile, dry_run: bool) -> Option<String> {
     let compare = if dry_run { whole_diff } else { unified_diff };
     let diff = lines_of(changed, compare);
     if !dry_run || diff.is_some() || !changed.is_change() {
@@ -58,7 +58,7 @@ pub(crate) fn diff_of(changed: &Changed, dry_run: bool) -> Option<String> {
 }
 
 /// Compares by lines with their real endings, so that a change of the endings is visible.
-fn lines_of(changed: &Changed, compare: fn(&str, &str, &str) -> Option<String>) -> Option<String> {
+fn lines_of(changed: &ChangedFile, compare: fn(&str, &str, &str) -> Option<String>) -> Option<String> {
     let (old, new) = (text_of(changed.old.as_deref()?)?, text_of(changed.new.as_deref()?)?);
     match !old.contains('\n') && old.contains('\r') {
         true => compare(&changed.shown, &old.replace('\r', "\n"), &new.replace('\r', "\n")),
@@ -69,13 +69,13 @@ fn lines_of(changed: &Changed, compare: fn(&str, &str, &str) -> Option<String>) 
 /// Returns the text of a file, if it is valid text.
 pub(crate) fn text_of(bytes: &[u8]) -> Option<String> {
     match detect(bytes, true) {
-        Detected::Text(encoding) => encoding.decode_exactly(&bytes[encoding.mark_bytes()..]).map(Cow::into_owned),
-        Detected::Binary(_) => None,
+        TextDetection::Text(encoding) => encoding.decode_exactly(&bytes[encoding.mark_bytes()..]).map(Cow::into_owned),
+        TextDetection::Binary(_) => None,
     }
 }
 
 /// Returns notes on unexpected properties of a change.
-pub(crate) fn notes(changed: &Changed) -> Vec<String> {
+pub(crate) fn notes(changed: &ChangedFile) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(written) = &changed.written {
         if written.other_links > 0 {

@@ -3,7 +3,7 @@
 use crate::{
     builtin::{
         self,
-        testing::{TestRun, test_world},
+        testing::{TestRun, test_environment},
     },
     sandbox::workspace::{FolderNames, Workspace},
     services::settings::Services,
@@ -44,11 +44,11 @@ impl Mail {
         let roots = WorkspaceRoots { write: vec![folder.path().to_path_buf()], ..Default::default() };
         let services = Services { gmail: Ok(server.url("/")), ..Services::default() };
         let credentials = FakeCredentials::none().holding(&Principal::local(), "gmail", "t1");
-        let world = test_world(Workspace::open(&roots, FolderNames::default()).unwrap())
+        let world = test_environment(Workspace::open(&roots, FolderNames::default()).unwrap())
             .with_services(Arc::new(services))
             .with_credentials(Arc::new(credentials));
         let policy = PermissionPolicy { roots, ..Default::default() };
-        let run = TestRun::in_world(builtin::all(), world, policy, Arc::new(InMemoryChangeJournal::new()));
+        let run = TestRun::in_environment(builtin::all(), world, policy, Arc::new(InMemoryChangeJournal::new()));
         Self { _folder: folder, server, run }
     }
 
@@ -197,7 +197,7 @@ async fn sending_is_asked_about_with_recipients_and_subject() {
         sent.joined_text(),
         "Sent (id `s1`, thread `t1`): ann@example.com, bob@example.com; bcc: eve@example.com; subject: Plan"
     );
-    let asked: Vec<String> = mail.run.asked().iter().map(ToString::to_string).collect();
+    let asked: Vec<String> = mail.run.approval_requests().iter().map(ToString::to_string).collect();
     let send = "send to ann@example.com, bob@example.com; bcc: eve@example.com; subject: Plan";
     assert!(asked.iter().any(|one| one == send) && asked.len() == 2, "{asked:?}");
     let [(raw, body)] = &mail.sent()[..] else { panic!("one message") };
@@ -215,8 +215,11 @@ async fn sending_is_asked_about_with_recipients_and_subject() {
 #[tokio::test]
 async fn nothing_is_sent_that_was_not_approved_or_is_no_message() {
     let mail = Mail::holding(message("Plan", vec![])).await;
-    let run =
-        mail.run.unattended().under(Effect::Allow, "gmail_send").under(Effect::Allow, "WebFetch(domain:127.0.0.1)");
+    let run = mail
+        .run
+        .without_approver()
+        .with_rule(Effect::Allow, "gmail_send")
+        .with_rule(Effect::Allow, "WebFetch(domain:127.0.0.1)");
     let mail = Mail { run, ..mail };
     let refused = mail.call("gmail_send", letter()).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::PermissionDenied);
@@ -231,7 +234,7 @@ async fn nothing_is_sent_that_was_not_approved_or_is_no_message() {
     }
     assert_eq!(mail.server.requests().len(), 0);
     let attended = Mail::holding(message("Plan", vec![])).await;
-    let mail = Mail { run: attended.run.under(Effect::Deny, "WebFetch(domain:127.0.0.1)"), ..attended };
+    let mail = Mail { run: attended.run.with_rule(Effect::Deny, "WebFetch(domain:127.0.0.1)"), ..attended };
     for (tool, arguments) in
         [("gmail_send", letter()), ("gmail_read", json!({"message_id": "m1"})), ("gmail_search", json!({"query": ""}))]
     {
@@ -278,9 +281,9 @@ async fn what_is_missing_is_the_reason_why_mail_is_unavailable() {
     }
     let services = Services { gmail: Ok("https://gmail.example".parse().unwrap()), ..Services::default() };
     let world =
-        test_world(Workspace::closed()).with_services(Arc::new(services)).with_credentials(Arc::new(NoAccounts));
+        test_environment(Workspace::closed()).with_services(Arc::new(services)).with_credentials(Arc::new(NoAccounts));
     let journal = Arc::new(InMemoryChangeJournal::new());
-    let tools = TestRun::in_world(builtin::all(), world, PermissionPolicy::default(), journal);
+    let tools = TestRun::in_environment(builtin::all(), world, PermissionPolicy::default(), journal);
     let availability = tools.definition("gmail_send").availability.clone();
     assert_eq!(availability, Availability::Unavailable("this program signs in nowhere".into()));
     let accesses = tools.accesses("gmail_search", json!({"query": "x"})).await.unwrap();

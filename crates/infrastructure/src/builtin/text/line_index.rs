@@ -40,7 +40,7 @@ pub(crate) struct LineIndex {
 
 /// Position of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum LinePosition {
     /// Its offset.
     At(u64),
     /// The text has only this number of lines.
@@ -81,13 +81,15 @@ impl LineIndex {
     }
 
     /// Returns the position of a line (from 1). The first one begins at the start, even in an empty text.
-    pub(crate) fn find(&mut self, reader: &mut dyn ReadSeek, line: u64, stop: &Stop) -> io::Result<Place> {
-        let Some(before) = line.checked_sub(1).filter(|before| *before > 0) else { return Ok(Place::At(self.start)) };
+    pub(crate) fn find(&mut self, reader: &mut dyn ReadSeek, line: u64, stop: &Stop) -> io::Result<LinePosition> {
+        let Some(before) = line.checked_sub(1).filter(|before| *before > 0) else {
+            return Ok(LinePosition::At(self.start));
+        };
         if !self.extend(reader, before, stop)? {
-            return Ok(Place::OutOfTime);
+            return Ok(LinePosition::OutOfTime);
         }
         if let Some(lines) = self.lines.filter(|lines| *lines < line) {
-            return Ok(Place::PastEnd(lines));
+            return Ok(LinePosition::PastEnd(lines));
         }
         // The last checkpoint with fewer line feeds before it: the line is within one stride of it.
         let stride = self.feeds.partition_point(|feeds| *feeds < before) - 1;
@@ -100,11 +102,11 @@ impl LineIndex {
             let found = self.unit.count(&buffer[..read]);
             if found >= missing {
                 let end = self.unit.ends(&buffer[..read]).nth(missing as usize - 1).unwrap_or(read);
-                return Ok(Place::At(offset + end as u64));
+                return Ok(LinePosition::At(offset + end as u64));
             }
             if read < buffer.len() {
                 // The file became shorter in the meantime.
-                return Ok(Place::PastEnd(before - missing + found));
+                return Ok(LinePosition::PastEnd(before - missing + found));
             }
             (missing, offset) = (missing - found, offset + read as u64);
         }
@@ -232,9 +234,9 @@ mod tests {
     fn an_index_grows_as_far_as_it_is_asked_and_stays_small() {
         let mut text = Cursor::new(b"0123456\n".repeat(100_000));
         let mut index = LineIndex::new(0, LineUnit::Byte);
-        assert_eq!(index.find(&mut text, 40_000, &later()).unwrap(), Place::At(39_999 * 8));
+        assert_eq!(index.find(&mut text, 40_000, &later()).unwrap(), LinePosition::At(39_999 * 8));
         assert_eq!((index.lines(), index.feeds.len()), (None, 3));
-        assert_eq!(index.find(&mut text, 100_001, &later()).unwrap(), Place::PastEnd(100_000));
+        assert_eq!(index.find(&mut text, 100_001, &later()).unwrap(), LinePosition::PastEnd(100_000));
         assert_eq!(index.lines(), Some(100_000));
         for feeds in 0..3 * CHECKPOINTS as u64 {
             index.push(feeds);
@@ -247,7 +249,7 @@ mod tests {
         let mut text = Cursor::new(b"\n".repeat(10));
         let mut index = LineIndex::new(0, LineUnit::Byte);
         let now = Stop::at(Instant::now());
-        assert_eq!(index.find(&mut text, 5, &now).unwrap(), Place::OutOfTime);
+        assert_eq!(index.find(&mut text, 5, &now).unwrap(), LinePosition::OutOfTime);
         assert_eq!(index.count(&mut text, &now).unwrap(), None);
     }
 
@@ -285,9 +287,9 @@ mod tests {
             let mut reader = Cursor::new(text.as_bytes());
             for line in asked {
                 let expected = match starts.get(line as usize - 1) {
-                    Some(at) => Place::At(*at as u64),
-                    None if line == 1 => Place::At(0),
-                    None => Place::PastEnd(starts.len() as u64),
+                    Some(at) => LinePosition::At(*at as u64),
+                    None if line == 1 => LinePosition::At(0),
+                    None => LinePosition::PastEnd(starts.len() as u64),
                 };
                 prop_assert_eq!(index.find(&mut reader, line, &later()).unwrap(), expected);
             }

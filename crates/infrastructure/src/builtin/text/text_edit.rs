@@ -1,27 +1,27 @@
 //! Replacement of text in a file, for all tools: matched on a decoded view, spliced into the raw bytes.
 //!
 //! Bytes outside of the change stay the same, whatever the encoding, the line endings and the byte order mark. Only
-//! transformations that preserve every token that is not blank may help a match ([`ladder`]); similarity never does.
+//! transformations that preserve every token that is not blank may help a match ([`tolerant_search`]); similarity never does.
 
+mod edit_span;
 mod elision;
-mod folded;
+mod folded_text;
 mod hunks;
-mod ladder;
 mod line_view;
 mod nearest;
-mod place;
-mod places;
 mod replacement;
+mod span_search;
+mod tolerant_search;
 
-pub(crate) use crate::builtin::text::text_edit::{folded::plain, ladder::Help};
+pub(crate) use crate::builtin::text::text_edit::{folded_text::plain_character, tolerant_search::ToleratedDifference};
 use crate::builtin::text::{
     line_ending::in_lines,
     snippet::surroundings,
     text_edit::{
-        hunks::{Applied, Hunk},
+        hunks::{AppliedHunks, Hunk},
         line_view::LineView,
     },
-    text_encoding::{Detected, TextEncoding, detect},
+    text_encoding::{TextDetection, TextEncoding, detect},
     wording::counted,
 };
 use crate::sandbox::workspace::stop::Stop;
@@ -40,7 +40,7 @@ const NAMED_CHARACTERS: usize = 10;
 pub(crate) struct TextEdit<'a> {
     pub(crate) old: &'a str,
     pub(crate) new: &'a str,
-    pub(crate) how_many: HowMany,
+    pub(crate) match_count: MatchCount,
     pub(crate) mode: MatchMode,
     pub(crate) start_line: Option<usize>,
     pub(crate) end_line: Option<usize>,
@@ -48,9 +48,9 @@ pub(crate) struct TextEdit<'a> {
 
 /// Number of places to replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HowMany {
+pub(crate) enum MatchCount {
     /// There must be exactly one.
-    Only,
+    Single,
     /// All places.
     All,
     /// The first places, as many as this number, which must exist.
@@ -87,10 +87,10 @@ impl<'a> TextEdit<'a> {
     pub(crate) fn of(old: &'a str, new: &'a str, options: EditOptions) -> Result<Self, ToolFailure> {
         let wrong = |message: &str| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         let how_many = match (options.replace_all, options.count, options.expected_count) {
-            (false, None, None) => HowMany::Only,
-            (true, None, None) => HowMany::All,
-            (false, Some(count), None) => HowMany::First(count),
-            (_, None, Some(count)) => HowMany::Exactly(count),
+            (false, None, None) => MatchCount::Single,
+            (true, None, None) => MatchCount::All,
+            (false, Some(count), None) => MatchCount::First(count),
+            (_, None, Some(count)) => MatchCount::Exactly(count),
             (true, Some(_), None) => return wrong("`replace_all` and `count` exclude each other"),
             (_, Some(_), Some(_)) => return wrong("`count` and `expected_count` exclude each other"),
         };
@@ -114,7 +114,7 @@ impl<'a> TextEdit<'a> {
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
                 .next("Nothing was changed; give the whole text, or make a smaller edit for each part that changes."));
         }
-        Ok(Self { old, new, how_many, mode, start_line: None, end_line: None })
+        Ok(Self { old, new, match_count: how_many, mode, start_line: None, end_line: None })
     }
 
     /// Returns the file's bytes and text after this edit. `limit` is the maximum size of the file after it, in bytes.
@@ -122,12 +122,12 @@ impl<'a> TextEdit<'a> {
     /// # Errors
     /// `unsupported_type` when the file is not text, or only partly; `no_match`, `ambiguous_match`, `too_large`;
     /// `invalid_input` when the edit does not fit the file; `timeout`.
-    pub(crate) fn apply(&self, bytes: &[u8], path: &str, limit: u64, stop: &Stop) -> Result<Edited, ToolFailure> {
+    pub(crate) fn apply(&self, bytes: &[u8], path: &str, limit: u64, stop: &Stop) -> Result<EditedFile, ToolFailure> {
         let file = DecodedFile::of(bytes, path)?;
-        let (view, found) = self.found_in(&file.text, path, limit, stop)?;
+        let (view, found) = self.find_spans(&file.text, path, limit, stop)?;
         let mut last = None;
         let of_place = |place| {
-            in_time(stop, path)?;
+            check_deadline(stop, path)?;
             let hunks = hunks::of_place(view.text(), place, &mut last).into_iter();
             Ok(hunks.map(|hunk| Hunk { new: view.as_it_will_be(&hunk.range, &hunk.new), ..hunk }).collect())
         };
@@ -137,30 +137,30 @@ impl<'a> TextEdit<'a> {
             return Err(ToolFailure::new(ErrorKind::NoMatch, message).next("Nothing was changed."));
         }
         let bytes = file.spliced(&view, hunks.iter().flatten(), limit)?;
-        let Applied { after, lines } = hunks::applied(view.text(), &found.places, &hunks);
-        let help = found.help.or_else(|| self.line_endings_helped(&view, &found));
-        Ok(Edited { bytes, after, lines, help })
+        let AppliedHunks { after, lines } = hunks::apply_hunks(view.text(), &found.places, &hunks);
+        let help = found.help.or_else(|| self.line_ending_tolerance(&view, &found));
+        Ok(EditedFile { bytes, after, lines, tolerance: help })
     }
 
     /// Finds the old text in a view of the file. A text with a carriage return that does not end a line there is
     /// searched for and replaced byte by byte.
-    fn found_in<'t>(
+    fn find_spans<'t>(
         &self,
         text: &'t str,
         path: &str,
         limit: u64,
         stop: &Stop,
-    ) -> Result<(LineView<'t>, places::Found), ToolFailure> {
+    ) -> Result<(LineView<'t>, span_search::FoundSpans), ToolFailure> {
         let view = LineView::of(text);
         if self.has_lone_return() {
-            let region = places::region(view.text(), path, self)?;
+            let region = span_search::region(view.text(), path, self)?;
             if !view.text()[region.clone()].contains(&self.old.replace("\r\n", "\n"))
-                && let Some(found) = places::find_exactly(text, view.in_original(region), path, self)?
+                && let Some(found) = span_search::find_exactly(text, view.in_original(region), path, self)?
             {
                 return Ok((LineView::exact(text), found));
             }
         }
-        let found = places::find(view.text(), path, self, limit, stop)?;
+        let found = span_search::find(view.text(), path, self, limit, stop)?;
         Ok((view, found))
     }
 
@@ -170,34 +170,39 @@ impl<'a> TextEdit<'a> {
     }
 
     /// Returns the help if the text in the file has other line endings than the old text.
-    fn line_endings_helped(&self, view: &LineView<'_>, found: &places::Found) -> Option<Help> {
+    fn line_ending_tolerance(
+        &self,
+        view: &LineView<'_>,
+        found: &span_search::FoundSpans,
+    ) -> Option<ToleratedDifference> {
         let has_ends = self.mode == MatchMode::Literal && self.old.contains(['\n', '\r']);
         let first = found.places.first().filter(|_| has_ends)?;
-        (view.original()[view.in_original(first.range.clone())] != *self.old).then_some(Help::LineEndings)
+        (view.original()[view.in_original(first.range.clone())] != *self.old)
+            .then_some(ToleratedDifference::LineEndings)
     }
 }
 
 /// A file after its edit.
 #[derive(Debug)]
-pub(crate) struct Edited {
+pub(crate) struct EditedFile {
     pub(crate) bytes: Vec<u8>,
     /// Text with line feeds only.
     pub(crate) after: String,
     /// Lines (from 0) of each replaced place in `after`: the first, and the one after the last.
     pub(crate) lines: Vec<(usize, usize)>,
     /// Difference that the search tolerated.
-    pub(crate) help: Option<Help>,
+    pub(crate) tolerance: Option<ToleratedDifference>,
 }
 
-impl Edited {
+impl EditedFile {
     /// Creates the result for a file that was empty before.
-    pub(crate) fn whole(text: &str) -> Self {
+    pub(crate) fn for_empty_file(text: &str) -> Self {
         let after = in_lines(text).into_owned();
-        Self { bytes: text.into(), lines: vec![(0, after.lines().count())], after, help: None }
+        Self { bytes: text.into(), lines: vec![(0, after.lines().count())], after, tolerance: None }
     }
 
     /// Returns the replaced places as they are now.
-    pub(crate) fn shown(&self) -> String {
+    pub(crate) fn render_changes(&self) -> String {
         let lines: Vec<&str> = self.after.lines().collect();
         // Places with overlapping surroundings are one range, so that no line is shown twice.
         let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -236,8 +241,8 @@ impl<'a> DecodedFile<'a> {
     pub(crate) fn of(bytes: &'a [u8], path: &str) -> Result<Self, ToolFailure> {
         let unsupported = |message: String| ToolFailure::new(ErrorKind::UnsupportedType, message);
         let encoding = match detect(bytes, true) {
-            Detected::Text(encoding) => encoding,
-            Detected::Binary(what) => {
+            TextDetection::Text(encoding) => encoding,
+            TextDetection::Binary(what) => {
                 return Err(unsupported(format!("`{path}` is no text: it looks like {what}"))
                     .next("Nothing was changed; `write_file` replaces a file as a whole."));
             }
@@ -298,7 +303,7 @@ pub(crate) fn lacking(encoding: TextEncoding, text: &str) -> ToolFailure {
 }
 
 /// Checks that the deadline is not reached.
-fn in_time(stop: &Stop, path: &str) -> Result<(), ToolFailure> {
+fn check_deadline(stop: &Stop, path: &str) -> Result<(), ToolFailure> {
     if !stop.is_due() {
         return Ok(());
     }

@@ -67,7 +67,7 @@ enum Charset {
 
 /// Result of the detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Detected {
+pub(crate) enum TextDetection {
     Text(TextEncoding),
     /// Not text; with a description.
     Binary(&'static str),
@@ -75,25 +75,25 @@ pub(crate) enum Detected {
 
 /// Detects the type of a file by its beginning. If that is the whole file, a text is detected as UTF-8 if and only if it
 /// is valid UTF-8.
-pub(crate) fn detect(beginning: &[u8], is_whole: bool) -> Detected {
+pub(crate) fn detect(beginning: &[u8], is_whole: bool) -> TextDetection {
     if let Some((_, what)) = BINARY_BEGINNINGS.iter().find(|(start, _)| beginning.starts_with(start)) {
-        return Detected::Binary(what);
+        return TextDetection::Binary(what);
     }
     if let Some((mark, charset)) = UTF_32_MARKS.iter().find(|(mark, _)| beginning.starts_with(mark)) {
         let encoding = TextEncoding { charset: *charset, mark_bytes: mark.len() };
         return if is_utf_32(&beginning[mark.len()..], encoding, is_whole) {
-            Detected::Text(encoding)
+            TextDetection::Text(encoding)
         } else {
-            Detected::Binary("binary data")
+            TextDetection::Binary("binary data")
         };
     }
     if let Some((encoding, mark_bytes)) = Encoding::for_bom(beginning) {
-        return Detected::Text(TextEncoding { charset: Charset::Web(encoding), mark_bytes });
+        return TextDetection::Text(TextEncoding { charset: Charset::Web(encoding), mark_bytes });
     }
     let sample = &beginning[..beginning.len().min(BINARY_SAMPLE_BYTES)];
     let odd = sample.iter().filter(|byte| matches!(byte, 0..=6 | 14..=26 | 28..=31 | 127)).count();
     if sample.contains(&0) || odd * 10 > sample.len() * 3 {
-        return Detected::Binary("binary data");
+        return TextDetection::Binary("binary data");
     }
     let valid = match std::str::from_utf8(beginning) {
         Ok(_) => true,
@@ -101,13 +101,13 @@ pub(crate) fn detect(beginning: &[u8], is_whole: bool) -> Detected {
         Err(error) => !is_whole && error.error_len().is_none(),
     };
     if valid {
-        return Detected::Text(TextEncoding { charset: Charset::Web(UTF_8), mark_bytes: 0 });
+        return TextDetection::Text(TextEncoding { charset: Charset::Web(UTF_8), mark_bytes: 0 });
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     let telling = &beginning[..beginning.len().min(TELLING_BYTES)];
     detector.feed(telling, is_whole && telling.len() == beginning.len());
     let guessed = detector.guess(None, Utf8Detection::Deny);
-    Detected::Text(TextEncoding { charset: Charset::Web(guessed), mark_bytes: 0 })
+    TextDetection::Text(TextEncoding { charset: Charset::Web(guessed), mark_bytes: 0 })
 }
 
 /// Returns `true` if the bytes after a mark of UTF-32 are text: the mark may also be the beginning of binary data.
@@ -311,7 +311,7 @@ mod tests {
     #[track_caller]
     fn check(bytes: &[u8], expected: Option<(&str, &str)>) {
         match (detect(bytes, true), expected) {
-            (Detected::Text(encoding), Some((name, text))) => {
+            (TextDetection::Text(encoding), Some((name, text))) => {
                 let body = &bytes[encoding.mark_bytes()..];
                 assert_eq!((encoding.name().as_str(), &*encoding.decode(body).0), (name, text));
                 assert_eq!(encoding.decode_exactly(body).unwrap(), text);
@@ -319,7 +319,7 @@ mod tests {
                 assert_eq!(encoding.encode_whole(text).unwrap(), bytes);
                 assert_eq!(encoding.encoded_bytes(text), body.len());
             }
-            (Detected::Binary(_), None) => {}
+            (TextDetection::Binary(_), None) => {}
             (detected, _) => panic!("{bytes:?} is {detected:?}"),
         }
     }

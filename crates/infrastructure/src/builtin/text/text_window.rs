@@ -1,7 +1,7 @@
 //! Reads a range of lines of a text without loading the rest.
 
 use crate::{
-    builtin::text::line_index::{LineIndex, Place, ReadSeek, read_full},
+    builtin::text::line_index::{LineIndex, LinePosition, ReadSeek, read_full},
     sandbox::workspace::stop::Stop,
 };
 use std::io::{self, SeekFrom};
@@ -14,7 +14,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// Position of the requested lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum LineSelection {
     /// From this line on, counted from 1.
     From(u64),
     /// From this line on, counted from the end: 1 is the last line.
@@ -53,11 +53,11 @@ pub(crate) struct LinedText<'a> {
 
 impl LinedText<'_> {
     /// Reads at most `limit` lines. Lines near the end of a large text are read backwards.
-    pub(crate) fn window(&mut self, wanted: Wanted, limit: u64) -> io::Result<TextWindow> {
+    pub(crate) fn read_lines(&mut self, wanted: LineSelection, limit: u64) -> io::Result<TextWindow> {
         let mut window = match wanted {
-            Wanted::From(line) => self.forwards(line, 0, limit)?,
-            Wanted::Around(line) => self.forwards(line, limit.saturating_sub(1) / 2, limit)?,
-            Wanted::Last(count) => match self.count_if_small()? {
+            LineSelection::From(line) => self.forwards(line, 0, limit)?,
+            LineSelection::Around(line) => self.forwards(line, limit.saturating_sub(1) / 2, limit)?,
+            LineSelection::Last(count) => match self.count_if_small()? {
                 Some(total) => self.forwards(total.saturating_sub(count) + 1, 0, limit)?,
                 None => self.backwards(count, limit)?,
             },
@@ -79,13 +79,13 @@ impl LinedText<'_> {
     fn forwards(&mut self, line: u64, before: u64, limit: u64) -> io::Result<TextWindow> {
         let first = i64::try_from(line).unwrap_or(i64::MAX);
         match self.index.find(self.reader, line, self.stop)? {
-            Place::At(offset) => {
+            LinePosition::At(offset) => {
                 let (start, found) = self.lines_before(offset, before, MAX_WINDOW_BYTES as u64 / 2)?;
                 let window = self.read(start, limit.min(found + limit - before))?;
                 Ok(TextWindow { first: first - found as i64, before: found, ..window })
             }
-            Place::PastEnd(total) => Ok(TextWindow { first, total_lines: Some(total), ..TextWindow::default() }),
-            Place::OutOfTime => Ok(TextWindow { first, is_out_of_time: true, ..TextWindow::default() }),
+            LinePosition::PastEnd(total) => Ok(TextWindow { first, total_lines: Some(total), ..TextWindow::default() }),
+            LinePosition::OutOfTime => Ok(TextWindow { first, is_out_of_time: true, ..TextWindow::default() }),
         }
     }
 
@@ -184,15 +184,15 @@ mod tests {
         Stop::at(Instant::now() + Duration::from_secs(600))
     }
 
-    fn window(text: &[u8], unit: LineUnit, wanted: Wanted, limit: u64) -> TextWindow {
+    fn window(text: &[u8], unit: LineUnit, wanted: LineSelection, limit: u64) -> TextWindow {
         let (mut reader, mut index) = (Cursor::new(text), LineIndex::new(0, unit));
         let bytes = text.len() as u64;
-        LinedText { reader: &mut reader, bytes, index: &mut index, stop: &later() }.window(wanted, limit).unwrap()
+        LinedText { reader: &mut reader, bytes, index: &mut index, stop: &later() }.read_lines(wanted, limit).unwrap()
     }
 
     #[test]
     fn a_line_that_never_ends_is_cut() {
-        let window = window(&vec![b'x'; 1 << 20], LineUnit::Byte, Wanted::From(1), 5);
+        let window = window(&vec![b'x'; 1 << 20], LineUnit::Byte, LineSelection::From(1), 5);
         assert_eq!((window.bytes.len(), window.lines, window.is_last_line_cut), (MAX_WINDOW_BYTES, 1, true));
         assert_eq!(window.total_lines, Some(1));
     }
@@ -202,8 +202,8 @@ mod tests {
         let (mut reader, mut index) = (Cursor::new(b"\n".repeat(100)), LineIndex::new(0, LineUnit::Byte));
         let stop = Stop::at(Instant::now());
         let mut text = LinedText { reader: &mut reader, bytes: 100, index: &mut index, stop: &stop };
-        for wanted in [Wanted::From(50), Wanted::Around(50), Wanted::Last(5)] {
-            let window = text.window(wanted, 1).unwrap();
+        for wanted in [LineSelection::From(50), LineSelection::Around(50), LineSelection::Last(5)] {
+            let window = text.read_lines(wanted, 1).unwrap();
             assert_eq!((window.lines, window.total_lines, window.is_out_of_time), (0, None, true), "{wanted:?}");
         }
     }
@@ -227,7 +227,7 @@ mod tests {
         let bytes = text.len() as u64;
         let (mut reader, mut index) = (Counted(Cursor::new(text), 0), LineIndex::new(0, LineUnit::Byte));
         let mut text = LinedText { reader: &mut reader, bytes, index: &mut index, stop: &later() };
-        let window = text.window(Wanted::Last(100), 10).unwrap();
+        let window = text.read_lines(LineSelection::Last(100), 10).unwrap();
         assert_eq!((window.first, window.lines, window.total_lines), (-100, 10, None));
         assert!(reader.1 < 1 << 20, "{}", reader.1);
     }
@@ -236,8 +236,9 @@ mod tests {
     fn a_text_that_shrinks_meanwhile_is_read_as_far_as_it_goes() {
         let (mut reader, mut index) = (Cursor::new(b"a\nb\n".to_vec()), LineIndex::new(0, LineUnit::Byte));
         let mut text = LinedText { reader: &mut reader, bytes: 1 << 40, index: &mut index, stop: &later() };
-        for wanted in [Wanted::From(1), Wanted::From(9), Wanted::Around(2), Wanted::Last(2)] {
-            assert!(text.window(wanted, 3).unwrap().lines <= 2, "{wanted:?}");
+        for wanted in [LineSelection::From(1), LineSelection::From(9), LineSelection::Around(2), LineSelection::Last(2)]
+        {
+            assert!(text.read_lines(wanted, 3).unwrap().lines <= 2, "{wanted:?}");
         }
     }
 
@@ -261,9 +262,9 @@ mod tests {
             let unit = if width == 1 { LineUnit::Byte } else { LineUnit::Wide { bytes: width, is_big_endian: false } };
             let total = lines.len() as u64;
             for (wanted, first, count) in [
-                (Wanted::From(at), at, limit),
-                (Wanted::Last(at), total.saturating_sub(at) + 1, limit),
-                (Wanted::Around(at), at.saturating_sub((limit - 1) / 2).max(1), (limit - (limit - 1) / 2) + ((limit - 1) / 2).min(at - 1)),
+                (LineSelection::From(at), at, limit),
+                (LineSelection::Last(at), total.saturating_sub(at) + 1, limit),
+                (LineSelection::Around(at), at.saturating_sub((limit - 1) / 2).max(1), (limit - (limit - 1) / 2) + ((limit - 1) / 2).min(at - 1)),
             ] {
                 let expected = lines.iter().copied().skip(first as usize - 1).take(count as usize).collect::<String>();
                 if encoded(&expected).len() >= MAX_WINDOW_BYTES / 2 {
@@ -271,7 +272,7 @@ mod tests {
                 }
                 let window = window(&encoded(&text), unit, wanted, limit);
                 prop_assert_eq!(window.total_lines, Some(total));
-                if matches!(wanted, Wanted::Around(line) if line > total) {
+                if matches!(wanted, LineSelection::Around(line) if line > total) {
                     prop_assert_eq!(window.lines, 0);
                 } else {
                     prop_assert_eq!(window.first, first as i64, "{:?}", wanted);

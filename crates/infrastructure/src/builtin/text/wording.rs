@@ -18,7 +18,7 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
 }
 
 /// Returns a sentence about entries that a walk had to skip; `None` if there are none.
-pub(crate) fn passed_over(refused: usize, done: &str) -> Option<String> {
+pub(crate) fn denied_entries_note(refused: usize, done: &str) -> Option<String> {
     match refused {
         0 => None,
         1 => Some(format!("1 file or folder was not {done}: a rule denies reading it.")),
@@ -28,9 +28,9 @@ pub(crate) fn passed_over(refused: usize, done: &str) -> Option<String> {
 
 /// Prefix of the shown paths below a folder, computed once.
 #[derive(Debug)]
-pub(crate) struct ShownBelow(String);
+pub(crate) struct DisplayPrefix(String);
 
-impl ShownBelow {
+impl DisplayPrefix {
     /// Creates the prefix for a folder that is shown like this.
     pub(crate) fn of(folder: &str) -> Self {
         match folder {

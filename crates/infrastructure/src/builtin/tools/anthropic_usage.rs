@@ -1,7 +1,7 @@
 //! The tool `anthropic_usage`.
 
 use crate::{
-    builtin::{answer::answer, built_in_tool::BuiltInTool, run::Run, schema::output_schema, world::World},
+    builtin::{answer::answer, built_in_tool::BuiltInTool, tool_context::ToolContext, schema::output_schema, tool_environment::ToolEnvironment},
     services::{
         anthropic_admin::{
             AdminApi,
@@ -134,29 +134,29 @@ impl BuiltInTool for AnthropicUsage {
         Some(output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         match &world.services().anthropic_admin {
             Ok(_) => Availability::Available,
             Err(reason) => Availability::Unavailable(reason.clone()),
         }
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         // The user is not asked to approve an invalid report.
         query(input)?;
         let host = settings(world)?.base_url.host_str();
         Ok(host.map(|host| Access::ReachHost(host.into())).into_iter().collect())
     }
 
-    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+    fn requested_time(&self, input: &Input) -> Option<Duration> {
         Some(TIME.saturating_mul(u32::try_from(input.max_pages).unwrap_or(u32::MAX)).min(LONGEST))
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let query = query(&input)?;
-        let judge = |host: &str| run.may_reach(host);
+        let judge = |host: &str| run.check_host(host);
         let deadline = run.deadline().min(Instant::now() + LONGEST);
-        let (settings, reach) = (settings(run.world())?, run.world().reach());
+        let (settings, reach) = (settings(run.environment())?, run.environment().web_client());
         let api = AdminApi { settings, reach, judge: &judge, deadline };
         let mut report = api.report(&query, input.max_pages).await?;
         let totals = totals(query.action, &mut report.data).map_err(|error| {
@@ -174,7 +174,7 @@ impl BuiltInTool for AnthropicUsage {
     }
 }
 
-fn settings(world: &World) -> Result<&AnthropicAdmin, ToolFailure> {
+fn settings(world: &ToolEnvironment) -> Result<&AnthropicAdmin, ToolFailure> {
     let settings = world.services().anthropic_admin.as_ref();
     settings.map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
 }
@@ -231,7 +231,7 @@ fn shown(output: &Output) -> String {
 mod tests {
     use super::*;
     use crate::{
-        builtin::{provider::BuiltInTools, testing::TestRun, tools::all},
+        builtin::{provider::InProcessTools, testing::TestRun, tools::all},
         services::settings::Services,
         web::testing::{Reply, TestServer},
     };
@@ -244,7 +244,7 @@ mod tests {
         let mut run = TestRun::of_tools(all(), folder);
         let services = Services { anthropic_admin: Ok(admin), ..Services::default() };
         run.world = run.world.clone().with_services(Arc::new(services));
-        run.tools = BuiltInTools::new(all(), run.world.clone()).unwrap();
+        run.tools = InProcessTools::new(all(), run.world.clone()).unwrap();
         run
     }
 
@@ -255,7 +255,7 @@ mod tests {
         let server = TestServer::plain(move |_| Reply::json(&answer)).await;
         let run = run_in(folder.path(), &server);
         let result = run.call("anthropic_usage", arguments).await.unwrap();
-        assert_eq!(run.asked(), [Access::ReachHost("127.0.0.1".into())]);
+        assert_eq!(run.approval_requests(), [Access::ReachHost("127.0.0.1".into())]);
         (result.structured_content().unwrap().clone(), result.joined_text())
     }
 
@@ -321,8 +321,8 @@ mod tests {
             let failure = run.call("anthropic_usage", arguments.clone()).await.unwrap_err();
             assert_eq!(failure.kind, ErrorKind::InvalidInput, "{arguments}: {}", failure.text());
         }
-        assert!(run.asked().is_empty());
-        let run = run.under(Effect::Deny, "WebFetch(domain:127.0.0.1)");
+        assert!(run.approval_requests().is_empty());
+        let run = run.with_rule(Effect::Deny, "WebFetch(domain:127.0.0.1)");
         let asked = json!({"action": "cost", "starting_at": "2026-01-01"});
         let failure = run.call("anthropic_usage", asked).await.unwrap_err();
         assert_eq!((failure.kind, server.requests().len()), (ErrorKind::PermissionDenied, 0));

@@ -5,14 +5,14 @@ use crate::{
         answer::answer,
         built_in_tool::BuiltInTool,
         files::{
-            appending::appended,
-            change_set::{ChangeSet, recording::Recording},
+            appending::append_text,
+            change_set::{ChangeSet, recording::ChangeRecorder},
             written_file::{EDIT, diff_of, etag_of, missing, notes, only, text_of},
         },
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
         text::{line_ending::in_lines, snippet::surroundings, wording::counted},
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::workspace::granted_workspace::GrantedWorkspace,
 };
@@ -81,28 +81,28 @@ impl BuiltInTool for AppendFile {
     const TAGS: &[&str] = &["write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { destructive_hint: Some(false), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/today.md", "content": "Water the plants.\n"}"#;
-    const TELLS_CHANGE: bool = true;
+    const SUPPORTS_DIFF_PREVIEW: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
         Some(output_schema::<Output>())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let path = world.access(&input.path).await?;
         Ok(vec![Access::ReadPath(path.clone()), Access::WritePath(path)])
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let recording = Recording::of(run);
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let recording = ChangeRecorder::of(run);
         run.on_files(move |files| append(files, &input, &recording)).await
     }
 }
 
-fn append(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Result<ToolResult, ToolFailure> {
+fn append(files: &GrantedWorkspace, input: &Input, recording: &ChangeRecorder) -> Result<ToolResult, ToolFailure> {
     let dry_run = input.dry_run;
     let mut set = ChangeSet::take(files, &[&input.path])?;
-    let appended = appended(&set, &input.content, recording.limit())?;
+    let appended = append_text(&set, &input.content, recording.limit())?;
     if appended.before.is_none() && !input.create {
         let failure = missing(files, &input.path);
         let next = [failure.next.as_deref().unwrap_or_default(), "Set `create` to make the file."].join(" ");

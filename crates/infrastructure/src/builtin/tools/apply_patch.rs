@@ -1,17 +1,17 @@
 //! The tool `apply_patch`.
 
 mod matching;
-mod misfit;
+mod hunk_problem;
 mod parser;
-mod patched;
+mod patched_text;
 mod patching;
 mod text_lines;
 
 use crate::builtin::{
     answer::answer,
     built_in_tool::BuiltInTool,
-    files::change_set::recording::Recording,
-    run::Run,
+    files::change_set::recording::ChangeRecorder,
+    tool_context::ToolContext,
     schema::output_schema,
     text::{
         unified_diff::{one_line, unified_diff, whole_diff},
@@ -21,7 +21,7 @@ use crate::builtin::{
         parser::{Action, FilePatch, PatchError, parse},
         patching::{PatchedFile, Patching},
     },
-    world::World,
+    tool_environment::ToolEnvironment,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -102,14 +102,14 @@ impl BuiltInTool for ApplyPatch {
     const TAGS: &[&str] = &["edit", "patch", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"patch": "*** Begin Patch\n*** Update File: src/main.rs\n@@ fn main() {\n-    let x = 1;\n+    let x = 2;\n*** End Patch"}"#;
-    const TELLS_CHANGE: bool = true;
+    const SUPPORTS_DIFF_PREVIEW: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
         Some(output_schema::<Output>())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let mut accesses = Vec::new();
         for file in parse(&input.patch).map_err(|error| no_patch(&error))? {
             for path in file.paths() {
@@ -120,14 +120,14 @@ impl BuiltInTool for ApplyPatch {
         Ok(accesses)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let recording = Recording::of(run);
-        let limits = run.world().limits().clone();
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let recording = ChangeRecorder::of(run);
+        let limits = run.environment().limits().clone();
         run.on_files(move |files| {
             let patch = parse(&input.patch).map_err(|error| no_patch(&error))?;
             let patching = Patching { files, limits: &limits };
             let (patched, is_change) = patching.apply(&patch, &recording, input.dry_run)?;
-            told(patched, input.dry_run, recording.how_to_undo(is_change && !input.dry_run))
+            format_result(patched, input.dry_run, recording.undo_instruction(is_change && !input.dry_run))
         })
         .await
     }
@@ -151,7 +151,7 @@ fn no_patch(error: &PatchError) -> ToolFailure {
     )
 }
 
-fn told(patched: Vec<PatchedFile>, dry_run: bool, how_to_undo: Option<String>) -> Result<ToolResult, ToolFailure> {
+fn format_result(patched: Vec<PatchedFile>, dry_run: bool, how_to_undo: Option<String>) -> Result<ToolResult, ToolFailure> {
     let done = if dry_run { "Would change" } else { "Changed" };
     let mut text = format!("{done} {}:", counted(patched.len(), "file"));
     let (mut diff, mut places) = (String::new(), String::new());

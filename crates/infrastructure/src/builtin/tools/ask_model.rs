@@ -1,7 +1,7 @@
 //! The tool `ask_model`.
 
 use crate::builtin::{
-    answer::answer, built_in_tool::BuiltInTool, model_answer, run::Run, schema::output_schema, world::World,
+    answer::answer, built_in_tool::BuiltInTool, model_answer, tool_context::ToolContext, schema::output_schema, tool_environment::ToolEnvironment,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,23 +98,23 @@ impl BuiltInTool for AskModel {
         Some(output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         match world.models().model(None) {
             Ok(_) => Availability::Available,
             Err(reason) => Availability::Unavailable(reason),
         }
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         Ok(model_answer::access(&*chosen(input, world)?))
     }
 
-    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+    fn requested_time(&self, input: &Input) -> Option<Duration> {
         Some(Duration::from_millis(input.timeout_ms.min(MAX_MS)))
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let model = chosen(&input, run.world())?;
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let model = chosen(&input, run.environment())?;
         let mut request = ModelRequest::of(vec![Message::user(input.message)]);
         request.system = input.system_prompt.unwrap_or_default();
         request.max_output_tokens = Some(input.max_tokens);
@@ -141,7 +141,7 @@ impl BuiltInTool for AskModel {
     }
 }
 
-fn chosen(input: &Input, world: &World) -> Result<Arc<dyn ModelProvider>, ToolFailure> {
+fn chosen(input: &Input, world: &ToolEnvironment) -> Result<Arc<dyn ModelProvider>, ToolFailure> {
     let found = world.models().model(input.model.as_deref());
     let model = found.map_err(|reason| ToolFailure::new(ErrorKind::NotFound, reason))?;
     let provider = &model.facts().provider;
@@ -157,8 +157,8 @@ fn chosen(input: &Input, world: &World) -> Result<Arc<dyn ModelProvider>, ToolFa
 #[cfg(test)]
 mod tests {
     use crate::builtin::{
-        provider::BuiltInTools,
-        testing::{TestRun, test_world},
+        provider::InProcessTools,
+        testing::{TestRun, test_environment},
         tools::all,
     };
     use crate::sandbox::workspace::Workspace;
@@ -193,7 +193,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut run = TestRun::of_tools(all(), &folder);
         run.world = run.world.clone().with_models(Arc::new(One(model.clone()))).with_events(events.clone());
-        run.tools = BuiltInTools::new(all(), run.world.clone()).unwrap();
+        run.tools = InProcessTools::new(all(), run.world.clone()).unwrap();
         (folder, run)
     }
 
@@ -250,7 +250,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_model_it_is_unavailable_and_a_model_of_the_program_reaches_no_host() {
-        let tools = BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap();
+        let tools = InProcessTools::new(all(), test_environment(Workspace::closed())).unwrap();
         for name in ["ask_model", "image_recognition"] {
             let tool = tools.definitions().iter().find(|tool| tool.name().as_str() == name).unwrap();
             assert_eq!(tool.availability, Availability::Unavailable("no model is configured".into()), "{name}");

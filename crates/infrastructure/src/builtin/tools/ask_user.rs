@@ -4,10 +4,10 @@
 use crate::builtin::{
     answer::answer,
     built_in_tool::BuiltInTool,
-    question_form::{Reply, reply, request},
-    run::Run,
+    question_form::{Reply, reply, elicitation_request},
+    tool_context::ToolContext,
     schema::output_schema,
-    world::World,
+    tool_environment::ToolEnvironment,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ pub(crate) struct Input {
     /// The questions.
     #[schemars(length(min = 1, max = 4))]
     #[schemars(extend("x-advertised" = ""))]
-    questions: Option<Vec<Asked>>,
+    questions: Option<Vec<QuestionInput>>,
     /// Instead of `questions`: the id of questions that were asked before and wait, like "q3".
     #[schemars(length(min = 1, max = 16))]
     #[schemars(extend("x-advertised" = "Instead: an id that waits."))]
@@ -54,7 +54,7 @@ pub(crate) struct Input {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct QuestionInput {
     /// The question.
     #[schemars(length(min = 1, max = 1_000))]
     #[schemars(extend("x-advertised" = ""))]
@@ -66,7 +66,7 @@ struct Asked {
     /// What the person may choose; an answer in their own words is always possible.
     #[schemars(length(min = 2, max = 4))]
     #[schemars(extend("x-advertised" = "2 to 4."))]
-    options: Vec<Offered>,
+    options: Vec<OptionInput>,
     /// Whether several may be chosen.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
@@ -75,7 +75,7 @@ struct Asked {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Offered {
+struct OptionInput {
     /// The answer, in a few words.
     #[schemars(length(min = 1, max = 100))]
     #[schemars(extend("x-advertised" = ""))]
@@ -92,7 +92,7 @@ struct Offered {
 
 #[derive(Serialize, JsonSchema)]
 struct Output {
-    /// What became of the questions: `answered`, `declined`, `cancelled`, or `waiting` for somebody.
+    /// What became of the questions: `format_answers`, `declined`, `cancelled`, or `pending_result` for somebody.
     outcome: &'static str,
     /// The answer to each question that has one; what was chosen of several stands with commas between.
     answers: serde_json::Map<String, Value>,
@@ -121,9 +121,9 @@ impl BuiltInTool for AskUser {
         Some(output_schema::<Output>())
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         match (input.questions, input.resume) {
-            (Some(questions), None) => ask(asked(questions)?, input.timeout_ms, run).await,
+            (Some(questions), None) => ask(validate_questions(questions)?, input.timeout_ms, run).await,
             (None, Some(id)) => resumed(&id, run).await,
             _ => {
                 let message = "give either `questions`, or `resume` with the id of questions that wait";
@@ -137,7 +137,7 @@ impl BuiltInTool for AskUser {
 ///
 /// # Errors
 /// `invalid_input` for a question that is empty or repeated, or that has an option twice.
-fn asked(questions: Vec<Asked>) -> Result<Vec<Question>, ToolFailure> {
+fn validate_questions(questions: Vec<QuestionInput>) -> Result<Vec<Question>, ToolFailure> {
     let invalid = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
     let mut known = HashSet::new();
     let mut asked = Vec::with_capacity(questions.len());
@@ -149,7 +149,7 @@ fn asked(questions: Vec<Asked>) -> Result<Vec<Question>, ToolFailure> {
         if let Some(twice) = one.options.iter().find(|option| !labels.insert(option.label.trim())) {
             return Err(invalid(format!("the question `{}` has the option `{}` twice", one.question, twice.label)));
         }
-        let choice = |option: Offered| Choice {
+        let choice = |option: OptionInput| Choice {
             label: option.label.trim().to_owned(),
             description: option.description,
             preview: option.preview,
@@ -164,9 +164,9 @@ fn asked(questions: Vec<Asked>) -> Result<Vec<Question>, ToolFailure> {
     Ok(asked)
 }
 
-async fn ask(questions: Vec<Question>, patience: Option<u64>, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+async fn ask(questions: Vec<Question>, patience: Option<u64>, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
     let context = run.context();
-    let asking = context.caller.ask(request(&questions, context.client));
+    let asking = context.caller.ask(elicitation_request(&questions, context.client));
     let said = match patience.map(Duration::from_millis) {
         Some(patience) => timeout(patience, asking).await.unwrap_or(Err(NotAnswered::TimedOut)),
         None => asking.await,
@@ -174,13 +174,13 @@ async fn ask(questions: Vec<Question>, patience: Option<u64>, run: &Run<'_>) -> 
     let response = match said {
         Ok(response) => response,
         Err(NotAnswered::Unsupported) => return deferred(questions, run).await,
-        Err(why) => return Err(not_answered(&why)),
+        Err(why) => return Err(unanswered_failure(&why)),
     };
     let declined = |outcome: &'static str, text: &str| {
         answer(text, &Output { outcome, answers: serde_json::Map::new(), id: None })
     };
     match reply(&questions, &response.0) {
-        Reply::Answers(answers) => answered(&questions, &answers),
+        Reply::Answers(answers) => format_answers(&questions, &answers),
         Reply::Declined => declined("declined", "The person does not want to answer. Go on without, or ask less."),
         Reply::Cancelled => declined("cancelled", "The person closed the questions without an answer."),
         Reply::Malformed => Err(ToolFailure::new(
@@ -190,7 +190,7 @@ async fn ask(questions: Vec<Question>, patience: Option<u64>, run: &Run<'_>) -> 
     }
 }
 
-fn not_answered(why: &NotAnswered) -> ToolFailure {
+fn unanswered_failure(why: &NotAnswered) -> ToolFailure {
     let kind = match why {
         NotAnswered::TimedOut => ErrorKind::Timeout,
         NotAnswered::Disconnected => ErrorKind::Cancelled,
@@ -206,25 +206,25 @@ fn not_answered(why: &NotAnswered) -> ToolFailure {
 }
 
 /// Formats the user's answers, question by question.
-fn answered(questions: &[Question], answers: &[Option<String>]) -> Result<ToolResult, ToolFailure> {
-    let mut told = serde_json::Map::new();
+fn format_answers(questions: &[Question], answers: &[Option<String>]) -> Result<ToolResult, ToolFailure> {
+    let mut answers_json = serde_json::Map::new();
     let mut lines = Vec::with_capacity(questions.len());
     for (question, said) in questions.iter().zip(answers) {
         match said {
             Some(said) => {
                 lines.push(format!("{}\n-> {said}", question.question));
-                told.insert(question.question.clone(), said.as_str().into());
+                answers_json.insert(question.question.clone(), said.as_str().into());
             }
             None => lines.push(format!("{}\n(no answer)", question.question)),
         }
     }
-    answer(lines.join("\n"), &Output { outcome: "answered", answers: told, id: None })
+    answer(lines.join("\n"), &Output { outcome: "answered", answers: answers_json, id: None })
 }
 
 /// Stores questions for which no user is available now.
-async fn deferred(questions: Vec<Question>, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+async fn deferred(questions: Vec<Question>, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
     let context = run.context();
-    let kept = store(run.world())?.keep(context.principal, context.session, run.world().now(), questions).await;
+    let kept = store(run.environment())?.keep(context.principal, context.session, run.environment().now(), questions).await;
     let id = kept.map_err(|error| {
         let kind = match &error {
             QuestionError::TooMany(_) => ErrorKind::RateLimited,
@@ -232,11 +232,11 @@ async fn deferred(questions: Vec<Question>, run: &Run<'_>) -> Result<ToolResult,
         };
         ToolFailure::new(kind, "the questions could not be kept until somebody answers them").caused_by(error)
     })?;
-    waiting(id, "Nobody can be asked here now, so the questions wait")
+    pending_result(id, "Nobody can be asked here now, so the questions wait")
 }
 
 /// Returns the answers to stored questions, or that they are still pending.
-async fn resumed(id: &str, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+async fn resumed(id: &str, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
     let unknown = || {
         ToolFailure::new(ErrorKind::NotFound, format!("there are no questions `{id}` of yours"))
             .next("Use the id that the call with the questions told, like `q3`, or ask anew.")
@@ -245,14 +245,14 @@ async fn resumed(id: &str, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
     let failed = |error: StoreError| {
         ToolFailure::new(ErrorKind::Io, format!("the questions `{number}` could not be read")).caused_by(error)
     };
-    let found = store(run.world())?.find(run.context().principal, number).await.map_err(failed)?;
+    let found = store(run.environment())?.find(run.context().principal, number).await.map_err(failed)?;
     let DeferredQuestions { questions, answers, .. } = found.ok_or_else(unknown)?;
     match answers {
         Some(answers) => {
             let said = |text: String| Some(text).filter(|text| !text.trim().is_empty());
-            answered(&questions, &answers.into_iter().map(said).collect::<Vec<_>>())
+            format_answers(&questions, &answers.into_iter().map(said).collect::<Vec<_>>())
         }
-        None => waiting(number, "The questions still wait"),
+        None => pending_result(number, "The questions still wait"),
     }
 }
 
@@ -260,14 +260,14 @@ async fn resumed(id: &str, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
 ///
 /// # Errors
 /// `unavailable` if there is no store, so that no user could ever answer.
-fn store(world: &World) -> Result<&dyn QuestionStore, ToolFailure> {
+fn store(world: &ToolEnvironment) -> Result<&dyn QuestionStore, ToolFailure> {
     world.questions().map(AsRef::as_ref).ok_or_else(|| {
         ToolFailure::new(ErrorKind::Unavailable, "nobody can be asked here, now or later")
             .next("Do not make up an answer: do what needs none, and say what is open.")
     })
 }
 
-fn waiting(id: QuestionId, why: &str) -> Result<ToolResult, ToolFailure> {
+fn pending_result(id: QuestionId, why: &str) -> Result<ToolResult, ToolFailure> {
     let text = format!(
         "{why} as {id}. Your user answers them later. Then call this tool with \
          {{\"resume\": \"{id}\"}} to get the answers. Do not make them up; do meanwhile what needs no answer, and say \

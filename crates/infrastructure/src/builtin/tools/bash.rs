@@ -1,6 +1,6 @@
 //! The tool `bash`.
 
-mod meaning;
+mod exit_code_meaning;
 mod report;
 
 use crate::{
@@ -8,17 +8,17 @@ use crate::{
         built_in_tool::BuiltInTool,
         commands::{
             capture::Capture,
-            command::{Command, End, Excess},
+            command::{Command, CommandEnd, ExcessPolicy},
             line_accesses,
             offered_tools::{MAX_PATTERN_LENGTH, MAX_PATTERNS, Offer, offering},
             programs::Program,
             tasks::{Kind, NewTask},
-            waiting::{SLACK, ended_by, ended_in_time, pattern},
+            waiting::{SLACK, wait_until_deadline, wait_for_end, pattern},
         },
-        files::seen_files::Viewer,
-        run::Run,
+        files::read_state::SessionKey,
+        tool_context::ToolContext,
         schema::output_schema,
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::{launcher::Input as StandardInput, search_path::SearchPath},
     shell_analysis,
@@ -97,7 +97,7 @@ pub(crate) struct Input {
     #[schemars(extend("x-advertised" = false))]
     detach: bool,
     /// Show its standard error among its standard output, in the order in which they came; otherwise behind it.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     merge_stderr: bool,
     /// Tools that the command may call while this call lasts, by name or with patterns such as `mcp__git__*`: `tool NAME
@@ -113,7 +113,7 @@ pub(crate) struct Input {
     tty: bool,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -140,11 +140,11 @@ impl BuiltInTool for Bash {
         Some(output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         world.programs().availability("bash", world.workspace())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         input.check()?;
         input.check_life(world)?;
         let offer = Offer::of(&input.tools)?;
@@ -156,43 +156,43 @@ impl BuiltInTool for Bash {
         Ok(accesses)
     }
 
-    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+    fn requested_time(&self, input: &Input) -> Option<Duration> {
         // The time of the command begins when it starts. Before that, the call prepares it.
         Some(input.waits().or(input.timeout_ms.map(Duration::from_millis))? + SLACK)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         input.check()?;
-        input.check_life(run.world())?;
+        input.check_life(run.environment())?;
         let ready = input.ready_when.as_deref().map(pattern).transpose()?;
         let wait = input.waits();
-        let owner = Viewer::of(run.context());
+        let owner = SessionKey::of(run.context());
         if wait.is_some() {
-            run.world().meet_tasks().await?;
-            run.world().tasks().check_room(&owner)?;
+            run.environment().find_detached_tasks().await?;
+            run.environment().tasks().check_room(&owner)?;
         }
         let folder = run.permitted_folder(input.folder()).await?;
         let offered = Offer::of(&input.tools)?.map(|offer| offer.open(run)).transpose()?;
-        let started_at = run.world().now();
-        let Begun { command, tools, deadline, is_reduced } = start(&input, folder.clone(), wait.is_some(), run).await?;
+        let started_at = run.environment().now();
+        let StartedCommand { command, tools, deadline, is_reduced } = start(&input, folder.clone(), wait.is_some(), run).await?;
         let offered = offered.as_ref().zip(tools);
         let report = Report { run, input: &input, folder: &folder, is_reduced };
         let Some(wait) = wait else {
-            let end = offering(offered, ended_by(&command, run.context().caller, deadline)).await?;
+            let end = offering(offered, wait_until_deadline(&command, run.context().caller, deadline)).await?;
             return report.ended(&command, end).await;
         };
         // Until it is a task, the command ends with the call. The tools that it may call end with the call in any case.
         let seen = if wait.is_zero() {
-            Ok(Seen::Running)
+            Ok(WaitOutcome::Running)
         } else {
-            offering(offered, seen(&command, ready.as_ref(), wait, run)).await?
+            offering(offered, wait_for_command(&command, ready.as_ref(), wait, run)).await?
         };
         let line = match seen? {
-            Seen::Ended(end) => return report.ended(&command, end).await,
-            Seen::Ready(line) => Some(line),
-            Seen::Running => None,
+            WaitOutcome::Ended(end) => return report.ended(&command, end).await,
+            WaitOutcome::Ready(line) => Some(line),
+            WaitOutcome::Running => None,
         };
-        let task = run.world().tasks().add(NewTask {
+        let task = run.environment().tasks().add(NewTask {
             kind: Kind::Shell,
             owner,
             is_detached: input.detach,
@@ -201,13 +201,13 @@ impl BuiltInTool for Bash {
             started_at,
             command,
         })?;
-        run.world().tasks().tell_of(&task, Some(run.context().id), run.world().events().clone());
+        run.environment().tasks().publish_events(&task, Some(run.context().id), run.environment().events().clone());
         report.running(&task, line).await
     }
 }
 
 /// A command that has started.
-struct Begun {
+struct StartedCommand {
     command: Arc<Command>,
     /// Socket to which the program `tool` of the command connects.
     tools: Option<UnixListener>,
@@ -218,8 +218,8 @@ struct Begun {
 }
 
 /// State of a command when the call stops waiting for it.
-enum Seen {
-    Ended(End),
+enum WaitOutcome {
+    Ended(CommandEnd),
     Ready(String),
     Running,
 }
@@ -247,7 +247,7 @@ impl Input {
     }
 
     /// Rejects a command that would become a task and end with its call.
-    fn check_life(&self, world: &World) -> Result<(), ToolFailure> {
+    fn check_life(&self, world: &ToolEnvironment) -> Result<(), ToolFailure> {
         self.waits().map_or(Ok(()), |_| world.tasks().check_life(self.detach))
     }
 
@@ -280,8 +280,8 @@ impl Input {
     }
 }
 
-async fn start(input: &Input, folder: PathBuf, is_task: bool, run: &Run<'_>) -> Result<Begun, ToolFailure> {
-    let programs = run.world().programs();
+async fn start(input: &Input, folder: PathBuf, is_task: bool, run: &ToolContext<'_>) -> Result<StartedCommand, ToolFailure> {
+    let programs = run.environment().programs();
     let program = Program {
         name: "bash".into(),
         args: ["--noprofile", "--norc", "-c", &input.command].map(str::to_owned).into(),
@@ -292,13 +292,13 @@ async fn start(input: &Input, folder: PathBuf, is_task: bool, run: &Run<'_>) -> 
     };
     let settings = programs.settings();
     let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
-    let excess = if is_task { Excess::DropsOldest } else { Excess::Ends };
+    let excess = if is_task { ExcessPolicy::DropsOldest } else { ExcessPolicy::Ends };
     let at_most = run.context().deadline;
     if !is_task && at_most <= Instant::now() {
         let message = "the command did not begin: all the time of the call went by before it was prepared";
         return Err(ToolFailure::new(ErrorKind::Timeout, message).next("Call again, or allow more time."));
     }
-    let mut started = programs.start(program, run.context(), run.world().workspace()).await?;
+    let mut started = programs.start(program, run.context(), run.environment().workspace()).await?;
     let wanted = input.timeout_ms.map(|time| Instant::now() + Duration::from_millis(time));
     let deadline = wanted.map_or(at_most, |wanted| wanted.min(at_most));
     let is_reduced = !is_task && wanted.is_some_and(|wanted| wanted > at_most + MOMENT);
@@ -307,7 +307,7 @@ async fn start(input: &Input, folder: PathBuf, is_task: bool, run: &Run<'_>) -> 
     // The call enforces the timeout of a command that is not a task.
     let own = wanted.filter(|_| is_task);
     let command = Arc::new(Command::of(started, capture, own, excess, text, is_task));
-    Ok(Begun { command, tools, deadline, is_reduced })
+    Ok(StartedCommand { command, tools, deadline, is_reduced })
 }
 
 /// Returns the standard input of the command: empty, unless the caller provides one.
@@ -320,11 +320,11 @@ fn standard_input(input: &Input) -> StandardInput {
 }
 
 /// Waits until the command has ended, is ready, or the time is over.
-async fn seen(command: &Command, ready: Option<&Regex>, wait: Duration, run: &Run<'_>) -> Result<Seen, ToolFailure> {
+async fn wait_for_command(command: &Command, ready: Option<&Regex>, wait: Duration, run: &ToolContext<'_>) -> Result<WaitOutcome, ToolFailure> {
     tokio::select! {
-        end = ended_in_time(command, run.context().caller) => Ok(Seen::Ended(end)),
-        line = ready_line(command, ready) => line.map(Seen::Ready),
-        () = sleep(wait) => Ok(Seen::Running),
+        end = wait_for_end(command, run.context().caller) => Ok(WaitOutcome::Ended(end)),
+        line = ready_line(command, ready) => line.map(WaitOutcome::Ready),
+        () = sleep(wait) => Ok(WaitOutcome::Running),
     }
 }
 
@@ -332,7 +332,7 @@ async fn seen(command: &Command, ready: Option<&Regex>, wait: Duration, run: &Ru
 /// such a line.
 async fn ready_line(command: &Command, pattern: Option<&Regex>) -> Result<String, ToolFailure> {
     match pattern {
-        Some(pattern) => match command.line_that_fits(pattern).await? {
+        Some(pattern) => match command.find_line(pattern).await? {
             Some(line) => Ok(line),
             None => std::future::pending().await,
         },

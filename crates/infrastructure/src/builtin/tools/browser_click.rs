@@ -5,9 +5,9 @@ use crate::{
     builtin::{
         browsing::{
             self,
-            browser_tool::{BrowserTool, Place, Touches},
+            browser_tool::{BrowserTool, BrowserTarget, BrowserAccesses},
         },
-        run::Run,
+        tool_context::ToolContext,
     },
 };
 use schemars::JsonSchema;
@@ -72,11 +72,11 @@ impl BrowserTool for BrowserClick {
     const EXAMPLE: &str = r#"{"ref": "e12"}"#;
     type Input = Input;
 
-    fn touches<'a>(&self, input: &'a Input) -> Touches<'a> {
-        Touches {
-            place: Place::Element(input.reference.as_deref(), input.element_id),
+    fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
+        BrowserAccesses {
+            target: BrowserTarget::Element(input.reference.as_deref(), input.element_id),
             writes: input.save_as.as_deref(),
-            ..Touches::default()
+            ..BrowserAccesses::default()
         }
     }
 
@@ -84,30 +84,30 @@ impl BrowserTool for BrowserClick {
         Some(input.timeout_ms)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
         let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
         browsing::may_use(session, element, run)?;
-        let end = browsing::end_after(run, input.timeout_ms);
+        let end = browsing::action_deadline(run, input.timeout_ms);
         let dialog = input.dialog.map(|word| match word {
             DialogWord::Accept => DialogAnswer::Accept(input.dialog_text),
             DialogWord::Dismiss => DialogAnswer::Dismiss,
         });
-        let said = browsing::Said::new(session, dialog, input.save_as.is_some());
+        let said = browsing::ExpectationGuard::new(session, dialog, input.save_as.is_some());
         let doing = async {
             match input.hover {
                 true => session.point_at(element).await.map(|_| "Pointed at"),
                 false => session.click(element, input.double).await.map(|()| "Clicked"),
             }
         };
-        let done = browsing::done(session, end, doing).await?;
+        let done = browsing::perform_action(session, end, doing).await?;
         let mut done = format!("{done} {element}.");
         if let Some(path) = &input.save_as {
             let saved = browsing::save_download(&lease, &said, path, end, run).await;
             saved.map_err(|failure| browsing::failed_after(&done, failure))?;
             done = format!("{done} The download is saved as `{path}`.");
         }
-        browsing::told_once_settled(session, run, &done, input.save_as).await
+        browsing::report_after_settling(session, run, &done, input.save_as).await
     }
 }

@@ -3,9 +3,9 @@
 use crate::builtin::{
     browsing::{
         self,
-        browser_tool::{BrowserTool, Place, Touches},
+        browser_tool::{BrowserTool, BrowserTarget, BrowserAccesses},
     },
-    run::Run,
+    tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,17 +27,17 @@ impl BrowserTool for BrowserClose {
     const EXAMPLE: &str = r#"{}"#;
     type Input = Input;
 
-    fn touches<'a>(&self, _: &'a Input) -> Touches<'a> {
-        Touches { place: Place::Nowhere, ..Touches::default() }
+    fn touches<'a>(&self, _: &'a Input) -> BrowserAccesses<'a> {
+        BrowserAccesses { target: BrowserTarget::NoHost, ..BrowserAccesses::default() }
     }
 
     fn output_schema(&self) -> Option<Value> {
         None
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let Input {} = input;
-        let done = match browsing::end(run) {
+        let done = match browsing::end_browser(run) {
             true => "The browser is closed.",
             false => "No browser was open.",
         };

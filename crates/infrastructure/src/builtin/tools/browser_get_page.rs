@@ -1,9 +1,9 @@
 //! The tool `browser_get_page`.
 
 use crate::builtin::{
-    browsing::{self, Telling, browser_tool::BrowserTool},
+    browsing::{self, ReportScope, browser_tool::BrowserTool},
     foreign_answer::foreign_output_schema,
-    run::Run,
+    tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -36,21 +36,21 @@ impl BrowserTool for BrowserGetPage {
     const DESCRIPTION: &str = "Tells the page that the browser of this session shows: a line for each thing, with a reference for what can be used. Of a long page it tells first what can be used, and keeps all of it under a handle. `find` tells only the lines that hold some words, with what stands around them and in them; `full` tells as much as a result holds.";
     const BRIEF: &str = "Tells the open page as lines with references such as `e12`, for the other browser tools.";
     const EXAMPLE: &str = r#"{"find": "button pay"}"#;
-    const ONLY_LOOKS: bool = true;
+    const IS_READ_ONLY: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
         Some(foreign_output_schema::<browsing::PageWithElements>())
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
         match &input.find {
-            Some(words) => browsing::told(session, run, Telling::Lines(words), "", None).await,
-            None if input.elements => browsing::told_with_elements(session, run).await,
-            None if input.full => browsing::told(session, run, Telling::All, "", None).await,
-            None => browsing::told(session, run, Telling::Page, "", None).await,
+            Some(words) => browsing::report_page(session, run, ReportScope::Lines(words), "", None).await,
+            None if input.elements => browsing::report_with_elements(session, run).await,
+            None if input.full => browsing::report_page(session, run, ReportScope::All, "", None).await,
+            None => browsing::report_page(session, run, ReportScope::Page, "", None).await,
         }
     }
 }

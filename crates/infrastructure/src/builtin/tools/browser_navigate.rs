@@ -4,10 +4,10 @@ use crate::{
     browser::session::SessionError,
     builtin::{
         browsing::{
-            self, Telling,
-            browser_tool::{BrowserTool, Place, Touches},
+            self, ReportScope,
+            browser_tool::{BrowserTool, BrowserTarget, BrowserAccesses},
         },
-        run::Run,
+        tool_context::ToolContext,
     },
 };
 use schemars::JsonSchema;
@@ -61,21 +61,21 @@ impl BrowserTool for BrowserNavigate {
     const EXAMPLE: &str = r#"{"url": "https://shop.example.com/"}"#;
     type Input = Input;
 
-    fn touches<'a>(&self, input: &'a Input) -> Touches<'a> {
-        let place = input.url.as_deref().map_or(Place::Page, Place::Address);
-        Touches { place, writes: input.save_as.as_deref(), ..Touches::default() }
+    fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
+        let place = input.url.as_deref().map_or(BrowserTarget::Page, BrowserTarget::Address);
+        BrowserAccesses { target: place, writes: input.save_as.as_deref(), ..BrowserAccesses::default() }
     }
 
     fn milliseconds(&self, input: &Input) -> Option<u64> {
         Some(input.timeout_ms)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let end = browsing::end_after(run, input.timeout_ms);
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let end = browsing::action_deadline(run, input.timeout_ms);
         let (lease, done) = match (&input.url, input.history) {
             (Some(url), None) => {
                 let lease = browsing::browser(run).await?;
-                let said = browsing::Said::new(lease.session()?, None, input.save_as.is_some());
+                let said = browsing::ExpectationGuard::new(lease.session()?, None, input.save_as.is_some());
                 let opened = lease.session()?.open(url, input.new_tab, end).await;
                 let done = match (&input.save_as, opened) {
                     // A download opens no page.
@@ -84,7 +84,7 @@ impl BrowserTool for BrowserNavigate {
                         format!("The download is saved as `{path}`.")
                     }
                     (None, Ok(())) => String::new(),
-                    (_, Err(error)) => return Err(browsing::failed(error)),
+                    (_, Err(error)) => return Err(browsing::browser_failure(error)),
                 };
                 drop(said);
                 (lease, done)
@@ -92,13 +92,13 @@ impl BrowserTool for BrowserNavigate {
             (None, Some(history)) => {
                 let lease = browsing::open_browser(run).await?;
                 let by = if history == History::Back { -1 } else { 1 };
-                if !lease.session()?.step(by).await.map_err(browsing::failed)? {
+                if !lease.session()?.step(by).await.map_err(browsing::browser_failure)? {
                     return Err(ToolFailure::new(ErrorKind::NotFound, "there is no such page in the history"));
                 }
                 browsing::settle(lease.session()?, run).await?;
                 let refused = lease.session()?.state().take_not_shown();
                 if let Some(refused) = refused {
-                    return Err(browsing::failed(refused.into()));
+                    return Err(browsing::browser_failure(refused.into()));
                 }
                 (lease, String::new())
             }
@@ -107,6 +107,6 @@ impl BrowserTool for BrowserNavigate {
                 return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
             }
         };
-        browsing::told(lease.session()?, run, Telling::Page, &done, input.save_as).await
+        browsing::report_page(lease.session()?, run, ReportScope::Page, &done, input.save_as).await
     }
 }

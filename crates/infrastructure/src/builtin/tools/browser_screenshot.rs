@@ -6,10 +6,10 @@ use crate::{
         blocking::on_blocking_thread,
         browsing::{
             self,
-            browser_tool::{BrowserTool, Touches},
+            browser_tool::{BrowserTool, BrowserAccesses},
         },
         files::image_view::{ImageView, view},
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
     },
 };
@@ -80,11 +80,11 @@ impl BrowserTool for BrowserScreenshot {
         Some(output_schema::<Output>())
     }
 
-    fn touches<'a>(&self, input: &'a Input) -> Touches<'a> {
-        Touches { writes: input.save_as.as_deref(), ..Touches::default() }
+    fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
+        BrowserAccesses { writes: input.save_as.as_deref(), ..BrowserAccesses::default() }
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
         let url = session.state().current().map(|tab| tab.shown_address().to_owned()).unwrap_or_default();
@@ -98,7 +98,7 @@ impl BrowserTool for BrowserScreenshot {
             (Format::Jpeg, _) => session.picture(input.full_page, PictureFormat::Jpeg).await,
         };
         let unusable = || ToolFailure::new(ErrorKind::UpstreamProtocol, "the browser gave no picture");
-        let Picture { data, is_cut } = encoded.map_err(browsing::failed)?;
+        let Picture { data, is_cut } = encoded.map_err(browsing::browser_failure)?;
         let bytes = STANDARD.decode(data).map_err(|_| unusable())?;
         if bytes.is_empty() {
             return Err(unusable());
@@ -116,12 +116,12 @@ impl BrowserTool for BrowserScreenshot {
                 return crate::builtin::answer::answer("The page is saved as a PDF document.", &output);
             }
         };
-        let limits = run.world().limits().clone();
+        let limits = run.environment().limits().clone();
         let original = bytes.clone();
         let shown = on_blocking_thread(move || view(&bytes, image_format, &limits, None, "screenshot")).await?;
         let path = match input.save_as {
             Some(path) => Some(path),
-            None if shown.is_changed || input.keep => kept(run, image_format, &original).await,
+            None if shown.is_changed || input.keep => store_original(run, image_format, &original).await,
             None => None,
         };
         let ImageView { width, height, .. } = shown;
@@ -147,7 +147,7 @@ impl BrowserTool for BrowserScreenshot {
 }
 
 /// Stores the original and returns its handle; `None` if it cannot be stored.
-async fn kept(run: &Run<'_>, format: ImageFormat, original: &[u8]) -> Option<String> {
+async fn store_original(run: &ToolContext<'_>, format: ImageFormat, original: &[u8]) -> Option<String> {
     let context = run.context();
     let stored = context.outputs.store(context.principal, context.id, format.to_mime_type(), original).await.ok()?;
     Some(stored.handle.to_string())

@@ -3,9 +3,9 @@
 use crate::builtin::{
     browsing::{
         self,
-        browser_tool::{BrowserTool, Place, Touches},
+        browser_tool::{BrowserTool, BrowserTarget, BrowserAccesses},
     },
-    run::Run,
+    tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -37,17 +37,17 @@ impl BrowserTool for BrowserSelect {
     const EXAMPLE: &str = r#"{"ref": "e5", "values": ["Medium"]}"#;
     type Input = Input;
 
-    fn touches<'a>(&self, input: &'a Input) -> Touches<'a> {
-        Touches { place: Place::Element(input.reference.as_deref(), input.element_id), ..Touches::default() }
+    fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
+        BrowserAccesses { target: BrowserTarget::Element(input.reference.as_deref(), input.element_id), ..BrowserAccesses::default() }
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
         let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
         browsing::may_use(session, element, run)?;
-        let end = browsing::end_after(run, 10_000);
-        browsing::done(session, end, session.select(element, &input.values)).await?;
-        browsing::told_once_settled(session, run, &format!("Chose in {element}."), None).await
+        let end = browsing::action_deadline(run, 10_000);
+        browsing::perform_action(session, end, session.select(element, &input.values)).await?;
+        browsing::report_after_settling(session, run, &format!("Chose in {element}."), None).await
     }
 }

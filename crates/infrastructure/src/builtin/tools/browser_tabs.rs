@@ -1,8 +1,8 @@
 //! The tool `browser_tabs`.
 
 use crate::builtin::{
-    browsing::{self, Telling, browser_tool::BrowserTool},
-    run::Run,
+    browsing::{self, ReportScope, browser_tool::BrowserTool},
+    tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,26 +28,26 @@ impl BrowserTool for BrowserTabs {
     const EXAMPLE: &str = r#"{"select": 2}"#;
     type Input = Input;
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
-        let end = browsing::end_after(run, 10_000);
+        let end = browsing::action_deadline(run, 10_000);
         if let Some(number) = input.close {
-            session.close(number, end).await.map_err(browsing::failed)?;
+            session.close(number, end).await.map_err(browsing::browser_failure)?;
         }
         let host = |number| session.state().tabs.get(&number).and_then(|tab| tab.host());
         if let Some(number) = input.select {
             // The page of this tab may be on another host than the current page.
             if let Some(host) = host(number) {
-                run.may_reach(&host)?;
+                run.check_host(&host)?;
             }
-            session.choose(number).await.map_err(browsing::failed)?;
+            session.choose(number).await.map_err(browsing::browser_failure)?;
         }
-        session.name_tabs().await.map_err(browsing::failed)?;
+        session.name_tabs().await.map_err(browsing::browser_failure)?;
         let tabs = browsing::tabs(session);
         match input.select {
-            Some(_) => browsing::told(session, run, Telling::Page, &tabs, None).await,
-            None => browsing::tabs_told(session, &tabs),
+            Some(_) => browsing::report_page(session, run, ReportScope::Page, &tabs, None).await,
+            None => browsing::report_tabs(session, &tabs),
         }
     }
 }

@@ -5,9 +5,9 @@ use crate::{
     builtin::{
         browsing::{
             self,
-            browser_tool::{BrowserTool, Place, Touches},
+            browser_tool::{BrowserTool, BrowserTarget, BrowserAccesses},
         },
-        run::Run,
+        tool_context::ToolContext,
     },
 };
 use schemars::JsonSchema;
@@ -36,7 +36,7 @@ pub(crate) struct Input {
     #[schemars(extend("x-advertised" = "A text that is a password, kept out of records"))]
     secret: Option<String>,
     /// False: behind what the field holds.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     clear: bool,
     /// Press Enter afterwards.
@@ -67,7 +67,7 @@ fn usual_time() -> u64 {
     10_000
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -79,11 +79,11 @@ impl BrowserTool for BrowserType {
     const EXAMPLE: &str = r#"{"ref": "e3", "text": "Ann", "submit": true}"#;
     type Input = Input;
 
-    fn touches<'a>(&self, input: &'a Input) -> Touches<'a> {
-        Touches {
-            place: Place::Element(input.reference.as_deref(), input.element_id),
+    fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
+        BrowserAccesses {
+            target: BrowserTarget::Element(input.reference.as_deref(), input.element_id),
             reads: &input.files,
-            ..Touches::default()
+            ..BrowserAccesses::default()
         }
     }
 
@@ -91,11 +91,11 @@ impl BrowserTool for BrowserType {
         Some(input.timeout_ms)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let keys = keys(&input)?;
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
-        let end = browsing::end_after(run, input.timeout_ms);
+        let end = browsing::action_deadline(run, input.timeout_ms);
         let is_named = input.reference.is_some() || input.element_id.is_some();
         let text = input.text.as_deref().or(input.secret.as_deref());
         let done = if is_named || text.is_some() || !input.files.is_empty() {
@@ -111,11 +111,11 @@ impl BrowserTool for BrowserType {
                         }
                         Ok(if is_on_record { ON_RECORD } else { "" })
                     };
-                    let hint = browsing::done(session, end, typing).await?;
+                    let hint = browsing::perform_action(session, end, typing).await?;
                     format!("Typed into {element}.{hint}")
                 }
                 None if input.files.is_empty() => {
-                    browsing::done(session, end, session.focus(element)).await?;
+                    browsing::perform_action(session, end, session.focus(element)).await?;
                     format!("Pressed {} on {element}.", input.keys.join(", "))
                 }
                 None => {
@@ -123,7 +123,7 @@ impl BrowserTool for BrowserType {
                     for path in &input.files {
                         files.push(browsing::hand_over(&lease, path, run).await?);
                     }
-                    browsing::done(session, end, session.give_files(element, &files)).await?;
+                    browsing::perform_action(session, end, session.give_files(element, &files)).await?;
                     format!("Gave {} to {element}.", input.files.join(", "))
                 }
             }
@@ -133,7 +133,7 @@ impl BrowserTool for BrowserType {
         if let Err(failure) = browsing::press(session, &keys, end, run).await {
             return Err(if text.is_some() { browsing::failed_after(&done, failure) } else { failure });
         }
-        browsing::told_once_settled(session, run, &done, None).await
+        browsing::report_after_settling(session, run, &done, None).await
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::{
     browser::{actions::Sight, session::WaitCondition},
     builtin::{
-        browsing::{self, Telling, browser_tool::BrowserTool},
-        run::Run,
+        browsing::{self, ReportScope, browser_tool::BrowserTool},
+        tool_context::ToolContext,
     },
 };
 use schemars::JsonSchema;
@@ -59,7 +59,7 @@ impl BrowserTool for BrowserWaitFor {
     const TITLE: &str = "Wait for the page";
     const DESCRIPTION: &str = "Waits until the open page is loaded (`load`), asks for nothing any more (`idle`), shows what a CSS selector fits (`selector`), or has a text or has it no more (`text`, `text_gone`), and tells what changed.";
     const BRIEF: &str = "Waits for something on the open page.";
-    const ONLY_LOOKS: bool = true;
+    const IS_READ_ONLY: bool = true;
     const EXAMPLE: &str = r#"{"condition": "text", "value": "Thank you"}"#;
     type Input = Input;
 
@@ -67,10 +67,10 @@ impl BrowserTool for BrowserWaitFor {
         Some(input.timeout_ms)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
-        let end = browsing::end_after(run, input.timeout_ms);
+        let end = browsing::action_deadline(run, input.timeout_ms);
         let sight = match (input.condition, input.value) {
             (Condition::Load | Condition::Idle, None) => None,
             (Condition::Selector, Some(value)) => Some(Sight::Selector(value)),
@@ -84,7 +84,7 @@ impl BrowserTool for BrowserWaitFor {
             None if input.condition == Condition::Idle => session.wait(WaitCondition::Quiet(STILL), end).await,
             None => session.wait(WaitCondition::Loaded, end).await,
         };
-        waited.map_err(browsing::failed)?;
-        browsing::told(session, run, Telling::ChangesAlone, "", None).await
+        waited.map_err(browsing::browser_failure)?;
+        browsing::report_page(session, run, ReportScope::ChangesAlone, "", None).await
     }
 }

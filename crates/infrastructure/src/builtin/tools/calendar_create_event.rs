@@ -6,8 +6,8 @@ use crate::{
         built_in_tool::BuiltInTool,
         calendar_event::{CalendarEvent, SERVICE},
         foreign_answer::{foreign_answer, foreign_output_schema},
-        run::Run,
-        world::World,
+        tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
     },
     services::calendar::{
         Calendar,
@@ -130,20 +130,20 @@ impl BuiltInTool for CalendarCreateEvent {
         Some(foreign_output_schema::<CalendarEvent>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         SERVICE.availability(world)
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let draft = draft(input.clone(), world).await?;
         let mut accesses = vec![SERVICE.access(world)?];
         accesses.extend(draft.invitation().map(|invitation| Access::Send(invitation.into())));
         Ok(accesses)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let calendar_id = input.calendar_id.clone();
-        let draft = draft(input, run.world()).await?;
+        let draft = draft(input, run.environment()).await?;
         if let Some(invitation) = draft.invitation()
             && !run.context().grant.permits(&Access::Send(invitation.into()))
         {
@@ -151,8 +151,8 @@ impl BuiltInTool for CalendarCreateEvent {
             return Err(ToolFailure::new(ErrorKind::PermissionDenied, message).next("Call it again."));
         }
         let request = run.call().id.to_string();
-        let judge = |host: &str| run.may_reach(host);
-        let calendar = Calendar::new(SERVICE.account(run, &judge)?, SERVICE.address(run.world())?);
+        let judge = |host: &str| run.check_host(host);
+        let calendar = Calendar::new(SERVICE.account(run, &judge)?, SERVICE.address(run.environment())?);
         let event = calendar.create(&calendar_id, &draft, &request).await?;
         let event = CalendarEvent::read(&event)?;
         foreign_answer(format!("Created: {}", event.full()), &event, 0)
@@ -163,7 +163,7 @@ impl BuiltInTool for CalendarCreateEvent {
 ///
 /// # Errors
 /// `invalid_input` for an invalid time, zone or other argument.
-async fn draft(input: Input, world: &World) -> Result<EventDraft, ToolFailure> {
+async fn draft(input: Input, world: &ToolEnvironment) -> Result<EventDraft, ToolFailure> {
     let now = DateTime::<Utc>::from_timestamp_micros(world.now().0).unwrap_or_default();
     let invalid = |wrong: String| ToolFailure::new(ErrorKind::InvalidInput, wrong);
     on_blocking_thread(move || {

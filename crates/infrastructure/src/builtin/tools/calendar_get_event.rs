@@ -6,8 +6,8 @@ use crate::{
         built_in_tool::BuiltInTool,
         calendar_event::{CalendarEvent, SERVICE, WRITTEN_BY_OTHERS},
         foreign_answer::{foreign_answer, foreign_output_schema},
-        run::Run,
-        world::World,
+        tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
     },
     services::calendar::{Calendar, times::Zone},
 };
@@ -60,19 +60,19 @@ impl BuiltInTool for CalendarGetEvent {
         Some(foreign_output_schema::<CalendarEvent>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         SERVICE.availability(world)
     }
 
-    async fn accesses(&self, _: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, _: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         Ok(vec![SERVICE.access(world)?])
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let now = DateTime::<Utc>::from_timestamp_micros(run.world().now().0).unwrap_or_default();
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let now = DateTime::<Utc>::from_timestamp_micros(run.environment().now().0).unwrap_or_default();
         let zone = on_blocking_thread(move || Ok(Zone::system(now))).await?;
-        let judge = |host: &str| run.may_reach(host);
-        let calendar = Calendar::new(SERVICE.account(run, &judge)?, SERVICE.address(run.world())?);
+        let judge = |host: &str| run.check_host(host);
+        let calendar = Calendar::new(SERVICE.account(run, &judge)?, SERVICE.address(run.environment())?);
         let event = calendar.event(&input.calendar_id, &input.event_id, zone.name()).await?;
         let event = CalendarEvent::read(&event)?;
         foreign_answer(format!("{WRITTEN_BY_OTHERS}\n\n{}", event.full()), &event, 0)

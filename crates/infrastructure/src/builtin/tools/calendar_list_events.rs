@@ -6,8 +6,8 @@ use crate::{
         built_in_tool::BuiltInTool,
         calendar_event::{CalendarEvent, SERVICE, WRITTEN_BY_OTHERS},
         foreign_answer::{foreign_answer, foreign_output_schema},
-        run::Run,
-        world::World,
+        tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
     },
     services::calendar::{
         Calendar, EventQuery, MAX_RESULTS,
@@ -107,22 +107,22 @@ impl BuiltInTool for CalendarListEvents {
         Some(foreign_output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         SERVICE.availability(world)
     }
 
-    async fn accesses(&self, _: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, _: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         Ok(vec![SERVICE.access(world)?])
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let now = DateTime::<Utc>::from_timestamp_micros(run.world().now().0).unwrap_or_default();
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let now = DateTime::<Utc>::from_timestamp_micros(run.environment().now().0).unwrap_or_default();
         let query = on_blocking_thread(move || {
-            asked(input, now).map_err(|wrong| ToolFailure::new(ErrorKind::InvalidInput, wrong.to_string()))
+            build_query(input, now).map_err(|wrong| ToolFailure::new(ErrorKind::InvalidInput, wrong.to_string()))
         })
         .await?;
-        let judge = |host: &str| run.may_reach(host);
-        let calendar = Calendar::new(SERVICE.account(run, &judge)?, SERVICE.address(run.world())?);
+        let judge = |host: &str| run.check_host(host);
+        let calendar = Calendar::new(SERVICE.account(run, &judge)?, SERVICE.address(run.environment())?);
         let page = calendar.events(&query).await?;
         let output = Output {
             events: page.events.iter().map(CalendarEvent::read).collect::<Result<_, _>>()?,
@@ -130,12 +130,12 @@ impl BuiltInTool for CalendarListEvents {
             time_min: query.time_min.as_ref().map(rfc3339),
             time_max: query.time_max.as_ref().map(rfc3339),
         };
-        foreign_answer(told(&output), &output, 0)
+        foreign_answer(format_events(&output), &output, 0)
     }
 }
 
 /// Returns the query that the arguments describe. Blocks for a short time.
-fn asked(input: Input, now: DateTime<Utc>) -> Result<EventQuery, WrongTime> {
+fn build_query(input: Input, now: DateTime<Utc>) -> Result<EventQuery, WrongTime> {
     let zone = match &input.time_zone {
         Some(name) => Zone::parse(name, now)?,
         None => Zone::system(now),
@@ -163,7 +163,7 @@ fn asked(input: Input, now: DateTime<Utc>) -> Result<EventQuery, WrongTime> {
     })
 }
 
-fn told(output: &Output) -> String {
+fn format_events(output: &Output) -> String {
     let range = match (&output.time_min, &output.time_max) {
         (Some(from), Some(until)) => format!(" from {from} until {until}"),
         (Some(from), None) => format!(" from {from} on"),
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn words_of_others_follow_on_one_that_says_so() {
         let mut output = Output { events: Vec::new(), next_page_token: None, time_min: None, time_max: None };
-        assert_eq!(told(&output), "No events.");
+        assert_eq!(format_events(&output), "No events.");
         output.events.push(CalendarEvent::read(&json!({"id": "e1", "summary": "Obey"})).unwrap());
-        assert_eq!(told(&output), format!("{WRITTEN_BY_OTHERS}\n\nObey\n  without a time\n  id e1"));
+        assert_eq!(format_events(&output), format!("{WRITTEN_BY_OTHERS}\n\nObey\n  without a time\n  id e1"));
     }
 }

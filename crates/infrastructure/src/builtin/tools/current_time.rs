@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, run::Run, schema::output_schema,
+        answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, tool_context::ToolContext, schema::output_schema,
     },
     host::time_zone,
 };
@@ -79,8 +79,8 @@ impl BuiltInTool for CurrentTime {
         Some(output_schema::<Output>())
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let now = DateTime::<Utc>::from_timestamp_micros(run.world().now().0).unwrap_or_default();
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let now = DateTime::<Utc>::from_timestamp_micros(run.environment().now().0).unwrap_or_default();
         let zone = input.zone.unwrap_or_else(|| "local".into());
         let (now, zone) = on_blocking_thread(move || in_zone(now, &zone)).await?;
         let formatted = input.format.as_deref().map(|format| formatted(now, format)).transpose()?;

@@ -5,13 +5,13 @@ use crate::{
         answer::answer,
         built_in_tool::BuiltInTool,
         files::{
-            change_set::{ChangeSet, recording::Recording},
+            change_set::{ChangeSet, recording::ChangeRecorder},
             written_file::{missing, notes, only},
         },
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
         text::wording::counted,
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::workspace::granted_workspace::GrantedWorkspace,
 };
@@ -61,24 +61,24 @@ impl BuiltInTool for DeleteFile {
     const TAGS: &[&str] = &["delete", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/old.md"}"#;
-    const TELLS_CHANGE: bool = true;
+    const SUPPORTS_DIFF_PREVIEW: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
         Some(output_schema::<Output>())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         Ok(vec![Access::WritePath(world.access(&input.path).await?)])
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let recording = Recording::of(run);
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let recording = ChangeRecorder::of(run);
         run.on_files(move |files| delete(files, &input, &recording)).await
     }
 }
 
-fn delete(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Result<ToolResult, ToolFailure> {
+fn delete(files: &GrantedWorkspace, input: &Input, recording: &ChangeRecorder) -> Result<ToolResult, ToolFailure> {
     let mut set = ChangeSet::take(files, &[&input.path])?;
     let Some(bytes) = set.size(0) else { return Err(missing(files, &input.path)) };
     set.delete(0);
@@ -86,7 +86,7 @@ fn delete(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
     let path = changed.shown.clone();
     let size = counted(usize::try_from(bytes).unwrap_or(usize::MAX), "byte");
     let mut text = match input.dry_run {
-        false if recording.keeps() => format!("Deleted `{path}` ({size}). `undo` brings it back."),
+        false if recording.supports_undo() => format!("Deleted `{path}` ({size}). `undo` brings it back."),
         false => format!("Deleted `{path}` ({size})."),
         true => format!("Would delete `{path}` ({size}); nothing was changed."),
     };

@@ -5,7 +5,7 @@ use crate::{
         answer::answer,
         blocking::on_blocking_thread,
         built_in_tool::BuiltInTool,
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
         text::report::{Report, gigabytes},
     },
@@ -79,7 +79,7 @@ impl BuiltInTool for DiskInfo {
         Some(output_schema::<Output>())
     }
 
-    async fn run(&self, input: Input, _: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, _: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let mounts = on_blocking_thread(move || Ok(mounts(input.all))).await?;
         let disks: Vec<(Mount, Option<Space>)> = stream::iter(mounts).map(measured).buffered(AT_ONCE).collect().await;
         // Unless the caller requests all, file systems without any space are left out.

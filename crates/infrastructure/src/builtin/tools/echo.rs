@@ -1,6 +1,6 @@
 //! The tool `echo`.
 
-use crate::builtin::{built_in_tool::BuiltInTool, run::Run};
+use crate::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
@@ -28,7 +28,7 @@ impl BuiltInTool for Echo {
     const EXAMPLE: &str = r#"{"message": "hello"}"#;
     type Input = Input;
 
-    async fn run(&self, input: Input, _: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, _: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         Ok(ToolResult::text(format!("Echo: {}", input.message)))
     }
 }

@@ -5,17 +5,17 @@ use crate::{
         answer::answer,
         built_in_tool::BuiltInTool,
         files::{
-            change_set::{ChangeSet, recording::Recording},
+            change_set::{ChangeSet, recording::ChangeRecorder},
             etag::digest_of,
             written_file::{EDIT, changed_elsewhere, diff_of, etag_of, missing, notes, only, stale},
         },
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
         text::{
-            text_edit::{EditOptions, Edited, TextEdit},
+            text_edit::{EditOptions, EditedFile, TextEdit},
             wording::counted,
         },
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::workspace::granted_workspace::GrantedWorkspace,
 };
@@ -120,20 +120,20 @@ impl BuiltInTool for EditFile {
     const TAGS: &[&str] = &["edit", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"path": "src/main.rs", "old_text": "let x = 1;", "new_text": "let x = 2;"}"#;
-    const TELLS_CHANGE: bool = true;
+    const SUPPORTS_DIFF_PREVIEW: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
         Some(output_schema::<Output>())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let path = world.access(&input.path).await?;
         Ok(vec![Access::ReadPath(path.clone()), Access::WritePath(path)])
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let (recording, text_bytes) = (Recording::of(run), run.world().limits().text_bytes);
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let (recording, text_bytes) = (ChangeRecorder::of(run), run.environment().limits().text_bytes);
         run.on_files(move |files| edit(files, &input, text_bytes, &recording)).await
     }
 }
@@ -142,7 +142,7 @@ fn edit(
     files: &GrantedWorkspace,
     input: &Input,
     text_bytes: u64,
-    recording: &Recording,
+    recording: &ChangeRecorder,
 ) -> Result<ToolResult, ToolFailure> {
     let &Input { replace_all, count, expected_count, regex, multiline, start_line, end_line, dry_run, .. } = input;
     let options = EditOptions { replace_all, count, expected_count, regex, multiline };
@@ -159,8 +159,8 @@ fn edit(
             let edited = edit.apply(bytes, &path, recording.limit(), files.stop());
             edited.map_err(|failure| if is_stale { stale(failure, &path) } else { failure })?
         }
-        Some(_) => Edited::whole(&input.new_text),
-        None if input.old_text.is_empty() => Edited::whole(&input.new_text),
+        Some(_) => EditedFile::for_empty_file(&input.new_text),
+        None if input.old_text.is_empty() => EditedFile::for_empty_file(&input.new_text),
         None => return Err(missing(files, &input.path)),
     };
     set.put(0, std::mem::take(&mut edited.bytes), EDIT);
@@ -174,7 +174,7 @@ fn edit(
         (false, false) => format!("Replaced {places} in `{path}`."),
         (false, true) => format!("Would replace {places} in `{path}`; nothing was changed. It would read:"),
     };
-    if let Some(help) = edited.help {
+    if let Some(help) = edited.tolerance {
         text.push_str(&format!(" `old_text` stands there with {}.", help.difference()));
     }
     if is_stale {
@@ -185,14 +185,14 @@ fn edit(
         text.push_str(&format!(" {note}"));
     }
     if !created {
-        text.push_str(&edited.shown());
+        text.push_str(&edited.render_changes());
     }
     let output = Output {
         diff: diff_of(&changed, dry_run),
         replacements: edited.lines.len(),
         lines: edited.lines.iter().map(|(first, _)| first + 1).take(NAMED_LINES).collect(),
         etag: etag_of(&changed),
-        matched_by: edited.help.map(|help| help.name()),
+        matched_by: edited.tolerance.map(|help| help.name()),
         changed_elsewhere: is_stale,
         created,
         dry_run,

@@ -6,15 +6,15 @@ use crate::{
         built_in_tool::BuiltInTool,
         files::{
             etag::etag,
-            sampled::{Sampled, opened},
+            content_sample::{ContentSample, open_with_sample},
             sniff::FileKindByContent,
             source,
             source::{Source, on_source},
         },
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
         text::{line_ending::LineEnding, line_unit::LineUnit, wording::rfc3339},
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     documents::DocumentKind,
     sandbox::workspace::{
@@ -45,22 +45,22 @@ pub(crate) struct Input {
     #[schemars(extend("x-advertised" = ""))]
     path: String,
     /// Whether to count the lines of a text. In a huge file this takes a moment, and later reads are quick.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     count_lines: bool,
     /// Answer with this alone: the number of lines, or the media type.
     #[schemars(extend("x-advertised" = false))]
-    only: Option<Only>,
+    only: Option<FileProperty>,
 }
 
 #[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum Only {
+enum FileProperty {
     Lines,
     Mime,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -134,17 +134,17 @@ impl BuiltInTool for FileInfo {
         Some(output_schema::<Output>())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         source::accesses(&input.path, world).await
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let world = run.world().clone();
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let world = run.environment().clone();
         on_source(input.path.clone(), run, move |files, source| inform(files, source, &input, &world)).await
     }
 }
 
-fn inform(files: &GrantedWorkspace, source: Source, input: &Input, world: &World) -> Result<ToolResult, ToolFailure> {
+fn inform(files: &GrantedWorkspace, source: Source, input: &Input, world: &ToolEnvironment) -> Result<ToolResult, ToolFailure> {
     let mut output = match &source {
         Source::File(found) => of_file(files, found),
         Source::Output(stored, _) => {
@@ -156,9 +156,9 @@ fn inform(files: &GrantedWorkspace, source: Source, input: &Input, world: &World
         look_inside(source, files, input, world, &mut output, &mut notes)?;
     }
     let text = match input.only {
-        None => described(&output, &notes),
-        Some(Only::Mime) => output.mime.clone().ok_or_else(|| nothing_of(&output, "media type"))?,
-        Some(Only::Lines) => match (output.lines, notes.pop()) {
+        None => format_output(&output, &notes),
+        Some(FileProperty::Mime) => output.mime.clone().ok_or_else(|| nothing_of(&output, "media type"))?,
+        Some(FileProperty::Lines) => match (output.lines, notes.pop()) {
             (Some(lines), _) => lines.to_string(),
             (None, Some(note)) => return Err(ToolFailure::new(ErrorKind::Timeout, note)),
             (None, None) => return Err(nothing_of(&output, "lines")),
@@ -192,16 +192,16 @@ fn look_inside(
     source: Source,
     files: &GrantedWorkspace,
     input: &Input,
-    world: &World,
+    world: &ToolEnvironment,
     output: &mut Output,
     notes: &mut Vec<String>,
 ) -> Result<(), ToolFailure> {
-    let (mut content, sampled) = opened(source, files, world.limits().text_bytes)?;
+    let (mut content, sampled) = open_with_sample(source, files, world.limits().text_bytes)?;
     let in_returns = match &sampled.kind {
         FileKindByContent::Text(encoding) => sampled.text_in_returns(*encoding),
         _ => None,
     };
-    let Sampled { sample, digest, kind, media_type, .. } = sampled;
+    let ContentSample { sample, digest, kind, media_type, .. } = sampled;
     output.size = content.bytes;
     output.mime = Some(media_type.to_owned());
     output.is_binary =
@@ -242,7 +242,7 @@ fn look_inside(
     Ok(())
 }
 
-fn described(output: &Output, notes: &[String]) -> String {
+fn format_output(output: &Output, notes: &[String]) -> String {
     let mut text = format!("path: {}\n", output.path);
     let mut line = |label: &str, value: Option<String>| {
         if let Some(value) = value {

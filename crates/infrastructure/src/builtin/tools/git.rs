@@ -11,9 +11,9 @@ use crate::{
             program_run::{ProgramOutput, answer, run_to_end, running},
             programs::Program,
         },
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::launcher::Input as StandardInput,
 };
@@ -113,11 +113,11 @@ impl BuiltInTool for Git {
         Some(output_schema::<ProgramOutput>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         world.programs().availability("git", world.workspace())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let folder = world.access(input.folder()).await?.whole_tree();
         let words = input.words()?;
         let mut accesses = running("git", words.iter().map(String::as_str));
@@ -134,12 +134,12 @@ impl BuiltInTool for Git {
         Ok(accesses)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let folder = run.permitted_folder(input.folder()).await?;
         let mut repository = Repository { folder, settings: Vec::new(), run };
         repository.switch_off_programs().await?;
         let words = input.words()?;
-        let (run_words, left_out) = closed_history::within_rules(&input, &repository).await?;
+        let (run_words, left_out) = closed_history::restrict_arguments(&input, &repository).await?;
         let (command, mut output) = repository.git(run_words).await?;
         // These settings are not part of the command as the caller requested it.
         output.command = std::iter::once("git".to_owned()).chain(words).collect();
@@ -254,7 +254,7 @@ struct Repository<'a> {
     folder: PathBuf,
     /// Settings that disable the programs of all filters in the repository's configuration.
     settings: Vec<String>,
-    run: &'a Run<'a>,
+    run: &'a ToolContext<'a>,
 }
 
 impl Repository<'_> {
@@ -276,7 +276,7 @@ impl Repository<'_> {
             ToolFailure::new(ErrorKind::PermissionDenied, message)
         };
         let printed = command.capture.ends(Stream::Stdout);
-        let printed = printed.whole().filter(|_| done.exit_code.is_some()).ok_or_else(unknown)?;
+        let printed = printed.complete_bytes().filter(|_| done.exit_code.is_some()).ok_or_else(unknown)?;
         let text = str::from_utf8(printed).map_err(|_| unknown())?;
         let names: Vec<&str> = text.split('\0').filter(|name| !name.is_empty()).collect();
         // git ends the name at the first `=` of a setting of the form `NAME=VALUE`.
@@ -289,7 +289,7 @@ impl Repository<'_> {
     }
 }
 
-fn program(folder: &Path, args: Vec<String>, run: &Run<'_>) -> Program {
+fn program(folder: &Path, args: Vec<String>, run: &ToolContext<'_>) -> Program {
     let root = run.context().grant.roots().containing(folder).map(|(root, _)| root);
     // A repository that contains the root does not belong to the workspace.
     let ceiling = root.and_then(Path::parent).map(|above| above.to_string_lossy().into_owned());

@@ -4,11 +4,11 @@ use crate::{
     builtin::{
         answer::answer,
         built_in_tool::BuiltInTool,
-        files::file_filter::{FileFilter, Ignoring},
-        run::Run,
+        files::file_filter::{FileFilter, ActiveIgnoreRules},
+        tool_context::ToolContext,
         schema::output_schema,
-        text::wording::{ShownBelow, counted, on_one_line, passed_over, rfc3339},
-        world::World,
+        text::wording::{DisplayPrefix, counted, on_one_line, denied_entries_note, rfc3339},
+        tool_environment::ToolEnvironment,
     },
     sandbox::workspace::{
         facts::{FileFacts, FileKind},
@@ -62,7 +62,7 @@ pub(crate) struct Input {
     /// What to find: "file", "directory" or "any".
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
-    r#type: Wanted,
+    r#type: EntryType,
     /// How many levels to go down; 1 is the folder itself.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = false))]
@@ -72,7 +72,7 @@ pub(crate) struct Input {
     #[schemars(extend("x-advertised" = ""))]
     respect_gitignore: bool,
     /// Whether to find what begins with a dot, too.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     show_hidden: bool,
     /// How many to show; where there are more, all are kept under a handle.
@@ -89,7 +89,7 @@ pub(crate) struct Input {
 
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum Wanted {
+enum EntryType {
     #[default]
     File,
     Directory,
@@ -100,7 +100,7 @@ fn here() -> String {
     ".".into()
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -152,13 +152,13 @@ impl BuiltInTool for Glob {
         Some(output_schema::<Output>())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let start = Plan::of(input)?.start;
         Ok(vec![Access::ReadPath(world.access(&start).await?.whole_tree())])
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let entries = run.world().limits().list_entries;
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let entries = run.environment().limits().list_entries;
         let found = run.on_files(move |files| find(files, input, entries)).await?;
         let handle = match found.rest() {
             Some(paths) => {
@@ -168,7 +168,7 @@ impl BuiltInTool for Glob {
             }
             None => None,
         };
-        found.answered(handle)
+        found.into_result(handle)
     }
 }
 
@@ -180,7 +180,7 @@ struct Plan {
     /// Last name of the pattern, if it has no wildcard.
     name: Option<String>,
     depth: usize,
-    wanted: Wanted,
+    entry_type: EntryType,
 }
 
 impl Plan {
@@ -233,8 +233,8 @@ impl Plan {
         let globs = Some(globs).filter(|_| !EVERYTHING.contains(&rest));
         let name = rest.rsplit('/').next().filter(|name| !name.contains(WILDCARDS)).map(str::to_owned);
         let deepest = if rest.contains("**") { MAX_DEPTH } else { rest.matches('/').count() + 1 };
-        let wanted = if is_for_folders { Wanted::Directory } else { input.r#type };
-        Ok(Self { start, globs, name, depth: deepest.min(input.max_depth.unwrap_or(MAX_DEPTH)), wanted })
+        let wanted = if is_for_folders { EntryType::Directory } else { input.r#type };
+        Ok(Self { start, globs, name, depth: deepest.min(input.max_depth.unwrap_or(MAX_DEPTH)), entry_type: wanted })
     }
 }
 
@@ -261,13 +261,13 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findin
         // A missing folder in the pattern contains no match; a missing `path` is an error.
         Err(error @ PathError::NotFound { .. }) if plan.start != input.path => {
             let told = format!("{}\n", ToolFailure::from(error).text());
-            return Ok(Findings { hits: Vec::new(), walked: WalkSummary::default(), told, limit: input.limit });
+            return Ok(Findings { hits: Vec::new(), walked: WalkSummary::default(), message: told, limit: input.limit });
         }
         Err(error) => return Err(error.into()),
     };
     let shown = files.workspace().shown(&found.path().lexical);
     let filter = FileFilter { show_hidden: input.show_hidden, respect_ignore_files: input.respect_gitignore };
-    let search = Search { files: &files, plan: &plan, filter, shown: ShownBelow::of(&shown) };
+    let search = Search { files: &files, plan: &plan, filter, shown: DisplayPrefix::of(&shown) };
     let limits = WalkLimits { entries, depth: plan.depth, order: WalkOrder::AnyOrder };
     let (walked, parts) = files.walk(&found, limits, filter.above(&files, &found), &search)?;
     let mut hits: Vec<Hit> = parts.into_iter().flatten().collect();
@@ -277,7 +277,7 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findin
         told = format!("Nothing matches `{}` in `{shown}`.\n", input.pattern);
         told.push_str(&hint(&files, &found, &input, &plan));
     }
-    Ok(Findings { hits, walked, told, limit: input.limit })
+    Ok(Findings { hits, walked, message: told, limit: input.limit })
 }
 
 /// Suggests what the caller may have meant, after a search without matches.
@@ -326,7 +326,7 @@ struct Search<'a> {
     files: &'a GrantedWorkspace,
     plan: &'a Plan,
     filter: FileFilter,
-    shown: ShownBelow,
+    shown: DisplayPrefix,
 }
 
 struct Hit {
@@ -344,12 +344,12 @@ impl Hit {
 
 impl Search<'_> {
     /// Returns the facts of an entry of the requested type. A link has the type of its target, if that may be read.
-    fn wanted(&self, entry: &Entry<'_>) -> Option<FileFacts> {
-        let wanted = self.plan.wanted;
+    fn requested_facts(&self, entry: &Entry<'_>) -> Option<FileFacts> {
+        let wanted = self.plan.entry_type;
         let is_wanted = |kind| match wanted {
-            Wanted::Any => true,
-            Wanted::Directory => kind == FileKind::Folder,
-            Wanted::File => matches!(kind, FileKind::File | FileKind::KernelFile),
+            EntryType::Any => true,
+            EntryType::Directory => kind == FileKind::Folder,
+            EntryType::File => matches!(kind, FileKind::File | FileKind::KernelFile),
         };
         if entry.kind() != FileKind::Link {
             return if is_wanted(entry.kind()) { entry.facts().ok() } else { None };
@@ -357,30 +357,30 @@ impl Search<'_> {
         let target = entry.path().lexical.to_str().and_then(|path| self.files.find(path).ok());
         match target {
             Some(target) => Some(*target.facts()).filter(|facts| is_wanted(facts.kind)),
-            None if wanted == Wanted::Any => entry.facts().ok(),
+            None if wanted == EntryType::Any => entry.facts().ok(),
             None => None,
         }
     }
 }
 
 impl Visitor for Search<'_> {
-    type Context = Ignoring;
+    type Context = ActiveIgnoreRules;
     type Worker = Vec<Hit>;
 
     fn worker(&self) -> Vec<Hit> {
         Vec::new()
     }
 
-    fn enter(&self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
+    fn enter(&self, folder: &Folder<'_>, above: &ActiveIgnoreRules) -> ActiveIgnoreRules {
         self.filter.enter(folder, above)
     }
 
-    fn visit_entry(&self, hits: &mut Vec<Hit>, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
-        if self.filter.passes_over(entry, ignoring).is_some() {
+    fn visit_entry(&self, hits: &mut Vec<Hit>, entry: &Entry<'_>, ignoring: &ActiveIgnoreRules) -> Visit {
+        if self.filter.skip_reason(entry, ignoring).is_some() {
             return Visit::Skip;
         }
         if self.plan.globs.as_ref().is_none_or(|globs| globs.is_match(entry.below()))
-            && let Some(FileFacts { modified, bytes, .. }) = self.wanted(entry)
+            && let Some(FileFacts { modified, bytes, .. }) = self.requested_facts(entry)
         {
             hits.push(Hit { modified, path: self.shown.path(entry.below()), bytes });
         }
@@ -394,7 +394,7 @@ struct Findings {
     hits: Vec<Hit>,
     walked: WalkSummary,
     /// Message if nothing was found.
-    told: String,
+    message: String,
     /// Maximum number of paths that are shown.
     limit: usize,
 }
@@ -406,12 +406,12 @@ impl Findings {
     }
 
     /// Formats the result. `all` is the handle of the stored list of all paths, if not all are shown.
-    fn answered(mut self, all: Option<String>) -> Result<ToolResult, ToolFailure> {
+    fn into_result(mut self, all: Option<String>) -> Result<ToolResult, ToolFailure> {
         let WalkSummary { entries, refused, unreadable, ended } = self.walked;
         let total_seen = self.hits.len();
         self.hits.truncate(self.limit);
         let mut text = lines(&self.hits);
-        text.push_str(&self.told);
+        text.push_str(&self.message);
         let mut notes = Vec::new();
         if total_seen > self.limit {
             let rest = all.as_ref().map_or_else(
@@ -430,7 +430,7 @@ impl Findings {
             }
             Some(WalkEnd::Visitor) | None => {}
         }
-        notes.extend(passed_over(refused, "looked at"));
+        notes.extend(denied_entries_note(refused, "looked at"));
         if unreadable > 0 {
             notes.push(format!("{} could not be opened", counted(unreadable, "folder")));
         }

@@ -5,8 +5,8 @@ use crate::{
         built_in_tool::BuiltInTool,
         foreign_answer::{foreign_answer, foreign_output_schema},
         mail::{GMAIL, WRITTEN_BY_SENDERS},
-        run::Run,
-        world::World,
+        tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
     },
     services::gmail::{
         ATTACHMENT_BYTES, Gmail,
@@ -88,14 +88,14 @@ struct Output {
     labels: Vec<String>,
     /// Its text, or its HTML.
     body: String,
-    attachments: Vec<Listed>,
+    attachments: Vec<AttachmentOutput>,
     /// Parts that were left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Listed {
+struct AttachmentOutput {
     /// As the sender named it; it may be empty.
     name: String,
     mime: String,
@@ -125,23 +125,23 @@ impl BuiltInTool for GmailRead {
         Some(foreign_output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         GMAIL.availability(world)
     }
 
-    async fn accesses(&self, _: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, _: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         Ok(vec![GMAIL.access(world)?])
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let judge = |host: &str| run.may_reach(host);
-        let gmail = Gmail::new(GMAIL.account(run, &judge)?, GMAIL.address(run.world())?);
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let judge = |host: &str| run.check_host(host);
+        let gmail = Gmail::new(GMAIL.account(run, &judge)?, GMAIL.address(run.environment())?);
         let mut message = gmail.read(&input.message_id).await?;
         let mut notes = std::mem::take(&mut message.notes);
         let (body, removed) = body(&gmail, &message, input.format, run, &mut notes).await?;
         let attachments = match input.include_attachments {
-            Attachments::List => message.attachments.iter().map(Listed::of).collect(),
-            Attachments::Save => kept(&gmail, &message, run, &mut notes).await?,
+            Attachments::List => message.attachments.iter().map(AttachmentOutput::of).collect(),
+            Attachments::Save => store_attachments(&gmail, &message, run, &mut notes).await?,
         };
         let Heading { from, to, cc, date, subject } = message.heading;
         let (id, thread_id, labels) = (message.id, message.thread_id, message.labels);
@@ -155,7 +155,7 @@ async fn body(
     gmail: &Gmail<'_>,
     message: &Message,
     format: Format,
-    run: &Run<'_>,
+    run: &ToolContext<'_>,
     notes: &mut Vec<String>,
 ) -> Result<(String, usize), ToolFailure> {
     let mut texts: Vec<String> = Vec::new();
@@ -197,7 +197,7 @@ async fn body(
 }
 
 /// Converts HTML to text, in the confined process that reads pages.
-async fn page_of_html(html: String, run: &Run<'_>) -> Result<Page, ToolFailure> {
+async fn page_of_html(html: String, run: &ToolContext<'_>) -> Result<Page, ToolFailure> {
     let order = PageOrder {
         html: html.into_bytes(),
         content_type: Some("text/html; charset=utf-8".into()),
@@ -205,7 +205,7 @@ async fn page_of_html(html: String, run: &Run<'_>) -> Result<Page, ToolFailure> 
         url: Url::parse(NO_ADDRESS).expect("it is an address"),
         form: Form::Text,
     };
-    let read = page::read(run.world().helpers(), PageLimits::default(), run.deadline(), order).await;
+    let read = page::read(run.environment().helpers(), PageLimits::default(), run.deadline(), order).await;
     read.map_err(|failure| {
         ToolFailure::new(failure.kind, "the HTML of the message could not be turned into text")
             .next("`format` \"html\" gives it as it is.")
@@ -219,16 +219,16 @@ fn forwarded(heading: &Heading) -> String {
 }
 
 /// Returns the attachments. Each is stored under a handle, up to the limits.
-async fn kept(
+async fn store_attachments(
     gmail: &Gmail<'_>,
     message: &Message,
-    run: &Run<'_>,
+    run: &ToolContext<'_>,
     notes: &mut Vec<String>,
-) -> Result<Vec<Listed>, ToolFailure> {
+) -> Result<Vec<AttachmentOutput>, ToolFailure> {
     let context = run.context();
     let (mut listed, mut bytes) = (Vec::new(), 0);
     for (at, attachment) in message.attachments.iter().enumerate() {
-        let mut one = Listed::of(attachment);
+        let mut one = AttachmentOutput::of(attachment);
         let size = usize::try_from(attachment.size).unwrap_or(usize::MAX);
         if at >= KEPT || size > ATTACHMENT_BYTES || size > KEPT_BYTES - bytes {
             notes.push(format!("Attachment {} was not kept: it is too large, or there are too many.", at + 1));
@@ -254,7 +254,7 @@ async fn kept(
     Ok(listed)
 }
 
-impl Listed {
+impl AttachmentOutput {
     fn of(attachment: &Attachment) -> Self {
         Self {
             name: attachment.name.clone(),

@@ -5,8 +5,8 @@ use crate::{
         built_in_tool::BuiltInTool,
         foreign_answer::{foreign_answer, foreign_output_schema},
         mail::{GMAIL, WRITTEN_BY_SENDERS},
-        run::Run,
-        world::World,
+        tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
     },
     services::gmail::{FoundMessage, Gmail, MailSearch},
 };
@@ -59,14 +59,14 @@ fn usual_results() -> u32 {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     /// The newest first.
-    messages: Vec<Found>,
+    messages: Vec<MessageSummary>,
     /// Names the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_page_token: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Found {
+struct MessageSummary {
     id: String,
     thread_id: String,
     /// As the message says it.
@@ -94,17 +94,17 @@ impl BuiltInTool for GmailSearch {
         Some(foreign_output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         GMAIL.availability(world)
     }
 
-    async fn accesses(&self, _: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, _: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         Ok(vec![GMAIL.access(world)?])
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let judge = |host: &str| run.may_reach(host);
-        let gmail = Gmail::new(GMAIL.account(run, &judge)?, GMAIL.address(run.world())?);
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let judge = |host: &str| run.check_host(host);
+        let gmail = Gmail::new(GMAIL.account(run, &judge)?, GMAIL.address(run.environment())?);
         let search = MailSearch {
             query: input.query,
             max_results: input.max_results,
@@ -114,14 +114,14 @@ impl BuiltInTool for GmailSearch {
         };
         let page = gmail.search(&search).await?;
         let output = Output {
-            messages: page.messages.into_iter().map(Found::of).collect(),
+            messages: page.messages.into_iter().map(MessageSummary::of).collect(),
             next_page_token: page.next_page_token,
         };
         foreign_answer(output.text(), &output, 0)
     }
 }
 
-impl Found {
+impl MessageSummary {
     fn of(found: FoundMessage) -> Self {
         let message = found.message;
         Self {
@@ -143,7 +143,7 @@ impl Output {
         }
         let count = self.messages.len();
         let mut text = format!("{count} message{}. {WRITTEN_BY_SENDERS}\n", if count == 1 { "" } else { "s" });
-        for Found { id, date, from, subject, snippet, unread, .. } in &self.messages {
+        for MessageSummary { id, date, from, subject, snippet, unread, .. } in &self.messages {
             let unread = if *unread { " (unread)" } else { "" };
             let _ = write!(
                 text,

@@ -1,7 +1,7 @@
 //! The tool `gmail_send`.
 
 use crate::{
-    builtin::{answer::answer, built_in_tool::BuiltInTool, mail::GMAIL, run::Run, schema::output_schema, world::World},
+    builtin::{answer::answer, built_in_tool::BuiltInTool, mail::GMAIL, tool_context::ToolContext, schema::output_schema, tool_environment::ToolEnvironment},
     services::gmail::{
         Gmail,
         outgoing::{Draft, Outgoing, TEXT_CHARACTERS},
@@ -86,23 +86,23 @@ impl BuiltInTool for GmailSend {
         Some(output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         GMAIL.availability(world)
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         Ok(vec![Access::Send(input.mail()?.to_string().into()), GMAIL.access(world)?])
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let mail = input.mail()?;
-        let judge = |host: &str| run.may_reach(host);
-        let gmail = Gmail::new(GMAIL.account(run, &judge)?, GMAIL.address(run.world())?);
+        let judge = |host: &str| run.check_host(host);
+        let gmail = Gmail::new(GMAIL.account(run, &judge)?, GMAIL.address(run.environment())?);
         let original = match &input.reply_to_message_id {
             Some(id) => Some(gmail.original(id).await?),
             None => None,
         };
-        let now = DateTime::from_timestamp_micros(run.world().now().0).unwrap_or_default();
+        let now = DateTime::from_timestamp_micros(run.environment().now().0).unwrap_or_default();
         let sent = gmail.send(&mail, original.as_ref(), now).await?;
         let text = format!("Sent (id `{}`, thread `{}`): {mail}", sent.id, sent.thread_id);
         answer(text, &Output { id: sent.id, thread_id: sent.thread_id })

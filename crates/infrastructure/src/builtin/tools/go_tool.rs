@@ -7,9 +7,9 @@ use crate::{
             program_run::{ProgramOutput, answer, run_to_end, running},
             programs::Program,
         },
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::launcher::Input as StandardInput,
 };
@@ -79,11 +79,11 @@ impl BuiltInTool for GoTool {
         Some(output_schema::<ProgramOutput>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         world.programs().availability("go", world.workspace())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let words = input.words()?;
         let folder = world.access(input.folder()).await?;
         let mut accesses = running("go", words.iter().map(String::as_str));
@@ -91,7 +91,7 @@ impl BuiltInTool for GoTool {
         Ok(accesses)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let program = Program {
             name: "go".into(),
             args: input.words()?,

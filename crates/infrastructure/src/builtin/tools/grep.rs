@@ -9,8 +9,8 @@ use crate::builtin::{
     built_in_tool::BuiltInTool,
     files::source::{accesses, handle_in, on_source},
     foreign_answer::{cleaned_result, foreign_output_schema},
-    run::Run,
-    world::World,
+    tool_context::ToolContext,
+    tool_environment::ToolEnvironment,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ pub(crate) struct Input {
     #[schemars(extend("x-advertised" = "Lines around each match."))]
     context: Option<usize>,
     /// Whether to show the numbers of lines.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     line_numbers: bool,
     /// Take upper and lower case for the same.
@@ -91,7 +91,7 @@ pub(crate) struct Input {
     #[schemars(extend("x-advertised" = false))]
     offset: usize,
     /// Whether to search what begins with a dot, too.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     show_hidden: bool,
     /// Search also what .gitignore and .ignore files leave out.
@@ -118,7 +118,7 @@ fn here() -> String {
     ".".into()
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -140,7 +140,7 @@ impl BuiltInTool for Grep {
         Some(foreign_output_schema::<rendering::Output>())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let whole_tree = |access| match access {
             Access::ReadPath(path) => Access::ReadPath(path.whole_tree()),
             other => other,
@@ -148,12 +148,12 @@ impl BuiltInTool for Grep {
         Ok(accesses(&input.path, world).await?.into_iter().map(whole_tree).collect())
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let limits = run.world().limits().clone();
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let limits = run.environment().limits().clone();
         let is_output = handle_in(&input.path).is_some();
         let result = on_source(input.path.clone(), run, move |files, source| {
             let start = source.name(files);
-            rendering::answered(&input, &start, &search::run(files, source, &input, &limits)?)
+            rendering::format_result(&input, &start, &search::run(files, source, &input, &limits)?)
         });
         // A stored output may hold the unprocessed text of an attachment or a web page.
         result.await.map(|result| if is_output { cleaned_result(result, 0) } else { result })

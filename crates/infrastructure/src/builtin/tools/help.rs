@@ -1,6 +1,6 @@
 //! The tool `help`.
 
-use crate::builtin::{built_in_tool::BuiltInTool, run::Run};
+use crate::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -87,7 +87,7 @@ impl BuiltInTool for Help {
     const EXAMPLE: &str = r#"{"topic": "editing"}"#;
     type Input = Input;
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         // Tools that this caller may never call are not mentioned.
         let grant = run.context().grant;
         let tools: Vec<&Tool> = run.tools().filter(|tool| tool.is_callable() && grant.advertises(tool)).collect();

@@ -16,11 +16,11 @@ use crate::builtin::{
         source::{self, on_source},
     },
     model_answer,
-    run::Run,
+    tool_context::ToolContext,
     schema::output_schema,
-    seen_images::ImageQuestion,
+    image_answer_cache::ImageQuestion,
     web_address::{self, web_address},
-    world::World,
+    tool_environment::ToolEnvironment,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
@@ -114,32 +114,32 @@ impl BuiltInTool for ImageRecognition {
         Some(output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
-        match with_eyes(world) {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
+        match find_vision_model(world) {
             Ok(_) => Availability::Available,
             Err(reason) => Availability::Unavailable(reason),
         }
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        let mut accesses = match place(&input.image)? {
-            Place::Path(path) => source::accesses(&path, world).await?,
-            Place::Web(url) => vec![web_address::access(&url)],
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
+        let mut accesses = match parse_location(&input.image)? {
+            ImageLocation::Path(path) => source::accesses(&path, world).await?,
+            ImageLocation::Web(url) => vec![web_address::access(&url)],
         };
         let of_model = model_answer::access(&*model(world)?);
         accesses.extend(of_model.into_iter().filter(|access| !accesses.contains(access)).collect::<Vec<_>>());
         Ok(accesses)
     }
 
-    fn time_wanted(&self, _: &Input) -> Option<Duration> {
+    fn requested_time(&self, _: &Input) -> Option<Duration> {
         Some(TIME + Duration::from_secs(30))
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let (world, model) = (run.world(), model(run.world())?);
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let (world, model) = (run.environment(), model(run.environment())?);
         let limits = world.limits().clone();
-        let picture = match place(&input.image)? {
-            Place::Path(path) => {
+        let picture = match parse_location(&input.image)? {
+            ImageLocation::Path(path) => {
                 let _seat = world.decoding().acquire().await.ok();
                 let read = on_source(path, run, move |files, source| {
                     let mut content = Content::open(source, files)?;
@@ -147,7 +147,7 @@ impl BuiltInTool for ImageRecognition {
                 });
                 read.await?
             }
-            Place::Web(url) => {
+            ImageLocation::Web(url) => {
                 let body = remote::fetch(&url, run).await?;
                 let _seat = world.decoding().acquire().await.ok();
                 on_blocking_thread(move || picture(&body, url.into(), &limits)).await?
@@ -160,7 +160,7 @@ impl BuiltInTool for ImageRecognition {
             question: input.prompt.clone(),
             model: model.name().to_owned(),
         };
-        let known = world.seen_images().answer(&question);
+        let known = world.image_answers().answer(&question);
         let remembered = known.is_some();
         let analysis = match known {
             Some(known) => known,
@@ -174,7 +174,7 @@ impl BuiltInTool for ImageRecognition {
                     let message = format!("the model `{}` said nothing about `{name}`", model.name());
                     return Err(ToolFailure::new(ErrorKind::UpstreamProtocol, message));
                 }
-                world.seen_images().remember(question, said.clone());
+                world.image_answers().remember(question, said.clone());
                 said
             }
         };
@@ -194,7 +194,7 @@ impl BuiltInTool for ImageRecognition {
 
 /// Returns the model for small tasks if it accepts images, or else the default model if that one does. Returns the
 /// reason if neither does.
-fn with_eyes(world: &World) -> Result<Arc<dyn ModelProvider>, String> {
+fn find_vision_model(world: &ToolEnvironment) -> Result<Arc<dyn ModelProvider>, String> {
     let sees = |model: &Arc<dyn ModelProvider>| model.facts().takes_images;
     if let Some(cheap) = world.models().model(Some(CHEAP)).ok().filter(sees) {
         return Ok(cheap);
@@ -206,12 +206,12 @@ fn with_eyes(world: &World) -> Result<Arc<dyn ModelProvider>, String> {
     }
 }
 
-fn model(world: &World) -> Result<Arc<dyn ModelProvider>, ToolFailure> {
-    with_eyes(world).map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason))
+fn model(world: &ToolEnvironment) -> Result<Arc<dyn ModelProvider>, ToolFailure> {
+    find_vision_model(world).map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason))
 }
 
 /// Location of an image.
-enum Place {
+enum ImageLocation {
     /// A file, or a stored output.
     Path(String),
     Web(Url),
@@ -221,12 +221,12 @@ enum Place {
 ///
 /// # Errors
 /// `invalid_input` for an address whose scheme is neither `file` nor `https`.
-fn place(image: &str) -> Result<Place, ToolFailure> {
-    let Some((scheme, _)) = image.split_once("://") else { return Ok(Place::Path(image.to_owned())) };
+fn parse_location(image: &str) -> Result<ImageLocation, ToolFailure> {
+    let Some((scheme, _)) = image.split_once("://") else { return Ok(ImageLocation::Path(image.to_owned())) };
     let wrong = |reason: &str| ToolFailure::new(ErrorKind::InvalidInput, format!("`{image}` {reason}"));
     match scheme.trim_start().to_ascii_lowercase().as_str() {
-        "file" => file_uri::path_of(image).map(Place::Path),
-        "https" => web_address(image).map(Place::Web),
+        "file" => file_uri::path_of(image).map(ImageLocation::Path),
+        "https" => web_address(image).map(ImageLocation::Web),
         "http" => Err(wrong("is fetched without encryption").next("Give its `https://` address.")),
         _ => Err(wrong("is neither a path nor a `file:///` or `https://` address")),
     }
@@ -254,7 +254,7 @@ fn picture(bytes: &[u8], name: String, limits: &FileLimits) -> Result<Picture, T
 
 #[cfg(test)]
 mod tests {
-    use crate::builtin::{provider::BuiltInTools, testing::TestRun, tools::all};
+    use crate::builtin::{provider::InProcessTools, testing::TestRun, tools::all};
     use image::{ImageFormat, RgbImage};
     use serde_json::{Value, json};
     use std::{io::Cursor, path::Path, sync::Arc};
@@ -287,7 +287,7 @@ mod tests {
         let model = Arc::new(model);
         let mut run = TestRun::of_tools(all(), folder);
         run.world = run.world.clone().with_models(Arc::new(Only(model.clone())));
-        run.tools = BuiltInTools::new(all(), run.world.clone()).unwrap();
+        run.tools = InProcessTools::new(all(), run.world.clone()).unwrap();
         (model, run)
     }
 
@@ -343,7 +343,7 @@ mod tests {
         }
         assert_eq!(model.requests().len(), 0);
         put(folder.path(), "secret.png", &png(1));
-        let run = run.under(Effect::Deny, "Read(secret.png)");
+        let run = run.with_rule(Effect::Deny, "Read(secret.png)");
         let failure = run.call("image_recognition", json!({"image": "secret.png"})).await.unwrap_err();
         assert_eq!((failure.kind, model.requests().len()), (ErrorKind::PermissionDenied, 0));
     }

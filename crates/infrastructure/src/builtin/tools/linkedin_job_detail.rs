@@ -4,8 +4,8 @@ use crate::{
     builtin::{
         built_in_tool::BuiltInTool,
         foreign_answer::{foreign_answer, foreign_output_schema},
-        run::Run,
-        world::World,
+        tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
     },
     services::linkedin::{Criterion, GuestPages, Job, JobId, LinkedinSettings, Pace},
 };
@@ -99,31 +99,31 @@ impl BuiltInTool for LinkedinJobDetail {
         Some(foreign_output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         match &world.services().linkedin {
             Ok(_) => Availability::Available,
             Err(reason) => Availability::Unavailable(reason.clone()),
         }
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         input.job()?;
         let host = settings(world)?.base_url.host_str().unwrap_or_default();
         Ok(vec![Access::ReachHost(host.into())])
     }
 
-    fn time_wanted(&self, _: &Input) -> Option<Duration> {
+    fn requested_time(&self, _: &Input) -> Option<Duration> {
         Some(TIME)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let id = input.job()?;
         let pages = GuestPages {
-            reach: run.world().reach(),
-            helpers: run.world().helpers(),
-            settings: settings(run.world())?,
+            reach: run.environment().web_client(),
+            helpers: run.environment().helpers(),
+            settings: settings(run.environment())?,
             pace: Pace::of_process(),
-            judge: &|host| run.may_reach(host),
+            judge: &|host| run.check_host(host),
             deadline: run.deadline(),
         };
         let Job { title, company, company_url, location, posted, applicants, salary, criteria, description } =
@@ -158,7 +158,7 @@ impl BuiltInTool for LinkedinJobDetail {
     }
 }
 
-fn settings(world: &World) -> Result<&LinkedinSettings, ToolFailure> {
+fn settings(world: &ToolEnvironment) -> Result<&LinkedinSettings, ToolFailure> {
     world.services().linkedin.as_ref().map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
 }
 

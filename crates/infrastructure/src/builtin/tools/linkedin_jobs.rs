@@ -4,8 +4,8 @@ use crate::{
     builtin::{
         built_in_tool::BuiltInTool,
         foreign_answer::{foreign_answer, foreign_output_schema},
-        run::Run,
-        world::World,
+        tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
     },
     services::linkedin::{
         Card, EXPERIENCE, Filter, FoundJobs, GuestPages, JOB_TYPE, JobQuery, LinkedinSettings, POSTED, Pace, SORTING,
@@ -176,30 +176,30 @@ impl BuiltInTool for LinkedinJobs {
         Some(foreign_output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         match &world.services().linkedin {
             Ok(_) => Availability::Available,
             Err(reason) => Availability::Unavailable(reason.clone()),
         }
     }
 
-    async fn accesses(&self, _: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, _: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let host = settings(world)?.base_url.host_str().unwrap_or_default();
         Ok(vec![Access::ReachHost(host.into())])
     }
 
-    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+    fn requested_time(&self, input: &Input) -> Option<Duration> {
         let pages = u32::try_from(input.limit.div_ceil(10) + 1).ok()?;
         Some(TIME_TO_WAIT + TIME_OF_PAGE * pages)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let pages = GuestPages {
-            reach: run.world().reach(),
-            helpers: run.world().helpers(),
-            settings: settings(run.world())?,
+            reach: run.environment().web_client(),
+            helpers: run.environment().helpers(),
+            settings: settings(run.environment())?,
             pace: Pace::of_process(),
-            judge: &|host| run.may_reach(host),
+            judge: &|host| run.check_host(host),
             deadline: run.deadline(),
         };
         let query = JobQuery {
@@ -219,7 +219,7 @@ impl BuiltInTool for LinkedinJobs {
     }
 }
 
-fn settings(world: &World) -> Result<&LinkedinSettings, ToolFailure> {
+fn settings(world: &ToolEnvironment) -> Result<&LinkedinSettings, ToolFailure> {
     world.services().linkedin.as_ref().map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
 }
 

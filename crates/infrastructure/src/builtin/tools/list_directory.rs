@@ -4,10 +4,10 @@ use crate::{
     builtin::{
         answer::answer,
         built_in_tool::BuiltInTool,
-        files::listing::{Listed, Sort, Wanted, listed},
-        run::Run,
+        files::listing::{FolderListing, Sort, ListingOptions, list_folder},
+        tool_context::ToolContext,
         schema::output_schema,
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::workspace::granted_workspace::GrantedWorkspace,
 };
@@ -30,7 +30,7 @@ pub(crate) struct Input {
     #[schemars(extend("x-advertised" = ""))]
     path: String,
     /// How many levels to show; 0 means all.
-    #[serde(default = "one")]
+    #[serde(default = "default_depth")]
     #[schemars(extend("x-advertised" = "Levels; 0: all."))]
     depth: usize,
     /// Glob patterns of entries to leave out, like "node_modules" or "*.log".
@@ -39,7 +39,7 @@ pub(crate) struct Input {
     #[schemars(extend("x-advertised" = "Globs to leave out."))]
     ignore: Vec<String>,
     /// Whether to show entries whose names begin with a dot.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     show_hidden: bool,
     /// Leave out what .gitignore and .ignore files say.
@@ -64,11 +64,11 @@ fn here() -> String {
     ".".into()
 }
 
-fn one() -> usize {
+fn default_depth() -> usize {
     1
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -85,21 +85,21 @@ impl BuiltInTool for ListDirectory {
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<Listed>())
+        Some(output_schema::<FolderListing>())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         Ok(vec![Access::ReadPath(world.access(&input.path).await?.whole_tree())])
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let entries = run.world().limits().list_entries;
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let entries = run.environment().limits().list_entries;
         run.on_files(move |files| list(files, &input, entries)).await
     }
 }
 
 fn list(files: &GrantedWorkspace, input: &Input, entries: usize) -> Result<ToolResult, ToolFailure> {
-    let wanted = Wanted {
+    let wanted = ListingOptions {
         depth: input.depth,
         ignore: &input.ignore,
         show_hidden: input.show_hidden,
@@ -108,7 +108,7 @@ fn list(files: &GrantedWorkspace, input: &Input, entries: usize) -> Result<ToolR
         sort: input.sort,
         limit: input.limit,
     };
-    let (text, listed) = listed(files, &files.find(&input.path)?, &wanted, entries)?;
+    let (text, listed) = list_folder(files, &files.find(&input.path)?, &wanted, entries)?;
     answer(text, &listed)
 }
 

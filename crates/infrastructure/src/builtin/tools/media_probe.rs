@@ -7,9 +7,9 @@ use crate::{
             program_run::{ProgramOutput, answer, run_to_end, running},
             programs::Program,
         },
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::launcher::Input as StandardInput,
 };
@@ -38,10 +38,10 @@ pub(crate) struct Input {
     #[serde(default)]
     format: Format,
     /// Tell the container: its format, length and bit rate.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     show_format: bool,
     /// Tell each stream: its codec, size, rate.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     show_streams: bool,
     /// Tell each frame. There are many.
     #[serde(default)]
@@ -65,7 +65,7 @@ pub(crate) enum Format {
     Default,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -120,11 +120,11 @@ impl BuiltInTool for MediaProbe {
         Some(output_schema::<ProgramOutput>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         world.programs().availability("ffprobe", world.workspace())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let file = world.access(&input.file).await?;
         let words = input.words(&file.real)?;
         let mut accesses = running("ffprobe", words.iter().map(String::as_str));
@@ -132,10 +132,10 @@ impl BuiltInTool for MediaProbe {
         Ok(accesses)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let asked = input.file.clone();
         let file = run.on_files(move |files| Ok(files.find(&asked)?.path().real.clone())).await?;
-        let start = run.world().workspace().start().unwrap_or(Path::new("/")).to_path_buf();
+        let start = run.environment().workspace().start().unwrap_or(Path::new("/")).to_path_buf();
         let program = Program {
             name: "ffprobe".into(),
             args: input.words(&file)?,

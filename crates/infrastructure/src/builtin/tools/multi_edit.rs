@@ -5,20 +5,20 @@ use crate::{
         answer::answer,
         built_in_tool::BuiltInTool,
         files::{
-            change_set::{ChangeSet, Changed, recording::Recording},
+            change_set::{ChangeSet, ChangedFile, recording::ChangeRecorder},
             etag::digest_of,
             written_file::{EDIT, changed_elsewhere, diff_of, etag_of, missing, notes, stale, text_of},
         },
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
         text::{
             line_ending::in_lines,
             snippet::surroundings,
-            text_edit::{EditOptions, Edited, TextEdit},
+            text_edit::{EditOptions, EditedFile, TextEdit},
             unified_diff::changed_lines,
             wording::counted,
         },
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, path_error::PathError},
 };
@@ -139,14 +139,14 @@ impl BuiltInTool for MultiEdit {
     const TAGS: &[&str] = &["edit", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"path": "src/main.rs", "edits": [{"old_text": "let x = 1;", "new_text": "let x = 2;"}]}"#;
-    const TELLS_CHANGE: bool = true;
+    const SUPPORTS_DIFF_PREVIEW: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
         Some(output_schema::<Output>())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let mut accesses = Vec::new();
         for path in paths(input)? {
             let path = world.access(path).await?;
@@ -159,8 +159,8 @@ impl BuiltInTool for MultiEdit {
         Ok(accesses)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let (recording, text_bytes) = (Recording::of(run), run.world().limits().text_bytes);
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let (recording, text_bytes) = (ChangeRecorder::of(run), run.environment().limits().text_bytes);
         run.on_files(move |files| edit_all(files, &input, text_bytes, &recording)).await
     }
 }
@@ -187,7 +187,7 @@ fn paths(input: &Input) -> Result<Vec<&str>, ToolFailure> {
 /// State while the edits are made.
 struct Editing<'a> {
     files: &'a GrantedWorkspace,
-    recording: &'a Recording,
+    recording: &'a ChangeRecorder,
     text_bytes: u64,
     set: ChangeSet<'a>,
     /// Changes in each file of the set.
@@ -205,7 +205,7 @@ fn edit_all(
     files: &GrantedWorkspace,
     input: &Input,
     text_bytes: u64,
-    recording: &Recording,
+    recording: &ChangeRecorder,
 ) -> Result<ToolResult, ToolFailure> {
     let (paths, all) = (paths(input)?, input.edits.len());
     let set = ChangeSet::take(files, &paths)?;
@@ -226,8 +226,8 @@ fn edit_all(
     }
     let Editing { set, tallies, notes, .. } = editing;
     let changed = set.commit(recording, input.dry_run)?;
-    let call = recording.undo_id(!input.dry_run && changed.iter().any(Changed::is_change));
-    told(changed, &tallies, &notes, input, call)
+    let call = recording.undo_id(!input.dry_run && changed.iter().any(ChangedFile::is_change));
+    format_result(changed, &tallies, &notes, input, call)
 }
 
 impl Editing<'_> {
@@ -249,9 +249,9 @@ impl Editing<'_> {
                 edited.map_err(|failure| if is_stale { stale(failure, &shown) } else { failure })?
             }
             None if !edit.old_text.is_empty() => return Err(missing(self.files, path)),
-            Some(_) | None => Edited::whole(&edit.new_text),
+            Some(_) | None => EditedFile::for_empty_file(&edit.new_text),
         };
-        if let Some(help) = edited.help {
+        if let Some(help) = edited.tolerance {
             self.notes.push(format!("Edit {}: `old_text` stands there with {}.", index + 1, help.difference()));
         }
         self.tallies[file].replacements += edited.lines.len();
@@ -261,8 +261,8 @@ impl Editing<'_> {
 }
 
 /// Formats the result. A change is planned for each file of the set, so that both lists have the same order.
-fn told(
-    changed: Vec<Changed>,
+fn format_result(
+    changed: Vec<ChangedFile>,
     tallies: &[Tally],
     notes_on_edits: &[String],
     input: &Input,

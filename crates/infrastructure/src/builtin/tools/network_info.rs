@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, run::Run, schema::output_schema,
+        answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, tool_context::ToolContext, schema::output_schema,
         text::report::Report,
     },
     host::interfaces::interfaces,
@@ -67,7 +67,7 @@ impl BuiltInTool for NetworkInfo {
         Some(output_schema::<Output>())
     }
 
-    async fn run(&self, input: Input, _: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, _: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let found = on_blocking_thread(|| {
             interfaces().map_err(|error| {
                 ToolFailure::new(ErrorKind::Io, format!("the interfaces could not be read: {error}")).caused_by(error)

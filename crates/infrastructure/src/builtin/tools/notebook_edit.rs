@@ -10,15 +10,15 @@ use crate::{
         answer::answer,
         built_in_tool::BuiltInTool,
         files::{
-            change_set::{ChangeSet, recording::Recording},
+            change_set::{ChangeSet, recording::ChangeRecorder},
             etag::{digest_of, etag},
             written_file::{missing, notes, only},
         },
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
         text::{snippet::surroundings, unified_diff::unified_diff, wording::counted},
         tools::notebook_edit::edit::{EditedNotebook, edited},
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
@@ -130,26 +130,26 @@ impl BuiltInTool for NotebookEdit {
     const TAGS: &[&str] = &["edit", "jupyter", "notebook", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"path": "study.ipynb", "cell_id": "8f2c11ab", "new_source": "print(sum(values))"}"#;
-    const TELLS_CHANGE: bool = true;
+    const SUPPORTS_DIFF_PREVIEW: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
         Some(output_schema::<Output>())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let path = world.access(&input.path).await?;
         Ok(vec![Access::ReadPath(path.clone()), Access::WritePath(path)])
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let recording = Recording::of(run);
-        let limit = run.world().limits().result_bytes;
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let recording = ChangeRecorder::of(run);
+        let limit = run.environment().limits().result_bytes;
         run.on_files(move |files| edit(files, &input, &recording, limit)).await
     }
 }
 
-fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording, limit: u64) -> Result<ToolResult, ToolFailure> {
+fn edit(files: &GrantedWorkspace, input: &Input, recording: &ChangeRecorder, limit: u64) -> Result<ToolResult, ToolFailure> {
     let mut set = ChangeSet::take(files, &[&input.path])?;
     let path = set.shown(0).to_owned();
     if !path.to_ascii_lowercase().ends_with(".ipynb") {
@@ -187,8 +187,8 @@ fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording, limit: u
     let mut edited = edited;
     edited.notes.extend(notes(&changed));
 
-    let how_to_undo = recording.how_to_undo(!input.dry_run && changed.is_change());
-    let text = told(&edited, &path, input, how_to_undo);
+    let how_to_undo = recording.undo_instruction(!input.dry_run && changed.is_change());
+    let text = describe_change(&edited, &path, input, how_to_undo);
     let output = Output {
         diff: unified_diff(&path, &ended(edited.source_before), &ended(edited.source_after)),
         path,
@@ -204,7 +204,7 @@ fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording, limit: u
 }
 
 /// Describes the changed cell and its new source to the model.
-fn told(edited: &EditedNotebook, path: &str, input: &Input, how_to_undo: Option<String>) -> String {
+fn describe_change(edited: &EditedNotebook, path: &str, input: &Input, how_to_undo: Option<String>) -> String {
     let verb = match (input.edit_mode, input.dry_run) {
         (EditMode::Replace, false) => "Replaced",
         (EditMode::Replace, true) => "Would replace",

@@ -15,21 +15,21 @@ use crate::{
             file_limits::FileLimits,
             image_view::Crop,
             listing,
-            listing::{Item, listed},
-            sampled::{Sampled, opened},
-            seen_files::Viewer,
+            listing::{Item, list_folder},
+            content_sample::{ContentSample, open_with_sample},
+            read_state::SessionKey,
             sniff::FileKindByContent,
             source,
             source::{Source, handle_in, on_source},
         },
         foreign_answer::{cleaned_result, foreign_output_schema},
-        run::Run,
+        tool_context::ToolContext,
         text::{
             hex_window::{SHOWN_BYTES, hex_window},
             line_ending::LineEnding,
             line_index::LineIndexes,
         },
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     documents,
     documents::{DocumentKind, DocumentReader, DocumentRequest, is_document},
@@ -79,7 +79,7 @@ pub(crate) struct Input {
     #[schemars(extend("x-advertised" = "Instead of `offset`: this line and those around it."))]
     around: Option<u64>,
     /// Whether to put its number before each line.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     line_numbers: bool,
     /// What stands between number and line: a tab, with the number in six columns, or a colon and a space.
@@ -118,7 +118,7 @@ fn usual_limit() -> u64 {
     2000
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -235,27 +235,27 @@ impl BuiltInTool for ReadFile {
         Some(foreign_output_schema::<Output>())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         source::accesses(&input.path, world).await
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         if input.around.is_some() && input.offset != first_line() {
             return Err(ToolFailure::new(ErrorKind::InvalidInput, "`offset` and `around` are both given").next(
                 "Give one of them: `around` for a line in the middle of what is shown, `offset` for the first.",
             ));
         }
-        let reading = Reading::of(run);
+        let reading = FileReader::of(run);
         let is_output = handle_in(&input.path).is_some();
         let shown =
             on_source(input.path.clone(), run, move |files, source| reading.read(files, source, &input)).await?;
         let result = match shown {
-            Shown::Done(result) => Ok(result),
-            Shown::Picture(picture) => picture.answer(run).await,
-            Shown::Document(source, output, wanted) => {
+            ReadOutcome::Done(result) => Ok(result),
+            ReadOutcome::Picture(picture) => picture.answer(run).await,
+            ReadOutcome::Document(source, output, wanted) => {
                 let reader = DocumentReader {
-                    helpers: run.world().helpers(),
-                    limits: &run.world().limits().of_documents(),
+                    helpers: run.environment().helpers(),
+                    limits: &run.environment().limits().of_documents(),
                     deadline: run.context().deadline,
                     output_characters: run.context().output_characters,
                 };
@@ -268,7 +268,7 @@ impl BuiltInTool for ReadFile {
 }
 
 /// Content to be shown.
-enum Shown {
+enum ReadOutcome {
     Done(ToolResult),
     /// An image. If it was changed to be shown, its original is still to be stored.
     Picture(Box<picture::Picture>),
@@ -293,25 +293,25 @@ fn document(mut output: Output, shown: documents::RenderedDocument) -> Result<To
 }
 
 /// Services and limits of one reading.
-struct Reading {
+struct FileReader {
     limits: FileLimits,
     lines: Arc<LineIndexes>,
-    seen: Arc<dyn ReadState>,
-    viewer: Viewer,
+    read_state: Arc<dyn ReadState>,
+    viewer: SessionKey,
     /// Maximum number of characters shown to the model.
     characters: usize,
     decoding: Arc<Semaphore>,
     runtime: Handle,
 }
 
-impl Reading {
-    fn of(run: &Run<'_>) -> Self {
-        let world = run.world();
+impl FileReader {
+    fn of(run: &ToolContext<'_>) -> Self {
+        let world = run.environment();
         Self {
             limits: world.limits().clone(),
             lines: world.lines().clone(),
-            seen: world.seen().clone(),
-            viewer: Viewer::of(run.context()),
+            read_state: world.read_state().clone(),
+            viewer: SessionKey::of(run.context()),
             characters: run.context().output_characters,
             decoding: world.decoding().clone(),
             runtime: Handle::current(),
@@ -327,11 +327,11 @@ impl Reading {
         })
     }
 
-    fn read(&self, files: &GrantedWorkspace, source: Source, input: &Input) -> Result<Shown, ToolFailure> {
+    fn read(&self, files: &GrantedWorkspace, source: Source, input: &Input) -> Result<ReadOutcome, ToolFailure> {
         if let Source::File(found) = &source
             && found.facts().kind == FileKind::Folder
         {
-            let (text, listed) = listed(files, found, &listing::Wanted::default(), self.limits.list_entries)?;
+            let (text, listed) = list_folder(files, found, &listing::ListingOptions::default(), self.limits.list_entries)?;
             let output = Output {
                 path: listed.path,
                 kind: Kind::Folder,
@@ -339,9 +339,9 @@ impl Reading {
                 entries: Some(listed.entries),
                 ..Output::default()
             };
-            return answer(text, &output).map(Shown::Done);
+            return answer(text, &output).map(ReadOutcome::Done);
         }
-        let (mut content, sampled) = opened(source, files, self.limits.text_bytes)?;
+        let (mut content, sampled) = open_with_sample(source, files, self.limits.text_bytes)?;
         if input.byte_offset.is_some() {
             return self.bytes(&mut content, &sampled, "", input);
         }
@@ -361,7 +361,7 @@ impl Reading {
             (FileKindByContent::Image(format), None) => {
                 let _seat = self.seat(files.stop())?;
                 let picture = picture::view(content, format, &self.limits, input.crop)?;
-                return Ok(Shown::Picture(Box::new(picture)));
+                return Ok(ReadOutcome::Picture(Box::new(picture)));
             }
             (FileKindByContent::Binary(what), None) => return self.bytes(&mut content, &sampled, &what, input),
         };
@@ -370,12 +370,12 @@ impl Reading {
 
     /// Records that the session knows this content, if the file did not change. Without a digest, removes what the
     /// session knew of the file.
-    fn saw(&self, content: &Content, digest: Option<ContentDigest>) -> Option<ContentDigest> {
+    fn record_version(&self, content: &Content, digest: Option<ContentDigest>) -> Option<ContentDigest> {
         let Some(digest) = digest else {
             // The digest of an earlier, smaller version would make every later change appear as one by another process.
             if let Some(real) = &content.real {
-                let forgotten = self.seen.forget(&self.viewer.principal, &self.viewer.session, real);
-                self.remembered(forgotten);
+                let forgotten = self.read_state.forget(&self.viewer.principal, &self.viewer.session, real);
+                self.wait_for_store(forgotten);
             }
             return None;
         };
@@ -383,36 +383,36 @@ impl Reading {
             return None;
         }
         if let Some(real) = &content.real {
-            self.remembered(self.seen.record_version(&self.viewer.principal, &self.viewer.session, real, digest));
+            self.wait_for_store(self.read_state.record_version(&self.viewer.principal, &self.viewer.session, real, digest));
         }
         Some(digest)
     }
 
     /// Waits for the store. An error is only logged: at worst, a later change of the file is refused. Blocks.
-    fn remembered(&self, remembering: impl Future<Output = Result<(), StoreError>>) {
+    fn wait_for_store(&self, remembering: impl Future<Output = Result<(), StoreError>>) {
         if let Err(error) = self.runtime.block_on(remembering) {
             tracing::warn!(%error, "the session does not know what it has read");
         }
     }
 
     /// Prepares a document for the process that reads it.
-    fn document(&self, mut content: Content, sampled: &Sampled, input: &Input) -> Result<Shown, ToolFailure> {
+    fn document(&self, mut content: Content, sampled: &ContentSample, input: &Input) -> Result<ReadOutcome, ToolFailure> {
         content.reader.rewind().map_err(|error| content.unreadable(error))?;
         let output = Output {
             path: content.name.clone(),
             size_bytes: Some(content.bytes),
             mime: Some(sampled.media_type.to_owned()),
-            etag: self.saw(&content, sampled.digest).as_ref().map(etag),
+            etag: self.record_version(&content, sampled.digest).as_ref().map(etag),
             ..Output::default()
         };
         let wanted = DocumentRequest { pages: input.pages.clone(), offset: input.offset, limit: input.limit };
         let source = documents::Source { size_bytes: content.bytes, path: content.name, content: content.reader };
-        Ok(Shown::Document(Box::new(source), Box::new(output), wanted))
+        Ok(ReadOutcome::Document(Box::new(source), Box::new(output), wanted))
     }
 
     /// Describes a file that is not text, and shows some of its bytes. `what` is its kind, and empty if the caller
     /// requested the bytes.
-    fn bytes(&self, content: &mut Content, sampled: &Sampled, what: &str, input: &Input) -> Result<Shown, ToolFailure> {
+    fn bytes(&self, content: &mut Content, sampled: &ContentSample, what: &str, input: &Input) -> Result<ReadOutcome, ToolFailure> {
         let asked = input.byte_offset.unwrap_or(0);
         let offset = match asked < 0 {
             true => content.bytes.saturating_sub(asked.unsigned_abs()),
@@ -425,7 +425,7 @@ impl Reading {
             "" => format!("`{name}` has {} bytes.", content.bytes),
             what => format!("`{name}` is no text: it looks like {what} and has {} bytes.", content.bytes),
         };
-        let digest = self.saw(content, sampled.digest);
+        let digest = self.record_version(content, sampled.digest);
         if let Some(digest) = digest {
             text.push_str(&format!(" SHA-256: {digest}."));
         }
@@ -446,7 +446,7 @@ impl Reading {
             truncated: end < content.bytes || offset > 0,
             ..Output::default()
         };
-        answer(text.trim_end_matches('\n'), &output).map(Shown::Done)
+        answer(text.trim_end_matches('\n'), &output).map(ReadOutcome::Done)
     }
 }
 

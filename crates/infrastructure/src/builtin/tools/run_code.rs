@@ -9,15 +9,15 @@ use crate::{
         built_in_tool::BuiltInTool,
         commands::{
             capture::Capture,
-            command::{Command, Excess},
+            command::{Command, ExcessPolicy},
             line_accesses,
             offered_tools::{MAX_PATTERN_LENGTH, MAX_PATTERNS, Offer, offering},
             programs::Program,
-            waiting::{SLACK, ended_by},
+            waiting::{SLACK, wait_until_deadline},
         },
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::launcher::Input as StandardInput,
 };
@@ -104,7 +104,7 @@ impl BuiltInTool for RunCode {
         Some(output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         match installed(world).is_empty() {
             false => Availability::Available,
             true => {
@@ -113,7 +113,7 @@ impl BuiltInTool for RunCode {
         }
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         input.check()?;
         input.check_installed(world).await?;
         let line = input.language.line(&input.code);
@@ -124,11 +124,11 @@ impl BuiltInTool for RunCode {
         Ok(accesses)
     }
 
-    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+    fn requested_time(&self, input: &Input) -> Option<Duration> {
         Some(input.timeout_ms.map(Duration::from_millis)? + SLACK)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         input.check()?;
         let folder = run.permitted_folder(input.folder()).await?;
         let offered = input.offer(run)?.map(|offer| offer.open(run)).transpose()?;
@@ -144,16 +144,16 @@ impl BuiltInTool for RunCode {
             environment: BTreeMap::new(),
             offers_tools: offered.is_some(),
         };
-        let programs = run.world().programs();
+        let programs = run.environment().programs();
         let settings = programs.settings();
         let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
-        let mut started = programs.start(program, run.context(), run.world().workspace()).await?;
+        let mut started = programs.start(program, run.context(), run.environment().workspace()).await?;
         let wanted = input.timeout_ms.map(|time| Instant::now() + Duration::from_millis(time));
         let deadline = wanted.map_or(run.context().deadline, |wanted| wanted.min(run.context().deadline));
         let socket = started.tools.take();
         // The call enforces the timeout, since time spent waiting for answers does not count.
-        let command = Command::of(started, capture, None, Excess::Ends, Some(text), false);
-        let ended = ended_by(&command, run.context().caller, deadline);
+        let command = Command::of(started, capture, None, ExcessPolicy::Ends, Some(text), false);
+        let ended = wait_until_deadline(&command, run.context().caller, deadline);
         let end = offering(offered.as_ref().zip(socket), ended).await?;
         Report { run, language: input.language }.ended(&command, end).await
     }
@@ -170,7 +170,7 @@ impl Input {
     }
 
     /// Returns the tools that the code gets. Default tools that the call may not use are left out.
-    fn offer(&self, run: &Run<'_>) -> Result<Option<Offer>, ToolFailure> {
+    fn offer(&self, run: &ToolContext<'_>) -> Result<Option<Offer>, ToolFailure> {
         let known = run.context().calls.list();
         let is_known = |name: &String| known.iter().any(|tool| tool.name().as_str() == name);
         let mut patterns = self.tools();
@@ -193,7 +193,7 @@ impl Input {
     }
 
     /// Rejects a language that is not installed, before the user is asked to approve the code.
-    async fn check_installed(&self, world: &World) -> Result<(), ToolFailure> {
+    async fn check_installed(&self, world: &ToolEnvironment) -> Result<(), ToolFailure> {
         let (language, world) = (self.language, world.clone());
         let installed = on_blocking_thread(move || Ok(installed(&world))).await?;
         if installed.contains(&language) {
@@ -206,7 +206,7 @@ impl Input {
 }
 
 /// Returns the languages whose programs are installed. Blocks.
-fn installed(world: &World) -> Vec<Language> {
+fn installed(world: &ToolEnvironment) -> Vec<Language> {
     let is_there = |language: &Language| {
         world.programs().availability(language.program(), world.workspace()) == Availability::Available
     };

@@ -1,6 +1,6 @@
 //! The tool `skill`.
 
-use crate::builtin::{built_in_tool::BuiltInTool, run::Run, world::World};
+use crate::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext, tool_environment::ToolEnvironment};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -49,12 +49,12 @@ impl BuiltInTool for Skill {
     const IS_LIVE: bool = true;
     type Input = Input;
 
-    fn told_here(&self, world: &World) -> Option<String> {
+    fn dynamic_description(&self, world: &ToolEnvironment) -> Option<String> {
         let skills = world.agents().skills();
         (!skills.is_empty()).then(|| format!("Skills:\n{}", list(&skills, LONGEST, BUDGET)))
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         match world.agents().skills().is_empty() {
             true => Availability::Unavailable(
                 "there is no skill: write one as `.toolstead/skills/NAME/SKILL.md` and trust it".into(),
@@ -63,7 +63,7 @@ impl BuiltInTool for Skill {
         }
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let Some(skill) = input.name.as_deref().and_then(|name| find(&world.agents().skills(), name)) else {
             return Ok(Vec::new());
         };
@@ -77,8 +77,8 @@ impl BuiltInTool for Skill {
         }
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let skills = run.world().agents().skills();
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let skills = run.environment().agents().skills();
         let Some(name) = input.name.as_deref().map(str::trim).filter(|name| !name.is_empty()) else {
             return Ok(ToolResult::text(list(&skills, usize::MAX, usize::MAX)));
         };
@@ -92,7 +92,7 @@ impl BuiltInTool for Skill {
         };
         let text = skill.text(input.arguments.as_deref().unwrap_or_default());
         let text = text.map_err(|error| ToolFailure::new(ErrorKind::InvalidInput, format!("`{name}`: {error}")))?;
-        let place = skill.folder.as_deref().map(|folder| told_folder(folder, run)).unwrap_or_default();
+        let place = skill.folder.as_deref().map(|folder| describe_folder(folder, run)).unwrap_or_default();
         Ok(ToolResult::text(format!("{text}{place}")))
     }
 }
@@ -126,15 +126,15 @@ fn list(skills: &[Arc<Written>], longest: usize, budget: usize) -> String {
     text.trim_end().to_owned()
 }
 
-fn is_in_workspace(folder: &Path, world: &World) -> bool {
+fn is_in_workspace(folder: &Path, world: &ToolEnvironment) -> bool {
     world.workspace().contains(folder)
 }
 
 /// Describes the folder of a skill's files, and whether tools can read them.
-fn told_folder(folder: &Path, run: &Run<'_>) -> String {
+fn describe_folder(folder: &Path, run: &ToolContext<'_>) -> String {
     let access = Access::ReadPath(PathAccess::plain(folder));
     let shown = json!(folder.to_string_lossy());
-    match is_in_workspace(folder, run.world()) && run.context().grant.permits(&access) {
+    match is_in_workspace(folder, run.environment()) && run.context().grant.permits(&access) {
         true => format!("\n\n(The files of this skill lie in {shown}; paths above are relative to it.)"),
         false => format!(
             "\n\n(The folder of this skill, {shown}, is not in the workspace: tools cannot read what else lies there.)"

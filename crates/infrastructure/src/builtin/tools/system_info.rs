@@ -5,7 +5,7 @@ use crate::{
         answer::answer,
         blocking::on_blocking_thread,
         built_in_tool::BuiltInTool,
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
         text::report::{Report, gigabytes},
     },
@@ -71,7 +71,7 @@ impl BuiltInTool for SystemInfo {
         Some(output_schema::<Output>())
     }
 
-    async fn run(&self, _: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, _: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let machine = on_blocking_thread(|| Ok(Machine::read())).await?;
         let minutes = machine.uptime.as_secs() / 60;
         let report = Report::titled("System Information").section(
@@ -84,7 +84,7 @@ impl BuiltInTool for SystemInfo {
                 ("Processor Count", machine.processors.to_string()),
                 ("Total Memory", gigabytes(machine.total_memory_bytes)),
                 ("System Uptime", format!("{}d {}h {}m", minutes / 1440, minutes / 60 % 24, minutes % 60)),
-                ("Runtime Version", run.world().version().to_owned()),
+                ("Runtime Version", run.environment().version().to_owned()),
             ],
         );
         let start = run.context().grant.roots().start();
@@ -104,7 +104,7 @@ impl BuiltInTool for SystemInfo {
             cwd: start.map(|path| path.to_string_lossy().into_owned()),
             total_memory_bytes: machine.total_memory_bytes,
             uptime_seconds: machine.uptime.as_secs(),
-            runtime_version: run.world().version().to_owned(),
+            runtime_version: run.environment().version().to_owned(),
         };
         answer(report.into_text(), &output)
     }

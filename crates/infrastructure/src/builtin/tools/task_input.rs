@@ -1,8 +1,8 @@
 //! The tool `task_input`.
 
 use crate::builtin::{
-    answer::answer, built_in_tool::BuiltInTool, commands::tasks::Status, files::seen_files::Viewer, run::Run,
-    schema::output_schema, world::World,
+    answer::answer, built_in_tool::BuiltInTool, commands::tasks::Status, files::read_state::SessionKey, tool_context::ToolContext,
+    schema::output_schema, tool_environment::ToolEnvironment,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,15 +66,15 @@ impl BuiltInTool for TaskInput {
     }
 
     /// A text can make a shell or an interpreter run anything, so it is checked like a command that cannot be parsed.
-    async fn accesses(&self, input: &Input, _: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, _: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let Some(text) = &input.text else { return Ok(Vec::new()) };
         let whole = format!("{}: {text}", input.task_id);
         Ok(vec![Access::RunCommand(CommandAccess::opaque(whole, "what a running program makes of it cannot be told"))])
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let viewer = Viewer::of(run.context());
-        let task = run.world().tasks().find(&viewer, &input.task_id)?;
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let viewer = SessionKey::of(run.context());
+        let task = run.environment().tasks().find(&viewer, &input.task_id)?;
         task.check_is_program(
             "takes no input",
             "Once it has ended, `subagent` goes on with it by the `agent_id` that stands in its output, as `resume`.",
@@ -88,7 +88,7 @@ impl BuiltInTool for TaskInput {
             return Err(ToolFailure::new(ErrorKind::InvalidInput, "there is nothing to write: give `text` or `close`"));
         }
         if task.command.end().is_some() {
-            return Err(ToolFailure::new(ErrorKind::ExecutionFailed, task.told()));
+            return Err(ToolFailure::new(ErrorKind::ExecutionFailed, task.describe()));
         }
         let bytes = text.len();
         task.command.write((!text.is_empty()).then(|| text.into_bytes()), input.close)?;

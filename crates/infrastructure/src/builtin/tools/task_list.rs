@@ -4,8 +4,8 @@ use crate::builtin::{
     answer::answer,
     built_in_tool::BuiltInTool,
     commands::tasks::{self, Status, TaskFacts},
-    files::seen_files::Viewer,
-    run::Run,
+    files::read_state::SessionKey,
+    tool_context::ToolContext,
     schema::output_schema,
 };
 use schemars::JsonSchema;
@@ -61,8 +61,8 @@ impl BuiltInTool for TaskList {
         Some(output_schema::<Output>())
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let (registry, viewer) = (run.world().tasks(), Viewer::of(run.context()));
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let (registry, viewer) = (run.environment().tasks(), SessionKey::of(run.context()));
         let tasks = registry.named(&viewer, &input.task_ids)?;
         let tasks: Vec<_> =
             tasks.into_iter().filter(|task| input.status.is_none_or(|status| task.status() == status)).collect();
@@ -74,8 +74,8 @@ impl BuiltInTool for TaskList {
         let tasks: Vec<_> = tasks.into_iter().filter(|task| is_wanted(task.kind)).collect();
         let mut lines = Vec::new();
         for task in &tasks {
-            task.seen_by(&viewer);
-            lines.push(task.told());
+            task.mark_reported_to(&viewer);
+            lines.push(task.describe());
         }
         if lines.is_empty() {
             lines.push("There are no such tasks in this session.".into());

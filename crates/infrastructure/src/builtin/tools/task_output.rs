@@ -5,12 +5,12 @@ use crate::builtin::{
     commands::{
         capture,
         capture::in_json,
-        command_output::{Part, shown},
+        command_output::{Part, render_output},
         tasks::{Status, Task},
         waiting::{SLACK, pattern},
     },
-    files::seen_files::Viewer,
-    run::Run,
+    files::read_state::SessionKey,
+    tool_context::ToolContext,
     schema::output_schema,
 };
 use schemars::JsonSchema;
@@ -115,13 +115,13 @@ impl BuiltInTool for TaskOutput {
         Some(output_schema::<Output>())
     }
 
-    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+    fn requested_time(&self, input: &Input) -> Option<Duration> {
         (input.wait_ms > 0).then(|| Duration::from_millis(input.wait_ms) + SLACK)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let viewer = Viewer::of(run.context());
-        let task = run.world().tasks().find(&viewer, &input.task_id)?;
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let viewer = SessionKey::of(run.context());
+        let task = run.environment().tasks().find(&viewer, &input.task_id)?;
         let filter = input.filter.as_deref().map(pattern).transpose()?;
         let from = input.since.unwrap_or_else(|| task.cursor.load(Ordering::Relaxed));
         let _ = timeout(Duration::from_millis(input.wait_ms), something_after(&task, from)).await;
@@ -129,14 +129,14 @@ impl BuiltInTool for TaskOutput {
         let end = task.command.end();
         let room = run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
         let part = Part { from, stream: input.stream.only(), filter, tail_lines: input.tail_lines };
-        let seen = shown(&task.command.capture, part, room, run).await?;
+        let seen = render_output(&task.command.capture, part, room, run).await?;
         if input.since.is_none() {
-            task.moves_cursor(seen.end);
+            task.advance_cursor(seen.end);
         }
         if end.is_some() {
-            task.seen_by(&viewer);
+            task.mark_reported_to(&viewer);
         }
-        let state = format!("[{}; `since: {}` shows what comes after this]", task.told_whole(), seen.end);
+        let state = format!("[{}; `since: {}` shows what comes after this]", task.describe_fully(), seen.end);
         let between = if seen.text.is_empty() || seen.text.ends_with('\n') { "" } else { "\n" };
         let output = Output {
             task_id: task.id.to_string(),
@@ -162,7 +162,7 @@ impl BuiltInTool for TaskOutput {
 
 /// Returns once the task has printed more, or has ended.
 async fn something_after(task: &Task, from: u64) {
-    let mut grows = task.command.capture.grows();
+    let mut grows = task.command.capture.subscribe_total();
     tokio::select! {
         _ = grows.wait_for(|total| *total > from) => {}
         _ = task.command.ended() => {}

@@ -5,8 +5,8 @@ use crate::{
         answer::answer,
         built_in_tool::BuiltInTool,
         commands::{command::GRACE, tasks::TaskFacts},
-        files::seen_files::Viewer,
-        run::Run,
+        files::read_state::SessionKey,
+        tool_context::ToolContext,
         schema::output_schema,
     },
     sandbox::launcher::ChildSignal,
@@ -86,9 +86,9 @@ impl BuiltInTool for TaskStop {
         Some(output_schema::<Output>())
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let viewer = Viewer::of(run.context());
-        let task = run.world().tasks().find(&viewer, &input.task_id)?;
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let viewer = SessionKey::of(run.context());
+        let task = run.environment().tasks().find(&viewer, &input.task_id)?;
         if input.signal.is_some() {
             task.check_is_program("takes no signals", "Leave `signal` out: then it is stopped.")?;
         }
@@ -116,7 +116,7 @@ impl BuiltInTool for TaskStop {
             }
         };
         let _ = timeout(time, command.ended()).await;
-        task.seen_by(&viewer);
-        answer(format!("{}.", task.told_whole()), &Output { task: task.facts() })
+        task.mark_reported_to(&viewer);
+        answer(format!("{}.", task.describe_fully()), &Output { task: task.facts() })
     }
 }

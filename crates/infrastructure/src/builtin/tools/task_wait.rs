@@ -4,8 +4,8 @@ use crate::builtin::{
     answer::answer,
     built_in_tool::BuiltInTool,
     commands::{tasks::TaskFacts, waiting::SLACK},
-    files::seen_files::Viewer,
-    run::Run,
+    files::read_state::SessionKey,
+    tool_context::ToolContext,
     schema::output_schema,
 };
 use futures::future::{join_all, select_all};
@@ -72,12 +72,12 @@ impl BuiltInTool for TaskWait {
         Some(output_schema::<Output>())
     }
 
-    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+    fn requested_time(&self, input: &Input) -> Option<Duration> {
         Some(Duration::from_millis(input.timeout_ms) + SLACK)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let (registry, viewer) = (run.world().tasks(), Viewer::of(run.context()));
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let (registry, viewer) = (run.environment().tasks(), SessionKey::of(run.context()));
         let tasks = registry.named(&viewer, &input.task_ids)?;
         if tasks.is_empty() {
             return answer("There are no tasks in this session.", &Output { tasks: Vec::new(), timed_out: false });
@@ -92,8 +92,8 @@ impl BuiltInTool for TaskWait {
         let timed_out = timeout(Duration::from_millis(input.timeout_ms), waited).await.is_err();
         let mut lines = Vec::new();
         for task in &tasks {
-            task.seen_by(&viewer);
-            lines.push(task.told_whole());
+            task.mark_reported_to(&viewer);
+            lines.push(task.describe_fully());
         }
         if timed_out {
             lines.push(format!("[the {} ms are over; the tasks go on]", input.timeout_ms));

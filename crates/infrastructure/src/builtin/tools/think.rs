@@ -1,6 +1,6 @@
 //! The tool `think`.
 
-use crate::builtin::{built_in_tool::BuiltInTool, run::Run};
+use crate::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
@@ -31,7 +31,7 @@ impl BuiltInTool for Think {
     const EXAMPLE: &str = r#"{"thought": "The test fails only on the second run, so something is kept between runs."}"#;
     type Input = Input;
 
-    async fn run(&self, _: Input, _: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, _: Input, _: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         Ok(ToolResult::text("Noted."))
     }
 }

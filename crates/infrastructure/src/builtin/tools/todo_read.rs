@@ -3,7 +3,7 @@
 use crate::builtin::{
     answer::answer,
     built_in_tool::BuiltInTool,
-    run::Run,
+    tool_context::ToolContext,
     schema::output_schema,
     text::todos::{self, StoredTodo},
 };
@@ -62,9 +62,9 @@ impl BuiltInTool for TodoRead {
         Some(output_schema::<Output>())
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let context = run.context();
-        let plan = run.world().todos().todos(context.principal, context.session).await.map_err(todos::unreadable)?;
+        let plan = run.environment().todos().todos(context.principal, context.session).await.map_err(todos::unreadable)?;
         let text = match (plan.0.is_empty(), input.table) {
             (true, _) => "There are no todos.".to_owned(),
             (false, true) => table(&plan),

@@ -3,7 +3,7 @@
 use crate::builtin::{
     answer::answer,
     built_in_tool::BuiltInTool,
-    run::Run,
+    tool_context::ToolContext,
     schema::output_schema,
     text::todos::{self, StoredTodo},
 };
@@ -110,8 +110,8 @@ impl BuiltInTool for TodoWrite {
         Some(output_schema::<Output>())
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let (world, context) = (run.world(), run.context());
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let (world, context) = (run.environment(), run.context());
         let before = world.todos().todos(context.principal, context.session).await.map_err(todos::unreadable)?;
         let new = plan(input.todos, &before)?;
         let kept = world.todos().replace(context.principal, context.session, new.clone()).await;
@@ -128,7 +128,7 @@ impl BuiltInTool for TodoWrite {
         let mut text = match new.0.is_empty() {
             true if old.0.is_empty() => "There was no plan, and there is none.".to_owned(),
             true => "The plan is empty now.".to_owned(),
-            false => told(&old, &new),
+            false => describe_changes(&old, &new),
         };
         for warning in &warnings {
             text.push_str("\nWarning: ");
@@ -193,7 +193,7 @@ fn warnings(plan: &TodoList) -> Vec<String> {
 }
 
 /// Formats the counts, and the differences from the previous plan.
-fn told(old: &TodoList, new: &TodoList) -> String {
+fn describe_changes(old: &TodoList, new: &TodoList) -> String {
     let before = |id: &str| old.0.iter().find(|todo| todo.id == id);
     let mut changes: Vec<String> = Vec::new();
     for todo in &new.0 {

@@ -6,9 +6,9 @@ use crate::builtin::{
         reverting,
         reverting::{Direction, Input, Output},
     },
-    run::Run,
+    tool_context::ToolContext,
     schema::output_schema,
-    world::World,
+    tool_environment::ToolEnvironment,
 };
 use serde_json::Value;
 use toolstead_domain::{
@@ -41,15 +41,15 @@ impl BuiltInTool for Undo {
         Some(output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         reverting::availability(world)
     }
 
-    async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         reverting::accesses(Direction::Undo, input, call, world).await
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         reverting::run(Direction::Undo, &input, run).await
     }
 }

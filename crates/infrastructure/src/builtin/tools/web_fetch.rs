@@ -14,10 +14,10 @@ use crate::{
     builtin::{
         built_in_tool::BuiltInTool,
         model_answer,
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
         web_address::{self, web_address},
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     services::foreign_text::clean_text,
 };
@@ -118,7 +118,7 @@ struct Output {
     characters: usize,
     /// Whether there is more than what is shown.
     truncated: bool,
-    processed: Processed,
+    processed: ContentForm,
     /// Whether it was fetched before, within 15 minutes, and comes from there.
     from_cache: bool,
     duration_ms: u64,
@@ -142,7 +142,7 @@ struct Output {
 /// How the content was made of what came.
 #[derive(Serialize, JsonSchema, Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum Processed {
+enum ContentForm {
     /// A page as Markdown.
     Markdown,
     /// A page as plain text.
@@ -189,7 +189,7 @@ impl BuiltInTool for WebFetch {
         Some(output_schema::<Output>())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let url = web_address(&input.url)?;
         let mut accesses = vec![web_address::access(&url)];
         accesses.extend(saving::access(input, &url, world).await?);
@@ -200,50 +200,50 @@ impl BuiltInTool for WebFetch {
         Ok(accesses)
     }
 
-    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+    fn requested_time(&self, input: &Input) -> Option<Duration> {
         let more = if input.prompt.is_some() { TIME_OF_A_MODEL } else { Duration::ZERO };
         Some(Duration::from_millis(input.timeout_ms.min(MAX_MS)) + more + Duration::from_secs(10))
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let started = Instant::now();
         let url = web_address(&input.url)?;
         let deadline = run.deadline().min(started + Duration::from_millis(input.timeout_ms));
         let fetched = fetching::fetch(&url, input.format, run, deadline).await?;
-        let told = Output {
+        let output = Output {
             url: input.url.trim().to_owned(),
             final_url: fetched.answer.url.to_string(),
             status: fetched.answer.status.as_u16(),
             content_type: one_line(&clean_text(fetched.content_type()), MAX_CONTENT_TYPE),
             bytes: fetched.answer.body.len() as u64,
             from_cache: fetched.from_cache,
-            processed: Processed::Nothing,
+            processed: ContentForm::Nothing,
             ..Output::default()
         };
-        let timed = |told: Output| Output {
+        let timed = |output: Output| Output {
             duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            ..told
+            ..output
         };
         if let Some(to) = &fetched.answer.redirect_target {
-            return showing::redirect(to, timed(told));
+            return showing::redirect(to, timed(output));
         }
         if fetched.answer.status.as_u16() >= 400 {
             return Err(refusing::refused(&fetched, run, deadline).await);
         }
         let read = reading::read(&fetched, input.format, run, deadline).await?;
         let saved_path = saving::save(&input, &fetched, &read, run).await?;
-        let told = Output { saved_path, ..told };
+        let output = Output { saved_path, ..output };
         match (&input.prompt, &read) {
             (Some(prompt), reading::Read::Text(text)) if !text.text.is_empty() => {
                 match asking::ask(prompt, text, &fetched.answer.url, run).await {
-                    Ok(said) => showing::extracted(said, text, timed(told), run).await,
+                    Ok(said) => showing::extracted(said, text, timed(output), run).await,
                     // The page is more useful than a failure.
                     Err(note) => {
-                        showing::read(read, &input, fetched, Output { notes: vec![note], ..timed(told) }, run).await
+                        showing::read(read, &input, fetched, Output { notes: vec![note], ..timed(output) }, run).await
                     }
                 }
             }
-            _ => showing::read(read, &input, fetched, timed(told), run).await,
+            _ => showing::read(read, &input, fetched, timed(output), run).await,
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::builtin::{
     built_in_tool::BuiltInTool,
     foreign_answer::{foreign_answer, foreign_output_schema},
-    run::Run,
-    world::World,
+    tool_context::ToolContext,
+    tool_environment::ToolEnvironment,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ pub(crate) struct Input {
     blocked_domains: Vec<String>,
     /// Only pages that appeared within the last day, week, month or year.
     #[schemars(extend("x-advertised" = ""))]
-    freshness: Option<Within>,
+    freshness: Option<PageAge>,
     /// The page of hits, from 1.
     #[serde(default = "first_page")]
     #[schemars(range(min = 1, max = 10))]
@@ -73,7 +73,7 @@ fn first_page() -> usize {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Within {
+enum PageAge {
     Day,
     Week,
     Month,
@@ -84,11 +84,11 @@ enum Within {
 struct Output {
     query: String,
     /// The best first.
-    results: Vec<Found>,
+    results: Vec<SearchHit>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Found {
+struct SearchHit {
     title: String,
     url: String,
     /// The words of the page on the query; empty where they are not known.
@@ -116,33 +116,33 @@ impl BuiltInTool for WebSearch {
         Some(foreign_output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
+    fn availability(&self, world: &ToolEnvironment) -> Availability {
         match world.web_search() {
             Ok(_) => Availability::Available,
             Err(reason) => Availability::Unavailable(reason),
         }
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         // The user is not asked to approve an invalid search.
         query(input)?;
         let search = world.web_search().map_err(unavailable)?;
         Ok(search.host().map(|host| Access::ReachHost(host.into())).into_iter().collect())
     }
 
-    fn time_wanted(&self, _: &Input) -> Option<Duration> {
+    fn requested_time(&self, _: &Input) -> Option<Duration> {
         Some(TIME)
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let query = query(&input)?;
-        let search = run.world().web_search().map_err(unavailable)?;
-        let may_reach = |host: &str| run.may_reach(host);
+        let search = run.environment().web_search().map_err(unavailable)?;
+        let may_reach = |host: &str| run.check_host(host);
         let deadline = (Instant::now() + TIME).min(run.deadline());
         let found = search.search(&query, SearchBounds { deadline, may_reach: &may_reach }).await;
         let hits = found.map_err(|error| error.into_failure())?;
-        let found = |hit: WebHit| Found { title: hit.title, url: hit.url, description: hit.description, age: hit.age };
-        let results: Vec<Found> = hits.into_iter().map(found).collect();
+        let found = |hit: WebHit| SearchHit { title: hit.title, url: hit.url, description: hit.description, age: hit.age };
+        let results: Vec<SearchHit> = hits.into_iter().map(found).collect();
         foreign_answer(shown(&query, &results), &Output { query: query.text, results }, 0)
     }
 }
@@ -175,10 +175,10 @@ fn query(input: &Input) -> Result<WebQuery, ToolFailure> {
         }
     };
     let freshness = input.freshness.map(|within| match within {
-        Within::Day => Freshness::Day,
-        Within::Week => Freshness::Week,
-        Within::Month => Freshness::Month,
-        Within::Year => Freshness::Year,
+        PageAge::Day => Freshness::Day,
+        PageAge::Week => Freshness::Week,
+        PageAge::Month => Freshness::Month,
+        PageAge::Year => Freshness::Year,
     });
     let page = input.page.saturating_sub(1);
     Ok(WebQuery { text: text.to_owned(), count: input.count, page, domains, freshness })
@@ -197,7 +197,7 @@ fn domains(parameter: &str, given: &[String]) -> Result<Vec<String>, ToolFailure
 }
 
 /// Formats the results for a model, numbered.
-fn shown(query: &WebQuery, results: &[Found]) -> String {
+fn shown(query: &WebQuery, results: &[SearchHit]) -> String {
     if results.is_empty() {
         let narrowed = query.domains != Domains::All || query.freshness.is_some() || query.page > 0;
         let hint = if narrowed { " Try without `freshness`, on other domains, or on the first page." } else { "" };
@@ -219,7 +219,7 @@ fn shown(query: &WebQuery, results: &[Found]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::{provider::BuiltInTools, testing::TestRun, tools::all};
+    use crate::builtin::{provider::InProcessTools, testing::TestRun, tools::all};
     use serde_json::json;
     use std::{path::Path, sync::Arc};
     use toolstead_domain::{
@@ -230,7 +230,7 @@ mod tests {
         let search = Arc::new(search);
         let mut run = TestRun::of_tools(all(), folder);
         run.world = run.world.clone().with_web_search(search.clone());
-        run.tools = BuiltInTools::new(all(), run.world.clone()).unwrap();
+        run.tools = InProcessTools::new(all(), run.world.clone()).unwrap();
         (search, run)
     }
 
@@ -265,7 +265,7 @@ mod tests {
             freshness: Some(Freshness::Week),
         };
         assert_eq!(search.queries(), [expected]);
-        assert_eq!(run.asked(), [Access::ReachHost("api.example".into())]);
+        assert_eq!(run.approval_requests(), [Access::ReachHost("api.example".into())]);
     }
 
     #[tokio::test]
@@ -294,7 +294,7 @@ mod tests {
         let (_search, run) = run_in(folder.path(), ScriptedSearch::default().finding([]).failing(captcha));
         let result = run.call("web_search", json!({"query": "rust"})).await.unwrap();
         assert_eq!(result.joined_text(), "Nothing was found for `rust`.");
-        assert_eq!(run.asked(), []);
+        assert_eq!(run.approval_requests(), []);
         let failure = run.call("web_search", json!({"query": "rust"})).await.unwrap_err();
         assert_eq!(failure.kind, ErrorKind::RateLimited);
     }
@@ -325,7 +325,7 @@ mod tests {
             let is_told = failure.kind == ErrorKind::InvalidInput && failure.text().contains(words);
             assert!(is_told, "{arguments}: {}", failure.text());
         }
-        assert!(search.queries().is_empty() && run.asked().is_empty());
+        assert!(search.queries().is_empty() && run.approval_requests().is_empty());
         run.call("web_search", json!({"query": words(50)})).await.unwrap();
     }
 
@@ -333,7 +333,7 @@ mod tests {
     async fn a_rule_on_the_host_holds() {
         let folder = tempfile::tempdir().unwrap();
         let (search, run) = run_in(folder.path(), ScriptedSearch::at("api.example"));
-        let run = run.under(Effect::Deny, "WebFetch(domain:api.example)");
+        let run = run.with_rule(Effect::Deny, "WebFetch(domain:api.example)");
         let failure = run.call("web_search", json!({"query": "rust"})).await.unwrap_err();
         assert_eq!((failure.kind, search.queries().len()), (ErrorKind::PermissionDenied, 0));
     }

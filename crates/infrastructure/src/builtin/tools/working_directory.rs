@@ -1,6 +1,6 @@
 //! The tool `working_directory`.
 
-use crate::builtin::{answer::answer, built_in_tool::BuiltInTool, run::Run, schema::output_schema};
+use crate::builtin::{answer::answer, built_in_tool::BuiltInTool, tool_context::ToolContext, schema::output_schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -46,7 +46,7 @@ impl BuiltInTool for WorkingDirectory {
         Some(output_schema::<Output>())
     }
 
-    async fn run(&self, _: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    async fn run(&self, _: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let roots = run.context().grant.roots();
         let shown = |path: &Path| path.to_string_lossy().into_owned();
         let all = roots.write.iter().map(|path| (path, true));

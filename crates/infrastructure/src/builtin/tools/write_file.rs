@@ -5,19 +5,19 @@ use crate::{
         answer::answer,
         built_in_tool::BuiltInTool,
         files::{
-            appending::appended,
-            change_set::{ChangeSet, Changed, recording::Recording},
+            appending::append_text,
+            change_set::{ChangeSet, ChangedFile, recording::ChangeRecorder},
             etag::etag,
             written_file::{diff_of, etag_of, notes, only},
         },
-        run::Run,
+        tool_context::ToolContext,
         schema::output_schema,
         text::{
             line_ending::in_lines,
             text_edit::{DecodedFile, lacking},
             wording::counted,
         },
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
@@ -48,7 +48,7 @@ pub(crate) struct Input {
     #[schemars(extend("x-advertised" = ""))]
     content: Option<String>,
     /// Whether to make the folders that are missing.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     create_dirs: bool,
     /// What to do when the file exists.
@@ -86,7 +86,7 @@ enum IfExists {
     Fail,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -123,27 +123,27 @@ impl BuiltInTool for WriteFile {
     const TAGS: &[&str] = &["write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/today.md", "content": "Buy milk.\n"}"#;
-    const TELLS_CHANGE: bool = true;
+    const SUPPORTS_DIFF_PREVIEW: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
         Some(output_schema::<Output>())
     }
 
-    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let path = world.access(&input.path).await?;
         let reads = input.append || input.keep_format;
         let read = reads.then(|| Access::ReadPath(path.clone()));
         Ok(read.into_iter().chain([Access::WritePath(path)]).collect())
     }
 
-    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let recording = Recording::of(run);
+    async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let recording = ChangeRecorder::of(run);
         run.on_files(move |files| write(files, input, &recording)).await
     }
 }
 
-fn write(files: &GrantedWorkspace, input: Input, recording: &Recording) -> Result<ToolResult, ToolFailure> {
+fn write(files: &GrantedWorkspace, input: Input, recording: &ChangeRecorder) -> Result<ToolResult, ToolFailure> {
     let mode = input.mode.as_deref().map(|mode| u32::from_str_radix(mode, 8)).transpose().map_err(|error| {
         ToolFailure::new(ErrorKind::InvalidInput, "`mode` must be three octal digits, like \"755\"").caused_by(error)
     })?;
@@ -161,21 +161,21 @@ fn write(files: &GrantedWorkspace, input: Input, recording: &Recording) -> Resul
     }
     let lines = in_lines(&content).lines().count();
     if input.append {
-        let appended = appended(&set, &content, recording.limit())?;
+        let appended = append_text(&set, &content, recording.limit())?;
         set.put(0, appended.content, options);
         let changed = only(set.commit(recording, input.dry_run)?)?;
-        return told(changed, lines, input.dry_run, Some(&appended.notes), recording);
+        return format_result(changed, lines, input.dry_run, Some(&appended.notes), recording);
     }
     let content = match input.keep_format {
         true => in_format_of(&set, content, recording.limit())?,
         false => content.into_bytes(),
     };
     set.put(0, content, options);
-    told(only(set.commit(recording, input.dry_run)?)?, lines, input.dry_run, None, recording)
+    format_result(only(set.commit(recording, input.dry_run)?)?, lines, input.dry_run, None, recording)
 }
 
 /// Refuses to replace a file whose content is not the one that the caller expects.
-fn check_freshness(set: &ChangeSet<'_>, if_match: Option<&str>, recording: &Recording) -> Result<(), ToolFailure> {
+fn check_freshness(set: &ChangeSet<'_>, if_match: Option<&str>, recording: &ChangeRecorder) -> Result<(), ToolFailure> {
     let path = set.shown(0);
     let Some(now) = set.digest(0, recording.limit())? else {
         return match if_match {
@@ -232,12 +232,12 @@ fn in_format_of(set: &ChangeSet<'_>, content: String, limit: u64) -> Result<Vec<
 }
 
 /// Formats the result.
-fn told(
-    changed: Changed,
+fn format_result(
+    changed: ChangedFile,
     lines: usize,
     dry_run: bool,
     appended: Option<&[String]>,
-    recording: &Recording,
+    recording: &ChangeRecorder,
 ) -> Result<ToolResult, ToolFailure> {
     let created = changed.before.is_none();
     let bytes = changed.new.as_ref().map_or(0, |new| new.len() as u64);

@@ -1,6 +1,6 @@
 //! The input line of a chat: editing, recall of earlier inputs with the arrow keys, and multiple lines.
 
-use super::wish::COMMANDS;
+use super::chat_line::COMMANDS;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::{
     Behavior, Config, Context, Editor, Helper,
@@ -20,13 +20,13 @@ use tokio::sync::oneshot;
 use toolstead_domain::invisible_characters::displaces_text;
 
 const PROMPT: &str = "> ";
-const GOES_ON: &str = "… ";
+const CONTINUATION_PROMPT: &str = "… ";
 /// Ends bracketed paste mode. The editor sends it, too, unless it is interrupted.
 const NO_MARKED_PASTE: &[u8] = b"\x1b[?2004l";
 
 /// Result of reading an input.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum ChatInput {
     /// A text, which may have several lines.
     Text(String),
     /// The user leaves: Ctrl-D, or Ctrl-C on an empty line.
@@ -35,8 +35,8 @@ pub(super) enum Typed {
 
 /// Reads one text that starts with `draft`. `known` are the earlier inputs, oldest first; `commands` are the commands
 /// of command files. Dropping the future restores the terminal.
-pub(super) async fn read(known: &[String], commands: Vec<String>, draft: String) -> io::Result<Typed> {
-    let _kept = KeptTerminal::of_process();
+pub(super) async fn read(known: &[String], commands: Vec<String>, draft: String) -> io::Result<ChatInput> {
+    let _kept = TerminalModeGuard::of_process();
     let (sender, typed) = oneshot::channel();
     let known = known.to_vec();
     // A separate thread that is not joined at the end.
@@ -45,16 +45,16 @@ pub(super) async fn read(known: &[String], commands: Vec<String>, draft: String)
 }
 
 /// Saved modes of the terminal, which are restored on drop.
-struct KeptTerminal(Option<(File, Termios)>);
+struct TerminalModeGuard(Option<(File, Termios)>);
 
-impl KeptTerminal {
+impl TerminalModeGuard {
     fn of_process() -> Self {
         let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok();
         Self(terminal.and_then(|terminal| tcgetattr(&terminal).ok().map(|modes| (terminal, modes))))
     }
 }
 
-impl Drop for KeptTerminal {
+impl Drop for TerminalModeGuard {
     fn drop(&mut self) {
         if let Some((terminal, modes)) = &mut self.0 {
             // If the terminal no longer exists, nothing has to be restored.
@@ -64,7 +64,7 @@ impl Drop for KeptTerminal {
     }
 }
 
-fn text(known: &[String], commands: Vec<String>, draft: &str) -> io::Result<Typed> {
+fn text(known: &[String], commands: Vec<String>, draft: &str) -> io::Result<ChatInput> {
     let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(false);
     let config = config.max_history_size(known.len().max(1)).map_err(io::Error::other)?.build();
     let mut history = MemHistory::with_config(&config);
@@ -76,23 +76,23 @@ fn text(known: &[String], commands: Vec<String>, draft: &str) -> io::Result<Type
     editor.set_helper(Some(Typing { commands, ..Typing::default() }));
     let (mut text, mut draft) = (String::new(), draft);
     loop {
-        let prompt = if text.is_empty() { PROMPT } else { GOES_ON };
+        let prompt = if text.is_empty() { PROMPT } else { CONTINUATION_PROMPT };
         match editor.readline_with_initial(prompt, (std::mem::take(&mut draft), "")) {
             Ok(line) => match line.strip_suffix('\\') {
                 Some(line) => {
                     text.push_str(line);
                     text.push('\n');
                 }
-                None => return Ok(Typed::Text(text + &line)),
+                None => return Ok(ChatInput::Text(text + &line)),
             },
             Err(ReadlineError::Interrupted) => {
                 let is_empty = editor.helper().is_none_or(|typing| typing.is_empty.get());
                 if is_empty && text.is_empty() {
-                    return Ok(Typed::Leaves);
+                    return Ok(ChatInput::Leaves);
                 }
                 text.clear();
             }
-            Err(ReadlineError::Eof) => return Ok(Typed::Leaves),
+            Err(ReadlineError::Eof) => return Ok(ChatInput::Leaves),
             // The terminal was resized, or another program used it: the line is drawn again.
             Err(ReadlineError::Signal(_)) => {}
             Err(ReadlineError::Io(error)) => return Err(error),

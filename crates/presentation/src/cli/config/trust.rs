@@ -5,7 +5,7 @@ use crate::{
         Outcome,
         config::trusting,
         confirmation::is_confirmed,
-        exit::{Exit, Failed},
+        exit::{CommandError, Exit},
         global::Global,
         output::{Output, note},
         terminal::Terminal,
@@ -87,10 +87,10 @@ impl TrustCommand {
 /// Asks the user at the terminal.
 ///
 /// # Errors
-/// [`Failed::Usage`] without a terminal, and where the user does not agree.
-async fn confirm() -> Result<(), Failed> {
+/// [`CommandError::Usage`] without a terminal, and where the user does not agree.
+async fn confirm() -> Result<(), CommandError> {
     if Terminal::of_process().is_none() {
-        return Err(Failed::Usage(
+        return Err(CommandError::Usage(
             "nothing is trusted: trust needs a confirmation, and there is no terminal to ask at. Read what would take \
              effect, then run the command again with `--yes`"
                 .into(),
@@ -98,12 +98,12 @@ async fn confirm() -> Result<(), Failed> {
     }
     match is_confirmed("Trust this? [y]es [n]o ").await {
         true => Ok(()),
-        false => Err(Failed::Usage("nothing is trusted: the question was not answered with `y`".into())),
+        false => Err(CommandError::Usage("nothing is trusted: the question was not answered with `y`".into())),
     }
 }
 
 impl TrustPlan {
-    fn apply(&self, config: &Config) -> Result<(), Failed> {
+    fn apply(&self, config: &Config) -> Result<(), CommandError> {
         let result = match &self.subject {
             Subject::File { path, programs } => match config.files.iter().find(|file| *file.path == **path) {
                 Some(file) if file.trust != Trust::Always => config.set_trust(file, true),
@@ -117,8 +117,8 @@ impl TrustPlan {
     }
 }
 
-fn usage(problem: Problem) -> Failed {
-    Failed::Usage(problem.to_string())
+fn usage(problem: Problem) -> CommandError {
+    CommandError::Usage(problem.to_string())
 }
 
 /// Escapes line breaks, so that no value looks like a separate line of output.
@@ -126,7 +126,7 @@ fn on_one_line(text: &str) -> String {
     text.replace('\n', "\\n").replace('\r', "\\r")
 }
 
-fn plan(global: &Global, config: &Config, named: Option<&Path>) -> Result<TrustPlan, Failed> {
+fn plan(global: &Global, config: &Config, named: Option<&Path>) -> Result<TrustPlan, CommandError> {
     if let Some(named) = named {
         let path = real_place(named)?;
         let waiting = config.agent_files().waiting_under(&path);
@@ -149,7 +149,7 @@ fn agent_files_plan(path: PathBuf, waiting: Vec<WaitingFile>) -> TrustPlan {
     TrustPlan { path, effects: waiting.iter().map(effect).collect(), subject: Subject::AgentFiles(waiting) }
 }
 
-fn file_plan(global: &Global, config: &Config, file: &ConfigFile) -> Result<TrustPlan, Failed> {
+fn file_plan(global: &Global, config: &Config, file: &ConfigFile) -> Result<TrustPlan, CommandError> {
     let is_of_file = |origin: &Origin| matches!(origin, Origin::File(at, _) if *at == file.path);
     let mut effects = Vec::new();
     for setting in config.resolved.all() {
@@ -179,7 +179,7 @@ fn file_plan(global: &Global, config: &Config, file: &ConfigFile) -> Result<Trus
 }
 
 /// Returns the path with the links of its folder resolved, and its own name unless it has no folder.
-fn real_place(named: &Path) -> Result<PathBuf, Failed> {
+fn real_place(named: &Path) -> Result<PathBuf, CommandError> {
     let path = std::path::absolute(named)?;
     Ok(match (path.parent().map(Path::canonicalize), path.file_name()) {
         (Some(Ok(folder)), Some(name)) => folder.join(name),
@@ -188,7 +188,7 @@ fn real_place(named: &Path) -> Result<PathBuf, Failed> {
 }
 
 /// Revokes the trust in agent files at this path, or in one file. Returns the path.
-fn revoke(config: &Config, named: Option<&Path>) -> Result<PathBuf, Failed> {
+fn revoke(config: &Config, named: Option<&Path>) -> Result<PathBuf, CommandError> {
     if let Some(named) = named {
         let path = real_place(named)?;
         let files = config.agent_files();
@@ -203,7 +203,7 @@ fn revoke(config: &Config, named: Option<&Path>) -> Result<PathBuf, Failed> {
 }
 
 /// Revokes the trust in a configuration file, which may have been removed.
-fn revoke_file(config: &Config, file: Option<&Path>) -> Result<PathBuf, Failed> {
+fn revoke_file(config: &Config, file: Option<&Path>) -> Result<PathBuf, CommandError> {
     let absolute = file.map(std::path::absolute).transpose()?;
     let path = match absolute.filter(|path| !path.is_file() || path.is_symlink()) {
         Some(path) if config.forget_trust(&path).map_err(usage)? => path,
@@ -226,10 +226,10 @@ fn program(config: &Config, named: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the named file; without a name the project's own, or the only file that waits for trust.
-fn chosen<'a>(config: &'a Config, file: Option<&Path>) -> Result<&'a ConfigFile, Failed> {
+fn chosen<'a>(config: &'a Config, file: Option<&Path>) -> Result<&'a ConfigFile, CommandError> {
     let Some(named) = file else { return unnamed(config) };
     let path = std::path::absolute(named)?;
-    let real = path.canonicalize().map_err(|error| Failed::Usage(format!("`{}`: {error}", named.display())))?;
+    let real = path.canonicalize().map_err(|error| CommandError::Usage(format!("`{}`: {error}", named.display())))?;
     // The name as typed takes precedence over the target of a link.
     let known = config.files.iter().find(|known| *known.path == *path);
     let known = known.or_else(|| config.files.iter().find(|known| *known.path == *real));
@@ -240,15 +240,15 @@ fn chosen<'a>(config: &'a Config, file: Option<&Path>) -> Result<&'a ConfigFile,
     match known {
         Some(ConfigFile { leads_to: Some(target), .. }) => Err(linked(named, target)),
         Some(file) if file.trust != Trust::Always || runs_programs(file) => Ok(file),
-        _ => Err(Failed::Usage(format!(
+        _ => Err(CommandError::Usage(format!(
             "`{}` is no configuration file here that needs trust: `toolstead config show` lists them",
             real.display()
         ))),
     }
 }
 
-fn linked(file: &Path, target: &Path) -> Failed {
-    Failed::Usage(format!(
+fn linked(file: &Path, target: &Path) -> CommandError {
+    CommandError::Usage(format!(
         "`{}` is a link, or lies behind one, to {}, and what is trusted at one place is not at another: put a file of \
          its own here, or name the other with `--config`",
         file.display(),
@@ -256,7 +256,7 @@ fn linked(file: &Path, target: &Path) -> Failed {
     ))
 }
 
-fn unnamed(config: &Config) -> Result<&ConfigFile, Failed> {
+fn unnamed(config: &Config) -> Result<&ConfigFile, CommandError> {
     let project = |file: &&ConfigFile| file.kind == LayerKind::Project && file.trust != Trust::Linked;
     if let Some(file) = config.files.iter().find(project) {
         return Ok(file);
@@ -269,12 +269,12 @@ fn unnamed(config: &Config) -> Result<&ConfigFile, Failed> {
             let of_project = config.files.iter().filter(|file| file.kind == LayerKind::Project);
             let mut links = of_project.filter_map(|file| Some(linked(&file.path, file.leads_to.as_deref()?)));
             Err(links.next().unwrap_or_else(|| {
-                Failed::Usage(
+                CommandError::Usage(
                     "there is no project file here that needs trust: name the file, `toolstead config show` lists them"
                         .into(),
                 )
             }))
         }
-        _ => Err(Failed::Usage(format!("several files wait for trust: say which one: {}", commands()))),
+        _ => Err(CommandError::Usage(format!("several files wait for trust: say which one: {}", commands()))),
     }
 }

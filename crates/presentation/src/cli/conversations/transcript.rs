@@ -17,31 +17,31 @@ const FAILURE_LINES: usize = 30;
 /// Returns the lines: messages with the numbers of their events, calls summarised, and failures with their text. Undone
 /// events are omitted.
 pub(super) fn lines(conversation: &Conversation, events: &[ConversationEvent]) -> Vec<String> {
-    let mut shown = Shown::default();
-    shown.line(&format!("{}  {}", conversation.id, conversation.title));
+    let mut transcript = TranscriptBuilder::default();
+    transcript.line(&format!("{}  {}", conversation.id, conversation.title));
     let mut about = vec![format!("begun {}", conversation.created), format!("went on {}", conversation.updated)];
     about.extend(conversation.profile.iter().map(|profile| format!("profile {profile}")));
     about.extend(
         conversation.forked_from.map(|(original, events)| format!("copied from {original} up to event {events}")),
     );
-    shown.line(&about.join(", "));
+    transcript.line(&about.join(", "));
     let counted = counted(events);
     for event in &counted {
-        shown.event(event);
+        transcript.event(event);
     }
-    shown.fold();
-    let taken_back =
+    transcript.fold();
+    let undone_count =
         events.iter().filter(|event| !matches!(event.kind, ConversationEventKind::TakenBack { .. })).count()
             - counted.len();
-    if taken_back > 0 {
-        shown.line("");
-        shown.line(&format!("({taken_back} more events were taken back; `export` prints them)"));
+    if undone_count > 0 {
+        transcript.line("");
+        transcript.line(&format!("({undone_count} more events were taken back; `export` prints them)"));
     }
-    shown.lines
+    transcript.lines
 }
 
 #[derive(Default)]
-struct Shown {
+struct TranscriptBuilder {
     lines: Vec<String>,
     /// Calls since the last text, with the number of calls of each tool, in the order of the first calls.
     calls: Vec<(String, usize)>,
@@ -50,7 +50,7 @@ struct Shown {
     names: HashMap<String, String>,
 }
 
-impl Shown {
+impl TranscriptBuilder {
     /// Adds a single line. Line breaks in the text of a model or a server are replaced.
     fn line(&mut self, text: &str) {
         self.lines.push(visible(&text.replace('\n', " ")).trim_end().to_owned());
@@ -58,10 +58,10 @@ impl Shown {
 
     fn event(&mut self, event: &ConversationEvent) {
         match &event.kind {
-            ConversationEventKind::UserSaid { blocks } => self.said(event.number, "you", blocks),
+            ConversationEventKind::UserSaid { blocks } => self.push_message(event.number, "you", blocks),
             ConversationEventKind::ModelAnswered { blocks, model, .. } => {
                 if blocks.iter().any(|block| matches!(block, Block::Text { text } if !text.trim().is_empty())) {
-                    self.said(event.number, model, blocks);
+                    self.push_message(event.number, model, blocks);
                 }
                 for block in blocks {
                     if let Block::ToolUse(call) = block {
@@ -99,7 +99,7 @@ impl Shown {
         }
     }
 
-    fn said(&mut self, number: u64, who: &str, blocks: &[Block]) {
+    fn push_message(&mut self, number: u64, who: &str, blocks: &[Block]) {
         self.fold();
         self.line("");
         self.line(&format!("[{number}] {who}"));

@@ -1,6 +1,6 @@
 //! List of calls, with one line per call.
 
-use super::called::called;
+use super::call_target::call_target;
 use crate::cli::output::visible;
 use chrono::DateTime;
 use toolstead_domain::tool_execution::ToolExecution;
@@ -34,10 +34,10 @@ pub(super) fn lines(executions: &[ToolExecution], width: Option<usize>) -> Vec<S
                     outcome,
                     took(one),
                     one.client.clone(),
-                    called(one),
+                    call_target(one),
                 ]
             }
-            false => vec![id, started(one, "%m-%d %H:%M"), shortened(&one.tool, TOOL), outcome, called(one)],
+            false => vec![id, started(one, "%m-%d %H:%M"), shortened(&one.tool, TOOL), outcome, call_target(one)],
         };
         // An unknown name is text of the client, which must not create a second line.
         row.iter().map(|cell| visible(cell).replace('\n', "\\n").replace('\t', "\\t")).collect()

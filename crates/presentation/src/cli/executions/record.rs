@@ -1,6 +1,6 @@
 //! The complete audit record of a call, as JSON and as text.
 
-use super::{called::called, listing::took, time};
+use super::{call_target::call_target, listing::took, time};
 use crate::cli::output::visible;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ pub(super) fn to_text(execution: &ToolExecution) -> String {
         false => line("tool", &format!("{} (called as {})", execution.tool, execution.called_as)),
     }
     line("called by", &execution.parent.map(|parent| parent.to_string()).unwrap_or_default());
-    line("called", &called(execution));
+    line("called", &call_target(execution));
     line("outcome", &outcome);
     line("detail", &detail(execution).unwrap_or_default());
     line("started", &time(execution.started));

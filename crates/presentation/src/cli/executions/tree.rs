@@ -1,6 +1,6 @@
 //! Nested calls of a call, to any depth.
 
-use super::called::called;
+use super::call_target::call_target;
 use crate::cli::output::visible;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -60,7 +60,7 @@ impl Tree {
     fn add_lines(&self, parent: CallId, depth: usize, lines: &mut Vec<String>) {
         for call in self.calls_of(parent) {
             let outcome = outcome(call);
-            let line = format!("{}{}  {}  {outcome}  {}", "  ".repeat(depth), call.id, call.tool, called(call));
+            let line = format!("{}{}  {}  {outcome}  {}", "  ".repeat(depth), call.id, call.tool, call_target(call));
             lines.push(visible(line.trim_end()).replace('\n', "\\n").replace('\t', "\\t"));
             self.add_lines(call.id, depth + 1, lines);
         }

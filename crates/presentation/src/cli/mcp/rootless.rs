@@ -1,6 +1,6 @@
 //! `toolstead mcp` if no root is configured: the folders of the client become roots.
 
-use super::super::{exit::Failed, global::Global};
+use super::super::{exit::CommandError, global::Global};
 use crate::{
     app::App,
     composition_root::Composition,
@@ -32,7 +32,7 @@ struct State {
     newest: Option<Composition>,
     older: Vec<Composition>,
     /// Reason why there is no newest application.
-    failed: Option<Failed>,
+    failed: Option<CommandError>,
 }
 
 impl Rootless {
@@ -46,7 +46,7 @@ impl Rootless {
     ///
     /// # Errors
     /// The reason why the last application could not be built.
-    pub(super) async fn close(&self) -> Result<(), Failed> {
+    pub(super) async fn close(&self) -> Result<(), CommandError> {
         self.close_all().await;
         self.retiring.close();
         if timeout(LAST_CALLS, self.retiring.wait()).await.is_err() {

@@ -53,14 +53,14 @@ fn written(streams: bool, events: &[AgentEvent]) -> (String, Vec<String>) {
 fn written_by(mut narration: Narration, events: &[AgentEvent]) -> (String, Vec<String>) {
     let streams = narration.streams;
     let (mut answer, mut beside) = (String::new(), Vec::new());
-    for piece in events.iter().flat_map(|event| narration.tell(event)) {
+    for piece in events.iter().flat_map(|event| narration.narrate(event)) {
         match piece {
             Piece::Text(text) => answer.push_str(&text),
-            Piece::Beside(line) => {
+            Piece::Note(line) => {
                 assert!(!streams || answer.is_empty() || answer.ends_with('\n'), "in the middle of a line: {line}");
                 beside.push(line);
             }
-            Piece::Now(_) => {}
+            Piece::Status(_) => {}
         }
     }
     (answer, beside)
@@ -202,8 +202,8 @@ fn a_name_that_a_model_made_up_stays_on_its_line() {
 #[test]
 fn what_goes_on_is_told_once_and_ends_with_the_run() {
     let mut narration = Narration::new(true, false);
-    let mut now = |event: &AgentEvent| match narration.tell(event).pop() {
-        Some(Piece::Now(now)) => Some(now),
+    let mut now = |event: &AgentEvent| match narration.narrate(event).pop() {
+        Some(Piece::Status(now)) => Some(now),
         _ => None,
     };
     assert_eq!(now(&AgentEvent::Thinking("a".into())).as_deref(), Some("thinking"));

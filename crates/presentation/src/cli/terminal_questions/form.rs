@@ -229,7 +229,7 @@ impl Field {
     }
 
     /// Describes the expected value in a few words.
-    pub(super) fn wants(&self) -> String {
+    pub(super) fn describe_expected(&self) -> String {
         let range = |least: Option<String>, most: Option<String>, of: &str| match (least, most) {
             (Some(least), Some(most)) => format!(", {least} to {most}{of}"),
             (Some(least), None) => format!(", at least {least}{of}"),

@@ -1,11 +1,11 @@
 //! Tools of an agent that only plans: the built-in tools that only read, limited to the ones that the agent names.
 
-use super::tool_names::Named;
+use super::tool_names::NameWithOrigin;
 use crate::config::{origin::Origin, policy::canonical_name};
 use toolstead_infrastructure::builtin;
 
 /// Returns the read-only tools among `only`, or all read-only tools if `only` is `None` or contains `*`.
-pub(super) fn narrowed(only: Option<Vec<Named>>, origin: &Origin) -> Vec<Named> {
+pub(super) fn narrowed(only: Option<Vec<NameWithOrigin>>, origin: &Origin) -> Vec<NameWithOrigin> {
     let reads = builtin::names_that_only_read();
     match only.filter(|names| !names.iter().any(|(name, _)| name == "*")) {
         None => reads.iter().map(|name| ((*name).to_owned(), origin.clone())).collect(),

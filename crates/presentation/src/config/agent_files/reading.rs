@@ -1,12 +1,12 @@
 //! Parses a Markdown file as an agent, a skill or a command.
 
 use super::{
+    embedded_commands::replace_commands,
     front_matter::{Parts, parts},
-    places::{Kind, Place},
     recipe,
     search::FoundFile,
-    told_commands::with_commands_told,
-    tool_names::{Named, selection},
+    search_folders::{Kind, SearchFolder},
+    tool_names::{NameWithOrigin, selection},
 };
 use crate::config::{
     layers::LayerKind,
@@ -25,7 +25,7 @@ const LONGEST_DESCRIPTION: usize = 8_000;
 
 /// A parsed file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Written {
+pub(super) enum ParsedAgentFile {
     Agent(AgentDefinition),
     Skill(Skill),
     Command(PromptCommand),
@@ -37,11 +37,11 @@ pub(super) enum Written {
 /// A [`Problem`] with the line of the first error that makes the file unusable.
 pub(super) fn read(
     found: &FoundFile,
-    place: &Place,
+    place: &SearchFolder,
     file: &Arc<Path>,
     text: &str,
     notes: &mut Vec<Problem>,
-) -> Result<Written, Problem> {
+) -> Result<ParsedAgentFile, Problem> {
     let Parts { members, body, note } = parts(text, file)?;
     notes.extend(note);
     let wrong = |line: usize, message: String| Err(Problem::new(Origin::File(file.clone(), line), message));
@@ -68,12 +68,12 @@ pub(super) fn read(
     };
     let description: String = description.trim().chars().take(LONGEST_DESCRIPTION).collect();
     let written = match place.kind {
-        Kind::Agent => Written::Agent(agent(&name, description, body, &mut keys)?),
+        Kind::Agent => ParsedAgentFile::Agent(agent(&name, description, body, &mut keys)?),
         Kind::Skill => {
             keys.grants_nothing(&["allowed-tools", "allowed_tools"]);
-            let mut skill = Skill::new(name, description, with_commands_told(&body));
+            let mut skill = Skill::new(name, description, replace_commands(&body));
             skill.folder = file.parent().map(Path::to_path_buf);
-            Written::Skill(skill)
+            ParsedAgentFile::Skill(skill)
         }
         Kind::Command => {
             keys.grants_nothing(&["allowed-tools", "allowed_tools", "allowed_commands"]);
@@ -83,13 +83,13 @@ pub(super) fn read(
             if place.has_templates {
                 (command.body, command.arguments) = recipe::read(&body, defaults, file)?;
             } else {
-                command.body = with_commands_told(&body);
+                command.body = replace_commands(&body);
             }
             command.source = Some(file.to_path_buf());
-            Written::Command(command)
+            ParsedAgentFile::Command(command)
         }
     };
-    keys.tell_rest();
+    keys.note_unknown_keys();
     Ok(written)
 }
 
@@ -142,7 +142,7 @@ fn agent(name: &str, description: String, body: String, keys: &mut Keys<'_>) -> 
 }
 
 /// Checks a name. Names are used in rules, lists and typed commands.
-fn check_name((name, origin): &Named) -> Result<(), Problem> {
+fn check_name((name, origin): &NameWithOrigin) -> Result<(), Problem> {
     let is_fit = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | ':');
     if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_fit) {
         return Ok(());
@@ -170,7 +170,7 @@ impl Keys<'_> {
         self.take(key);
     }
 
-    fn text(&mut self, key: &str) -> Result<Option<Named>, Problem> {
+    fn text(&mut self, key: &str) -> Result<Option<NameWithOrigin>, Problem> {
         let Some(Member { node, .. }) = self.take(key) else { return Ok(None) };
         match node.content {
             Content::Text(text) => Ok(Some((text.trim().to_owned(), node.origin))),
@@ -187,14 +187,14 @@ impl Keys<'_> {
 
     /// Removes a key and returns its names: a list, or text separated by commas. A list item may contain such text,
     /// too.
-    fn list(&mut self, key: &str) -> Result<Option<Vec<Named>>, Problem> {
+    fn list(&mut self, key: &str) -> Result<Option<Vec<NameWithOrigin>>, Problem> {
         let Some(Member { node, .. }) = self.take(key) else {
             return Ok(None);
         };
         match &node.content {
             Content::Text(text) => Ok(Some(split(text).into_iter().map(|name| (name, node.origin.clone())).collect())),
             Content::List(items) => {
-                let mut named: Vec<Named> = Vec::new();
+                let mut named: Vec<NameWithOrigin> = Vec::new();
                 for item in items {
                     let wrong = || format!("`{key}` must be a list of names, got {}", item.content);
                     let text = text_of(item).ok_or_else(|| Problem::new(item.origin.clone(), wrong()))?;
@@ -225,7 +225,7 @@ impl Keys<'_> {
     }
 
     /// Adds a note for each remaining key.
-    fn tell_rest(self) {
+    fn note_unknown_keys(self) {
         for member in self.members {
             let message = format!("`{}` means nothing here", member.name);
             self.notes.push(Problem::new(member.origin, message));
@@ -267,7 +267,7 @@ fn split(text: &str) -> Vec<String> {
 }
 
 /// Returns the owner of a file as a word.
-pub(super) fn owner(place: &Place) -> &'static str {
+pub(super) fn owner(place: &SearchFolder) -> &'static str {
     match place.owner {
         LayerKind::Project => "project",
         _ => "user",

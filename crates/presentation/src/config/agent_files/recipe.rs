@@ -1,6 +1,6 @@
 //! kodelet recipes: Go templates, of which arguments, defaults and commands are supported.
 
-use super::told_commands::told;
+use super::embedded_commands::run_request;
 use crate::config::{
     node::{Content, Member},
     origin::Origin,
@@ -58,7 +58,7 @@ pub(super) fn read(
             }
             [("bash", false), command @ ..] if !command.is_empty() && command.iter().all(|(_, quoted)| *quoted) => {
                 let words: Vec<String> = command.iter().map(|(word, _)| in_shell(word)).collect();
-                text.push_str(&told(&words.join(" ")));
+                text.push_str(&run_request(&words.join(" ")));
             }
             _ => return Err(wrong()),
         }

@@ -1,6 +1,6 @@
 //! Searches for files. Reads only names and time stamps, so that checking for changes is cheap.
 
-use super::places::{Kind, Place};
+use super::search_folders::{Kind, SearchFolder};
 use crate::config::{layers::LayerKind, origin::Origin, ownership::check_owned, problem::Problem};
 use std::{
     collections::BTreeSet,
@@ -20,7 +20,7 @@ const SKILL: &str = "SKILL.md";
 
 /// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Found {
+pub(super) struct SearchResult {
     /// Files in order of precedence.
     pub(super) files: Vec<FoundFile>,
     /// Folders that could not be searched, with the reasons.
@@ -30,7 +30,7 @@ pub(super) struct Found {
 /// A file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundFile {
-    /// Index of the [`Place`] in which the file was found.
+    /// Index of the [`SearchFolder`] in which the file was found.
     pub(super) place: usize,
     pub(super) path: PathBuf,
     /// Name derived from the path, with `:` between folders.
@@ -60,8 +60,8 @@ impl Stamp {
 }
 
 /// Searches all folders.
-pub(super) fn search(places: &[Place]) -> Found {
-    let mut found = Found::default();
+pub(super) fn search(places: &[SearchFolder]) -> SearchResult {
+    let mut found = SearchResult::default();
     for (number, place) in places.iter().enumerate() {
         let mut search = Search {
             number,
@@ -79,7 +79,7 @@ pub(super) fn search(places: &[Place]) -> Found {
 
 struct Search<'a> {
     number: usize,
-    place: &'a Place,
+    place: &'a SearchFolder,
     left: usize,
     /// Folders that were already entered (device and inode), so that cyclic symbolic links do not cause an endless
     /// search.

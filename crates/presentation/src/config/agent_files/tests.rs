@@ -55,7 +55,7 @@ impl Machine {
     }
 }
 
-fn names<T>(all: &[Listed<T>], name: impl Fn(&T) -> &Arc<str>) -> Vec<&str> {
+fn names<T>(all: &[ListedItem<T>], name: impl Fn(&T) -> &Arc<str>) -> Vec<&str> {
     all.iter().map(|listed| &**name(&listed.item)).collect()
 }
 
@@ -167,7 +167,7 @@ fn a_file_of_a_project_waits_until_somebody_says_yes_to_its_content() {
     assert!(listing.agents.is_empty() && listing.skills.is_empty());
     let waiting: Vec<(&str, &str)> = listing.waiting.iter().map(|file| (file.kind.word(), &*file.name)).collect();
     assert_eq!(waiting, [("agent", "evil"), ("skill", "deploy")]);
-    let told: String = files.told().iter().map(|note| format!("{note}\n")).collect();
+    let told: String = files.notes().iter().map(|note| format!("{note}\n")).collect();
     assert!(told.contains("the agent `evil` waits for `toolstead config trust"), "{told}");
 
     assert!(files.waiting_under(&machine.path("project/.claude/skills")).is_empty());

@@ -5,11 +5,15 @@ use crate::config::{origin::Origin, policy::canonical_name, problem::Problem};
 use toolstead_domain::tool_selection::ToolSelection;
 
 /// Name of a tool, and the origin of the name.
-pub(super) type Named = (String, Origin);
+pub(super) type NameWithOrigin = (String, Origin);
 
 /// Returns the selection of the tools in `only` (all tools if it is `None`) without those in `without`. Adds the
 /// entries that have no effect to `notes`.
-pub(super) fn selection(only: Option<Vec<Named>>, without: Vec<Named>, notes: &mut Vec<Problem>) -> ToolSelection {
+pub(super) fn selection(
+    only: Option<Vec<NameWithOrigin>>,
+    without: Vec<NameWithOrigin>,
+    notes: &mut Vec<Problem>,
+) -> ToolSelection {
     let chosen = match only {
         Some(names) if !names.iter().any(|(name, _)| name == "*") => {
             let exact = names.into_iter().filter_map(|(name, origin)| match name.split_once('(') {

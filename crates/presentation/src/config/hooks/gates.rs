@@ -4,7 +4,7 @@ use super::Hooks;
 use crate::config::{
     Config, ConfigFile, Trust,
     folders::Folders,
-    layers::{LayerKind, Resolved},
+    layers::{LayerKind, ResolvedSettings},
     origin::Origin,
     problem::{ConfigError, Problem},
     source_file,
@@ -36,7 +36,7 @@ impl Gates {
 
     /// Records files in Toolstead's own form. Includes files that import hooks, because their gates may be in the
     /// imported file.
-    pub(super) fn of_own_form(&mut self, resolved: &Resolved) {
+    pub(super) fn of_own_form(&mut self, resolved: &ResolvedSettings) {
         let named = resolved.named("hooks");
         let gates = named.values().filter_map(|keys| keys.get("gate")).flat_map(|setting| &setting.contributions);
         let gates = gates.filter(|one| one.value == Value::Boolean(true));
@@ -66,33 +66,35 @@ impl Hooks {
         folders: &Folders,
     ) {
         let is_relied_on = |path: &Path| self.gates.imported.contains(path) || trusted.held_gate(path);
-        let waiting = files.iter().filter(|file| !file.trust.is_given() && is_relied_on(&file.path));
+        let waiting = files.iter().filter(|file| !file.trust.takes_effect() && is_relied_on(&file.path));
         let files_by_path: BTreeMap<&Path, Trust> = waiting.map(|file| (&*file.path, file.trust)).collect();
         let problem = |(path, trust): (&Path, Trust)| {
-            let remedy = match trust {
+            let suggestion = match trust {
                 Trust::Linked => {
                     "it is a link, which nobody can trust here: put the file itself in its place".to_owned()
                 }
                 _ => format!("read it, then say `toolstead config trust {}`", path.display()),
             };
-            let message = format!("its gates do not run, so no call is made: {remedy}");
+            let message = format!("its gates do not run, so no call is made: {suggestion}");
             Problem::new(Origin::file(path), message)
         };
         self.gates.waiting = files_by_path.into_iter().map(problem).collect();
         // With `--config`, files of projects are not searched.
         if files.iter().all(|file| file.kind != LayerKind::Chosen) {
-            self.gates.waiting.extend(trusted.gates().filter(|path| is_gone(path, folders)).map(gone));
+            self.gates
+                .waiting
+                .extend(trusted.gates().filter(|path| is_missing(path, folders)).map(missing_gate_problem));
         }
     }
 }
 
 /// Returns `true` if the path belongs to this project and no longer is this file. A symbolic link at the path leads to
 /// another file.
-fn is_gone(path: &Path, folders: &Folders) -> bool {
+fn is_missing(path: &Path, folders: &Folders) -> bool {
     source_file::is_looked_for(folders, path) && path.canonicalize().ok().as_deref() != Some(path)
 }
 
-fn gone(path: &Path) -> Problem {
+fn missing_gate_problem(path: &Path) -> Problem {
     let message = format!(
         "held a gate when it was trusted and is gone, so no call is made: restore it, or say `toolstead config trust \
          --remove {}`",

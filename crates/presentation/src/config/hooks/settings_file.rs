@@ -1,6 +1,6 @@
 //! The `hooks` of a settings file of Claude Code.
 
-use super::{Hooks, IdleHook, Surroundings, Written, waits};
+use super::{HookEntry, HookInputs, Hooks, IdleHook, waits};
 use crate::config::{
     ConfigFile, Trust,
     format::Format,
@@ -36,7 +36,7 @@ pub(super) fn read(
     kind: LayerKind,
     path: &Path,
     project: Option<&Path>,
-    surroundings: &Surroundings<'_>,
+    surroundings: &HookInputs<'_>,
 ) -> Result<Option<SettingsFile>, Problem> {
     let roots = surroundings.roots.write.iter().map(PathBuf::as_path);
     let inside: Vec<&Path> = roots.chain(project).collect();
@@ -67,7 +67,7 @@ impl SettingsFile {
         &self,
         hooks: &mut Hooks,
         timeout: Duration,
-        surroundings: &Surroundings<'_>,
+        surroundings: &HookInputs<'_>,
         problems: &mut Vec<Problem>,
         notes: &mut Vec<Problem>,
     ) {
@@ -94,7 +94,7 @@ impl SettingsFile {
                 }
                 let mut idle = |reason: String, waiting: Option<String>| {
                     let hook = IdleHook { origin: handler.origin.clone(), event: event.to_owned(), reason, waiting };
-                    if self.file.trust.is_given() {
+                    if self.file.trust.takes_effect() {
                         notes.push(Problem::new(hook.origin.clone(), format!("a hook of `{event}`: {}", hook.reason)));
                     }
                     hooks.idle.push(hook);
@@ -108,7 +108,7 @@ impl SettingsFile {
                     idle(format!("hooks of the type `{kind}` are not run here"), None);
                     continue;
                 }
-                if !self.file.trust.is_given() {
+                if !self.file.trust.takes_effect() {
                     let line = member(handler, "command").and_then(text).unwrap_or_default().to_owned();
                     match self.file.trust {
                         Trust::Linked => idle("its file is a link in a project, which nobody can trust".into(), None),
@@ -117,7 +117,7 @@ impl SettingsFile {
                     continue;
                 }
                 let written = written(self.name(&handler.origin), fired, matcher.clone(), handler);
-                let written = written.map(|written| Written { folder: self.folder.clone(), ..written });
+                let written = written.map(|written| HookEntry { folder: self.folder.clone(), ..written });
                 let added = written.and_then(|written| hooks.add(written, &handler.origin, timeout, surroundings));
                 if let Err(reason) = added {
                     problems.push(Problem::new(handler.origin.clone(), format!("a hook of `{event}`: {reason}")));
@@ -160,8 +160,8 @@ fn written(
     event: HookEvent,
     matcher: Option<(String, Origin)>,
     handler: &Node,
-) -> Result<Written, String> {
-    let mut written = Written { name, event: Some(event), matcher, is_of_claude_code: true, ..Written::default() };
+) -> Result<HookEntry, String> {
+    let mut written = HookEntry { name, event: Some(event), matcher, is_of_claude_code: true, ..HookEntry::default() };
     let Content::Table(members) = &handler.content else { return Err("it is no table".into()) };
     for Member { name, node, .. } in members {
         let wrong = |what: &str| Err(format!("`{name}` is {what}, got {}", node.content));

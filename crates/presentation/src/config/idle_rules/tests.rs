@@ -13,7 +13,7 @@ fn rule(text: &str) -> PermissionRule {
 /// Returns the remark about the rule on commands with this pattern.
 fn told(pattern: &str) -> Option<String> {
     let rule = rule(&format!("Bash({pattern})"));
-    Some(Idle::of(&rule.outline()?)?.told(&rule))
+    Some(Idle::of(&rule.outline()?)?.describe(&rule))
 }
 
 #[test]

@@ -17,7 +17,7 @@ const OLLAMA: &str = "http://127.0.0.1:11434/v1";
 
 /// Settings of a model in a file, each with its origin.
 #[derive(Default)]
-struct Named {
+struct ForeignModelSettings {
     provider: Option<(String, Origin)>,
     model: Option<(String, Origin)>,
     weak_model: Option<(String, Origin)>,
@@ -26,7 +26,7 @@ struct Named {
 }
 
 /// A model that another system names.
-struct Known {
+struct ForeignModel {
     provider: &'static str,
     model: String,
     base_url: Option<&'static str>,
@@ -45,7 +45,8 @@ pub(super) fn translate(
         return vec![Node { content, origin }];
     };
     let mut name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let (mut named, mut profile, mut roots, mut ignored) = (Named::default(), Vec::new(), Vec::new(), Vec::new());
+    let (mut named, mut profile, mut roots, mut ignored) =
+        (ForeignModelSettings::default(), Vec::new(), Vec::new(), Vec::new());
     for Member { name: key, origin, node } in members {
         let content = node.content;
         match (key.as_str(), content) {
@@ -83,12 +84,12 @@ pub(super) fn translate(
         let message = format!("keys without a meaning for profiles are not read: {}", ignored.join(", "));
         notes.push(Problem::new(origin.clone(), message));
     }
-    let Named { provider, model, weak_model, settings } = named;
+    let ForeignModelSettings { provider, model, weak_model, settings } = named;
     let provider = provider.as_ref().map(|(word, origin)| (word.as_str(), origin));
     let models = [(model, settings, true), (weak_model, Vec::new(), false)];
     for (named, settings, is_of_profile) in models {
         let Some((text, place)) = named else { continue };
-        match known(&text, provider) {
+        match resolve_model(&text, provider) {
             Ok(found) => {
                 let own = found.model.clone();
                 if is_of_profile {
@@ -105,7 +106,7 @@ pub(super) fn translate(
     roots
 }
 
-impl Named {
+impl ForeignModelSettings {
     /// Sets a key, unless the value is empty. kodelet writes 0 for a number that is not set.
     fn set(&mut self, key: &str, content: Content, origin: &Origin) {
         let is_nothing = match &content {
@@ -120,7 +121,7 @@ impl Named {
     }
 }
 
-fn model_table(found: Known, settings: Vec<Member>, origin: &Origin) -> Vec<Member> {
+fn model_table(found: ForeignModel, settings: Vec<Member>, origin: &Origin) -> Vec<Member> {
     let text = |key, text: String| member(key, Content::Text(text), origin);
     let address = found.base_url.map(|url| text("base_url", url.to_owned()));
     let own = [text("provider", found.provider.to_owned()), text("model", found.model)];
@@ -132,8 +133,8 @@ fn model_table(found: Known, settings: Vec<Member>, origin: &Origin) -> Vec<Memb
 ///
 /// # Errors
 /// Advice about a model that is not known here.
-fn known(text: &str, provider: Option<(&str, &Origin)>) -> Result<Known, String> {
-    let model = |provider, model: &str| Ok(Known { provider, model: model.to_owned(), base_url: None });
+fn resolve_model(text: &str, provider: Option<(&str, &Origin)>) -> Result<ForeignModel, String> {
+    let model = |provider, model: &str| Ok(ForeignModel { provider, model: model.to_owned(), base_url: None });
     // Claude Code uses short names, and appends a large context window in brackets.
     let plain = text.split('[').next().unwrap_or(text);
     let plain = match plain {
@@ -143,7 +144,7 @@ fn known(text: &str, provider: Option<(&str, &Origin)>) -> Result<Known, String>
         other => other,
     };
     if let Some(name) = plain.strip_prefix("ollama:") {
-        return Ok(Known { provider: "openai", model: name.to_owned(), base_url: Some(OLLAMA) });
+        return Ok(ForeignModel { provider: "openai", model: name.to_owned(), base_url: Some(OLLAMA) });
     }
     let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| plain.starts_with(beginning));
     match provider.map(|(word, _)| word.to_ascii_lowercase()).as_deref() {

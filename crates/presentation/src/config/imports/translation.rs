@@ -21,11 +21,11 @@ use toolstead_domain::{
     tool_input_schema::nearest_name,
     workspace_roots::lexical,
 };
-use toolstead_infrastructure::builtin::{command_tools, spellings};
+use toolstead_infrastructure::builtin::{command_tools, names_and_aliases};
 
 /// Inputs for reading a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct TranslationInputs<'a> {
     pub(super) base: Base<'a>,
     /// The default root; `None` if roots are configured.
     pub(super) default_root: Option<&'a Path>,
@@ -34,7 +34,7 @@ pub(super) struct Surroundings<'a> {
 /// Tool of Claude Code that reads resources of every server.
 const READS_RESOURCES: &str = "ReadMcpResourceTool";
 
-impl Surroundings<'_> {
+impl TranslationInputs<'_> {
     /// Returns the folder that the file applies to: the parent of `.claude`, or else the folder of the file.
     fn project(&self) -> &Path {
         let folder = self.base.folder;
@@ -46,7 +46,7 @@ impl Surroundings<'_> {
 }
 
 /// A file translated to Toolstead's own keys.
-pub(super) struct Translated {
+pub(super) struct TranslatedFile {
     pub(super) root: Node,
     /// Files of hosts that the file names, with their origins.
     pub(super) domains: Vec<(PathBuf, Origin)>,
@@ -58,7 +58,7 @@ pub(super) struct Format {
     /// Keys of the format. A value that no format accepts is an error.
     pub(super) keys: &'static [&'static str],
     /// Translates a member, or returns it if the format does not accept it.
-    pub(super) take: fn(&mut Made<'_>, Member) -> Option<Member>,
+    pub(super) take: fn(&mut Translation<'_>, Member) -> Option<Member>,
 }
 
 /// Translates the file. Entries without an equivalent are reported: an allow rule is omitted with a note, and a rule
@@ -66,44 +66,45 @@ pub(super) struct Format {
 pub(super) fn translate(
     root: Node,
     formats: &[Format],
-    surroundings: Surroundings<'_>,
+    surroundings: TranslationInputs<'_>,
     notes: &mut Vec<Problem>,
     problems: &mut Vec<Problem>,
-) -> Translated {
+) -> TranslatedFile {
     let Node { content, origin } = root;
     let Content::Table(members) = content else {
-        return Translated { root: Node { content, origin }, domains: Vec::new() };
+        return TranslatedFile { root: Node { content, origin }, domains: Vec::new() };
     };
     let (allow, ask, deny) = (Vec::new(), Vec::new(), Vec::new());
-    let mut made = Made { surroundings, notes, problems, allow, ask, deny, rest: Vec::new(), domains: Vec::new() };
+    let mut translation =
+        Translation { surroundings, notes, problems, allow, ask, deny, rest: Vec::new(), domains: Vec::new() };
     let mut ignored = Vec::new();
     for member in members {
         let name = member.name.clone();
-        let rest = formats.iter().try_fold(member, |member, format| match (format.take)(&mut made, member) {
+        let rest = formats.iter().try_fold(member, |member, format| match (format.take)(&mut translation, member) {
             Some(member) => ControlFlow::Continue(member),
             None => ControlFlow::Break(()),
         });
         let ControlFlow::Continue(Member { origin, node, .. }) = rest else { continue };
         if formats.iter().any(|format| format.keys.contains(&name.as_str())) {
             let message = format!("`{name}` cannot be read: got {}", node.content);
-            made.problems.push(Problem::new(node.origin, message));
+            translation.problems.push(Problem::new(node.origin, message));
         } else if let Some(problem) = prohibitions::found(&name, &origin, &node.content) {
-            made.problems.push(problem);
+            translation.problems.push(problem);
         } else {
             ignored.push(format!("`{name}`"));
         }
     }
     if !ignored.is_empty() {
         let message = format!("keys without a meaning for permissions are not read: {}", ignored.join(", "));
-        made.notes.push(Problem::new(origin.clone(), message));
+        translation.notes.push(Problem::new(origin.clone(), message));
     }
-    let domains = std::mem::take(&mut made.domains);
-    Translated { root: made.finished(&origin), domains }
+    let domains = std::mem::take(&mut translation.domains);
+    TranslatedFile { root: translation.finished(&origin), domains }
 }
 
 /// Result of a translation in progress.
-pub(super) struct Made<'a> {
-    pub(super) surroundings: Surroundings<'a>,
+pub(super) struct Translation<'a> {
+    pub(super) surroundings: TranslationInputs<'a>,
     notes: &'a mut Vec<Problem>,
     pub(super) problems: &'a mut Vec<Problem>,
     allow: Vec<Node>,
@@ -114,7 +115,7 @@ pub(super) struct Made<'a> {
     pub(super) domains: Vec<(PathBuf, Origin)>,
 }
 
-impl Made<'_> {
+impl Translation<'_> {
     /// Adds a note about an entry without an equivalent.
     pub(super) fn note(&mut self, origin: &Origin, message: impl Into<String>) {
         self.notes.push(Problem::new(origin.clone(), message));
@@ -190,9 +191,9 @@ impl Made<'_> {
         let unusable = match PermissionRule::parse(effect, &text, origin.to_rule_origin(), &base) {
             Ok(rule) => match rule.named_tool() {
                 Some(tool) if !is_known_tool(tool) => {
-                    let is_typo = !FOREIGN_TOOLS.contains(&tool) && nearest_name(tool, spellings()).is_some();
+                    let is_typo = !FOREIGN_TOOLS.contains(&tool) && nearest_name(tool, names_and_aliases()).is_some();
                     if is_typo {
-                        return self.unusable(effect, &text, &no_such_tool(tool, &spellings()), origin);
+                        return self.unusable(effect, &text, &no_such_tool(tool, &names_and_aliases()), origin);
                     }
                     return self.note(
                         origin,
@@ -243,7 +244,7 @@ impl Made<'_> {
 
     /// Adds further roots. Folders that do not exist are omitted.
     pub(super) fn folders(&mut self, name: &str, content: Content, origin: &Origin) {
-        let Surroundings { base, default_root } = self.surroundings;
+        let TranslationInputs { base, default_root } = self.surroundings;
         let mut roots = Vec::new();
         for (text, origin) in self.texts(name, content, origin) {
             let path = match (text.strip_prefix("~/"), base.home) {

@@ -54,7 +54,7 @@ fn layer(kind: LayerKind) -> impl Strategy<Value = Layer> {
     let said = prop::collection::vec(entry(), 0..8).prop_map(|all| all.into_iter().collect::<BTreeMap<_, _>>());
     (said, any::<bool>()).prop_map(move |(said, trusted)| {
         let entry = |(path, value): (Vec<String>, Value)| {
-            let schema::Found::Key(key) = schema::find(&path) else { panic!("{path:?} is no key") };
+            let schema::KeyLookup::Key(key) = schema::find(&path) else { panic!("{path:?} is no key") };
             Entry { path, key, value, origin: Origin::Flag(kind.describe()) }
         };
         Layer { kind, trusted: trusted || !doubtful, entries: said.into_iter().map(entry).collect() }
@@ -87,12 +87,12 @@ proptest! {
     fn what_nobody_trusts_only_tightens(layers in layers()) {
         let trusted: Vec<Layer> = layers.iter().filter(|layer| layer.trusted).cloned().collect();
         let (with, without) = (joined(&layers).resolve(), joined(&trusted).resolve());
-        let value = |resolved: &Resolved, path: &str| resolved.setting(path).and_then(|setting| setting.value);
-        let texts = |resolved: &Resolved, path: &str| -> Vec<String> {
+        let value = |resolved: &ResolvedSettings, path: &str| resolved.setting(path).and_then(|setting| setting.value);
+        let texts = |resolved: &ResolvedSettings, path: &str| -> Vec<String> {
             value(resolved, path).iter().flat_map(|value| value.items().to_vec()).map(|item| item.text).collect()
         };
         for path in ["audit.retention_days", "permissions.allow", "mcp_servers.git.command", "mcp_servers.git.args"] {
-            let same = |resolved: &Resolved| {
+            let same = |resolved: &ResolvedSettings| {
                 value(resolved, path).map(|value| value.to_json()).filter(|json| *json != serde_json::json!([]))
             };
             prop_assert_eq!(same(&with), same(&without), "{}", path);

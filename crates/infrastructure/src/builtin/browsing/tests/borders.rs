@@ -79,7 +79,7 @@ async fn a_click_that_leads_to_another_host_is_answered_with_the_page_and_the_ru
 async fn a_rule_against_a_host_holds_for_frames_and_pages_and_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let (tools, _) = tools_on(network(FRAMED).await, folder.path(), IDLE);
-    let tools = tools.under(Effect::Deny, "WebFetch(domain:ads.example)");
+    let tools = tools.with_rule(Effect::Deny, "WebFetch(domain:ads.example)");
     let opened = tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap();
     let mut said = notes(&opened.structured_content().cloned());
     let refused =

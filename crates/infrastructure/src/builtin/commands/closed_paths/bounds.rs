@@ -20,7 +20,7 @@ pub(super) const MAX_HIDDEN: usize = 20_000;
 /// Maximum number of read-only paths, together with the folders around all closed paths, which are held in place. Each
 /// is a mount of a part of its root, and costs more the more there are: this number takes about 0.5 s, and twice as many
 /// take 3 s.
-pub(super) const MAX_HELD: usize = 5_000;
+pub(super) const MAX_READ_ONLY: usize = 5_000;
 /// Maximum number of read-only folders that a message names.
 const NAMED_FOLDERS: usize = 5;
 
@@ -32,24 +32,24 @@ pub(super) fn within_bounds(mut closed: ClosedPaths, grant: &Grant) -> Result<Cl
     if closed.hidden.len() > MAX_HIDDEN {
         return Err(too_many(MAX_HIDDEN, &closed, grant));
     }
-    let fixed: Vec<&Path> = closed.hidden.iter().chain(&closed.sealed).map(PathBuf::as_path).collect();
+    let fixed: Vec<&Path> = closed.hidden.iter().chain(&closed.read_only).map(PathBuf::as_path).collect();
     let fits = |sealed: &[&Path]| {
         let around: BTreeSet<&Path> = fixed.iter().chain(sealed).flat_map(|path| around(path, grant)).collect();
-        closed.sealed.len() + sealed.len() + around.len() <= MAX_HELD
+        closed.read_only.len() + sealed.len() + around.len() <= MAX_READ_ONLY
     };
-    let asked: Vec<&Path> = closed.asked.iter().map(PathBuf::as_path).collect();
+    let asked: Vec<&Path> = closed.needs_approval.iter().map(PathBuf::as_path).collect();
     if fits(&asked) {
-        closed.sealed.append(&mut closed.asked);
+        closed.read_only.append(&mut closed.needs_approval);
         return Ok(closed);
     }
     match folded(&asked, fits, grant) {
         Some(folders) => {
             let folders: Vec<PathBuf> = folders.into_iter().map(Path::to_path_buf).collect();
-            closed.wider = Some(told(&folders, &closed.asked, grant));
-            closed.sealed.extend(folders);
+            closed.widening_note = Some(describe_widening(&folders, &closed.needs_approval, grant));
+            closed.read_only.extend(folders);
             Ok(closed)
         }
-        None => Err(too_many(MAX_HELD, &closed, grant)),
+        None => Err(too_many(MAX_READ_ONLY, &closed, grant)),
     }
 }
 
@@ -91,7 +91,7 @@ fn folded<'a>(paths: &[&'a Path], fits: impl Fn(&[&Path]) -> bool, grant: &Grant
 }
 
 /// Returns a sentence that names the read-only folders and the rule that causes them.
-fn told(folders: &[PathBuf], asked: &[PathBuf], grant: &Grant) -> String {
+fn describe_widening(folders: &[PathBuf], asked: &[PathBuf], grant: &Grant) -> String {
     let change = |path: &PathBuf| Access::WritePath(PathAccess::plain(path));
     let rule = foremost(asked.iter().filter_map(|path| rule_named(&change(path), grant)));
     let rule = rule.map_or(String::from("rules"), |(rule, _)| rule);
@@ -111,13 +111,14 @@ fn told(folders: &[PathBuf], asked: &[PathBuf], grant: &Grant) -> String {
 /// Returns a failure that names the rule that closes most paths, and the folder with most of them.
 fn too_many(most: usize, closed: &ClosedPaths, grant: &Grant) -> ToolFailure {
     let read = closed.hidden.iter().map(|path| Access::ReadPath(PathAccess::plain(path)));
-    let changed = closed.sealed.iter().chain(&closed.asked).map(|path| Access::WritePath(PathAccess::plain(path)));
+    let changed =
+        closed.read_only.iter().chain(&closed.needs_approval).map(|path| Access::WritePath(PathAccess::plain(path)));
     let rule = foremost(read.chain(changed).filter_map(|access| rule_named(&access, grant)));
     let rule = rule.map_or(String::new(), |(rule, count)| format!(", {count} of them by {rule}"));
     let message = format!(
         "more than {most} paths of the workspace are closed by rules{rule}, so the command cannot be kept from all of them"
     );
-    let all = closed.hidden.iter().chain(&closed.sealed).chain(&closed.asked);
+    let all = closed.hidden.iter().chain(&closed.read_only).chain(&closed.needs_approval);
     let folder = foremost(all.filter_map(|path| path.ancestors().nth(depth(path, grant).checked_sub(1)?)));
     let folder = folder
         .map_or(String::new(), |(folder, count)| format!(" Most of them ({count}) lie in `{}`.", folder.display()));

@@ -168,7 +168,7 @@ fn with_many(bench: Bench, files: usize) -> Bench {
 
 #[test]
 fn more_paths_than_can_be_sealed_are_sealed_with_their_folders_where_rules_only_ask() {
-    let many = |bench| with_many(bench, super::bounds::MAX_HELD + 1);
+    let many = |bench| with_many(bench, super::bounds::MAX_READ_ONLY + 1);
     let change = "touch packages/8; touch packages/3/new; touch new; tee here.json <<< changed > /dev/null; \
                   ls; ls packages packages/3; cat here.json; false";
     let asked = many(Bench::with_ask(&["Edit(*.json)"]));
@@ -199,7 +199,7 @@ fn more_paths_than_can_be_sealed_are_sealed_with_their_folders_where_rules_only_
 
 #[test]
 fn beside_what_was_approved_the_other_files_of_a_folder_stay_sealed_however_many_there_are() {
-    let bench = with_many(Bench::with_ask(&["Edit(*.json)"]), super::bounds::MAX_HELD + 1);
+    let bench = with_many(Bench::with_ask(&["Edit(*.json)"]), super::bounds::MAX_READ_ONLY + 1);
     let command = "echo approved > packages/3/3.json; for f in packages/3/10.json packages/4/4.json here.json; do \
                    tee $f <<< changed; done > /dev/null; cat packages/3/3.json";
     check_on(&bench, command, &["approved"], &[]);
@@ -212,7 +212,7 @@ fn beside_what_was_approved_the_other_files_of_a_folder_stay_sealed_however_many
 #[test]
 fn where_denials_leave_no_room_for_what_ask_rules_seal_the_command_is_refused() {
     let bench = Bench::with_deny(&["Edit(*.lock)"]).with_rule(Effect::Ask, "Edit(held.json)");
-    for number in 0..super::bounds::MAX_HELD {
+    for number in 0..super::bounds::MAX_READ_ONLY {
         bench.put(&format!("{number}.lock"), "");
     }
     bench.put("held.json", "as it was");

@@ -71,13 +71,13 @@ enum Request {
         arguments: Value,
     },
     List {
-        list: Listed,
+        list: ListSelection,
     },
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Listed {
+enum ListSelection {
     All(bool),
     One(String),
 }
@@ -142,7 +142,7 @@ impl<'a> Serving<'a> {
             tokio::select! {
                 biased;
                 written = answered => if written.is_err() { return },
-                () = gone(&mut lines) => return,
+                () = wait_until_closed(&mut lines) => return,
             }
         }
     }
@@ -185,12 +185,12 @@ impl<'a> Serving<'a> {
         match request {
             Request::List { list } => {
                 let place = self.lists.acquire().await.ok();
-                (self.listed(&list), place)
+                (self.list_tools(&list), place)
             }
             Request::Call { call, arguments } => {
                 let place = self.calls.acquire().await.ok();
                 if self.unanswered.load(Ordering::Relaxed) >= MOST_UNANSWERED {
-                    return (refused(&nobody_answers()), place);
+                    return (refused(&unanswered_failure()), place);
                 }
                 let made = self.offered.calls.call(NestedCall::new(call, arguments).answering_whole()).await;
                 let answer = match made {
@@ -207,15 +207,15 @@ impl<'a> Serving<'a> {
         }
     }
 
-    fn listed(&self, which: &Listed) -> Vec<u8> {
+    fn list_tools(&self, which: &ListSelection) -> Vec<u8> {
         let is_meant = |tool: &Tool| match which {
-            Listed::All(all) => *all,
-            Listed::One(name) => is_called(tool, name),
+            ListSelection::All(all) => *all,
+            ListSelection::One(name) => is_called(tool, name),
         };
-        let tools: Vec<Shown<'_>> =
-            self.offered.tools().iter().filter(|tool| is_meant(tool)).map(|tool| Shown::of(tool)).collect();
+        let tools: Vec<ToolSummary<'_>> =
+            self.offered.tools().iter().filter(|tool| is_meant(tool)).map(|tool| ToolSummary::of(tool)).collect();
         match which {
-            Listed::One(name) if tools.is_empty() => {
+            ListSelection::One(name) if tools.is_empty() => {
                 let name: String = name.chars().take(128).collect();
                 let message = format!("the tool `{}` is not offered to this program", name.escape_debug());
                 refused(&ToolFailure::new(ErrorKind::NotFound, message).next("`tool --list` says which are."))
@@ -234,19 +234,19 @@ fn is_called(tool: &Tool, name: &str) -> bool {
 /// A tool in a list.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
+struct ToolSummary<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a Value,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ToolSummary<'a> {
     fn of(tool: &'a Tool) -> Self {
         Self { name: tool.name().as_str(), description: tool.description(), input_schema: tool.input_schema() }
     }
 }
 
-fn nobody_answers() -> ToolFailure {
+fn unanswered_failure() -> ToolFailure {
     let message = format!("{MOST_UNANSWERED} questions about calls of this run stayed without an answer");
     let failure = ToolFailure::new(ErrorKind::ApprovalTimeout, format!("{message}: it makes no more calls"));
     failure.next("Run it again when somebody can be asked, or have its calls allowed.")
@@ -306,7 +306,7 @@ impl io::Write for Line {
 }
 
 /// Returns once the program has closed its end. Input before the answer is read later.
-async fn gone(lines: &mut (impl AsyncBufRead + Unpin)) {
+async fn wait_until_closed(lines: &mut (impl AsyncBufRead + Unpin)) {
     match lines.fill_buf().await {
         Ok([]) | Err(_) => {}
         Ok(_) => std::future::pending().await,

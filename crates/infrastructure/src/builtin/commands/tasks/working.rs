@@ -4,10 +4,10 @@ use super::{Kind, NewTask, Tasks};
 use crate::builtin::{
     commands::{
         capture::{Capture, Stream},
-        command::{Cause, Command, Elsewhere, End, Order},
+        command::{Command, CommandEnd, EndCause, Order, RemoteChannels},
         programs::CommandSettings,
     },
-    files::seen_files::Viewer,
+    files::read_state::SessionKey,
 };
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -41,19 +41,19 @@ impl fmt::Debug for WorkAsTasks {
 #[async_trait]
 impl tasks::Tasks for WorkAsTasks {
     fn check_room(&self, principal: &Principal, session: &str) -> Result<(), ToolFailure> {
-        if self.tasks.kept.is_some() {
+        if self.tasks.detached.is_some() {
             let message = "a task ends with its session, and here it would end with this very call";
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Leave `background` out."));
         }
-        self.tasks.check_room(&Viewer { principal: principal.clone(), session: session.to_owned() })
+        self.tasks.check_room(&SessionKey { principal: principal.clone(), session: session.to_owned() })
     }
 
     async fn begin(&self, task: tasks::NewTask, work: Box<dyn TaskWork>) -> Result<String, ToolFailure> {
         self.check_room(&task.principal, &task.session)?;
         let capture = Arc::new(Capture::new(self.settings.spool_folder.clone(), self.settings.kept_bytes));
         let started = Instant::now();
-        let (command, elsewhere) = Command::elsewhere(capture.clone(), 0, started, false);
-        let owner = Viewer { principal: task.principal.clone(), session: task.session.to_string() };
+        let (command, elsewhere) = Command::remote(capture.clone(), 0, started, false);
+        let owner = SessionKey { principal: task.principal.clone(), session: task.session.to_string() };
         let new = NewTask {
             kind: Kind::Agent,
             owner,
@@ -64,15 +64,15 @@ impl tasks::Tasks for WorkAsTasks {
             command: Arc::new(command),
         };
         let known = self.tasks.add(new)?;
-        self.tasks.tell_of(&known, task.call, self.events.clone());
-        tokio::spawn(done(work, elsewhere, capture, started));
+        self.tasks.publish_events(&known, task.call, self.events.clone());
+        tokio::spawn(run_work(work, elsewhere, capture, started));
         Ok(known.id.to_string())
     }
 }
 
 /// Runs the work until it ends or is stopped, and captures its output.
-async fn done(work: Box<dyn TaskWork>, elsewhere: Elsewhere, capture: Arc<Capture>, started: Instant) {
-    let Elsewhere { ended, mut orders, texts: _texts } = elsewhere;
+async fn run_work(work: Box<dyn TaskWork>, channels: RemoteChannels, capture: Arc<Capture>, started: Instant) {
+    let RemoteChannels { ended, mut orders, texts: _texts } = channels;
     let (words, mut said) = unbounded_channel();
     let end = {
         let mut working = Box::pin(AssertUnwindSafe(work.run(Arc::new(Words(words)))).catch_unwind());
@@ -85,28 +85,28 @@ async fn done(work: Box<dyn TaskWork>, elsewhere: Elsewhere, capture: Arc<Captur
                     None | Some(Order::Signal(_) | Order::Stop | Order::Kill | Order::TimeOut) => break None,
                 },
                 end = &mut working => break Some(end.unwrap_or(TaskEnd::Failed)),
-                Some(text) = said.recv() => keep(&capture, text).await,
+                Some(text) = said.recv() => capture_text(&capture, text).await,
             }
         }
     };
-    rest(&capture, &mut said).await;
+    capture_rest(&capture, &mut said).await;
     let (cause, code) = match end {
-        None => (Cause::Stopped, None),
-        Some(TaskEnd::Succeeded) => (Cause::Itself, Some(0)),
-        Some(TaskEnd::Failed) => (Cause::Itself, Some(1)),
+        None => (EndCause::Stopped, None),
+        Some(TaskEnd::Succeeded) => (EndCause::Itself, Some(0)),
+        Some(TaskEnd::Failed) => (EndCause::Itself, Some(1)),
     };
-    ended.send_replace(Some(End::of_work(cause, code, started.elapsed())));
+    ended.send_replace(Some(CommandEnd::of_work(cause, code, started.elapsed())));
 }
 
 /// Captures the texts that were sent before the end.
-async fn rest(capture: &Arc<Capture>, said: &mut UnboundedReceiver<String>) {
+async fn capture_rest(capture: &Arc<Capture>, said: &mut UnboundedReceiver<String>) {
     said.close();
     while let Some(text) = said.recv().await {
-        keep(capture, text).await;
+        capture_text(capture, text).await;
     }
 }
 
-async fn keep(capture: &Arc<Capture>, text: String) {
+async fn capture_text(capture: &Arc<Capture>, text: String) {
     if !capture.is_on_disk(text.len()) {
         return capture.append(Stream::Stdout, text.as_bytes());
     }
@@ -160,8 +160,8 @@ mod tests {
         tasks::NewTask::new(Principal::local(), "s", "general: look")
     }
 
-    fn viewer(session: &str) -> Viewer {
-        Viewer { principal: Principal::local(), session: session.into() }
+    fn viewer(session: &str) -> SessionKey {
+        SessionKey { principal: Principal::local(), session: session.into() }
     }
 
     #[tokio::test]
@@ -175,11 +175,11 @@ mod tests {
             let task = tasks.find(&viewer("s"), &id).unwrap();
             task.command.ended().await;
             assert_eq!((task.status(), task.command.capture.read(0, 100).unwrap().1), (status, b"a word\n".to_vec()));
-            assert!(task.told().starts_with(&format!("`{id}` (general: look) {told}")), "{}", task.told());
+            assert!(task.describe().starts_with(&format!("`{id}` (general: look) {told}")), "{}", task.describe());
             let facts = serde_json::to_value(task.facts()).unwrap();
             assert_eq!((&facts["kind"], facts.get("pid"), facts.get("exit_code")), (&"agent".into(), None, None));
             assert!(tasks.find(&viewer("another"), &id).is_err());
-            assert_eq!(tasks.take_news(&viewer("s")).len(), 1, "its session hears of its end");
+            assert_eq!(tasks.take_notifications(&viewer("s")).len(), 1, "its session hears of its end");
         }
     }
 

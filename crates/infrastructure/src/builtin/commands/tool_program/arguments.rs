@@ -1,6 +1,6 @@
 //! The arguments of `tool`: a name, and the arguments of the call as JSON or as fields.
 
-use super::Trouble;
+use super::ExitFailure;
 use serde_json::{Map, Value};
 use toolstead_domain::tool_input_schema::nearest_name;
 
@@ -8,52 +8,54 @@ use toolstead_domain::tool_input_schema::nearest_name;
 const MAX_REFERENCES: usize = 16;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wanted<'a> {
+pub(super) enum ToolCommand<'a> {
     Usage,
     List,
     Help(&'a str),
-    Call(&'a str, Given<'a>),
+    Call(&'a str, ArgumentSource<'a>),
 }
 
 /// Arguments of a call.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Given<'a> {
+pub(super) enum ArgumentSource<'a> {
     Json(String),
     /// JSON on standard input.
     Input,
     Fields(&'a [String]),
 }
 
-pub(super) fn wanted(words: &[String]) -> Result<Wanted<'_>, Trouble> {
+pub(super) fn parse_command(words: &[String]) -> Result<ToolCommand<'_>, ExitFailure> {
     let (name, rest) = match words {
-        [] => return Err(Trouble::usage("which tool? `tool --list` lists them, `tool --help` tells more")),
-        [one] if one == "--help" || one == "-h" => return Ok(Wanted::Usage),
-        [one] if one == "--list" => return Ok(Wanted::List),
+        [] => return Err(ExitFailure::usage("which tool? `tool --list` lists them, `tool --help` tells more")),
+        [one] if one == "--help" || one == "-h" => return Ok(ToolCommand::Usage),
+        [one] if one == "--list" => return Ok(ToolCommand::List),
         [name, ..] if name.starts_with('-') => {
-            return Err(Trouble::usage(format!(
+            return Err(ExitFailure::usage(format!(
                 "`{name}` is no tool: the name comes first, as in `tool NAME --field value`"
             )));
         }
         [name, rest @ ..] => (name.as_str(), rest),
     };
     Ok(match rest {
-        [one] if one == "--help" => Wanted::Help(name),
-        [] => Wanted::Call(name, Given::Json("{}".into())),
-        [one] if one == "-" => Wanted::Call(name, Given::Input),
-        [one] if one.trim_start().starts_with('{') => Wanted::Call(name, Given::Json(one.clone())),
-        [first, ..] if first.starts_with("--") && first.len() > 2 => Wanted::Call(name, Given::Fields(rest)),
+        [one] if one == "--help" => ToolCommand::Help(name),
+        [] => ToolCommand::Call(name, ArgumentSource::Json("{}".into())),
+        [one] if one == "-" => ToolCommand::Call(name, ArgumentSource::Input),
+        [one] if one.trim_start().starts_with('{') => ToolCommand::Call(name, ArgumentSource::Json(one.clone())),
+        [first, ..] if first.starts_with("--") && first.len() > 2 => {
+            ToolCommand::Call(name, ArgumentSource::Fields(rest))
+        }
         [first, ..] => {
             let message = format!("`{first}` is neither a JSON object nor a field");
-            return Err(Trouble::usage(format!("{message}: write '{{\"field\": \"value\"}}' or --field value")));
+            return Err(ExitFailure::usage(format!("{message}: write '{{\"field\": \"value\"}}' or --field value")));
         }
     })
 }
 
-pub(super) fn object(text: &str) -> Result<Value, Trouble> {
+pub(super) fn object(text: &str) -> Result<Value, ExitFailure> {
     match serde_json::from_str(text) {
         Ok(object @ Value::Object(_)) => Ok(object),
-        Ok(_) => Err(Trouble::usage("the arguments are no JSON object: write '{\"field\": \"value\"}'")),
-        Err(error) => Err(Trouble::usage(format!("the arguments are not JSON: {error}"))),
+        Ok(_) => Err(ExitFailure::usage("the arguments are no JSON object: write '{\"field\": \"value\"}'")),
+        Err(error) => Err(ExitFailure::usage(format!("the arguments are not JSON: {error}"))),
     }
 }
 
@@ -61,13 +63,13 @@ pub(super) fn object(text: &str) -> Result<Value, Trouble> {
 pub(super) fn fields(
     words: &[String],
     schema: &Value,
-    input: &mut dyn FnMut() -> Result<String, Trouble>,
-) -> Result<Value, Trouble> {
+    input: &mut dyn FnMut() -> Result<String, ExitFailure>,
+) -> Result<Value, ExitFailure> {
     let mut object = Map::new();
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
         let Some(field) = word.strip_prefix("--").filter(|field| !field.is_empty()) else {
-            return Err(Trouble::usage(format!(
+            return Err(ExitFailure::usage(format!(
                 "`{word}` belongs to no field: write --field value, and lists as --field a --field b"
             )));
         };
@@ -80,7 +82,7 @@ pub(super) fn fields(
         let text = match given {
             Some(given) => given,
             None if is_flag => words.next_if(|next| *next == "true" || *next == "false").map_or("true", String::as_str),
-            None => words.next().ok_or_else(|| Trouble::usage(format!("--{field} has no value")))?,
+            None => words.next().ok_or_else(|| ExitFailure::usage(format!("--{field} has no value")))?,
         };
         let read =
             if text == "-" && (kinds.has("string") || kinds.items_have("string")) { Some(input()?) } else { None };
@@ -102,12 +104,12 @@ pub(super) fn fields(
     Ok(Value::Object(object))
 }
 
-fn twice(field: &str) -> Trouble {
-    Trouble::usage(format!("--{field} is given twice, and takes one value"))
+fn twice(field: &str) -> ExitFailure {
+    ExitFailure::usage(format!("--{field} is given twice, and takes one value"))
 }
 
 /// Finds a field, and returns its name in the schema and its types.
-fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, Kinds<'a>), Trouble> {
+fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, Kinds<'a>), ExitFailure> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let names = || properties.into_iter().flatten().map(|(name, _)| name.as_str());
     let folded = field.replace('-', "_");
@@ -118,7 +120,10 @@ fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, Kinds<'a>), Trou
     if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
         let known: Vec<String> = names().map(|name| format!("--{name}")).collect();
         let meant = nearest_name(&folded, names()).map_or(String::new(), |name| format!("; did you mean --{name}?"));
-        return Err(Trouble::usage(format!("there is no field --{field}{meant} The tool takes {}", known.join(", "))));
+        return Err(ExitFailure::usage(format!(
+            "there is no field --{field}{meant} The tool takes {}",
+            known.join(", ")
+        )));
     }
     Ok((field.into(), Kinds { names: Vec::new(), items: None, root: schema }))
 }
@@ -186,7 +191,7 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 /// Parses a text as a value of these types. It remains a text wherever a text is allowed.
-fn value(field: &str, text: &str, kinds: &Kinds<'_>) -> Result<Value, Trouble> {
+fn value(field: &str, text: &str, kinds: &Kinds<'_>) -> Result<Value, ExitFailure> {
     let parsed = serde_json::from_str::<Value>(text).ok().filter(|value| {
         let kind = kind_of(value);
         let fits = kinds.has(kind) || (kind == "number" && kinds.has("integer"));
@@ -195,7 +200,7 @@ fn value(field: &str, text: &str, kinds: &Kinds<'_>) -> Result<Value, Trouble> {
     match parsed {
         Some(value) => Ok(value),
         None if kinds.has("string") || kinds.names.is_empty() => Ok(text.into()),
-        None => Err(Trouble::usage(format!("--{field} takes {}, and `{text}` is none", kinds.names.join(" or ")))),
+        None => Err(ExitFailure::usage(format!("--{field} takes {}, and `{text}` is none", kinds.names.join(" or ")))),
     }
 }
 
@@ -211,22 +216,22 @@ mod tests {
     #[test]
     fn what_stands_behind_the_name_is_json_fields_or_standard_input() {
         for (line, expected) in [
-            (&["--list"][..], Some(Wanted::List)),
-            (&["--help"], Some(Wanted::Usage)),
-            (&["grep", "--help"], Some(Wanted::Help("grep"))),
-            (&["grep"], Some(Wanted::Call("grep", Given::Json("{}".into())))),
-            (&["grep", "-"], Some(Wanted::Call("grep", Given::Input))),
-            (&["grep", " {\"a\": 1}"], Some(Wanted::Call("grep", Given::Json(" {\"a\": 1}".into())))),
+            (&["--list"][..], Some(ToolCommand::List)),
+            (&["--help"], Some(ToolCommand::Usage)),
+            (&["grep", "--help"], Some(ToolCommand::Help("grep"))),
+            (&["grep"], Some(ToolCommand::Call("grep", ArgumentSource::Json("{}".into())))),
+            (&["grep", "-"], Some(ToolCommand::Call("grep", ArgumentSource::Input))),
+            (&["grep", " {\"a\": 1}"], Some(ToolCommand::Call("grep", ArgumentSource::Json(" {\"a\": 1}".into())))),
             (&[], None),
             (&["--unknown"], None),
             (&["grep", "TODO"], None),
             (&["grep", "{}", "--more"], None),
         ] {
             let line = words(line);
-            assert_eq!(wanted(&line).ok(), expected, "{line:?}");
+            assert_eq!(parse_command(&line).ok(), expected, "{line:?}");
         }
         let line = words(&["grep", "--pattern", "x"]);
-        assert_eq!(wanted(&line).unwrap(), Wanted::Call("grep", Given::Fields(&line[1..])));
+        assert_eq!(parse_command(&line).unwrap(), ToolCommand::Call("grep", ArgumentSource::Fields(&line[1..])));
     }
 
     #[track_caller]
@@ -249,7 +254,7 @@ mod tests {
         let made = fields(&words(line), &schema, &mut || Ok("from input\n".into()));
         match (made, expected) {
             (Ok(made), Ok(expected)) => assert_eq!(made, expected, "{line:?}"),
-            (Err(Trouble { code, message }), Err(part)) => {
+            (Err(ExitFailure { code, message }), Err(part)) => {
                 assert!(code == 2 && message.contains(part), "{line:?}: {message}");
             }
             (made, expected) => panic!("{line:?}: {made:?}, and not {expected:?}"),

@@ -8,7 +8,7 @@ use std::io;
 use toolstead_domain::tool_failure::ToolFailure;
 
 /// Failure of changes that were not made.
-pub(super) struct NotPut {
+pub(super) struct ApplyFailure {
     pub(super) failure: ToolFailure,
     /// `true` if all files are as they were before.
     pub(super) is_as_before: bool,
@@ -27,7 +27,7 @@ impl<'t> Drafts<'t> {
     }
 
     /// Makes all changes, or none.
-    pub(super) fn put_in_place(&mut self) -> Result<Vec<WriteResult>, NotPut> {
+    pub(super) fn put_in_place(&mut self) -> Result<Vec<WriteResult>, ApplyFailure> {
         let mut written = Vec::new();
         let mut failed = None;
         for draft in &mut self.0 {
@@ -46,7 +46,7 @@ impl<'t> Drafts<'t> {
     }
 
     /// Reverts the first `done` changes, the last of them first.
-    fn put_back(&mut self, done: usize, cause: PathError) -> NotPut {
+    fn put_back(&mut self, done: usize, cause: PathError) -> ApplyFailure {
         let mut stuck = Vec::new();
         // Discards the changes that were not made first, because they may be in folders that earlier ones created.
         self.0.truncate(done);
@@ -71,7 +71,7 @@ impl<'t> Drafts<'t> {
             };
             failure.message = format!("{}.{note}", failure.message);
         }
-        NotPut { failure, is_as_before }
+        ApplyFailure { failure, is_as_before }
     }
 
     /// Makes all changes final. Each change that is made but not safely on disk has an error.

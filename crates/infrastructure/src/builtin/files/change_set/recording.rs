@@ -1,6 +1,6 @@
 //! Records changes in the journal, so that they can be undone.
 
-use crate::builtin::{files::seen_files::Viewer, run::Run, text::unified_diff::line_counts};
+use crate::builtin::{files::read_state::SessionKey, text::unified_diff::line_counts, tool_context::ToolContext};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -23,11 +23,11 @@ use uuid::Uuid;
 
 /// The journal of a change set. It borrows nothing, so that it can move to a blocking thread.
 #[derive(Clone)]
-pub(crate) struct Recording {
+pub(crate) struct ChangeRecorder {
     journal: Arc<dyn ChangeJournal>,
     events: Arc<dyn EventSink>,
-    seen: Arc<dyn ReadState>,
-    viewer: Viewer,
+    read_state: Arc<dyn ReadState>,
+    viewer: SessionKey,
     call: CallId,
     tool: String,
     at: Timestamp,
@@ -37,18 +37,18 @@ pub(crate) struct Recording {
     runtime: Handle,
 }
 
-impl Recording {
-    pub(crate) fn of(run: &Run<'_>) -> Self {
+impl ChangeRecorder {
+    pub(crate) fn of(run: &ToolContext<'_>) -> Self {
         Self {
-            journal: run.world.journal().clone(),
-            events: run.world.events().clone(),
-            seen: run.world.seen().clone(),
-            viewer: Viewer::of(run.context()),
+            journal: run.environment.journal().clone(),
+            events: run.environment.events().clone(),
+            read_state: run.environment.read_state().clone(),
+            viewer: SessionKey::of(run.context()),
             call: run.context.id,
             tool: run.call.tool.name().to_string(),
-            at: run.world.now(),
+            at: run.environment.now(),
             reverts: None,
-            limit: run.world.limits().result_bytes,
+            limit: run.environment.limits().result_bytes,
             runtime: Handle::current(),
         }
     }
@@ -61,7 +61,7 @@ impl Recording {
     /// Returns the id of a call that changed something, as an argument of `undo`; none if nothing changed, or nothing
     /// is recorded.
     pub(crate) fn undo_id(&self, is_change: bool) -> Option<String> {
-        (is_change && self.keeps()).then(|| self.call.to_string())
+        (is_change && self.supports_undo()).then(|| self.call.to_string())
     }
 
     /// Returns the recording of a change that reverts `call`.
@@ -71,12 +71,12 @@ impl Recording {
     }
 
     /// Returns `true` if changes can be undone.
-    pub(crate) fn keeps(&self) -> bool {
+    pub(crate) fn supports_undo(&self) -> bool {
         self.journal.keeps()
     }
 
     /// Returns an instruction to undo the call; `None` if it cannot be undone.
-    pub(crate) fn how_to_undo(&self, is_change: bool) -> Option<String> {
+    pub(crate) fn undo_instruction(&self, is_change: bool) -> Option<String> {
         self.undo_id(is_change).map(|call| format!("To take it back: `undo` with the call {call}."))
     }
 
@@ -90,7 +90,7 @@ impl Recording {
     }
 
     /// Records a call that leaves these files unchanged. Otherwise an undo without an id would revert an earlier call.
-    pub(crate) fn record_that_nothing_changed(
+    pub(crate) fn record_unchanged(
         &self,
         files: impl Iterator<Item = (PathBuf, Option<FileState>)>,
     ) -> Result<(), ToolFailure> {
@@ -105,13 +105,13 @@ impl Recording {
 
     /// Marks recorded changes as not made, so that an undo skips them. Otherwise an undo could mistake another
     /// program's file with the same content for one of this session.
-    pub(crate) fn record_that_it_was_not_done(&self, changes: Vec<FileChange>) {
-        let taken_back = |change: FileChange| match self.reverts {
+    pub(crate) fn record_not_applied(&self, changes: Vec<FileChange>) {
+        let reverted = |change: FileChange| match self.reverts {
             None => FileChange { after: change.before, made_folders: 0, ..change },
             // After a failed undo the change can be undone again, as after an undo and a redo.
             Some(_) => FileChange { before: change.after, after: change.before, made_folders: 0, ..change },
         };
-        let changes = changes.into_iter().map(taken_back).collect();
+        let changes = changes.into_iter().map(reverted).collect();
         let entry = self.entry(CallId(Uuid::now_v7()), changes, Some(self.call));
         if let Err(error) = self.runtime.block_on(self.journal.record(entry, Vec::new())) {
             tracing::warn!(call = %self.call, %error, "the journal speaks of a change that was not made");
@@ -131,7 +131,7 @@ impl Recording {
     }
 
     /// Publishes the change of a file from the content `old` to the content `new`.
-    pub(crate) fn tell(
+    pub(crate) fn publish_change(
         &self,
         real: &Path,
         before: Option<FileState>,
@@ -163,12 +163,12 @@ impl Recording {
     }
 
     /// Updates the read-state of the session after a write.
-    pub(crate) fn wrote(&self, real: &Path, after: Option<FileState>) {
+    pub(crate) fn mark_written(&self, real: &Path, after: Option<FileState>) {
         let (principal, session) = (&self.viewer.principal, self.viewer.session.as_str());
         let remembered = self.runtime.block_on(async {
             match after {
-                Some(state) => self.seen.record_version(principal, session, real, state.digest).await,
-                None => self.seen.forget(principal, session, real).await,
+                Some(state) => self.read_state.record_version(principal, session, real, state.digest).await,
+                None => self.read_state.forget(principal, session, real).await,
             }
         });
         // The change is made. The next change of this file is refused, as after a change by another program.
@@ -178,8 +178,8 @@ impl Recording {
     }
 
     /// Updates the read-state of the session after a read. Blocks.
-    pub(crate) fn saw(&self, real: &Path, digest: ContentDigest) {
-        let saw = self.seen.record_version(&self.viewer.principal, &self.viewer.session, real, digest);
+    pub(crate) fn mark_read(&self, real: &Path, digest: ContentDigest) {
+        let saw = self.read_state.record_version(&self.viewer.principal, &self.viewer.session, real, digest);
         // The content is returned anyway: at worst a later change of the file is refused.
         if let Err(error) = self.runtime.block_on(saw) {
             tracing::warn!(call = %self.call, %error, "the session does not know what it has read");
@@ -187,8 +187,8 @@ impl Recording {
     }
 
     /// Returns the content of a file that the session knows.
-    pub(crate) fn known(&self, real: &Path) -> Result<Option<ContentDigest>, ToolFailure> {
-        let known = self.seen.known(&self.viewer.principal, &self.viewer.session, real);
+    pub(crate) fn known_version(&self, real: &Path) -> Result<Option<ContentDigest>, ToolFailure> {
+        let known = self.read_state.known(&self.viewer.principal, &self.viewer.session, real);
         self.runtime.block_on(known).map_err(|error| {
             let message = "nothing was changed, because it cannot be told what this session has read";
             ToolFailure::new(ErrorKind::Io, message).next("Try again; if it goes on, tell the user.").caused_by(error)

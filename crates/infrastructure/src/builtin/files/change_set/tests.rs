@@ -24,7 +24,7 @@ const WRITE: WriteOptions = WriteOptions { create_folders: true, overwrite: true
 fn with_set<T: Send>(
     bench: &Bench,
     paths: &[&str],
-    work: impl FnOnce(ChangeSet<'_>, &Recording) -> Result<T, ToolFailure> + Send,
+    work: impl FnOnce(ChangeSet<'_>, &ChangeRecorder) -> Result<T, ToolFailure> + Send,
 ) -> Result<T, ToolFailure> {
     bench.with_files(|files, recording| work(ChangeSet::take(files, paths)?, recording))
 }

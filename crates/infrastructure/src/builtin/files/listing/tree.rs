@@ -20,7 +20,7 @@ const KINDS: usize = 3;
 
 /// An entry that the walk visited.
 #[derive(Debug, Clone)]
-pub(super) struct Met {
+pub(super) struct VisitedEntry {
     pub(super) below: PathBuf,
     pub(super) kind: ItemType,
     pub(super) facts: Option<FileFacts>,
@@ -29,7 +29,7 @@ pub(super) struct Met {
 
 /// Limits of what is shown.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct DisplayLimits {
     pub(super) entries: usize,
     pub(super) chars: usize,
 }
@@ -42,20 +42,20 @@ pub(super) struct Tree {
 
 struct Node {
     /// `None` for the listed folder.
-    met: Option<Met>,
+    entry: Option<VisitedEntry>,
     children: Vec<usize>,
     depth: usize,
 }
 
 /// The shown part of a tree.
-pub(super) struct Shown<'a> {
+pub(super) struct RenderedTree<'a> {
     pub(super) text: String,
-    pub(super) entries: Vec<&'a Met>,
+    pub(super) entries: Vec<&'a VisitedEntry>,
     /// `true` if a part is only summarized.
     pub(super) is_cut: bool,
 }
 
-impl Met {
+impl VisitedEntry {
     pub(super) fn name(&self) -> Cow<'_, str> {
         self.below.file_name().unwrap_or_default().to_string_lossy()
     }
@@ -69,20 +69,20 @@ impl Met {
 
 impl Tree {
     /// Builds the tree from the visited entries, each folder before its contents.
-    pub(super) fn of(met: impl Iterator<Item = Met>, sort: Sort, is_long: bool) -> Self {
-        let mut nodes = vec![Node { met: None, children: Vec::new(), depth: 0 }];
+    pub(super) fn of(entries: impl Iterator<Item = VisitedEntry>, sort: Sort, is_long: bool) -> Self {
+        let mut nodes = vec![Node { entry: None, children: Vec::new(), depth: 0 }];
         let mut folders = HashMap::from([(PathBuf::new(), 0)]);
-        for met in met {
-            let Some(&folder) = met.below.parent().and_then(|folder| folders.get(folder)) else { continue };
+        for entry in entries {
+            let Some(&folder) = entry.below.parent().and_then(|folder| folders.get(folder)) else { continue };
             let node = nodes.len();
-            if met.kind == ItemType::Directory {
-                folders.insert(met.below.clone(), node);
+            if entry.kind == ItemType::Directory {
+                folders.insert(entry.below.clone(), node);
             }
             let depth = nodes[folder].depth + 1;
             nodes[folder].children.push(node);
-            nodes.push(Node { met: Some(met), children: Vec::new(), depth });
+            nodes.push(Node { entry: Some(entry), children: Vec::new(), depth });
         }
-        let facts = |node: usize| nodes[node].met.as_ref().and_then(|met| met.facts);
+        let facts = |node: usize| nodes[node].entry.as_ref().and_then(|met| met.facts);
         let mut children: Vec<Vec<usize>> = nodes.iter().map(|node| node.children.clone()).collect();
         for children in &mut children {
             // They arrive sorted by name, and the sort is stable.
@@ -103,9 +103,9 @@ impl Tree {
     }
 
     /// Returns as much of the tree as fits.
-    pub(super) fn shown(&self, room: Room) -> Shown<'_> {
+    pub(super) fn render(&self, room: DisplayLimits) -> RenderedTree<'_> {
         let counts = self.open(room);
-        let mut shown = Shown { text: String::new(), entries: Vec::new(), is_cut: false };
+        let mut shown = RenderedTree { text: String::new(), entries: Vec::new(), is_cut: false };
         let mut next = vec![Step::Inside(0)];
         while let Some(step) = next.pop() {
             let node = match step {
@@ -117,9 +117,9 @@ impl Tree {
                     continue;
                 }
                 Step::Entry(node) => {
-                    let Some(met) = &self.nodes[node].met else { continue };
-                    shown.text.push_str(&self.line(node, met));
-                    shown.entries.push(met);
+                    let Some(entry) = &self.nodes[node].entry else { continue };
+                    shown.text.push_str(&self.line(node, entry));
+                    shown.entries.push(entry);
                     if counts[node] == 0 && !self.nodes[node].children.is_empty() {
                         let inside = self.summary(self.nodes[node].children.iter().copied());
                         shown.text.push_str(&format!(" ({inside})"));
@@ -140,12 +140,12 @@ impl Tree {
     }
 
     /// Returns the number of entries to show of each folder: all or none, and of the listed folder as many as fit.
-    fn open(&self, room: Room) -> Vec<usize> {
+    fn open(&self, room: DisplayLimits) -> Vec<usize> {
         let mut counts = vec![0; self.nodes.len()];
         let (mut entries, mut chars) = (room.entries, room.chars);
         let length = |node: &usize| {
             let node = *node;
-            self.nodes[node].met.as_ref().map_or(0, |met| self.line(node, met).chars().count() + 1)
+            self.nodes[node].entry.as_ref().map_or(0, |met| self.line(node, met).chars().count() + 1)
         };
         let mut waiting = VecDeque::from([0]);
         while let Some(folder) = waiting.pop_front() {
@@ -174,12 +174,12 @@ impl Tree {
         let (mut files, mut folders) = (0, 0);
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         while let Some(node) = waiting.pop() {
-            let Some(met) = &self.nodes[node].met else { continue };
-            if met.kind == ItemType::Directory {
+            let Some(entry) = &self.nodes[node].entry else { continue };
+            if entry.kind == ItemType::Directory {
                 folders += 1;
             } else {
                 files += 1;
-                *kinds.entry(met.extension()).or_default() += 1;
+                *kinds.entry(entry.extension()).or_default() += 1;
             }
             waiting.extend(&self.nodes[node].children);
         }
@@ -206,19 +206,19 @@ impl Tree {
         columns + &"  ".repeat(depth)
     }
 
-    fn line(&self, node: usize, met: &Met) -> String {
+    fn line(&self, node: usize, entry: &VisitedEntry) -> String {
         let mut line = String::new();
         if self.is_long {
             let (mode, bytes, time) =
-                met.facts.map_or((0, 0, Timestamp(0)), |facts| (facts.mode, facts.bytes, facts.modified));
+                entry.facts.map_or((0, 0, Timestamp(0)), |facts| (facts.mode, facts.bytes, facts.modified));
             line.push_str(&format!("{mode:04o} {bytes:>12} {}  ", rfc3339(time)));
         }
         line.push_str(&"  ".repeat(self.nodes[node].depth));
-        let name = met.name();
+        let name = entry.name();
         // The caller may use the name of an entry of the listed folder as a path, exactly as it is shown.
         let name = if self.nodes[node].depth == 1 { unmistakable(name.into_owned()).into() } else { name };
         line.push_str(&on_one_line(&name));
-        match (&met.target, met.kind) {
+        match (&entry.target, entry.kind) {
             (Some(target), _) => line.push_str(&format!(" -> {}", on_one_line(&target.to_string_lossy()))),
             (None, ItemType::Directory) => line.push('/'),
             (None, _) => {}

@@ -14,7 +14,7 @@ const MIN_DIGITS: usize = 8;
 pub(super) struct History {
     pub(super) entries: Vec<JournalEntry>,
     /// Entries of other sessions that these entries revert, directly or through others.
-    pub(super) others: Vec<JournalEntry>,
+    pub(super) foreign_entries: Vec<JournalEntry>,
 }
 
 /// Name of a call.
@@ -74,12 +74,12 @@ impl History {
         let mut steps = 0;
         let mut target = entry.reverts;
         // An entry reverts an older one, so the loop ends; the bound protects against an inconsistent journal.
-        while let Some(call) = target.filter(|_| steps <= self.entries.len() + self.others.len()) {
+        while let Some(call) = target.filter(|_| steps <= self.entries.len() + self.foreign_entries.len()) {
             steps += 1;
             target = self
                 .entries
                 .iter()
-                .chain(&self.others)
+                .chain(&self.foreign_entries)
                 .find(|other| other.call == call)
                 .and_then(|other| other.reverts);
         }
@@ -111,7 +111,7 @@ mod tests {
             |(index, word): (usize, &str)| entry(index as u32 + 1, word.strip_prefix('-').map(|n| n.parse().unwrap()));
         let mut entries: Vec<JournalEntry> = story.split_whitespace().enumerate().map(entry).collect();
         entries.reverse();
-        let history = History { entries, others: Vec::new() };
+        let history = History { entries, foreign_entries: Vec::new() };
         let found = |entry: Option<&JournalEntry>| entry.map(|entry| entry.call);
         assert_eq!(found(history.last_change()), last_change.map(samples::call_id), "{story}");
         assert_eq!(found(history.last_undo()), last_undo.map(samples::call_id), "{story}");
@@ -142,7 +142,7 @@ mod tests {
         for bad in ["", "019901f", "last", &"0".repeat(33), "0199011g"] {
             assert_eq!(CallName::parse(bad), None, "{bad}");
         }
-        let history = History { entries: vec![entry(2, None), entry(1, None)], others: Vec::new() };
+        let history = History { entries: vec![entry(2, None), entry(1, None)], foreign_entries: Vec::new() };
         assert_eq!(history.named("0199").len(), 2);
         assert_eq!(history.named(&id.0.simple().to_string()[..12]).len(), 1);
         assert_eq!(history.named(&id.0.simple().to_string()[24..]), [&history.entries[1]]);

@@ -3,7 +3,7 @@
 use crate::builtin::text::{
     comparison_time,
     line_ending::in_lines,
-    text_edit::{folded::plain, place::Place},
+    text_edit::{edit_span::EditSpan, folded_text::plain_character},
 };
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use std::{ops::Range, rc::Rc, time::Duration};
@@ -21,7 +21,7 @@ pub(super) struct Hunk {
 /// Text after all hunks, with line feeds only, and the lines of each place in it (from 0): the first, and the one after
 /// the last.
 #[derive(Debug)]
-pub(super) struct Applied {
+pub(super) struct AppliedHunks {
     pub(super) after: String,
     pub(super) lines: Vec<(usize, usize)>,
 }
@@ -36,11 +36,11 @@ pub(super) struct LineDiff {
 }
 
 impl LineDiff {
-    fn is_of(&self, place: &Place) -> bool {
+    fn is_of(&self, place: &EditSpan) -> bool {
         Rc::ptr_eq(&self.old, &place.old) && Rc::ptr_eq(&self.new, &place.new)
     }
 
-    fn of(place: &Place, old: &[&str], new: &[&str]) -> Self {
+    fn of(place: &EditSpan, old: &[&str], new: &[&str]) -> Self {
         let mut changes = comparison_time::within(TIME_TO_COMPARE, |deadline| {
             capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(deadline))
         });
@@ -51,7 +51,7 @@ impl LineDiff {
 
 /// Returns the hunks of one place, in order and without overlaps; none if nothing changes. Reuses the last diff if it
 /// matches.
-pub(super) fn of_place(text: &str, place: &Place, last: &mut Option<LineDiff>) -> Vec<Hunk> {
+pub(super) fn of_place(text: &str, place: &EditSpan, last: &mut Option<LineDiff>) -> Vec<Hunk> {
     let theirs = &text[place.range.clone()];
     let mut hunks = Vec::new();
     if !place.old.contains('\n') {
@@ -105,7 +105,8 @@ fn line_starts(theirs: &str, old: &[&str]) -> Option<Vec<usize>> {
 /// shares.
 fn push(hunks: &mut Vec<Hunk>, theirs: &str, old: &str, new: &str, start: usize) {
     let same = |theirs: char, old: char, new: char| {
-        old == new && (theirs == old || plain(theirs) == plain(old) || (theirs == '\r' && old == '\n'))
+        old == new
+            && (theirs == old || plain_character(theirs) == plain_character(old) || (theirs == '\r' && old == '\n'))
     };
     let front = theirs.chars().zip(old.chars()).zip(new.chars()).take_while(|((a, b), c)| same(*a, *b, *c));
     let (mut front_theirs, mut front_old) = (0, 0);
@@ -128,7 +129,7 @@ fn push(hunks: &mut Vec<Hunk>, theirs: &str, old: &str, new: &str, start: usize)
 }
 
 /// Applies the hunks of each place.
-pub(super) fn applied(text: &str, places: &[Place], hunks: &[Vec<Hunk>]) -> Applied {
+pub(super) fn apply_hunks(text: &str, places: &[EditSpan], hunks: &[Vec<Hunk>]) -> AppliedHunks {
     let (mut after, mut ranges) = (String::with_capacity(text.len()), Vec::with_capacity(places.len()));
     let mut done = 0;
     for (place, hunks) in places.iter().zip(hunks) {
@@ -153,7 +154,7 @@ pub(super) fn applied(text: &str, places: &[Place], hunks: &[Vec<Hunk>]) -> Appl
         line
     };
     let lines = ranges.into_iter().map(|range| (line_of(range.start), line_of(range.end) + 1)).collect();
-    Applied { after, lines }
+    AppliedHunks { after, lines }
 }
 
 #[cfg(test)]
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn only_what_differs_is_a_hunk() {
         let check = |theirs: &str, old: &str, new: &str, expected: &[(&str, &str)]| {
-            let place = Place { range: 0..theirs.len(), old: old.into(), new: new.into() };
+            let place = EditSpan { range: 0..theirs.len(), old: old.into(), new: new.into() };
             let hunks = of_place(theirs, &place, &mut None);
             let shown: Vec<(&str, &str)> = hunks.iter().map(|hunk| (&theirs[hunk.range.clone()], &*hunk.new)).collect();
             assert_eq!(shown, expected, "{theirs:?}");

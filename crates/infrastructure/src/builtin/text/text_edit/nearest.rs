@@ -2,7 +2,7 @@
 
 use crate::builtin::text::{
     snippet::surroundings,
-    text_edit::{MatchMode, TextEdit, folded::plain},
+    text_edit::{MatchMode, TextEdit, folded_text::plain_character},
     wording::counted,
 };
 use std::{collections::HashSet, ops::Range};
@@ -92,7 +92,7 @@ fn without_line_numbers(old: &str) -> Option<String> {
 
 /// Removes what models get wrong from a line: white space, and typographic quotation marks.
 fn folded(line: &str) -> String {
-    line.chars().filter(|c| !c.is_whitespace()).map(plain).collect()
+    line.chars().filter(|c| !c.is_whitespace()).map(plain_character).collect()
 }
 
 fn same_but_for_spaces(lines: &[&str], old: &str) -> Option<Range<usize>> {

@@ -2,12 +2,12 @@
 //!
 //! The context and removed lines of a hunk must occur consecutively in the file, after the lines of the previous hunk.
 //! If they occur several times, the hunk's anchors, its line number or its end-of-file mark must identify one place.
-//! Lines may differ only in ways that leave every token intact (see [`Looseness`]); a degree of similarity is never
+//! Lines may differ only in ways that leave every token intact (see [`LineTolerance`]); a degree of similarity is never
 //! used.
 
 use crate::{
     builtin::{
-        text::text_edit::plain,
+        text::text_edit::plain_character,
         tools::apply_patch::{parser::Hunk, text_lines::Line},
     },
     sandbox::workspace::stop::Stop,
@@ -21,9 +21,9 @@ const MAX_COMPARED: usize = 4_000_000;
 
 /// Differences between lines that are ignored. Each variant includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Looseness {
+pub(super) enum LineTolerance {
     /// No differences; even carriage returns are compared.
-    Carried,
+    Verbatim,
     /// Differences in line endings.
     Exact,
     /// Differences in trailing white space.
@@ -34,14 +34,14 @@ pub(super) enum Looseness {
     Indent,
 }
 
-impl Looseness {
-    /// All variants but `Carried`: most patches do not carry carriage returns.
-    const USUAL: [Self; 4] = [Self::Exact, Self::TrailingSpace, Self::Typography, Self::Indent];
+impl LineTolerance {
+    /// All variants but `Verbatim`: most patches do not carry carriage returns.
+    const COMMON: [Self; 4] = [Self::Exact, Self::TrailingSpace, Self::Typography, Self::Indent];
 
     /// Names the ignored differences for a message; `None` if they are not worth a mention.
     pub(super) fn words(self) -> Option<&'static str> {
         match self {
-            Self::Carried | Self::Exact => None,
+            Self::Verbatim | Self::Exact => None,
             Self::TrailingSpace => Some("white space at the ends of lines"),
             Self::Typography => Some("typographic quotes, dashes or spaces"),
             Self::Indent => Some("indentation"),
@@ -51,7 +51,7 @@ impl Looseness {
     /// Returns the part of a line that is compared: lines with equal keys count as equal.
     pub(super) fn key(self, line: &str) -> Cow<'_, str> {
         match self {
-            Self::Carried => Cow::Borrowed(line),
+            Self::Verbatim => Cow::Borrowed(line),
             Self::Exact => Cow::Borrowed(line.strip_suffix('\r').unwrap_or(line)),
             Self::TrailingSpace => Cow::Borrowed(line.trim_end()),
             Self::Typography => plain_line(line.trim_end()),
@@ -62,10 +62,10 @@ impl Looseness {
 
 /// Place of a hunk in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct HunkPlacement {
     /// Index of its first line in the file, from 0.
     pub(super) first: usize,
-    pub(super) looseness: Looseness,
+    pub(super) tolerance: LineTolerance,
     pub(super) shift: Shift,
 }
 
@@ -92,7 +92,7 @@ impl Shift {
 
 /// Reason why a hunk has no place in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Misfit {
+pub(super) enum HunkProblem {
     /// No line matches this anchor.
     NoAnchor(String),
     /// The lines occur nowhere.
@@ -100,7 +100,7 @@ pub(super) enum Misfit {
     /// The lines occur only before the end of the previous hunk. The index (from 0) is that of the first place.
     OutOfOrder(usize),
     /// The lines occur, but not after the anchors. The index (from 0) is that of the first place.
-    NotBehindAnchors(usize),
+    NotAfterAnchors(usize),
     /// The lines occur at several places, with these indices (from 0).
     Ambiguous(Vec<usize>),
     /// The deadline passed during the search.
@@ -128,42 +128,42 @@ impl<'a> Lookup<'a> {
     }
 
     /// Returns the place of a hunk at or after the line with index `from`.
-    pub(super) fn place(&self, hunk: &Hunk, from: usize) -> Result<Place, Misfit> {
-        let behind = self.behind_anchors(hunk)?;
+    pub(super) fn place(&self, hunk: &Hunk, from: usize) -> Result<HunkPlacement, HunkProblem> {
+        let behind = self.lines_after_anchors(hunk)?;
         let old: Vec<&str> = hunk.old_lines().collect();
         if old.is_empty() {
             return self.place_of_insertion(hunk, from, behind);
         }
         let mut elsewhere = None;
         let carries_returns = hunk.old_lines().any(|line| line.ends_with('\r'));
-        let carried = carries_returns.then_some(Looseness::Carried);
-        for looseness in carried.into_iter().chain(Looseness::USUAL) {
-            self.in_time()?;
+        let carried = carries_returns.then_some(LineTolerance::Verbatim);
+        for looseness in carried.into_iter().chain(LineTolerance::COMMON) {
+            self.check_deadline()?;
             let found = self.find(&old, hunk, looseness)?;
-            let fitting: Vec<&Place> = found.iter().filter(|place| place.first >= from).collect();
+            let fitting: Vec<&HunkPlacement> = found.iter().filter(|place| place.first >= from).collect();
             if fitting.is_empty() {
-                elsewhere = elsewhere.or(found.first().map(|place| Misfit::OutOfOrder(place.first)));
+                elsewhere = elsewhere.or(found.first().map(|place| HunkProblem::OutOfOrder(place.first)));
                 continue;
             }
-            let meant = self.meant(hunk, &fitting, old.len(), behind.as_deref());
+            let meant = self.select_candidates(hunk, &fitting, old.len(), behind.as_deref());
             return match &meant[..] {
-                [] => Err(Misfit::NotBehindAnchors(fitting[0].first)),
+                [] => Err(HunkProblem::NotAfterAnchors(fitting[0].first)),
                 [only] => Ok((*only).clone()),
-                several => Err(Misfit::Ambiguous(several.iter().map(|place| place.first).collect())),
+                several => Err(HunkProblem::Ambiguous(several.iter().map(|place| place.first).collect())),
             };
         }
-        Err(elsewhere.unwrap_or(Misfit::NoMatch))
+        Err(elsewhere.unwrap_or(HunkProblem::NoMatch))
     }
 
-    fn in_time(&self) -> Result<(), Misfit> {
-        if self.stop.is_due() { Err(Misfit::OutOfTime) } else { Ok(()) }
+    fn check_deadline(&self) -> Result<(), HunkProblem> {
+        if self.stop.is_due() { Err(HunkProblem::OutOfTime) } else { Ok(()) }
     }
 
     /// Returns the index of the only exact occurrence of these lines. Line endings are not compared.
-    pub(super) fn stands_once(&self, lines: &[&str]) -> Option<usize> {
-        let index = self.index(Looseness::Exact);
+    pub(super) fn find_unique(&self, lines: &[&str]) -> Option<usize> {
+        let index = self.index(LineTolerance::Exact);
         let wanted: Option<Vec<u32>> =
-            lines.iter().map(|line| index.by_line.get(&Looseness::Exact.key(line)).copied()).collect();
+            lines.iter().map(|line| index.by_line.get(&LineTolerance::Exact.key(line)).copied()).collect();
         match occurrences(&index.numbers, &wanted.filter(|wanted| !wanted.is_empty())?)[..] {
             [only] => Some(only),
             _ => None,
@@ -171,7 +171,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// Selects the places that the hunk may refer to, by its end-of-file mark, its line number or its anchors.
-    fn meant<'p>(&self, hunk: &Hunk, found: &[&'p Place], length: usize, behind: Option<&[usize]>) -> Vec<&'p Place> {
+    fn select_candidates<'p>(&self, hunk: &Hunk, found: &[&'p HunkPlacement], length: usize, behind: Option<&[usize]>) -> Vec<&'p HunkPlacement> {
         if hunk.is_at_end
             && let Some(last) = found.last().filter(|place| place.first + length == self.lines.len())
         {
@@ -195,25 +195,25 @@ impl<'a> Lookup<'a> {
 
     /// Returns the place of a hunk that only adds lines: after its anchor, at its line number, or at the end of the
     /// file.
-    fn place_of_insertion(&self, hunk: &Hunk, from: usize, behind: Option<Vec<usize>>) -> Result<Place, Misfit> {
+    fn place_of_insertion(&self, hunk: &Hunk, from: usize, behind: Option<Vec<usize>>) -> Result<HunkPlacement, HunkProblem> {
         let first = match (behind.as_deref(), hunk.at) {
             (Some([only]), _) if !hunk.is_at_end => only + 1,
-            (Some(several), _) if !hunk.is_at_end => return Err(Misfit::Ambiguous(several.to_vec())),
+            (Some(several), _) if !hunk.is_at_end => return Err(HunkProblem::Ambiguous(several.to_vec())),
             (None, Some(at)) => at.saturating_sub(1).min(self.lines.len()),
             _ => self.lines.len(),
         };
         if first < from {
-            return Err(Misfit::OutOfOrder(first));
+            return Err(HunkProblem::OutOfOrder(first));
         }
-        Ok(Place { first, looseness: Looseness::Exact, shift: Shift::default() })
+        Ok(HunkPlacement { first, tolerance: LineTolerance::Exact, shift: Shift::default() })
     }
 
     /// Returns the indices of the lines that the innermost anchor may refer to: ascending, and never empty. Returns
     /// `None` if the hunk has no anchors.
-    fn behind_anchors(&self, hunk: &Hunk) -> Result<Option<Vec<usize>>, Misfit> {
+    fn lines_after_anchors(&self, hunk: &Hunk) -> Result<Option<Vec<usize>>, HunkProblem> {
         let mut behind: Option<Vec<usize>> = None;
         for anchor in &hunk.anchors {
-            self.in_time()?;
+            self.check_deadline()?;
             let stands = self.anchor(anchor);
             let mut stands: Vec<usize> = match &behind {
                 None => stands,
@@ -224,7 +224,7 @@ impl<'a> Lookup<'a> {
             };
             stands.dedup();
             if stands.is_empty() {
-                return Err(Misfit::NoAnchor(anchor.clone()));
+                return Err(HunkProblem::NoAnchor(anchor.clone()));
             }
             behind = Some(stands);
         }
@@ -233,34 +233,34 @@ impl<'a> Lookup<'a> {
 
     /// Returns the indices of the lines that an anchor matches: lines equal to it, or else lines that begin with it.
     fn anchor(&self, anchor: &str) -> Vec<usize> {
-        for looseness in Looseness::USUAL {
+        for looseness in LineTolerance::COMMON {
             let index = self.index(looseness);
             if let Some(number) = index.by_line.get(&looseness.key(anchor)) {
                 return (0..index.numbers.len()).filter(|at| index.numbers[*at] == *number).collect();
             }
         }
-        let key = Looseness::Indent.key(anchor);
-        let begins = |line: &Line<'_>| !key.is_empty() && Looseness::Indent.key(line.text).starts_with(&*key);
+        let key = LineTolerance::Indent.key(anchor);
+        let begins = |line: &Line<'_>| !key.is_empty() && LineTolerance::Indent.key(line.text).starts_with(&*key);
         (0..self.lines.len()).filter(|at| begins(&self.lines[*at])).collect()
     }
 
     /// Returns all places of the lines, ascending. If there are too many to compare their indentation, they are
     /// ambiguous.
-    fn find(&self, old: &[&str], hunk: &Hunk, looseness: Looseness) -> Result<Vec<Place>, Misfit> {
+    fn find(&self, old: &[&str], hunk: &Hunk, looseness: LineTolerance) -> Result<Vec<HunkPlacement>, HunkProblem> {
         let index = self.index(looseness);
         let wanted: Option<Vec<u32>> =
             old.iter().map(|line| index.by_line.get(&looseness.key(line)).copied()).collect();
         let Some(wanted) = wanted else { return Ok(Vec::new()) };
         let found = occurrences(&index.numbers, &wanted);
-        if looseness < Looseness::Indent {
-            return Ok(found.into_iter().map(|first| Place { first, looseness, shift: Shift::default() }).collect());
+        if looseness < LineTolerance::Indent {
+            return Ok(found.into_iter().map(|first| HunkPlacement { first, tolerance: looseness, shift: Shift::default() }).collect());
         }
         if found.len() > MAX_CANDIDATES || found.len().saturating_mul(old.len()) > MAX_COMPARED {
-            return Err(Misfit::Ambiguous(found));
+            return Err(HunkProblem::Ambiguous(found));
         }
         let shifted = |first: usize| {
             let shift = self.shift(old, first)?;
-            hunk.new_lines().all(|line| shift.fits(line)).then_some(Place { first, looseness, shift })
+            hunk.new_lines().all(|line| shift.fits(line)).then_some(HunkPlacement { first, tolerance: looseness, shift })
         };
         Ok(found.into_iter().filter_map(shifted).collect())
     }
@@ -278,7 +278,7 @@ impl<'a> Lookup<'a> {
         pairs.iter().all(same).then(|| Shift { from: from.to_owned(), to: to.to_owned() })
     }
 
-    fn index(&self, looseness: Looseness) -> &Index<'a> {
+    fn index(&self, looseness: LineTolerance) -> &Index<'a> {
         self.indices[looseness as usize].get_or_init(|| {
             let mut by_line: HashMap<Cow<'a, str>, u32> = HashMap::new();
             let numbers = self.lines.iter().map(|line| {
@@ -297,7 +297,7 @@ fn indent_of(line: &str) -> &str {
 
 /// Replaces typographic characters by plain ones.
 fn plain_line(line: &str) -> Cow<'_, str> {
-    if line.is_ascii() { Cow::Borrowed(line) } else { Cow::Owned(line.chars().map(plain).collect()) }
+    if line.is_ascii() { Cow::Borrowed(line) } else { Cow::Owned(line.chars().map(plain_character).collect()) }
 }
 
 /// Returns all positions of one sequence in another, ascending, including overlapping ones. The time is proportional to

@@ -1,7 +1,7 @@
 //! Parses a patch: the envelope (`*** Begin Patch`), or a unified diff.
 
 mod envelope;
-mod quoted;
+mod quoted_name;
 mod unified;
 
 use crate::builtin::files::change_set::MAX_FILES;

@@ -3,7 +3,7 @@
 use crate::{
     builtin::{
         files::{
-            change_set::{ChangeSet, Changed, recording::Recording},
+            change_set::{ChangeSet, ChangedFile, recording::ChangeRecorder},
             etag::{digest_of, etag},
             file_limits::FileLimits,
             written_file::{changed_elsewhere, missing, notes, stale},
@@ -11,15 +11,15 @@ use crate::{
         text::{
             snippet::surroundings,
             text_edit::DecodedFile,
-            text_encoding::{Detected, detect},
+            text_encoding::{TextDetection, detect},
             wording::counted,
         },
         tools::apply_patch::{
             FileAction, OutputFile,
-            matching::{Lookup, Looseness, Place},
-            misfit,
+            matching::{Lookup, LineTolerance, HunkPlacement},
+            hunk_problem,
             parser::{Action, FilePatch, Hunk},
-            patched::patched,
+            patched_text::apply_hunks,
             text_lines::{Line, lines_by_feeds, lines_of},
         },
     },
@@ -55,7 +55,7 @@ pub(super) struct PatchedFile {
     /// Range of each hunk in the new text: index of its first line (from 0) and of the line after its last.
     pub(super) lines: Vec<(usize, usize)>,
     /// Differences between patch and file that were ignored to place the hunks.
-    looseness: BTreeSet<Looseness>,
+    looseness: BTreeSet<LineTolerance>,
     /// Index of the file in the change set.
     place: usize,
     changed_elsewhere: bool,
@@ -64,7 +64,7 @@ pub(super) struct PatchedFile {
 }
 
 /// A part of the patch that cannot be applied, and the reason.
-struct Wrong {
+struct PatchProblem {
     kind: ErrorKind,
     text: String,
 }
@@ -77,7 +77,7 @@ impl Patching<'_> {
     pub(super) fn apply(
         self,
         patch: &[FilePatch],
-        recording: &Recording,
+        recording: &ChangeRecorder,
         dry_run: bool,
     ) -> Result<(Vec<PatchedFile>, bool), ToolFailure> {
         let paths: Vec<&str> = patch.iter().flat_map(FilePatch::paths).collect();
@@ -96,15 +96,15 @@ impl Patching<'_> {
             index += file.paths().count();
         }
         if !wrong.is_empty() {
-            return Err(misfits(&wrong));
+            return Err(problems_failure(&wrong));
         }
         let planned = (0..paths.len()).filter(|index| set.is_planned(*index)).map(|index| set.file(index));
         let planned: BTreeSet<usize> = planned.collect();
-        let changed: BTreeMap<usize, Changed> = planned.into_iter().zip(set.commit(recording, dry_run)?).collect();
+        let changed: BTreeMap<usize, ChangedFile> = planned.into_iter().zip(set.commit(recording, dry_run)?).collect();
         for file in &mut patched {
-            file.is_now(changed.get(&file.place));
+            file.apply_outcome(changed.get(&file.place));
         }
-        Ok((patched, changed.values().any(Changed::is_change)))
+        Ok((patched, changed.values().any(ChangedFile::is_change)))
     }
 
     /// Plans the change of one file. `index` is the index of its path in the set; its new path has the next one.
@@ -113,9 +113,9 @@ impl Patching<'_> {
         set: &mut ChangeSet<'_>,
         file: &FilePatch,
         index: usize,
-        recording: &Recording,
-    ) -> Result<Result<PatchedFile, Vec<Wrong>>, ToolFailure> {
-        let wrong = |kind, text: String| Ok(Err(vec![Wrong { kind, text: format!("line {}: {text}", file.line) }]));
+        recording: &ChangeRecorder,
+    ) -> Result<Result<PatchedFile, Vec<PatchProblem>>, ToolFailure> {
+        let wrong = |kind, text: String| Ok(Err(vec![PatchProblem { kind, text: format!("line {}: {text}", file.line) }]));
         let (path, place) = (set.shown(index).to_owned(), set.file(index));
         let limit = match &file.action {
             Action::Update { hunks, .. } | Action::Delete { was: Some(hunks) } if !hunks.is_empty() => {
@@ -176,7 +176,7 @@ impl Patching<'_> {
                 Ok(Ok(PatchedFile { removed, before, ..PatchedFile::new(path, place, FileAction::Deleted, None) }))
             }
             (Action::Update { to, hunks }, Some(old)) => {
-                let mut updated = match self.updated(&path, place, &old, hunks, file.line) {
+                let mut updated = match self.update_file(&path, place, &old, hunks, file.line) {
                     Ok(updated) => updated,
                     Err(wrong) => return Ok(Err(if is_stale { stale_hunks(wrong, &path) } else { wrong })),
                 };
@@ -226,44 +226,44 @@ impl Patching<'_> {
     }
 
     /// Returns the number of lines that remain after the hunks removed theirs, or the reasons why the hunks do not fit.
-    fn rest(self, path: &str, place: usize, old: &[u8], hunks: &[Hunk], line: usize) -> Result<usize, Vec<Wrong>> {
+    fn rest(self, path: &str, place: usize, old: &[u8], hunks: &[Hunk], line: usize) -> Result<usize, Vec<PatchProblem>> {
         if hunks.is_empty() {
             return Ok(if old.is_empty() { 0 } else { text_of(old).map_or(1, |text| lines_of(&text).len()) });
         }
-        let updated = self.updated(path, place, old, hunks, line)?;
+        let updated = self.update_file(path, place, old, hunks, line)?;
         Ok(lines_of(&updated.file.after).len())
     }
 
     /// Returns the file with its hunks applied, or all hunks that do not fit.
-    fn updated(
+    fn update_file(
         self,
         path: &str,
         place: usize,
         bytes: &[u8],
         hunks: &[Hunk],
         line: usize,
-    ) -> Result<Updated, Vec<Wrong>> {
-        let wrong = |kind, text: String| vec![Wrong { kind, text: format!("line {line}: {text}") }];
+    ) -> Result<UpdatedFile, Vec<PatchProblem>> {
+        let wrong = |kind, text: String| vec![PatchProblem { kind, text: format!("line {line}: {text}") }];
         if hunks.is_empty() {
             let file = PatchedFile::new(path.to_owned(), place, FileAction::Updated, Some(bytes));
-            return Ok(Updated { bytes: bytes.to_vec(), file });
+            return Ok(UpdatedFile { bytes: bytes.to_vec(), file });
         }
         let file = DecodedFile::of(bytes, path).map_err(|failure| wrong(failure.kind, failure.text()))?;
         // A file may separate its lines by lone carriage returns. To a patch program it is a single line, to a model it
         // is not.
         let by_feeds = lines_by_feeds(&file.text);
         let is_by_feeds = hunks.iter().flat_map(|hunk| &hunk.lines).any(|line| line.text().contains('\r'));
-        let placed = is_by_feeds.then(|| self.placed(path, hunks, &by_feeds));
+        let placed = is_by_feeds.then(|| self.place_hunks(path, hunks, &by_feeds));
         let (lines, placed) = match placed {
             Some(Ok(places)) => (by_feeds, Ok(places)),
             _ => {
                 let lines = lines_of(&file.text);
-                let placed = self.placed(path, hunks, &lines);
+                let placed = self.place_hunks(path, hunks, &lines);
                 (lines, placed)
             }
         };
         let places = placed?;
-        let new = patched(&lines, hunks, &places);
+        let new = apply_hunks(&lines, hunks, &places);
         // The unchanged text is encoded to the bytes that it had: this was verified when it was decoded.
         let body = file
             .encoded(&new.text)
@@ -273,20 +273,20 @@ impl Patching<'_> {
         let file = PatchedFile {
             added: new.added,
             removed: new.removed,
-            looseness: places.iter().map(|place| place.looseness).collect(),
+            looseness: places.iter().map(|place| place.tolerance).collect(),
             before: file.text.into_owned(),
             after: new.text,
             lines: new.lines,
-            notes: new.kept_endings.then(|| KEPT_ENDINGS.to_owned()).into_iter().collect(),
+            notes: new.uses_file_endings.then(|| KEPT_ENDINGS.to_owned()).into_iter().collect(),
             ..PatchedFile::new(path.to_owned(), place, action, Some(&bytes))
         };
-        Ok(Updated { bytes, file })
+        Ok(UpdatedFile { bytes, file })
     }
 
     /// Returns the places of all hunks, or all hunks that do not fit.
-    fn placed(self, path: &str, hunks: &[Hunk], lines: &[Line<'_>]) -> Result<Vec<Place>, Vec<Wrong>> {
+    fn place_hunks(self, path: &str, hunks: &[Hunk], lines: &[Line<'_>]) -> Result<Vec<HunkPlacement>, Vec<PatchProblem>> {
         let lookup = Lookup::of(lines, self.files.stop());
-        let (mut places, mut misfits): (Vec<Place>, Vec<Wrong>) = (Vec::new(), Vec::new());
+        let (mut places, mut misfits): (Vec<HunkPlacement>, Vec<PatchProblem>) = (Vec::new(), Vec::new());
         let mut from = 0;
         for hunk in hunks {
             match lookup.place(hunk, from) {
@@ -297,11 +297,11 @@ impl Patching<'_> {
                 Err(misfit) => {
                     // Each description searches the whole file, and a long list of them is of no use.
                     let text = match misfits.len() < DESCRIBED {
-                        true => misfit::described(&misfit, hunk, lines, &lookup),
+                        true => hunk_problem::described(&misfit, hunk, lines, &lookup),
                         false => String::new(),
                     };
                     let text = format!("line {}: the hunk does not fit `{path}`: {text}", hunk.line);
-                    misfits.push(Wrong { kind: misfit::kind(&misfit), text });
+                    misfits.push(PatchProblem { kind: hunk_problem::kind(&misfit), text });
                 }
             }
         }
@@ -315,7 +315,7 @@ const KEPT_ENDINGS: &str = "The patch tells other line endings than the file has
 const WRITE_NEW: WriteOptions = WriteOptions { create_folders: true, overwrite: false, mode: None };
 
 /// New content of a file, and the result to report.
-struct Updated {
+struct UpdatedFile {
     bytes: Vec<u8>,
     file: PatchedFile,
 }
@@ -326,10 +326,10 @@ fn with_execution(mode: u32, executable: bool) -> u32 {
 }
 
 /// Gives the reason for hunks that do not fit: the file changed since it was read.
-fn stale_hunks(wrong: Vec<Wrong>, path: &str) -> Vec<Wrong> {
-    let told = |Wrong { kind, text }| {
+fn stale_hunks(wrong: Vec<PatchProblem>, path: &str) -> Vec<PatchProblem> {
+    let told = |PatchProblem { kind, text }| {
         let failure = stale(ToolFailure::new(kind, text), path);
-        Wrong { kind: failure.kind, text: failure.message }
+        PatchProblem { kind: failure.kind, text: failure.message }
     };
     wrong.into_iter().map(told).collect()
 }
@@ -337,12 +337,12 @@ fn stale_hunks(wrong: Vec<Wrong>, path: &str) -> Vec<Wrong> {
 /// Decodes content for a diff; `None` if it is binary.
 fn text_of(content: &[u8]) -> Option<String> {
     match detect(content, true) {
-        Detected::Text(encoding) => Some(encoding.decode(&content[encoding.mark_bytes()..]).0.into_owned()),
-        Detected::Binary(_) => None,
+        TextDetection::Text(encoding) => Some(encoding.decode(&content[encoding.mark_bytes()..]).0.into_owned()),
+        TextDetection::Binary(_) => None,
     }
 }
 
-fn misfits(wrong: &[Wrong]) -> ToolFailure {
+fn problems_failure(wrong: &[PatchProblem]) -> ToolFailure {
     let kinds: BTreeSet<ErrorKind> = wrong.iter().map(|wrong| wrong.kind).collect();
     let kind = match kinds.first() {
         Some(kind) if kinds.len() == 1 => *kind,
@@ -382,7 +382,7 @@ impl PatchedFile {
     }
 
     /// Updates this result with the outcome of the whole patch, which may name the file several times.
-    fn is_now(&mut self, changed: Option<&Changed>) {
+    fn apply_outcome(&mut self, changed: Option<&ChangedFile>) {
         match changed {
             Some(changed) => {
                 self.etag = changed.after.map(|state| etag(&state.digest));

@@ -1,5 +1,5 @@
 use crate::builtin::{
-    question_form::{Reply, reply, request},
+    question_form::{Reply, reply, elicitation_request},
     testing::{TestRun, client},
     tools::all,
 };
@@ -122,7 +122,7 @@ async fn questions_that_cannot_be_told_apart_are_not_asked() {
 fn a_client_gets_a_form_of_its_own_generation() {
     let form = |protocol| {
         let client = ClientProfile { protocol, ..client() };
-        request(&questions(), &client).params["requestedSchema"]["properties"].clone()
+        elicitation_request(&questions(), &client).params["requestedSchema"]["properties"].clone()
     };
     let new = form(Some(ProtocolVersion::V20251125));
     assert_eq!(new["answer1"]["oneOf"][0], json!({"const": "a", "title": "a: means \u{e4} a"}));
@@ -134,7 +134,7 @@ fn a_client_gets_a_form_of_its_own_generation() {
         let names: Vec<&String> = form.as_object().unwrap().keys().collect();
         assert_eq!(names, ["answer1", "answer1_other", "answer2", "answer2_other"]);
     }
-    let message = request(&questions(), &client()).params["message"].clone();
+    let message = elicitation_request(&questions(), &client()).params["message"].clone();
     let lines = ["1. which?", "2. which ones?", "", "b:", "line", "line", "", "b:", "line", "line"];
     assert_eq!(message, format!("The agent asks:\n| {}", lines.join("\n| ")));
     assert_eq!(reply(&questions(), &json!({"action": "accept", "content": {}})), Reply::Answers(vec![None, None]));
@@ -150,7 +150,7 @@ fn a_question_passes_for_nobody_elses() {
         let mut one = questions()[..1].to_vec();
         one[0].question = asked.into();
         one[0].options.iter_mut().for_each(|option| option.preview = None);
-        assert_eq!(request(&one, &client()).params["message"], shown);
+        assert_eq!(elicitation_request(&one, &client()).params["message"], shown);
     }
 }
 

@@ -1,14 +1,14 @@
 //! Formats the results of `bash`.
 
-use super::{Input, meaning::meaning};
+use super::{Input, exit_code_meaning::meaning};
 use crate::builtin::{
     commands::{
         capture::{Stream, in_json},
-        command::{Cause, Command, End},
-        command_output::{Part, Shown, remarks, shown},
+        command::{EndCause, Command, CommandEnd},
+        command_output::{Part, RenderedOutput, remarks, render_output},
         tasks::Task,
     },
-    run::Run,
+    tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -66,7 +66,7 @@ pub(super) struct Output {
 
 /// Data of a call that is needed for its result.
 pub(super) struct Report<'a> {
-    pub(super) run: &'a Run<'a>,
+    pub(super) run: &'a ToolContext<'a>,
     pub(super) input: &'a Input,
     pub(super) folder: &'a Path,
     /// `true` if the command got less time than it requested.
@@ -75,33 +75,33 @@ pub(super) struct Report<'a> {
 
 impl Report<'_> {
     /// Formats the result of a command that has ended.
-    pub(super) async fn ended(&self, command: &Command, end: End) -> Result<ToolResult, ToolFailure> {
+    pub(super) async fn ended(&self, command: &Command, end: CommandEnd) -> Result<ToolResult, ToolFailure> {
         let shown = self.shown(command).await?;
         let meaning = end.code.and_then(|code| meaning(&self.input.command, code));
         let mut output = self.output(command, &shown);
         output.exit_code = end.code;
         output.signal = end.signal;
         output.duration_ms = milliseconds(end.after);
-        output.timed_out = end.cause == Cause::TimedOut;
+        output.timed_out = end.cause == EndCause::TimedOut;
         output.meaning = meaning;
         output.undone_or_refused.clone_from(&end.told);
         let is_silent = shown.text.is_empty();
-        let mut said = remarks(&end, self.run.world().programs().settings().kept_bytes);
+        let mut said = remarks(&end, self.run.environment().programs().settings().kept_bytes);
         if self.is_reduced {
             said.push("`timeout_ms` is more than calls may take here, and was reduced.".into());
         }
         let kind = match (end.cause, end.code) {
-            (Cause::Itself, Some(0)) if !end.is_tainted => None,
-            (Cause::Itself, _) if meaning.is_some() && !end.is_tainted => None,
-            (Cause::TimedOut, _) => Some(ErrorKind::Timeout),
-            (Cause::Stopped, _) => Some(ErrorKind::Cancelled),
-            (Cause::Itself | Cause::TooMuchOutput | Cause::Lost, _) => Some(ErrorKind::ExecutionFailed),
+            (EndCause::Itself, Some(0)) if !end.is_tainted => None,
+            (EndCause::Itself, _) if meaning.is_some() && !end.is_tainted => None,
+            (EndCause::TimedOut, _) => Some(ErrorKind::Timeout),
+            (EndCause::Stopped, _) => Some(ErrorKind::Cancelled),
+            (EndCause::Itself | EndCause::TooMuchOutput | EndCause::Lost, _) => Some(ErrorKind::ExecutionFailed),
         };
         let how = match (kind, meaning) {
             (None, None) if is_silent => Some("The command succeeded and printed nothing.".to_owned()),
             (None, None) => None,
             (None, Some(meaning)) => Some(format!("[exit code 1: {meaning}]")),
-            (Some(_), _) => Some(format!("The command {}.", end.told())),
+            (Some(_), _) => Some(format!("The command {}.", end.describe())),
         };
         said.splice(0..0, how);
         let said = said.join(" ");
@@ -127,7 +127,7 @@ impl Report<'_> {
     pub(super) async fn running(&self, task: &Task, ready_line: Option<String>) -> Result<ToolResult, ToolFailure> {
         let command = &task.command;
         let shown = self.shown(command).await?;
-        task.moves_cursor(shown.end);
+        task.advance_cursor(shown.end);
         let id = task.id;
         let state = match (&ready_line, &self.input.ready_when) {
             (Some(line), _) => format!("is ready: {}", line.chars().take(200).collect::<String>()),
@@ -151,20 +151,20 @@ impl Report<'_> {
         Ok(result.with_structured_content(self.structured(output)?))
     }
 
-    async fn shown(&self, command: &Command) -> Result<Shown, ToolFailure> {
+    async fn shown(&self, command: &Command) -> Result<RenderedOutput, ToolFailure> {
         let budget = self.run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
         if self.input.merge_stderr {
-            return shown(&command.capture, Part::default(), budget, self.run).await;
+            return render_output(&command.capture, Part::default(), budget, self.run).await;
         }
         let heading = "[standard error]\n";
         let of = |stream| Part { stream: Some(stream), ..Part::default() };
-        let errors = shown(&command.capture, of(Stream::Stderr), budget / 2, self.run).await?;
+        let errors = render_output(&command.capture, of(Stream::Stderr), budget / 2, self.run).await?;
         let rest = budget.saturating_sub(errors.text.chars().count() + heading.len() + 1);
-        let output = shown(&command.capture, of(Stream::Stdout), rest, self.run).await?;
+        let output = render_output(&command.capture, of(Stream::Stdout), rest, self.run).await?;
         Ok(if errors.text.is_empty() { output } else { output.followed_by(heading, errors) })
     }
 
-    fn output(&self, command: &Command, shown: &Shown) -> Output {
+    fn output(&self, command: &Command, shown: &RenderedOutput) -> Output {
         let cwd = self.folder.to_string_lossy().into_owned();
         let room = self.run.context().output_characters.saturating_sub(ROOM_FOR_MEMBERS + in_json(&cwd));
         let (stdout, stderr) = (command.capture.ends(Stream::Stdout), command.capture.ends(Stream::Stderr));

@@ -5,7 +5,7 @@ use super::{Input, Operation, Repository};
 use crate::{
     builtin::{
         blocking::on_blocking_thread,
-        commands::capture::{Stream, lost},
+        commands::capture::{Stream, output_read_failure},
     },
     sandbox::workspace::Workspace,
 };
@@ -54,7 +54,7 @@ fn tops(folder: &Path, is_within: impl Fn(&Path) -> bool) -> impl Iterator<Item 
 ///
 /// # Errors
 /// Fails if that cannot be guaranteed.
-pub(super) async fn within_rules(
+pub(super) async fn restrict_arguments(
     input: &Input,
     repository: &Repository<'_>,
 ) -> Result<(Vec<String>, usize), ToolFailure> {
@@ -64,7 +64,7 @@ pub(super) async fn within_rules(
     if !grant.roots().all().any(|root| grant.reading_below(&PathAccess::plain(root)).is_limited()) {
         return Ok((as_given(), 0));
     }
-    let Some(kept) = Kept::of(repository).await? else { return Ok((as_given(), 0)) };
+    let Some(kept) = HistoryWorktrees::of(repository).await? else { return Ok((as_given(), 0)) };
     if let Some((commit, path)) = input.content()? {
         let is_relative = path.starts_with("./") || path.starts_with("../");
         kept.check(&if is_relative { format!("{}{path}", kept.prefix) } else { path.to_owned() }, repository)?;
@@ -88,15 +88,15 @@ pub(super) async fn within_rules(
 }
 
 /// Working trees whose files are in the history of a folder's repository.
-struct Kept {
+struct HistoryWorktrees {
     /// Path of the folder in its working tree; empty, or ends with a slash.
     prefix: String,
     /// Tops of other working trees whose files are in that history. Files that rules close there are not shown under
     /// paths of this working tree either.
-    elsewhere: Vec<PathBuf>,
+    other_tops: Vec<PathBuf>,
 }
 
-impl Kept {
+impl HistoryWorktrees {
     /// Examines the repository that contains the folder, if there is one.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl Kept {
             _ => return Err(closed(&format!("git cannot tell the top of the repository: {}", fault.trim_end()))),
         }
         let told = asked.capture.ends(Stream::Stdout);
-        let told = told.whole().and_then(|told| str::from_utf8(told).ok()).unwrap_or_default();
+        let told = told.complete_bytes().and_then(|told| str::from_utf8(told).ok()).unwrap_or_default();
         let ["true", top, common, own, prefix] = told.lines().collect::<Vec<_>>()[..] else {
             return Err(closed("git does not tell where the history of this folder is kept"));
         };
@@ -143,9 +143,9 @@ impl Kept {
                  be judged"
             )));
         }
-        let folder = repository.run.world().access(common).await?;
+        let folder = repository.run.environment().access(common).await?;
         for objects in ["objects", "objects/pack"] {
-            let path = repository.run.world().access(&format!("{common}/{objects}")).await?;
+            let path = repository.run.environment().access(&format!("{common}/{objects}")).await?;
             if !path.real.starts_with(&folder.real) {
                 return Err(closed(&format!(
                     "`{common}/{objects}` is a link to another folder, so it cannot be judged what its contents are those of"
@@ -153,7 +153,7 @@ impl Kept {
             }
         }
         elsewhere.extend(lenders(repository).await?);
-        Ok(Some(Self { prefix: prefix.to_owned(), elsewhere }))
+        Ok(Some(Self { prefix: prefix.to_owned(), other_tops: elsewhere }))
     }
 
     /// Refuses a path, relative to the top, that must not be read in another working tree.
@@ -162,7 +162,7 @@ impl Kept {
             let path = PathAccess::plain(lexical(top, Path::new(below))).whole_tree();
             repository.run.context().grant.permits(&Access::ReadPath(path))
         };
-        match self.elsewhere.iter().find(|top| !may_be_read(top)) {
+        match self.other_tops.iter().find(|top| !may_be_read(top)) {
             None => Ok(()),
             Some(top) => {
                 Err(closed(&format!("`{below}` is one of those in `{}`, whose history this is", top.display())))
@@ -185,11 +185,11 @@ async fn lenders(repository: &Repository<'_>) -> Result<Vec<PathBuf>, ToolFailur
     // git reports all the repositories that it uses, including those from which a lender borrows.
     let (asked, done) = repository.git(["count-objects", "-v"].map(str::to_owned).into()).await?;
     let told = asked.capture.ends(Stream::Stdout);
-    let told = told.whole().filter(|_| done.exit_code == Some(0)).and_then(|told| str::from_utf8(told).ok());
+    let told = told.complete_bytes().filter(|_| done.exit_code == Some(0)).and_then(|told| str::from_utf8(told).ok());
     let told = told.ok_or_else(|| closed("git does not tell which repositories this one takes contents from"))?;
     let mut tops = Vec::new();
     for objects in told.lines().filter_map(|line| line.strip_prefix("alternate: ")) {
-        let path = repository.run.world().access(objects).await?;
+        let path = repository.run.environment().access(objects).await?;
         let grant = &repository.run.context().grant;
         let top = path
             .real
@@ -216,7 +216,7 @@ fn file(input: &Input) -> Option<String> {
 }
 
 /// Returns the files that the call would show but must not be read, as paths that exclude them in git.
-async fn left_out(input: &Input, kept: &Kept, repository: &Repository<'_>) -> Result<Vec<String>, ToolFailure> {
+async fn left_out(input: &Input, kept: &HistoryWorktrees, repository: &Repository<'_>) -> Result<Vec<String>, ToolFailure> {
     let mut options = vec!["--name-only", "-z", "--no-renames", "--no-relative"];
     if input.operation == Operation::Show {
         options.push("--format=");
@@ -229,8 +229,8 @@ async fn left_out(input: &Input, kept: &Kept, repository: &Repository<'_>) -> Re
     }
     let capture = listed.capture.clone();
     let list = on_blocking_thread(move || {
-        let (start, list) = capture.read(0, MAX_LIST + 1).map_err(lost)?;
-        let is_whole = start == 0 && list.len() <= MAX_LIST && capture.told_apart_from() == 0;
+        let (start, list) = capture.read(0, MAX_LIST + 1).map_err(output_read_failure)?;
+        let is_whole = start == 0 && list.len() <= MAX_LIST && capture.stream_known_from() == 0;
         // Warnings are not file names.
         Ok(is_whole.then(|| capture.of_stream(Stream::Stdout, 0, &list)))
     });
@@ -239,7 +239,7 @@ async fn left_out(input: &Input, kept: &Kept, repository: &Repository<'_>) -> Re
     let is_within = |path: &Path| grant.roots().containing(path).is_some();
     let may_be_read = |below: &str| {
         tops(&repository.folder, is_within)
-            .chain(kept.elsewhere.iter().map(PathBuf::as_path))
+            .chain(kept.other_tops.iter().map(PathBuf::as_path))
             .all(|top| grant.permits(&Access::ReadPath(PathAccess::plain(top.join(below)))))
     };
     let (mut paths, mut bytes) = (BTreeSet::new(), 0);

@@ -63,18 +63,18 @@ pub(super) struct Findings {
     pub(super) binary_files: usize,
     pub(super) unreadable_files: usize,
     /// Reason why not everything was searched.
-    pub(super) ended: Option<Ended>,
+    pub(super) ended: Option<SearchEnd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum SearchEnd {
     Time,
     Hits,
 }
 
 /// File or stored output that has matches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct MatchedFile {
     /// Path as it is displayed, or the handle.
     pub(super) shown: String,
     /// Full path; empty for a stored output.
@@ -84,7 +84,7 @@ pub(super) struct Place {
 /// Findings in one file.
 #[derive(Debug)]
 pub(super) struct FileFindings {
-    pub(super) place: Place,
+    pub(super) place: MatchedFile,
     pub(super) modified: Timestamp,
     pub(super) matches: u64,
     pub(super) lines: Vec<FoundLine>,
@@ -131,7 +131,7 @@ impl Worker {
         &mut self,
         content: impl Read,
         modified: Timestamp,
-        place: impl FnOnce() -> Place,
+        place: impl FnOnce() -> MatchedFile,
         bounds: &Bounds,
         stop: &Stop,
     ) {
@@ -147,11 +147,11 @@ impl Worker {
             follows_gap: false,
         };
         let searched =
-            self.searcher.search_reader(&self.matcher, UntilStopped { content, stop, is_at_end: false }, &mut sink);
+            self.searcher.search_reader(&self.matcher, StoppableReader { content, stop, is_at_end: false }, &mut sink);
         let FileSink { matches, lines, is_binary, is_full, .. } = sink;
         let findings = &mut self.findings;
         if stop.is_due() {
-            findings.ended = Some(Ended::Time);
+            findings.ended = Some(SearchEnd::Time);
         } else if searched.is_err() {
             findings.unreadable_files += 1;
         }
@@ -162,19 +162,19 @@ impl Worker {
             findings.files.push(FileFindings { place: place(), modified, matches, lines });
         }
         if is_full {
-            findings.ended.get_or_insert(Ended::Hits);
+            findings.ended.get_or_insert(SearchEnd::Hits);
         }
     }
 }
 
 /// Reader that ends at the deadline. It reports the end of the file without reading again: the engine reads it twice.
-struct UntilStopped<'a, R> {
+struct StoppableReader<'a, R> {
     content: R,
     stop: &'a Stop,
     is_at_end: bool,
 }
 
-impl<R: Read> Read for UntilStopped<'_, R> {
+impl<R: Read> Read for StoppableReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.is_at_end || self.stop.is_due() {
             return Ok(0);

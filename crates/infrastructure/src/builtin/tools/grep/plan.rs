@@ -43,12 +43,12 @@ impl Plan {
     }
 
     /// Compiles the search of a single named file, to which no glob applies.
-    pub(super) fn of_one(input: &Input) -> Result<Self, ToolFailure> {
+    pub(super) fn for_single_file(input: &Input) -> Result<Self, ToolFailure> {
         Self::of(input, Path::new("/"))
     }
 
     /// Returns `true` if a file is to be searched, or a folder to be entered.
-    pub(super) fn is_wanted(&self, path: &Path, is_folder: bool) -> bool {
+    pub(super) fn is_included(&self, path: &Path, is_folder: bool) -> bool {
         if self.globs.matched(path, is_folder).is_ignore() {
             return false;
         }

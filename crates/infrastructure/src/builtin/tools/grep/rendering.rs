@@ -3,12 +3,12 @@
 use crate::{
     builtin::{
         answer::answer,
-        text::wording::{counted, on_one_line, passed_over},
+        text::wording::{counted, on_one_line, denied_entries_note},
         tools::grep::{
             Input, OutputMode,
-            findings::{Ended, FileFindings, FoundLine},
+            findings::{SearchEnd, FileFindings, FoundLine},
             plan::separated,
-            search::{Aside, Searched},
+            search::{ExcludedMatches, SearchResult},
         },
     },
     sandbox::workspace::walk::WalkEnd,
@@ -58,8 +58,8 @@ struct Count {
 }
 
 /// Formats the result of a search that began at the path displayed as `start`.
-pub(super) fn answered(input: &Input, start: &str, searched: &Searched) -> Result<ToolResult, ToolFailure> {
-    let Searched { findings, few, .. } = searched;
+pub(super) fn format_result(input: &Input, start: &str, searched: &SearchResult) -> Result<ToolResult, ToolFailure> {
+    let SearchResult { findings, few, .. } = searched;
     let page = match few {
         Some(few) => lines(input, &few.files, usize::MAX),
         None if input.mode() == OutputMode::Content => lines(input, &findings.files, limit(input, USUAL_LINES)),
@@ -70,7 +70,7 @@ pub(super) fn answered(input: &Input, start: &str, searched: &Searched) -> Resul
     let is_cut = few.is_none() && page.shown > 0 && next < page.available;
     if findings.files.is_empty() {
         text.push_str(&format!("Nothing matches `{}` in `{start}`.\n", input.pattern));
-        text.push_str(&told_aside(input, searched));
+        text.push_str(&describe_excluded_matches(input, searched));
         if input.glob.as_ref().is_some_and(|globs| separated(globs).iter().any(|glob| glob.contains(' '))) {
             text.push_str("`glob` has a blank, which is a part of the name; separate several patterns by commas.\n");
         }
@@ -110,20 +110,20 @@ fn limit(input: &Input, usual: usize) -> usize {
 }
 
 /// Describes the matches in ignored and hidden paths to a caller without other matches.
-fn told_aside(input: &Input, searched: &Searched) -> String {
+fn describe_excluded_matches(input: &Input, searched: &SearchResult) -> String {
     let flags = match (input.no_ignore, input.show_hidden) {
         (false, true) => "`no_ignore`",
         (true, false) => "`show_hidden`",
         _ => "`no_ignore` and `show_hidden`",
     };
-    match &searched.aside {
-        Some(Aside { lines, files, is_whole }) if *lines > 0 => {
+    match &searched.excluded {
+        Some(ExcludedMatches { lines, files, is_whole }) if *lines > 0 => {
             let at_least = if *is_whole { "" } else { "at least " };
             let lines = counted_lines(*lines);
             let files = counted(*files, "file");
             format!("But {at_least}{lines} in {files} in ignored or hidden paths: set {flags} to search them, too.\n")
         }
-        Some(Aside { is_whole: true, .. }) => String::new(),
+        Some(ExcludedMatches { is_whole: true, .. }) => String::new(),
         _ if searched.passed_over > 0 => {
             let entries =
                 counted(searched.passed_over, "file or folder").replace("file or folders", "files or folders");
@@ -212,14 +212,14 @@ fn push_line(text: &mut String, input: &Input, file: &FileFindings, line: &Found
     text.push('\n');
 }
 
-fn notes(searched: &Searched) -> Vec<String> {
+fn notes(searched: &SearchResult) -> Vec<String> {
     let mut notes = Vec::new();
-    let Searched { findings, walked, .. } = searched;
+    let SearchResult { findings, walked, .. } = searched;
     match (findings.ended, walked.ended) {
-        (Some(Ended::Time), _) | (None, Some(WalkEnd::Time)) => {
+        (Some(SearchEnd::Time), _) | (None, Some(WalkEnd::Time)) => {
             notes.push("the time was over before everything was searched; give a `path` or a `glob`".into());
         }
-        (Some(Ended::Hits), _) => {
+        (Some(SearchEnd::Hits), _) => {
             notes.push("the search ended there, because so much was found; narrow it".into());
         }
         (None, Some(WalkEnd::Entries)) => {
@@ -227,7 +227,7 @@ fn notes(searched: &Searched) -> Vec<String> {
         }
         (None, Some(WalkEnd::Visitor) | None) => {}
     }
-    notes.extend(passed_over(walked.refused, "searched"));
+    notes.extend(denied_entries_note(walked.refused, "searched"));
     if findings.binary_files > 0 {
         notes.push(format!("{} passed over", counted(findings.binary_files, "binary file")));
     }

@@ -4,14 +4,14 @@
 use crate::{
     builtin::{
         files::{
-            file_filter::{FileFilter, Ignoring, PassedOver},
+            file_filter::{FileFilter, ActiveIgnoreRules, SkipReason},
             file_limits::FileLimits,
             source::Source,
         },
-        text::wording::ShownBelow,
+        text::wording::DisplayPrefix,
         tools::grep::{
             Input, OutputMode,
-            findings::{Bounds, Findings, Place},
+            findings::{Bounds, Findings, MatchedFile},
             plan::Plan,
         },
     },
@@ -45,19 +45,19 @@ const ASIDE_TIME: Duration = Duration::from_millis(500);
 
 /// Result of a search.
 #[derive(Default)]
-pub(super) struct Searched {
+pub(super) struct SearchResult {
     pub(super) findings: Findings,
     pub(super) walked: WalkSummary,
     /// Number of entries that are hidden or excluded by ignore files.
     pub(super) passed_over: usize,
     /// Matches in those entries, if there are no others.
-    pub(super) aside: Option<Aside>,
+    pub(super) excluded: Option<ExcludedMatches>,
     /// All matches with context, if there are few and the caller did not choose an output mode.
     pub(super) few: Option<Findings>,
 }
 
 /// Number of matches in ignored and hidden files.
-pub(super) struct Aside {
+pub(super) struct ExcludedMatches {
     pub(super) lines: u64,
     pub(super) files: usize,
     /// `true` if all of these files were searched.
@@ -69,7 +69,7 @@ pub(super) fn run(
     source: Source,
     input: &Input,
     limits: &FileLimits,
-) -> Result<Searched, ToolFailure> {
+) -> Result<SearchResult, ToolFailure> {
     let files = &files.with_stop(files.stop().within(Duration::from_secs(limits.search_seconds)));
     let name = source.name(files);
     let mut output = None;
@@ -78,23 +78,23 @@ pub(super) fn run(
             let mut searched = in_folder(files, &found, input, limits)?;
             let is_done = searched.walked.ended.is_none() && searched.findings.ended.is_none();
             if searched.findings.files.is_empty() && searched.passed_over > 0 && is_done {
-                searched.aside = aside(files, &found, input, limits);
+                searched.excluded = count_excluded_matches(files, &found, input, limits);
             }
             searched
         }
         // A file that the caller names is searched regardless of the filters.
         Source::File(found) => {
-            let place = Place { shown: name.clone(), lexical: found.path().lexical.clone() };
-            in_one(files, place, found.open_file()?, found.facts().modified, &Plan::of_one(input)?, limits)
+            let place = MatchedFile { shown: name.clone(), lexical: found.path().lexical.clone() };
+            in_one(files, place, found.open_file()?, found.facts().modified, &Plan::for_single_file(input)?, limits)
         }
         Source::Output(_, content) => {
-            let place = Place { shown: name.clone(), lexical: PathBuf::new() };
-            in_one(files, place, output.insert(content), Timestamp(0), &Plan::of_one(input)?, limits)
+            let place = MatchedFile { shown: name.clone(), lexical: PathBuf::new() };
+            in_one(files, place, output.insert(content), Timestamp(0), &Plan::for_single_file(input)?, limits)
         }
     };
     searched.findings.sort();
     if input.output_mode.is_none() {
-        searched.few = few(files, &searched.findings, output, input, limits);
+        searched.few = find_with_context(files, &searched.findings, output, input, limits);
     }
     Ok(searched)
 }
@@ -104,11 +104,11 @@ fn in_folder(
     folder: &FileHandle,
     input: &Input,
     limits: &FileLimits,
-) -> Result<Searched, ToolFailure> {
+) -> Result<SearchResult, ToolFailure> {
     let plan = Plan::of(input, &folder.path().lexical)?;
     let filter = FileFilter { show_hidden: input.show_hidden, respect_ignore_files: !input.no_ignore };
     let bounds = Bounds::new(limits.search_hits);
-    let shown = ShownBelow::of(&files.workspace().shown(&folder.path().lexical));
+    let shown = DisplayPrefix::of(&files.workspace().shown(&folder.path().lexical));
     let passed_over = AtomicUsize::new(0);
     let search = Search { stop: files.stop(), plan: &plan, filter, bounds: &bounds, shown, passed_over };
     let walk = WalkLimits { entries: limits.search_entries, depth: MAX_DEPTH, order: WalkOrder::AnyOrder };
@@ -117,35 +117,35 @@ fn in_folder(
     for part in parts {
         findings.absorb(part.findings);
     }
-    Ok(Searched { findings, walked, passed_over: search.passed_over.into_inner(), ..Searched::default() })
+    Ok(SearchResult { findings, walked, passed_over: search.passed_over.into_inner(), ..SearchResult::default() })
 }
 
 fn in_one(
     files: &GrantedWorkspace,
-    place: Place,
+    place: MatchedFile,
     content: impl Read,
     modified: Timestamp,
     plan: &Plan,
     limits: &FileLimits,
-) -> Searched {
+) -> SearchResult {
     let bounds = Bounds::new(limits.search_hits);
     let mut worker = plan.worker();
     worker.search(content, modified, || place, &bounds, files.stop());
-    Searched { findings: worker.findings, ..Searched::default() }
+    SearchResult { findings: worker.findings, ..SearchResult::default() }
 }
 
 /// Searches everything, including ignored and hidden files, to report whether the caller should include them.
-fn aside(files: &GrantedWorkspace, folder: &FileHandle, input: &Input, limits: &FileLimits) -> Option<Aside> {
+fn count_excluded_matches(files: &GrantedWorkspace, folder: &FileHandle, input: &Input, limits: &FileLimits) -> Option<ExcludedMatches> {
     let files = files.with_stop(files.stop().within(ASIDE_TIME));
     let input = Input { no_ignore: true, show_hidden: true, output_mode: Some(OutputMode::Count), ..input.clone() };
-    let Searched { findings, walked, .. } = in_folder(&files, folder, &input, limits).ok()?;
+    let SearchResult { findings, walked, .. } = in_folder(&files, folder, &input, limits).ok()?;
     let is_whole = walked.ended.is_none() && findings.ended.is_none();
-    Some(Aside { lines: findings.total_matches, files: findings.files.len(), is_whole })
+    Some(ExcludedMatches { lines: findings.total_matches, files: findings.files.len(), is_whole })
 }
 
 /// Returns the matches with context if there are few, which saves the caller another call. They are read from the
 /// stored output if there is one, otherwise from the files.
-fn few(
+fn find_with_context(
     files: &GrantedWorkspace,
     found: &Findings,
     mut output: Option<Box<dyn StoredContent>>,
@@ -165,7 +165,7 @@ fn few(
             after: None,
             ..input.clone()
         };
-        let plan = Plan::of_one(&input).ok()?;
+        let plan = Plan::for_single_file(&input).ok()?;
         let mut gathered = Findings::default();
         for file in &found.files {
             let mut opened;
@@ -196,7 +196,7 @@ fn few(
 
 struct Search<'a> {
     stop: &'a Stop,
-    shown: ShownBelow,
+    shown: DisplayPrefix,
     plan: &'a Plan,
     filter: FileFilter,
     bounds: &'a Bounds,
@@ -204,28 +204,28 @@ struct Search<'a> {
 }
 
 impl Visitor for Search<'_> {
-    type Context = Ignoring;
+    type Context = ActiveIgnoreRules;
     type Worker = super::findings::Worker;
 
     fn worker(&self) -> Self::Worker {
         self.plan.worker()
     }
 
-    fn enter(&self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
+    fn enter(&self, folder: &Folder<'_>, above: &ActiveIgnoreRules) -> ActiveIgnoreRules {
         self.filter.enter(folder, above)
     }
 
-    fn visit_entry(&self, worker: &mut Self::Worker, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
-        match self.filter.passes_over(entry, ignoring) {
+    fn visit_entry(&self, worker: &mut Self::Worker, entry: &Entry<'_>, ignoring: &ActiveIgnoreRules) -> Visit {
+        match self.filter.skip_reason(entry, ignoring) {
             None => {}
-            Some(PassedOver::Ignored | PassedOver::Hidden) => {
+            Some(SkipReason::Ignored | SkipReason::Hidden) => {
                 self.passed_over.fetch_add(1, Ordering::Relaxed);
                 return Visit::Skip;
             }
-            Some(PassedOver::VersionControl) => return Visit::Skip,
+            Some(SkipReason::VersionControl) => return Visit::Skip,
         }
         let is_folder = entry.kind() == FileKind::Folder;
-        if !self.plan.is_wanted(&entry.path().lexical, is_folder) {
+        if !self.plan.is_included(&entry.path().lexical, is_folder) {
             return Visit::Skip;
         }
         // Links are not searched: their targets are, and no match is found twice.
@@ -234,7 +234,7 @@ impl Visitor for Search<'_> {
         }
         match entry.open() {
             Ok((file, facts)) => {
-                let place = || Place { shown: self.shown.path(entry.below()), lexical: entry.path().lexical.clone() };
+                let place = || MatchedFile { shown: self.shown.path(entry.below()), lexical: entry.path().lexical.clone() };
                 worker.search(file, facts.modified, place, self.bounds, self.stop);
             }
             Err(_) => worker.findings.unreadable_files += 1,

@@ -2,7 +2,7 @@
 //! host is always the one that was checked.
 
 use crate::{
-    builtin::run::Run,
+    builtin::tool_context::ToolContext,
     web::web_client::{RetryPolicy, WebResponse, WebRequest, UrlSource, Redirects},
 };
 use bytes::Bytes;
@@ -22,7 +22,7 @@ const TIME: Duration = Duration::from_secs(30);
 /// # Errors
 /// `unsupported_type` if the server declares another media type, `too_large` beyond 5 MiB, `not_found` if there is no
 /// image, `upstream_http` for a redirect or another error status, and every failure of a request.
-pub(super) async fn fetch(url: &Url, run: &Run<'_>) -> Result<Bytes, ToolFailure> {
+pub(super) async fn fetch(url: &Url, run: &ToolContext<'_>) -> Result<Bytes, ToolFailure> {
     let told = ask(Method::HEAD, url, run).await?;
     let header = |name| told.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     let content_type = header(header::CONTENT_TYPE);
@@ -43,7 +43,7 @@ pub(super) async fn fetch(url: &Url, run: &Run<'_>) -> Result<Bytes, ToolFailure
     if answer.is_cut { Err(too_large()) } else { Ok(answer.body) }
 }
 
-async fn ask(method: Method, url: &Url, run: &Run<'_>) -> Result<WebResponse, ToolFailure> {
+async fn ask(method: Method, url: &Url, run: &ToolContext<'_>) -> Result<WebResponse, ToolFailure> {
     let asked = WebRequest {
         method,
         url,
@@ -55,7 +55,7 @@ async fn ask(method: Method, url: &Url, run: &Run<'_>) -> Result<WebResponse, To
         body_bytes: MAX_BYTES,
         deadline: run.deadline().min(Instant::now() + TIME),
     };
-    let answer = run.world().reach().send(asked, &|host| run.may_reach(host)).await;
+    let answer = run.environment().web_client().send(asked, &|host| run.check_host(host)).await;
     let answer = answer.map_err(|error| error.into_failure(&format!("the image `{url}` could not be fetched")))?;
     match answer.status.as_u16() {
         200..300 => Ok(answer),

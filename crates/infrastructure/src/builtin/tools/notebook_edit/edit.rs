@@ -204,14 +204,14 @@ fn check_the_rest(before: &Notebook<'_>, edited: &EditedNotebook, mode: EditMode
         EditMode::Insert => (None, this),
         EditMode::Delete => (this, None),
     };
-    if after.cells().len() == edited.cells && others(before, old) == others(&after, new) {
+    if after.cells().len() == edited.cells && other_cells(before, old) == other_cells(&after, new) {
         return Ok(());
     }
     Err(internal("other cells would have changed"))
 }
 
 /// Returns the texts of all cells but one.
-fn others<'a>(notebook: &Notebook<'a>, but: Option<usize>) -> Vec<&'a str> {
+fn other_cells<'a>(notebook: &Notebook<'a>, but: Option<usize>) -> Vec<&'a str> {
     let cells = notebook.cells().iter().enumerate().filter(|(index, _)| Some(*index) != but);
     cells.map(|(_, cell)| cell.text()).collect()
 }

@@ -7,7 +7,7 @@ use crate::builtin::{
         file_limits::FileLimits,
         image_view::{Crop, ImageView, MAX_FILE_BYTES, view as viewed},
     },
-    run::Run,
+    tool_context::ToolContext,
     text::line_index::ContentId,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -39,7 +39,7 @@ pub(super) fn view(
 
 impl Picture {
     /// Returns the image and its description. If the image was changed to be shown, its original is stored.
-    pub(super) async fn answer(self, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    pub(super) async fn answer(self, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let Self { name, format, view, original, is_stored } = self;
         let mime = format.to_mime_type();
         let is_kept = view.is_changed && !is_stored;

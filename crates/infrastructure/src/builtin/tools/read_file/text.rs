@@ -1,19 +1,19 @@
 //! Reads lines of a text of any encoding and size.
 
 use super::{
-    Input, Kind, Output, Reading, Shown,
+    Input, Kind, Output, FileReader, ReadOutcome,
     page::{LineStyle, Page, page},
 };
 use crate::{
     builtin::{
         answer::answer,
-        files::{content::Content, etag::etag, sampled::Sampled},
+        files::{content::Content, etag::etag, content_sample::ContentSample},
         text::{
             line_ending::LineEnding,
             line_index::LineIndex,
             line_unit::LineUnit,
             text_encoding::TextEncoding,
-            text_window::{LinedText, TextWindow, Wanted},
+            text_window::{LinedText, TextWindow, LineSelection},
         },
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::Stop},
@@ -37,15 +37,15 @@ pub(super) fn encoding_named(label: &str, beginning: &[u8]) -> Result<TextEncodi
     })
 }
 
-impl Reading {
+impl FileReader {
     pub(super) fn text(
         &self,
         content: &mut Content,
-        sampled: Sampled,
+        sampled: ContentSample,
         encoding: TextEncoding,
         files: &GrantedWorkspace,
         input: &Input,
-    ) -> Result<Shown, ToolFailure> {
+    ) -> Result<ReadOutcome, ToolFailure> {
         let in_returns = sampled.text_in_returns(encoding);
         let line_ending = if in_returns.is_some() {
             Some(LineEnding::Cr)
@@ -57,7 +57,7 @@ impl Reading {
         let (window, is_decoded) = match &in_returns {
             Some(text) => {
                 let mut text = in_memory(text.as_bytes(), 0, LineUnit::Byte, files.stop());
-                (text.window(wanted(input), input.limit).map_err(unreadable)?, true)
+                (text.window(select_lines(input), input.limit).map_err(unreadable)?, true)
             }
             None => (self.window(content, sampled, encoding, files.stop(), input)?, encoding.line_unit().is_none()),
         };
@@ -91,7 +91,7 @@ impl Reading {
             line_ending,
             truncated: goes_on || is_line_cut || window.is_out_of_time,
             next_offset: goes_on.then_some(next),
-            etag: self.saw(content, digest).as_ref().map(etag),
+            etag: self.record_version(content, digest).as_ref().map(etag),
             ..Output::default()
         };
         if page.lines > 0 {
@@ -112,19 +112,19 @@ impl Reading {
             text.push_str(&format!("[{note}]\n"));
         }
         // A blank line at the end counts as a line.
-        answer(text.strip_suffix('\n').unwrap_or(&text), &output).map(Shown::Done)
+        answer(text.strip_suffix('\n').unwrap_or(&text), &output).map(ReadOutcome::Done)
     }
 
     /// Returns the requested lines. They are still encoded, unless the encoding hides line breaks: then they are UTF-8.
     fn window(
         &self,
         content: &mut Content,
-        sampled: Sampled,
+        sampled: ContentSample,
         encoding: TextEncoding,
         stop: &Stop,
         input: &Input,
     ) -> Result<TextWindow, ToolFailure> {
-        let (wanted, start) = (wanted(input), encoding.mark_bytes());
+        let (wanted, start) = (select_lines(input), encoding.mark_bytes());
         let Some(unit) = encoding.line_unit() else {
             // A text that cannot be split into lines before it is decoded is read as a whole and converted to UTF-8.
             let bytes = content.read_whole(self.limits.text_bytes, &format!("a text in {}", encoding.name()))?;
@@ -138,7 +138,7 @@ impl Reading {
         }
         let mut index = self.lines.get(content.id, start as u64, unit);
         let lined = LinedText { bytes: content.bytes, reader: &mut content.reader, index: &mut index, stop };
-        let window = { lined }.window(wanted, input.limit).map_err(|error| content.unreadable(error))?;
+        let window = { lined }.read_lines(wanted, input.limit).map_err(|error| content.unreadable(error))?;
         if content.is_settled() {
             self.lines.put(content.id, index);
         }
@@ -158,19 +158,19 @@ fn in_memory<'a>(bytes: &'a [u8], start: u64, unit: LineUnit, stop: &'a Stop) ->
 }
 
 impl InMemory<'_> {
-    fn window(&mut self, wanted: Wanted, limit: u64) -> io::Result<TextWindow> {
+    fn window(&mut self, wanted: LineSelection, limit: u64) -> io::Result<TextWindow> {
         let (bytes, mut reader) = (self.bytes.len() as u64, Cursor::new(self.bytes));
         let mut text = LinedText { reader: &mut reader, bytes, index: &mut self.index, stop: self.stop };
-        text.window(wanted, limit)
+        text.read_lines(wanted, limit)
     }
 }
 
 /// Returns the lines that the caller requests.
-fn wanted(input: &Input) -> Wanted {
+fn select_lines(input: &Input) -> LineSelection {
     match (input.around, input.offset) {
-        (Some(line), _) => Wanted::Around(line),
-        (None, offset) if offset < 0 => Wanted::Last(offset.unsigned_abs()),
-        (None, offset) => Wanted::From(offset.max(1).unsigned_abs()),
+        (Some(line), _) => LineSelection::Around(line),
+        (None, offset) if offset < 0 => LineSelection::Last(offset.unsigned_abs()),
+        (None, offset) => LineSelection::From(offset.max(1).unsigned_abs()),
     }
 }
 

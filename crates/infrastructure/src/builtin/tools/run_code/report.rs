@@ -4,10 +4,10 @@ use super::language::Language;
 use crate::builtin::{
     commands::{
         capture::{Stream, in_json},
-        command::{Cause, Command, End},
-        command_output::{Part, Shown, remarks, shown},
+        command::{EndCause, Command, CommandEnd},
+        command_output::{Part, RenderedOutput, remarks, render_output},
     },
-    run::Run,
+    tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,26 +47,26 @@ pub(super) struct Output {
 
 /// Data of a run that is needed for its result.
 pub(super) struct Report<'a> {
-    pub(super) run: &'a Run<'a>,
+    pub(super) run: &'a ToolContext<'a>,
     pub(super) language: Language,
 }
 
 impl Report<'_> {
-    pub(super) async fn ended(&self, command: &Command, end: End) -> Result<ToolResult, ToolFailure> {
+    pub(super) async fn ended(&self, command: &Command, end: CommandEnd) -> Result<ToolResult, ToolFailure> {
         let budget = self.run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
-        let shown = shown(&command.capture, Part::default(), budget, self.run).await?;
+        let shown = render_output(&command.capture, Part::default(), budget, self.run).await?;
         let output = self.output(command, &end, &shown);
         let kind = match (end.cause, end.code) {
-            (Cause::Itself, Some(0)) if !end.is_tainted => None,
-            (Cause::TimedOut, _) => Some(ErrorKind::Timeout),
-            (Cause::Stopped, _) => Some(ErrorKind::Cancelled),
-            (Cause::Itself | Cause::TooMuchOutput | Cause::Lost, _) => Some(ErrorKind::ExecutionFailed),
+            (EndCause::Itself, Some(0)) if !end.is_tainted => None,
+            (EndCause::TimedOut, _) => Some(ErrorKind::Timeout),
+            (EndCause::Stopped, _) => Some(ErrorKind::Cancelled),
+            (EndCause::Itself | EndCause::TooMuchOutput | EndCause::Lost, _) => Some(ErrorKind::ExecutionFailed),
         };
-        let mut said = remarks(&end, self.run.world().programs().settings().kept_bytes);
+        let mut said = remarks(&end, self.run.environment().programs().settings().kept_bytes);
         match (kind, output.error_line) {
             (None, _) => {}
-            (Some(_), None) => said.insert(0, format!("The code {}.", end.told())),
-            (Some(_), Some(line)) => said.insert(0, format!("The code {}, at line {line}.", end.told())),
+            (Some(_), None) => said.insert(0, format!("The code {}.", end.describe())),
+            (Some(_), Some(line)) => said.insert(0, format!("The code {}, at line {line}.", end.describe())),
         }
         let is_silent = kind.is_none() && shown.text.is_empty();
         let text = if is_silent { "The code ended well and printed nothing.".to_owned() } else { shown.text.clone() };
@@ -91,7 +91,7 @@ impl Report<'_> {
         }
     }
 
-    fn output(&self, command: &Command, end: &End, shown: &Shown) -> Output {
+    fn output(&self, command: &Command, end: &CommandEnd, shown: &RenderedOutput) -> Output {
         let room = self.run.context().output_characters.saturating_sub(ROOM_FOR_MEMBERS);
         let (stdout, stderr) = (command.capture.ends(Stream::Stdout), command.capture.ends(Stream::Stderr));
         // Each stream gets half of the space, and what the other one does not need.
@@ -106,7 +106,7 @@ impl Report<'_> {
             stderr,
             exit_code: end.code,
             duration_ms: u64::try_from(end.after.as_millis()).unwrap_or(u64::MAX),
-            timed_out: end.cause == Cause::TimedOut,
+            timed_out: end.cause == EndCause::TimedOut,
             truncated: shown.is_cut || stdout_cut || stderr_cut,
             output: shown.handle.map(|handle| handle.to_string()),
             undone_or_refused: end.told.clone(),

@@ -8,10 +8,10 @@ use crate::{
     builtin::{
         commands::{
             capture::Capture,
-            command::{Command, Excess},
+            command::{Command, ExcessPolicy},
             programs::{CommandSettings, Program, Programs},
         },
-        testing::{TestRun, test_world},
+        testing::{TestRun, test_environment},
         tests::{Bench, definition},
     },
     sandbox::{
@@ -118,7 +118,7 @@ async fn no_rule_on_a_program_covers_the_code_that_it_runs() {
         (Effect::Deny, "Bash(rm *)", "shell", "echo 1; rm -f x", false),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let bench = TestRun::of(RunCode, &folder).under(effect, rule).unattended();
+        let bench = TestRun::of(RunCode, &folder).with_rule(effect, rule).without_approver();
         let result = bench.call("run_code", json!({"language": language, "code": code, "tools": []})).await;
         let ran = result.map(|result| result.joined_text()).map_err(|failure| failure.kind);
         let expected = if is_run { Ok("1\n".into()) } else { Err(ErrorKind::PermissionDenied) };
@@ -135,9 +135,9 @@ async fn a_language_that_is_not_installed_is_said_to_be_missing_with_those_that_
         let root = folder.path().canonicalize().unwrap();
         let roots = WorkspaceRoots { write: vec![root], ..Default::default() };
         let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
-        let world = test_world(workspace).with_programs(Arc::new(Programs::new(settings)));
+        let world = test_environment(workspace).with_programs(Arc::new(Programs::new(settings)));
         let policy = PermissionPolicy { roots, ..Default::default() };
-        TestRun::in_world(vec![Box::new(RunCode)], world, policy, Arc::default())
+        TestRun::in_environment(vec![Box::new(RunCode)], world, policy, Arc::default())
     };
     let availability = of_machine().definition("run_code").availability.clone();
     let missing = "none of the programs `python3`, `node`, `bash` is installed";
@@ -150,7 +150,7 @@ async fn a_language_that_is_not_installed_is_said_to_be_missing_with_those_that_
     let failure = call("javascript").await.unwrap_err();
     let text = "`javascript` is not there: the program `node` is not installed. Here are: `shell`.";
     assert_eq!((failure.kind, failure.text().as_str()), (ErrorKind::Unavailable, text));
-    assert!(bench.asked().iter().all(|asked| !asked.to_string().contains("node")), "{:?}", bench.asked());
+    assert!(bench.approval_requests().iter().all(|asked| !asked.to_string().contains("node")), "{:?}", bench.approval_requests());
 }
 
 /// Names that are valid identifiers in some languages only.
@@ -175,10 +175,10 @@ async fn printed(language: Language, code: &str) -> String {
         environment: Default::default(),
         offers_tools: false,
     };
-    let run = bench.with_run("run_code", async |run| {
-        let started = run.world().programs().start(program, run.context(), run.world().workspace()).await.unwrap();
+    let run = bench.with_context("run_code", async |run| {
+        let started = run.environment().programs().start(program, run.context(), run.environment().workspace()).await.unwrap();
         let capture = Capture::new("/tmp".into(), 1 << 20);
-        let command = Command::of(started, capture, Some(run.deadline()), Excess::Ends, Some(input), false);
+        let command = Command::of(started, capture, Some(run.deadline()), ExcessPolicy::Ends, Some(input), false);
         command.ended().await;
         command.capture.read(0, 1 << 20).unwrap().1
     });

@@ -2,7 +2,7 @@
 
 use super::Format;
 use crate::{
-    builtin::{run::Run, seen_pages::PageRequest, web_address::host},
+    builtin::{tool_context::ToolContext, page_cache::PageRequest, web_address::host},
     egress::host::Host,
     web::{
         charset::charset_of,
@@ -23,12 +23,12 @@ const REDIRECTS: u32 = 5;
 const TIME_FOR_TLS: Duration = Duration::from_secs(5);
 
 /// Response of a server.
-pub(super) struct Fetched {
+pub(super) struct FetchedPage {
     pub(super) answer: WebResponse,
     pub(super) from_cache: bool,
 }
 
-impl Fetched {
+impl FetchedPage {
     /// Returns the media type with its parameters, as the server sent it; empty if there is none.
     pub(super) fn content_type(&self) -> &str {
         self.header(header::CONTENT_TYPE)
@@ -51,13 +51,13 @@ impl Fetched {
 }
 
 /// Fetches the page, unless the cache has a recent response for the same principal. The host is checked in both cases.
-pub(super) async fn fetch(url: &Url, format: Format, run: &Run<'_>, deadline: Instant) -> Result<Fetched, ToolFailure> {
-    let world = run.world();
-    run.may_reach(host(url))?;
+pub(super) async fn fetch(url: &Url, format: Format, run: &ToolContext<'_>, deadline: Instant) -> Result<FetchedPage, ToolFailure> {
+    let world = run.environment();
+    run.check_host(host(url))?;
     let accept = accepted(format);
     let request = PageRequest { principal: run.context().principal.clone(), url: url.to_string(), accept };
-    if let Some(answer) = world.seen_pages().answer(&request, world.now()) {
-        return Ok(Fetched { answer, from_cache: true });
+    if let Some(answer) = world.page_cache().answer(&request, world.now()) {
+        return Ok(FetchedPage { answer, from_cache: true });
     }
     let answer = match upgraded(url) {
         None => send(url, accept, RetryPolicy::OnTransientFailure, run, deadline).await,
@@ -66,7 +66,7 @@ pub(super) async fn fetch(url: &Url, format: Format, run: &Run<'_>, deadline: In
             match send(&secure, accept, RetryPolicy::Never, run, soon).await {
                 // The host does not answer by TLS, or only its port 80 may be reached: the page is fetched as
                 // requested.
-                Err(Unanswered::Reach(error))
+                Err(FetchFailure::Web(error))
                     if is_silence(&error) || matches!(error, WebError::Address(_) | WebError::Port { .. }) =>
                 {
                     send(url, accept, RetryPolicy::OnTransientFailure, run, deadline).await
@@ -76,24 +76,24 @@ pub(super) async fn fetch(url: &Url, format: Format, run: &Run<'_>, deadline: In
         }
     };
     let answer = answer.map_err(|error| error.into_failure(url))?;
-    world.seen_pages().remember(request, answer.clone(), world.now());
-    Ok(Fetched { answer, from_cache: false })
+    world.page_cache().remember(request, answer.clone(), world.now());
+    Ok(FetchedPage { answer, from_cache: false })
 }
 
 /// Reason why there is no response.
-enum Unanswered {
-    Reach(WebError),
+enum FetchFailure {
+    Web(WebError),
     /// The site's `robots.txt` excludes programs.
     Robots,
 }
 
-impl Unanswered {
+impl FetchFailure {
     fn into_failure(self, url: &Url) -> ToolFailure {
         match self {
-            Self::Reach(error @ (WebError::TimedOut | WebError::Silent(_))) => {
+            Self::Web(error @ (WebError::TimedOut | WebError::Silent(_))) => {
                 error.into_failure(&format!("`{url}` could not be fetched")).next("Give a longer `timeout_ms`.")
             }
-            Self::Reach(error) => error.into_failure(&format!("`{url}` could not be fetched")),
+            Self::Web(error) => error.into_failure(&format!("`{url}` could not be fetched")),
             Self::Robots => ToolFailure::new(
                 ErrorKind::PermissionDenied,
                 format!("`{url}` is not fetched: the `robots.txt` of its site keeps programs out of there"),
@@ -108,14 +108,14 @@ async fn send(
     url: &Url,
     accept: &'static str,
     again: RetryPolicy,
-    run: &Run<'_>,
+    run: &ToolContext<'_>,
     deadline: Instant,
-) -> Result<WebResponse, Unanswered> {
-    let (world, judge) = (run.world(), |host: &str| run.may_reach(host));
+) -> Result<WebResponse, FetchFailure> {
+    let (world, judge) = (run.environment(), |host: &str| run.check_host(host));
     if let Some(robots) = world.robots() {
-        let allowed = robots.allow(url, world.reach(), &judge, world.now(), deadline).await;
-        if !allowed.map_err(Unanswered::Reach)? {
-            return Err(Unanswered::Robots);
+        let allowed = robots.allow(url, world.web_client(), &judge, world.now(), deadline).await;
+        if !allowed.map_err(FetchFailure::Web)? {
+            return Err(FetchFailure::Robots);
         }
     }
     let mut headers = HeaderMap::new();
@@ -131,7 +131,7 @@ async fn send(
         body_bytes: MAX_BYTES,
         deadline,
     };
-    world.reach().send(asked, &judge).await.map_err(Unanswered::Reach)
+    world.web_client().send(asked, &judge).await.map_err(FetchFailure::Web)
 }
 
 /// Returns the https address of the page, which is tried first, if the host has a name and the port is the default.

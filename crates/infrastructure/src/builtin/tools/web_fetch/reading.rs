@@ -1,8 +1,8 @@
 //! Reads the response of a server by its bytes, its media type and its address, as text if possible.
 
 use super::{
-    Format, Processed,
-    fetching::Fetched,
+    Format, ContentForm,
+    fetching::FetchedPage,
     foreign::one_line,
     json::indented,
     outline::{Heading, outline},
@@ -11,8 +11,8 @@ use crate::{
     builtin::{
         blocking::on_blocking_thread,
         files::sniff::{FileKindByContent, sniff},
-        run::Run,
-        text::text_encoding::{Detected, TextEncoding, detect},
+        tool_context::ToolContext,
+        text::text_encoding::{TextDetection, TextEncoding, detect},
     },
     services::foreign_text::{CleanText, clean_text},
     web::page::{self, Form, PageLimits, PageOrder},
@@ -45,16 +45,16 @@ pub(super) struct Text {
     pub(super) text: String,
     pub(super) outline: Vec<Heading>,
     pub(super) notes: Vec<String>,
-    pub(super) processed: Processed,
+    pub(super) processed: ContentForm,
     /// `true` for a page or Markdown, which are meant to be read; `false` for data and source code.
     pub(super) is_page: bool,
 }
 
 /// Reads the response. Pages are parsed in a separate process.
 pub(super) async fn read(
-    fetched: &Fetched,
+    fetched: &FetchedPage,
     format: Format,
-    run: &Run<'_>,
+    run: &ToolContext<'_>,
     deadline: Instant,
 ) -> Result<Read, ToolFailure> {
     let body = fetched.answer.body.clone();
@@ -119,10 +119,10 @@ impl Kind {
 
 fn is_text(body: &Bytes, charset: Option<&str>) -> bool {
     let is_wide = || charset.is_some_and(|label| label.to_ascii_lowercase().starts_with("utf-16"));
-    matches!(detect(body, true), Detected::Text(_)) || is_wide()
+    matches!(detect(body, true), TextDetection::Text(_)) || is_wide()
 }
 
-async fn page(fetched: &Fetched, format: Format, run: &Run<'_>, deadline: Instant) -> Result<Text, ToolFailure> {
+async fn page(fetched: &FetchedPage, format: Format, run: &ToolContext<'_>, deadline: Instant) -> Result<Text, ToolFailure> {
     let form = match format {
         Format::Markdown => Form::Article,
         Format::Page => Form::Markdown,
@@ -134,7 +134,7 @@ async fn page(fetched: &Fetched, format: Format, run: &Run<'_>, deadline: Instan
         url: fetched.answer.url.clone(),
         form,
     };
-    let page = page::read(run.world().helpers(), PageLimits::default(), deadline, order).await?;
+    let page = page::read(run.environment().helpers(), PageLimits::default(), deadline, order).await?;
     // Some notes quote the page, and all of them come from the process that read it: none is trusted.
     let mut notes: Vec<String> = page.notes.iter().map(|note| one_line(&clean_text(note), MAX_NOTE)).collect();
     notes.extend(removal_note(page.removed));
@@ -149,12 +149,12 @@ async fn page(fetched: &Fetched, format: Format, run: &Run<'_>, deadline: Instan
         );
     }
     notes.extend(cut_note(fetched.answer.is_cut));
-    let processed = if form == Form::Text { Processed::Text } else { Processed::Markdown };
+    let processed = if form == Form::Text { ContentForm::Text } else { ContentForm::Markdown };
     let title = page.title;
     let made = on_blocking_thread(move || {
         // The parser of the page has removed invisible characters.
         let text = clean_text(&page.text);
-        let outline = if processed == Processed::Markdown { outline(&text) } else { Vec::new() };
+        let outline = if processed == ContentForm::Markdown { outline(&text) } else { Vec::new() };
         Ok((text, outline))
     });
     let (text, outline) = made.await?;
@@ -169,7 +169,7 @@ fn text(body: &Bytes, encoding: TextEncoding, kind: Kind, format: Format, is_cut
         notes.push(format!("some of its bytes are no {} and stand as U+FFFD", encoding.name()));
     }
     let json = (kind == Kind::Json && format != Format::Raw).then(|| indented(&decoded)).flatten();
-    let processed = if json.is_some() { Processed::Json } else { Processed::Source };
+    let processed = if json.is_some() { ContentForm::Json } else { ContentForm::Source };
     let CleanText { text, removed } = CleanText::of(json.as_deref().unwrap_or(&decoded));
     notes.extend(removal_note(removed));
     let outline = if kind == Kind::Markdown { outline(&text) } else { Vec::new() };

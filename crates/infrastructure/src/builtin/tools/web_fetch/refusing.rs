@@ -2,11 +2,11 @@
 
 use super::{
     Format,
-    fetching::Fetched,
+    fetching::FetchedPage,
     foreign::one_line,
     reading::{self, Read},
 };
-use crate::{builtin::run::Run, services::foreign_text::clean_text, web::web_client::WebResponse};
+use crate::{builtin::tool_context::ToolContext, services::foreign_text::clean_text, web::web_client::WebResponse};
 use http::{StatusCode, header};
 use std::time::Instant;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
@@ -16,7 +16,7 @@ const TOLD: usize = 500;
 const TOLD_OF_A_WAIT: usize = 40;
 
 /// Returns the failure for an error status, with the text of the response.
-pub(super) async fn refused(fetched: &Fetched, run: &Run<'_>, deadline: Instant) -> ToolFailure {
+pub(super) async fn refused(fetched: &FetchedPage, run: &ToolContext<'_>, deadline: Instant) -> ToolFailure {
     let WebResponse { url, status, .. } = &fetched.answer;
     let said = match reading::read(fetched, Format::Text, run, deadline).await {
         Ok(Read::Text(text)) => one_line(&text.text, TOLD),

@@ -1,16 +1,16 @@
 //! Saves the response as a file of the workspace, byte by byte. The change is in the journal, so that `undo` reverts
 //! it.
 
-use super::{Input, fetching::Fetched, reading::Read};
+use super::{Input, fetching::FetchedPage, reading::Read};
 use crate::{
     builtin::{
         files::{
-            change_set::{ChangeSet, recording::Recording},
+            change_set::{ChangeSet, recording::ChangeRecorder},
             written_file::only,
         },
-        run::Run,
+        tool_context::ToolContext,
         web_address::{host, web_address},
-        world::World,
+        tool_environment::ToolEnvironment,
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
@@ -48,7 +48,7 @@ const ENDINGS: &[(&str, &str)] = &[
 ];
 
 /// Returns the access that saving requires: the file, or the folder of its host.
-pub(super) async fn access(input: &Input, url: &Url, world: &World) -> Result<Option<Access>, ToolFailure> {
+pub(super) async fn access(input: &Input, url: &Url, world: &ToolEnvironment) -> Result<Option<Access>, ToolFailure> {
     Ok(match &input.save_as {
         Some(path) => Some(Access::WritePath(world.access(path).await?)),
         None if input.save || input.save_text => {
@@ -61,9 +61,9 @@ pub(super) async fn access(input: &Input, url: &Url, world: &World) -> Result<Op
 /// Saves the response if the caller requests it, and returns the displayed path.
 pub(super) async fn save(
     input: &Input,
-    fetched: &Fetched,
+    fetched: &FetchedPage,
     read: &Read,
-    run: &Run<'_>,
+    run: &ToolContext<'_>,
 ) -> Result<Option<String>, ToolFailure> {
     let is_text = || matches!(read, Read::Text(text) if !text.is_page);
     let is_wanted = input.save_as.is_some() || input.save || (input.save_text && is_text());
@@ -74,7 +74,7 @@ pub(super) async fn save(
         let message = format!("`{}` has more than 5 MiB, and no more is fetched", fetched.answer.url);
         return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Nothing was saved."));
     }
-    let (recording, body) = (Recording::of(run), fetched.answer.body.to_vec());
+    let (recording, body) = (ChangeRecorder::of(run), fetched.answer.body.to_vec());
     let path = input.save_as.clone();
     // The folder is that of the host which was checked.
     let url = web_address(&input.url)?;
@@ -86,7 +86,7 @@ pub(super) async fn save(
     shown.await.map(Some)
 }
 
-fn save_as(files: &GrantedWorkspace, path: &str, body: Vec<u8>, recording: &Recording) -> Result<String, ToolFailure> {
+fn save_as(files: &GrantedWorkspace, path: &str, body: Vec<u8>, recording: &ChangeRecorder) -> Result<String, ToolFailure> {
     let mut set = ChangeSet::take(files, &[path])?;
     if set.size(0).is_some() {
         let message = format!("`{}` exists, and `save_as` makes new files alone", set.shown(0));
@@ -103,7 +103,7 @@ fn save_among(
     stem: &str,
     ending: &str,
     body: Vec<u8>,
-    recording: &Recording,
+    recording: &ChangeRecorder,
 ) -> Result<String, ToolFailure> {
     for number in 0..MAX_NAMESAKES {
         let behind = if number == 0 { String::new() } else { format!("_{number}") };

@@ -1,15 +1,15 @@
 //! Formats the result: Toolstead's own text and, between two marked lines, the text from the web.
 
 use super::{
-    Input, Output, Processed,
-    asking::Said,
-    fetching::Fetched,
+    Input, Output, ContentForm,
+    asking::PageAnswer,
+    fetching::FetchedPage,
     foreign::{mark, one_line},
     outline::Heading,
     reading::{Read, Text},
 };
 use crate::{
-    builtin::{answer::answer, blocking::on_blocking_thread, files::image_view::view, run::Run, web_address::host},
+    builtin::{answer::answer, blocking::on_blocking_thread, files::image_view::view, tool_context::ToolContext, web_address::host},
     documents::{self, DocumentReader, DocumentRequest},
     services::foreign_text::{CleanText, clean_text},
 };
@@ -33,9 +33,9 @@ const DOCUMENT_LINES: u64 = 10_000;
 pub(super) async fn read(
     read: Read,
     input: &Input,
-    fetched: Fetched,
+    fetched: FetchedPage,
     told: Output,
-    run: &Run<'_>,
+    run: &ToolContext<'_>,
 ) -> Result<ToolResult, ToolFailure> {
     match read {
         Read::Text(text) => shown_text(text, input.max_chars, told, run).await,
@@ -43,7 +43,7 @@ pub(super) async fn read(
         Read::Image(format) => image(fetched, format, told, run).await,
         Read::Binary(what) if told.saved_path.is_some() => {
             let text = format!("{}It is no text: it looks like {what}.", head(&told));
-            answer(text, &Output { processed: Processed::Saved, ..told })
+            answer(text, &Output { processed: ContentForm::Saved, ..told })
         }
         Read::Binary(what) => {
             let message = format!("`{}` is no text: it looks like {what} and has {} bytes", told.final_url, told.bytes);
@@ -71,7 +71,7 @@ pub(super) fn redirect(to: &Url, told: Output) -> Result<ToolResult, ToolFailure
 }
 
 /// Formats the answer of a model about the page.
-pub(super) async fn extracted(said: Said, page: &Text, told: Output, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+pub(super) async fn extracted(said: PageAnswer, page: &Text, told: Output, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
     let total = page.text.chars().count();
     let mut notes = page.notes.clone();
     if said.given < total {
@@ -79,24 +79,24 @@ pub(super) async fn extracted(said: Said, page: &Text, told: Output, run: &Run<'
     }
     notes.push(format!("the model `{}` answers, which read the page and nothing else", said.model));
     let told =
-        Output { title: page.title.clone(), model: Some(said.model), notes, processed: Processed::Extracted, ..told };
+        Output { title: page.title.clone(), model: Some(said.model), notes, processed: ContentForm::Extracted, ..told };
     let text = Text {
         title: None,
         text: clean_text(&said.text),
         outline: Vec::new(),
         notes: Vec::new(),
-        processed: Processed::Extracted,
+        processed: ContentForm::Extracted,
         is_page: true,
     };
     shown_text(text, usize::MAX, told, run).await
 }
 
-async fn shown_text(text: Text, max_chars: usize, told: Output, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+async fn shown_text(text: Text, max_chars: usize, told: Output, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
     let Text { title, text, outline, notes, processed, .. } = text;
     let mut told = told;
     told.title = title.or(told.title);
     told.notes.extend(notes);
-    told.processed = if told.saved_path.is_some() { Processed::Saved } else { processed };
+    told.processed = if told.saved_path.is_some() { ContentForm::Saved } else { processed };
     let head = head(&told);
     let around = head.chars().count() + told.url.chars().count() + ROOM_FOR_WORDS + ROOM_FOR_OUTLINE;
     let budget = run.context().output_characters;
@@ -111,7 +111,7 @@ async fn shown_text(text: Text, max_chars: usize, told: Output, run: &Run<'_>) -
         false => String::new(),
         true => {
             let context = run.context();
-            let media_type = if processed == Processed::Markdown { "text/markdown" } else { "text/plain" };
+            let media_type = if processed == ContentForm::Markdown { "text/markdown" } else { "text/plain" };
             let kept = context.outputs.store(context.principal, context.id, media_type, text.as_bytes()).await.ok();
             told.handle = kept.map(|kept| kept.handle.to_string());
             if told.handle.is_some() && !outline.is_empty() {
@@ -126,19 +126,19 @@ async fn shown_text(text: Text, max_chars: usize, told: Output, run: &Run<'_>) -
 
 /// Formats the text of a PDF or office document. The file itself is stored, so that `read_file` can read its other
 /// pages.
-async fn document(fetched: Fetched, max_chars: usize, told: Output, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+async fn document(fetched: FetchedPage, max_chars: usize, told: Output, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
     if fetched.answer.is_cut {
         return Err(too_large(&told));
     }
-    let (context, limits) = (run.context(), run.world().limits().of_documents());
+    let (context, limits) = (run.context(), run.environment().limits().of_documents());
     let body = fetched.answer.body.clone();
     let media_type = if body.starts_with(b"%PDF-") { "application/pdf".into() } else { fetched.media_type() };
     let kept = context.outputs.store(context.principal, context.id, &media_type, &body).await.ok();
     let handle = kept.map(|kept| kept.handle.to_string());
-    let mut told = Output { processed: Processed::Document, handle, ..told };
+    let mut told = Output { processed: ContentForm::Document, handle, ..told };
     let around = head(&told).chars().count() + told.url.chars().count() + ROOM_FOR_WORDS;
     let reader = DocumentReader {
-        helpers: run.world().helpers(),
+        helpers: run.environment().helpers(),
         limits: &limits,
         deadline: run.deadline(),
         output_characters: context.output_characters.saturating_sub(around).min(max_chars.saturating_add(2_000)),
@@ -172,18 +172,18 @@ async fn document(fetched: Fetched, max_chars: usize, told: Output, run: &Run<'_
 
 /// Formats an image for a model. If the image was changed to be shown, its original is stored.
 async fn image(
-    fetched: Fetched,
+    fetched: FetchedPage,
     format: image::ImageFormat,
     told: Output,
-    run: &Run<'_>,
+    run: &ToolContext<'_>,
 ) -> Result<ToolResult, ToolFailure> {
     if fetched.answer.is_cut {
         return Err(too_large(&told));
     }
-    let _seat = run.world().decoding().acquire().await.ok();
-    let (limits, name, body) = (run.world().limits().clone(), told.final_url.clone(), fetched.answer.body.clone());
+    let _seat = run.environment().decoding().acquire().await.ok();
+    let (limits, name, body) = (run.environment().limits().clone(), told.final_url.clone(), fetched.answer.body.clone());
     let view = on_blocking_thread(move || view(&body, format, &limits, None, &name)).await?;
-    let mut told = Output { processed: Processed::Image, truncated: view.is_scaled, ..told };
+    let mut told = Output { processed: ContentForm::Image, truncated: view.is_scaled, ..told };
     if view.is_changed {
         let (context, body) = (run.context(), &fetched.answer.body);
         let kept = context.outputs.store(context.principal, context.id, format.to_mime_type(), body).await.ok();

@@ -2,7 +2,7 @@
 //! tested in `tests/it/web_fetch.rs`.
 
 use crate::{
-    builtin::{provider::BuiltInTools, testing::TestRun, tools::all, world::World},
+    builtin::{provider::InProcessTools, testing::TestRun, tools::all, tool_environment::ToolEnvironment},
     egress::{host::HostPatterns, testing::FakeNetwork},
     web::{
         web_client::WebClient,
@@ -48,9 +48,9 @@ impl Site {
         let clock = Arc::new(FixedClock::at(Timestamp(1_772_366_400_000_000)));
         let mut run = TestRun::of_tools(all(), &folder);
         let reach = WebClient::trusting(network.clone(), HostPatterns::default(), &authority());
-        let world = World::new(run.world.workspace().clone(), clock.clone(), "Toolstead test".into());
-        run.world = world.with_journal(run.journal.clone()).with_reach(reach);
-        run.tools = BuiltInTools::new(all(), run.world.clone()).unwrap();
+        let world = ToolEnvironment::new(run.world.workspace().clone(), clock.clone(), "Toolstead test".into());
+        run.world = world.with_journal(run.journal.clone()).with_web_client(reach);
+        run.tools = InProcessTools::new(all(), run.world.clone()).unwrap();
         Self { server, network, clock, folder, run }
     }
 
@@ -60,12 +60,12 @@ impl Site {
     }
 
     fn under(self, effect: Effect, rule: &str) -> Self {
-        Self { run: self.run.under(effect, rule), ..self }
+        Self { run: self.run.with_rule(effect, rule), ..self }
     }
 
     fn with_model(mut self, model: &Arc<ScriptedModel>) -> Self {
         self.run.world = self.run.world.clone().with_models(Arc::new(Only(model.clone())));
-        self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
+        self.run.tools = InProcessTools::new(all(), self.run.world.clone()).unwrap();
         self
     }
 
@@ -271,8 +271,8 @@ async fn a_private_host_of_which_port_80_alone_is_open_is_fetched_as_it_was_aske
     site.network.name("wiki.example", &[&["10.0.0.5"]]);
     site.network.server("10.0.0.5:80", wiki.address());
     let private = HostPatterns::parse(["wiki.example:80"]).unwrap();
-    site.run.world = site.run.world.clone().with_reach(WebClient::trusting(site.network.clone(), private, &authority()));
-    site.run.tools = BuiltInTools::new(all(), site.run.world.clone()).unwrap();
+    site.run.world = site.run.world.clone().with_web_client(WebClient::trusting(site.network.clone(), private, &authority()));
+    site.run.tools = InProcessTools::new(all(), site.run.world.clone()).unwrap();
     let fetched = site.fetch(json!({"url": "http://wiki.example/a"})).await.unwrap();
     assert_eq!(told(&fetched)["content"], "wiki");
     check_refused(site.fetch(json!({"url": "https://wiki.example/a"})).await, ErrorKind::PermissionDenied, "");
@@ -446,8 +446,8 @@ async fn robots_are_heeded_where_the_configuration_says_so() {
     };
     let mut site = Site::of(answers).await;
     assert!(site.fetch_path("/private").await.is_ok());
-    site.run.world = site.run.world.clone().respecting_robots(true);
-    site.run.tools = BuiltInTools::new(all(), site.run.world.clone()).unwrap();
+    site.run.world = site.run.world.clone().with_robots_check(true);
+    site.run.tools = InProcessTools::new(all(), site.run.world.clone()).unwrap();
     check_refused(site.fetch_path("/private/a").await, ErrorKind::PermissionDenied, "robots.txt");
     assert!(site.fetch_path("/public").await.is_ok());
 }

@@ -1,7 +1,7 @@
 //! Banned phrases and the tool selection of clai.
 
 use crate::config::{
-    imports::translation::{Format, Made},
+    imports::translation::{Format, Translation},
     node::{Content, Member, Node},
     origin::Origin,
 };
@@ -9,7 +9,7 @@ use toolstead_domain::permission::rule::Effect;
 
 pub(super) const FORMAT: Format = Format { keys: &["tools", "use_tools", "use-tools"], take };
 
-fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
+fn take(made: &mut Translation<'_>, member: Member) -> Option<Member> {
     let Member { name, origin, node } = member;
     match (name.as_str(), node.content) {
         ("tools", Content::List(nodes)) => made.selection(&name, nodes, &origin),
@@ -24,7 +24,7 @@ fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
 }
 
 /// Translates banned phrases: consecutive words anywhere in a command.
-fn banned(made: &mut Made<'_>, name: &str, content: Content, origin: &Origin) {
+fn banned(made: &mut Translation<'_>, name: &str, content: Content, origin: &Origin) {
     let phrases = match content {
         Content::Text(text) => text.split(',').map(|phrase| (phrase.to_owned(), origin.clone())).collect(),
         content => made.texts(name, content, origin),

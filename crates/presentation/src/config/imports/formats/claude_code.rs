@@ -3,7 +3,7 @@
 use crate::config::{
     imports::{
         prohibitions,
-        translation::{Format, Made},
+        translation::{Format, Translation},
     },
     node::{Content, Member, Node},
     origin::Origin,
@@ -13,7 +13,7 @@ use toolstead_domain::permission::rule::Effect;
 
 pub(super) const FORMAT: Format = Format { keys: &["permissions"], take };
 
-fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
+fn take(made: &mut Translation<'_>, member: Member) -> Option<Member> {
     let Member { name, origin, node } = member;
     match (name.as_str(), node.content) {
         ("permissions", Content::Table(members)) => members.into_iter().for_each(|one| permission(made, one)),
@@ -32,7 +32,7 @@ fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
 }
 
 /// Translates one member of `permissions`.
-fn permission(made: &mut Made<'_>, member: Member) {
+fn permission(made: &mut Translation<'_>, member: Member) {
     let Member { name, origin, node } = member;
     match name.as_str() {
         "allow" => made.rules(&name, Effect::Allow, node.content, &node.origin),
@@ -50,7 +50,7 @@ fn permission(made: &mut Made<'_>, member: Member) {
     }
 }
 
-fn mode(made: &mut Made<'_>, content: Content, origin: &Origin) {
+fn mode(made: &mut Translation<'_>, content: Content, origin: &Origin) {
     let mode = match &content {
         Content::Text(text) => match text.as_str() {
             "default" => "default",

@@ -1,7 +1,7 @@
 //! Lists of commands, hosts and tools of kodelet.
 
 use crate::config::{
-    imports::translation::{Format, Made},
+    imports::translation::{Format, Translation},
     node::{Content, Member, Node},
     origin::Origin,
 };
@@ -13,7 +13,7 @@ const BANNED: &[&str] = &["vim", "view", "less", "more", "cd"];
 
 pub(super) const FORMAT: Format = Format { keys: &["allowed_domains_file", "allowed_tools"], take };
 
-fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
+fn take(made: &mut Translation<'_>, member: Member) -> Option<Member> {
     let Member { name, origin, node } = member;
     match (name.as_str(), node.content) {
         ("allowed_tools", Content::List(nodes)) => made.selection(&name, nodes, &origin),
@@ -34,7 +34,7 @@ fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
 }
 
 /// Translates the list of commands: each entry is a whole command, in which `*` is a wildcard.
-fn commands(made: &mut Made<'_>, content: Content, origin: &Origin) {
+fn commands(made: &mut Translation<'_>, content: Content, origin: &Origin) {
     for (entry, origin) in made.texts("allowed_commands", content, origin) {
         match entry.contains(['?', '[', ']', '{', '}']) {
             true => {

@@ -4,21 +4,21 @@ use crate::config::{
     foreign_tools::FOREIGN_TOOLS,
     imports::{
         prohibitions,
-        translation::{Format, Made},
+        translation::{Format, Translation},
     },
     node::{Content, Member, Node},
     policy::{is_known_tool, is_of_mcp, no_such_tool},
     problem::Problem,
 };
 use toolstead_domain::{permission::rule::Effect, tool_input_schema::nearest_name};
-use toolstead_infrastructure::builtin::spellings;
+use toolstead_infrastructure::builtin::names_and_aliases;
 
 /// Keys of a tool's block, as in Toolstead's own files.
 const BLOCK_KEYS: &[&str] = &["allowed_commands", "denied_commands", "allowed_paths", "denied_paths", "timeout"];
 
 pub(super) const FORMAT: Format = Format { keys: &["tools"], take };
 
-fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
+fn take(made: &mut Translation<'_>, member: Member) -> Option<Member> {
     match (member.name.as_str(), member.node.content) {
         ("tools", Content::Table(tools)) => tools.into_iter().for_each(|tool| block(made, tool)),
         (_, content) => return Some(Member { node: Node { content, ..member.node }, ..member }),
@@ -27,7 +27,7 @@ fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
 }
 
 /// Translates the table of one tool, whose keys are the same here.
-fn block(made: &mut Made<'_>, tool: Member) {
+fn block(made: &mut Translation<'_>, tool: Member) {
     let Member { name, origin, node } = tool;
     let Content::Table(members) = node.content else {
         let message = format!("`tools.{name}` must be a table, got {}", node.content);
@@ -35,10 +35,10 @@ fn block(made: &mut Made<'_>, tool: Member) {
     };
     let of_mcp = is_of_mcp(&name);
     if !is_known_tool(&name) && !of_mcp {
-        let is_typo = !FOREIGN_TOOLS.contains(&name.as_str()) && nearest_name(&name, spellings()).is_some();
+        let is_typo = !FOREIGN_TOOLS.contains(&name.as_str()) && nearest_name(&name, names_and_aliases()).is_some();
         let message = format!("`tools.{name}` is left out: no tool is called `{name}` here");
         return match is_typo {
-            true => made.problems.push(Problem::new(origin, no_such_tool(&name, &spellings()))),
+            true => made.problems.push(Problem::new(origin, no_such_tool(&name, &names_and_aliases()))),
             false => made.note(&origin, message),
         };
     }

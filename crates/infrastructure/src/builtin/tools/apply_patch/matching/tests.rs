@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Returns the places of the hunks of an update in a text: the line numbers from 1, and the differences that were
 /// ignored.
-fn places(text: &str, hunks: &str) -> Result<Vec<(usize, Looseness)>, Misfit> {
+fn places(text: &str, hunks: &str) -> Result<Vec<(usize, LineTolerance)>, HunkProblem> {
     let patch = parse(&format!("*** Begin Patch\n*** Update File: a\n{hunks}\n*** End Patch")).unwrap();
     let Action::Update { hunks, .. } = &patch[0].action else { panic!("{patch:?}") };
     let lines = lines_of(text);
@@ -19,7 +19,7 @@ fn places(text: &str, hunks: &str) -> Result<Vec<(usize, Looseness)>, Misfit> {
     for hunk in hunks {
         let place = lookup.place(hunk, from)?;
         from = place.first + hunk.old_lines().count();
-        places.push((place.first + 1, place.looseness));
+        places.push((place.first + 1, place.tolerance));
     }
     Ok(places)
 }
@@ -31,7 +31,7 @@ fn check(text: &str, hunks: &str, expected: &[usize]) {
 }
 
 #[track_caller]
-fn misfit(text: &str, hunks: &str, expected: Misfit) {
+fn misfit(text: &str, hunks: &str, expected: HunkProblem) {
     assert_eq!(places(text, hunks), Err(expected), "{text:?}, {hunks:?}");
 }
 
@@ -42,26 +42,26 @@ fn lines_that_stand_once_are_the_place() {
     check("a\nb\nc", "@@\n-a\n@@\n-c", &[1, 3]);
     check("a\r\nb\r\n", "@@\n-b", &[2]);
     check("a\rb\r", "@@\n-b", &[2]);
-    misfit("a\nb\n", "@@\n-c", Misfit::NoMatch);
-    misfit("", "@@\n-c", Misfit::NoMatch);
+    misfit("a\nb\n", "@@\n-c", HunkProblem::NoMatch);
+    misfit("", "@@\n-c", HunkProblem::NoMatch);
 }
 
 #[test]
 fn order_anchors_numbers_and_the_end_tell_equal_places_apart() {
     let text = "class A:\n  def f:\n    x\nclass B:\n  def f:\n    x\n";
-    misfit(text, "@@\n-    x", Misfit::Ambiguous(vec![2, 5]));
+    misfit(text, "@@\n-    x", HunkProblem::Ambiguous(vec![2, 5]));
     check(text, "@@ class A:\n-    x", &[3]);
     check(text, "@@ class B\n-    x", &[6]);
     check(text, "@@ class B\n@@ def f\n-    x", &[6]);
-    misfit(text, "@@ def f:\n-    x", Misfit::Ambiguous(vec![2, 5]));
+    misfit(text, "@@ def f:\n-    x", HunkProblem::Ambiguous(vec![2, 5]));
     check(text, "@@ class A:\n class A:\n   def f:\n-    x", &[1]);
     check(text, "@@ class A\n-  def f:\n@@\n-class B:\n@@\n-    x", &[2, 4, 6]);
     check(text, "@@\n-class B:\n@@\n-    x", &[4, 6]);
     check(text, "@@ -6 +6 @@\n-    x", &[6]);
     check(text, "@@\n-    x\n*** End of File", &[6]);
-    misfit(text, "@@ class C\n-    x", Misfit::NoAnchor("class C".into()));
-    misfit(text, "@@ class B\n-class A:", Misfit::NotBehindAnchors(0));
-    misfit(text, "@@\n-class B:\n@@\n-class A:", Misfit::OutOfOrder(0));
+    misfit(text, "@@ class C\n-    x", HunkProblem::NoAnchor("class C".into()));
+    misfit(text, "@@ class B\n-class A:", HunkProblem::NotAfterAnchors(0));
+    misfit(text, "@@\n-class B:\n@@\n-class A:", HunkProblem::OutOfOrder(0));
 }
 
 #[test]
@@ -69,13 +69,13 @@ fn only_what_keeps_every_token_may_differ() {
     let loosely = |text: &str, hunks: &str, expected| {
         assert_eq!(places(text, hunks).map(|places| places[0].1), Ok(expected), "{text:?}, {hunks:?}");
     };
-    loosely("a b\n", "@@\n-a b", Looseness::Exact);
-    loosely("a b \t\n", "@@\n-a b", Looseness::TrailingSpace);
-    loosely("a b\n", "@@\n-a b  ", Looseness::TrailingSpace);
-    loosely("\u{201c}a\u{201d} \n", "@@\n-\"a\"", Looseness::Typography);
-    loosely("  if x:\n    y\n", "@@\n if x:\n-  y", Looseness::Indent);
-    loosely("if x:\n\n  y\n", "@@\n   if x:\n \n-    y", Looseness::Indent);
-    loosely("\tif x:\n\t  y\n", "@@\n     if x:\n-      y", Looseness::Indent);
+    loosely("a b\n", "@@\n-a b", LineTolerance::Exact);
+    loosely("a b \t\n", "@@\n-a b", LineTolerance::TrailingSpace);
+    loosely("a b\n", "@@\n-a b  ", LineTolerance::TrailingSpace);
+    loosely("\u{201c}a\u{201d} \n", "@@\n-\"a\"", LineTolerance::Typography);
+    loosely("  if x:\n    y\n", "@@\n if x:\n-  y", LineTolerance::Indent);
+    loosely("if x:\n\n  y\n", "@@\n   if x:\n \n-    y", LineTolerance::Indent);
+    loosely("\tif x:\n\t  y\n", "@@\n     if x:\n-      y", LineTolerance::Indent);
     for (text, hunks) in [
         ("a b\n", "@@\n-a  b"),
         ("a\n", "@@\n-A"),
@@ -85,7 +85,7 @@ fn only_what_keeps_every_token_may_differ() {
         // The added line cannot be moved as far to the left.
         ("if x:\n  y\n", "@@\n     if x:\n-      y\n+z"),
     ] {
-        misfit(text, hunks, Misfit::NoMatch);
+        misfit(text, hunks, HunkProblem::NoMatch);
     }
 }
 
@@ -95,7 +95,7 @@ fn lines_without_context_are_added_behind_an_anchor_or_at_the_end() {
     check("a\nb\n", "@@ a\n+x", &[2]);
     check("", "@@\n+x", &[1]);
     check("a\nb\n", "@@ -2,0 +2 @@\n+x", &[2]);
-    misfit("a\na\n", "@@ a\n+x", Misfit::Ambiguous(vec![0, 1]));
+    misfit("a\na\n", "@@ a\n+x", HunkProblem::Ambiguous(vec![0, 1]));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_search_is_bounded_and_ends_when_the_time_is_over() {
     // At each of a hundred thousand places, 50,000 lines would be compared.
     let hunk = format!("@@\n{}", "-  x\n".repeat(50_000));
     let found = places(&" x\n".repeat(100_000), hunk.trim_end());
-    assert!(matches!(&found, Err(Misfit::Ambiguous(several)) if several.len() == 50_001), "{:?}", found.is_ok());
+    assert!(matches!(&found, Err(HunkProblem::Ambiguous(several)) if several.len() == 50_001), "{:?}", found.is_ok());
 
     let lines = lines_of("a\n");
     let stop = Stop::at(Instant::now());
@@ -111,7 +111,7 @@ fn a_search_is_bounded_and_ends_when_the_time_is_over() {
         lines: vec![crate::builtin::tools::apply_patch::parser::HunkLine::Removed("a".into())],
         ..Hunk::default()
     };
-    assert_eq!(Lookup::of(&lines, &stop).place(&hunk, 0), Err(Misfit::OutOfTime));
+    assert_eq!(Lookup::of(&lines, &stop).place(&hunk, 0), Err(HunkProblem::OutOfTime));
 }
 
 #[test]

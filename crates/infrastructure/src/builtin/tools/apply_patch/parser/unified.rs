@@ -1,6 +1,6 @@
 //! Parses a unified diff, as `diff -u` and `git diff` write it.
 
-use super::{Action, FilePatch, Hunk, HunkLine, Lines, PatchError, cut, is_empty, numbers, quoted::unquoted};
+use super::{Action, FilePatch, Hunk, HunkLine, Lines, PatchError, cut, is_empty, numbers, quoted_name::unquoted};
 
 const NOWHERE: &str = "/dev/null";
 

@@ -1,0 +1,387 @@
+//! Detached tasks of sessions that continue in other processes. The process that started a task owns it; later
+//! processes follow it by its socket, or read its record ([`DetachedTasks`]).
+//!
+//! Both describe a task by the same frames: a line of JSON each, followed by bytes for some of them.
+
+mod frame;
+mod task_owner;
+
+use self::{
+    frame::{Frame, Frames, TaskDescription, send},
+    task_owner::{append_frames, keep},
+};
+use super::{Kind, Task, TaskId};
+use crate::{
+    builtin::{
+        commands::{
+            capture::Capture,
+            command::{Command, CommandEnd, OnceFlag, Order, RemoteChannels},
+            programs::CommandSettings,
+        },
+        files::read_state::SessionKey,
+    },
+    sandbox::detached::{DetachedTasks, NewDetachedTask},
+};
+use futures::future::join_all;
+use std::{
+    future::{Future, poll_fn},
+    io,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::{
+    fs::File,
+    io::{AsyncRead, AsyncWriteExt},
+    net::{UnixStream, unix::OwnedWriteHalf},
+    sync::{oneshot, watch},
+    task::{JoinHandle, JoinSet},
+    time::timeout,
+};
+use toolstead_domain::{
+    error_kind::ErrorKind, ports::clock::Timestamp, principal::Principal, tool_failure::ToolFailure,
+};
+
+/// Timeout of each part of the owner's answer to a new follower.
+const TIME_TO_ANSWER: Duration = Duration::from_secs(15);
+/// Time to send the final state to the owner.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Detached tasks of this process and of others.
+#[derive(Debug)]
+pub(super) struct DetachedRegistry {
+    place: DetachedTasks,
+    /// `true` if this process may own detached tasks.
+    pub(super) outlives: bool,
+    owned: Mutex<JoinSet<()>>,
+}
+
+/// Connection to a task that another process owns or owned.
+#[derive(Debug)]
+pub(super) struct RemoteTask {
+    number: u64,
+    /// Position up to which the output was read, as recorded when the task was found. It is not sent again.
+    cursor: u64,
+    end_reported: bool,
+    /// Connection to the owner, if the task was running when it was found.
+    connection: Mutex<Option<OwnerConnection>>,
+}
+
+#[derive(Debug)]
+struct OwnerConnection {
+    final_state: oneshot::Sender<Vec<Frame>>,
+    work: JoinHandle<()>,
+}
+
+/// State of a task according to the frames received so far.
+#[derive(Debug)]
+struct ReceivedState {
+    capture: Arc<Capture>,
+    ended: watch::Sender<Option<CommandEnd>>,
+    cursor: u64,
+    end_reported: bool,
+}
+
+impl DetachedRegistry {
+    pub(super) fn new(place: DetachedTasks, outlives: bool) -> Self {
+        Self { place, outlives, owned: Mutex::default() }
+    }
+
+    pub(super) fn owns_any(&self) -> bool {
+        !self.keepers().is_empty()
+    }
+
+    /// Reserves a number for a task.
+    pub(super) fn begin(&self) -> Result<NewDetachedTask, ToolFailure> {
+        self.place.begin().map_err(record_failure)
+    }
+
+    /// Takes ownership of a task until it has ended.
+    pub(super) fn keep(&self, task: &Arc<Task>, begun: NewDetachedTask) -> Result<(), ToolFailure> {
+        let number = begun.number;
+        let keeping = keep(self.place.clone(), task.clone(), begun).map_err(|error| {
+            self.place.close(number);
+            record_failure(error)
+        })?;
+        self.keepers().spawn(keeping);
+        Ok(())
+    }
+
+    /// Returns once all tasks of this process have ended. Dropping the future changes nothing.
+    pub(super) async fn ended(&self) {
+        while poll_fn(|context| self.keepers().poll_join_next(context)).await.is_some() {}
+    }
+
+    /// Finds the tasks that are not known here yet. Skips a task whose record does not describe it.
+    pub(super) async fn find_unknown(
+        &self,
+        known: &[u64],
+        settings: &CommandSettings,
+        now: Timestamp,
+    ) -> io::Result<Vec<Task>> {
+        let place = self.place.clone();
+        let numbers = tokio::task::spawn_blocking(move || place.numbers()).await.map_err(io::Error::other)??;
+        let mut met = Vec::new();
+        for number in numbers.into_iter().filter(|number| !known.contains(number)) {
+            match find_task(&self.place, number, settings, now).await {
+                Ok(task) => met.extend(task),
+                Err(error) => tracing::warn!(number, %error, "a detached task cannot be reached, and is passed over"),
+            }
+        }
+        Ok(met)
+    }
+
+    /// Sends or records the state that this process has set for tasks of other processes, and closes the connections.
+    pub(super) async fn disconnect(&self, tasks: &[Arc<Task>]) {
+        join_all(tasks.iter().filter_map(|task| Some((task, task.remote.as_ref()?))).map(async |(task, far)| {
+            let mut news = Vec::new();
+            let looked = task.cursor.load(Ordering::Relaxed);
+            news.extend((looked > far.cursor).then_some(Frame::Looked(looked)));
+            news.extend((task.end_reported.is_set() && !far.end_reported).then_some(Frame::Told));
+            let following = far.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match following {
+                Some(following) if task.command.end().is_none() => {
+                    if following.final_state.send(news).is_ok() {
+                        let _ = timeout(FAREWELL, following.work).await;
+                    }
+                }
+                // The record of an ended task is complete.
+                _ => {
+                    let (place, number) = (self.place.clone(), far.number);
+                    let noting = tokio::task::spawn_blocking(move || append_frames(&place, number, &news));
+                    if let Ok(Err(error)) = noting.await {
+                        tracing::warn!(%error, "what was seen of a detached task is not on record");
+                    }
+                }
+            }
+        }))
+        .await;
+    }
+
+    fn keepers(&self) -> MutexGuard<'_, JoinSet<()>> {
+        // No code panics while it holds this lock.
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn record_failure(error: io::Error) -> ToolFailure {
+    let message = format!("the task cannot be detached, because it cannot be put on record: {error}");
+    ToolFailure::new(ErrorKind::Io, message).caused_by(error)
+}
+
+/// Finds one task: by its socket while it runs, otherwise by its record.
+async fn find_task(
+    place: &DetachedTasks,
+    number: u64,
+    settings: &CommandSettings,
+    now: Timestamp,
+) -> io::Result<Option<Task>> {
+    let mut record = Frames::of(File::from_std(place.record(number)?));
+    let secret = record.line().await?;
+    // Without a portrait the task is about to start, or never started.
+    let Some((Frame::Task(portrait), _)) = record.next().await? else { return Ok(None) };
+    let capture = Arc::new(Capture::new(settings.spool_folder.clone(), settings.kept_bytes));
+    let age = u64::try_from(now.0.saturating_sub(portrait.started_at)).unwrap_or(0);
+    let started = Instant::now().checked_sub(Duration::from_micros(age)).unwrap_or_else(Instant::now);
+    let (command, channels) = Command::remote(capture.clone(), portrait.process, started, portrait.takes_input);
+    let RemoteChannels { ended, orders, texts } = channels;
+    let mut heard = ReceivedState { capture, ended, cursor: 0, end_reported: false };
+    let live = match connect_to_owner(place, number, &secret, &mut heard).await {
+        Ok(stream) => Some(stream),
+        Err(_) if has_lost_owner(place, number) => {
+            heard.rest_of(&mut record, place, number).await;
+            None
+        }
+        // The task may be running: to report it as lost would remove its socket.
+        Err(error) => return Err(error),
+    };
+    let (looked, told) = (heard.cursor, heard.end_reported);
+    let following = live.map(|(frames, writer)| {
+        let (farewell, left) = oneshot::channel();
+        let reading = follow(heard, frames, place.clone(), number);
+        let work = tokio::spawn(poll_both(reading, send_orders(writer, orders, texts, left)));
+        OwnerConnection { final_state: farewell, work }
+    });
+    let is_told = OnceFlag::default();
+    if told {
+        is_told.set_once();
+    }
+    Ok(Some(Task {
+        id: TaskId(number),
+        kind: Kind::Shell,
+        owner: SessionKey { principal: portrait.principal(), session: portrait.session },
+        is_detached: true,
+        text: portrait.text,
+        description: portrait.description,
+        started_at: Timestamp(portrait.started_at),
+        command: Arc::new(command),
+        cursor: AtomicU64::new(looked),
+        end_reported: is_told,
+        remote: Some(RemoteTask { number, cursor: looked, end_reported: told, connection: Mutex::new(following) }),
+    }))
+}
+
+/// Returns `true` if the owner is certainly gone: its socket does not exist, or refuses connections.
+fn has_lost_owner(place: &DetachedTasks, number: u64) -> bool {
+    let gone = |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
+    place.connect(number).is_err_and(gone)
+}
+
+/// Connects to the owner, and receives everything that was printed so far.
+async fn connect_to_owner(
+    place: &DetachedTasks,
+    number: u64,
+    secret: &str,
+    heard: &mut ReceivedState,
+) -> io::Result<(Frames<tokio::net::unix::OwnedReadHalf>, OwnedWriteHalf)> {
+    let stream = place.connect(number)?;
+    stream.set_nonblocking(true)?;
+    let stream = UnixStream::from_std(stream)?;
+    let (reader, mut writer) = stream.into_split();
+    writer.write_all(format!("{secret}\n").as_bytes()).await?;
+    let mut frames = Frames::of(reader);
+    while let Some((frame, bytes)) = timeout(TIME_TO_ANSWER, frames.next()).await?? {
+        match frame {
+            Frame::UpToDate => return Ok((frames, writer)),
+            frame => heard.apply(frame, bytes).await,
+        }
+    }
+    Err(io::ErrorKind::UnexpectedEof.into())
+}
+
+impl ReceivedState {
+    async fn apply(&mut self, frame: Frame, bytes: Vec<u8>) {
+        match frame {
+            Frame::Output { stream, place, .. } => {
+                let capture = self.capture.clone();
+                // Fails only during shutdown of the runtime.
+                let _ = tokio::task::spawn_blocking(move || capture.append_at(place, stream, &bytes)).await;
+            }
+            Frame::Looked(place) => self.cursor = self.cursor.max(place),
+            Frame::Told => self.end_reported = true,
+            Frame::End(end) => drop(self.ended.send_replace(Some(end))),
+            Frame::Task(_)
+            | Frame::UpToDate
+            | Frame::Signal(_)
+            | Frame::Stop
+            | Frame::Kill
+            | Frame::Input { .. }
+            | Frame::CloseInput => {}
+        }
+    }
+
+    /// Reads the rest of the record. A task whose record has no end is lost.
+    async fn rest_of<R: AsyncRead + Unpin>(&mut self, record: &mut Frames<R>, place: &DetachedTasks, number: u64) {
+        // A truncated record ends at its last whole frame.
+        while let Ok(Some((frame, bytes))) = record.next().await {
+            self.apply(frame, bytes).await;
+        }
+        if self.ended.borrow().is_some() {
+            return;
+        }
+        place.close(number);
+        if let Err(error) = append_frames(place, number, &[Frame::End(CommandEnd::for_lost_owner())]) {
+            tracing::warn!(%error, "that a detached task is lost is not on record");
+        }
+        self.ended.send_replace(Some(CommandEnd::for_lost_owner()));
+    }
+}
+
+/// Receives frames until the task has ended.
+async fn follow(
+    mut heard: ReceivedState,
+    mut frames: Frames<tokio::net::unix::OwnedReadHalf>,
+    place: DetachedTasks,
+    number: u64,
+) {
+    while let Ok(Some((frame, bytes))) = frames.next().await {
+        heard.apply(frame, bytes).await;
+        if heard.ended.borrow().is_some() {
+            return;
+        }
+    }
+    // The owner is gone. Its record contains the result.
+    let rest = async {
+        let mut record = Frames::of(File::from_std(place.record(number)?));
+        record.line().await?;
+        heard.rest_of(&mut record, &place, number).await;
+        io::Result::Ok(())
+    };
+    if rest.await.is_err() {
+        heard.ended.send_replace(Some(CommandEnd::for_lost_owner()));
+    }
+}
+
+/// Sends orders and input for the task to its owner, until this process leaves.
+async fn send_orders(
+    mut writer: OwnedWriteHalf,
+    mut orders: tokio::sync::mpsc::UnboundedReceiver<Order>,
+    mut texts: tokio::sync::mpsc::Receiver<Vec<u8>>,
+    mut left: oneshot::Receiver<Vec<Frame>>,
+) {
+    loop {
+        // In this order: a text comes before the end of the input, and everything before the final state. If the owner
+        // no longer reads, it is gone, which the reading side detects.
+        tokio::select! {
+            biased;
+            Some(text) = texts.recv() => {
+                let _ = send(&mut writer, &Frame::Input { bytes: text.len() }, &text).await;
+            }
+            Some(order) = orders.recv() => {
+                let frame = match order {
+                    Order::Signal(signal) => Frame::Signal(signal),
+                    // The owner watches the timeout as well.
+                    Order::Stop | Order::TimeOut => Frame::Stop,
+                    Order::Kill => Frame::Kill,
+                    Order::CloseInput => Frame::CloseInput,
+                };
+                let _ = send(&mut writer, &frame, &[]).await;
+            }
+            news = &mut left => {
+                for frame in news.unwrap_or_default() {
+                    let _ = send(&mut writer, &frame, &[]).await;
+                }
+                return;
+            }
+        }
+    }
+}
+
+/// Polls both futures until `writing` ends; `reading` may end before.
+async fn poll_both(reading: impl Future<Output = ()>, writing: impl Future<Output = ()>) {
+    tokio::pin!(reading, writing);
+    let mut reads = true;
+    loop {
+        tokio::select! {
+            () = &mut writing => return,
+            () = &mut reading, if reads => reads = false,
+        }
+    }
+}
+
+impl TaskDescription {
+    fn of(task: &Task) -> Self {
+        Self {
+            principal: task.owner.principal.id().to_owned(),
+            session: task.owner.session.clone(),
+            text: task.text.clone(),
+            description: task.description.as_ref().map(|text| text.chars().take(1000).collect()),
+            started_at: task.started_at.0,
+            process: task.command.process,
+            takes_input: task.command.takes_input(),
+        }
+    }
+
+    /// Returns the principal. The folder belongs to one principal, so its record names that one.
+    fn principal(&self) -> Principal {
+        if self.principal == Principal::local().id() {
+            return Principal::local();
+        }
+        Principal::token(self.principal.trim_start_matches("token:"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,284 @@
+//! Dialect adapters for kodelet's browser: elements by numbers, and results with few details of an action.
+
+use super::{format_result, plain};
+use serde_json::Value;
+use std::fmt::Write as _;
+use toolstead_domain::{
+    alias::{
+        Rewrite::{Default, ZeroIs},
+        dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
+    },
+    error_kind::ErrorKind,
+};
+
+pub(super) const NAVIGATE: DialectAdapter = DialectAdapter::new(
+    "Navigate to web pages.",
+    r#"{"type": "object", "properties": {"url": {"type": "string", "description": "The http or https URL"}, "timeout": {"type": "integer", "description": "Timeout in milliseconds", "default": 30000}}, "required": ["url"]}"#,
+)
+.with_defaults(&[ZeroIs("timeout_ms", 30_000)])
+.with_answer(navigated);
+
+pub(super) const GET_PAGE: DialectAdapter = DialectAdapter::new(
+    "Extract page content: a line for each visible element, as <button id=3>Submit</button>. click and type take the ids, which hold until the page is read again.",
+    r#"{"type": "object", "properties": {}}"#,
+)
+.with_defaults(&[Default("elements", "true")])
+.with_answer(page);
+
+pub(super) const CLICK: DialectAdapter = DialectAdapter::new(
+    "Click page elements.",
+    r#"{"type": "object", "properties": {"element_id": {"type": "integer", "description": "Element ID from get_page output", "minimum": 1}, "timeout": {"type": "integer", "description": "Timeout in milliseconds", "default": 10000}}, "required": ["element_id"]}"#,
+)
+.with_defaults(&[ZeroIs("timeout_ms", 10_000)])
+.with_answer(|answered| done(answered, "Element clicked successfully"));
+
+pub(super) const TYPE: DialectAdapter = DialectAdapter::new(
+    "Type text into forms.",
+    r#"{"type": "object", "properties": {"element_id": {"type": "integer", "description": "Element ID from get_page output", "minimum": 1}, "text": {"type": "string", "description": "Text to type"}, "clear": {"type": "boolean", "description": "Clear field before typing", "default": true}, "submit": {"type": "boolean", "description": "Press Enter after typing", "default": false}, "timeout": {"type": "integer", "description": "Timeout in milliseconds", "default": 10000}}, "required": ["element_id", "text"]}"#,
+)
+.with_defaults(&[ZeroIs("timeout_ms", 10_000)])
+.with_answer(|answered| done(answered, "Text typed successfully"));
+
+pub(super) const WAIT_FOR: DialectAdapter = DialectAdapter::new(
+    "Wait for the web page to finish loading.",
+    r#"{"type": "object", "properties": {"timeout": {"type": "integer", "description": "Maximum time to wait in milliseconds", "default": 30000}}}"#,
+)
+.with_defaults(&[ZeroIs("timeout_ms", 30_000)])
+.with_answer(waited);
+
+pub(super) const SCREENSHOT: DialectAdapter = DialectAdapter::new(
+    "Capture screenshots. The path that it answers with is one for image_recognition.",
+    r#"{"type": "object", "properties": {"full_page": {"type": "boolean", "description": "Capture full page or just viewport", "default": false}, "format": {"type": "string", "enum": ["png", "jpeg"], "default": "png"}}}"#,
+)
+.with_defaults(&[Default("keep", "true")])
+.with_answer(pictured);
+
+/// Returns a text member, or an empty text.
+fn text<'a>(of: &'a Value, name: &str) -> &'a str {
+    of.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the notes, saved file and errors of the page, for which kodelet's format has no place.
+fn page_notes(answered: &AdapterInput<'_>) -> Option<String> {
+    let lines = |name| answered.member(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let errors: Vec<&str> = lines("messages").collect();
+    let errors = (!errors.is_empty()).then(|| format!("Errors of the page:\n{}", errors.join("\n")));
+    let saved = answered.member("saved_path").and_then(Value::as_str).map(|path| format!("Saved as `{path}`."));
+    let news: Vec<String> = lines("notes").map(str::to_owned).chain(saved).chain(errors).collect();
+    (!news.is_empty()).then(|| news.join("\n"))
+}
+
+fn done(answered: &AdapterInput<'_>, words: &str) -> Option<AdaptedResult> {
+    if answered.error_kind().is_some() {
+        return plain(answered);
+    }
+    Some(format_result(answered, None, Some(words.into())).with_extra_block(page_notes(answered)))
+}
+
+fn navigated(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
+    let Some(facts) = answered.structured() else { return plain(answered) };
+    done(answered, &format!("Navigated to {}\nTitle: {}", text(facts, "url"), text(facts, "title")))
+}
+
+fn waited(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
+    if answered.error_kind() == Some(ErrorKind::Timeout) {
+        return Some(format_result(answered, Some("Wait timeout - condition not met".into()), None));
+    }
+    done(answered, "Wait condition met successfully")
+}
+
+fn pictured(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
+    // Without a path the result is the picture.
+    let (Some(facts), Some(path)) = (answered.structured(), answered.member("path").and_then(Value::as_str)) else {
+        return plain(answered);
+    };
+    done(answered, &format!("Screenshot saved to {path} ({}x{})", facts["width"], facts["height"]))
+}
+
+fn page(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
+    let elements = answered.member("elements").and_then(Value::as_array);
+    let (None, Some(elements), Some(facts)) = (answered.error_kind(), elements, answered.structured()) else {
+        return plain(answered);
+    };
+    let lines = elements.iter().map(line).collect::<Vec<_>>().join("\n");
+    let left_out = facts["left_out"].as_u64().unwrap_or_default();
+    let rest = match facts.get("handle").and_then(Value::as_str) {
+        _ if left_out == 0 => None,
+        Some(handle) => Some(format!(
+            "[{left_out} more elements are left out. All of the page is `{handle}`, where click and type take what stands in brackets, as `e12`, as `ref`.]"
+        )),
+        None => Some(format!("[{left_out} more elements are left out.]")),
+    };
+    let said = format!(
+        "URL: {}\nTitle: {}\nHTML Length: {} characters\nTruncated: {}\n\n{lines}",
+        text(facts, "url"),
+        text(facts, "title"),
+        lines.chars().count(),
+        left_out > 0
+    );
+    let beside: Vec<String> = rest.into_iter().chain(page_notes(answered)).collect();
+    Some(format_result(answered, None, Some(said)).with_extra_block(Some(beside.join("\n"))))
+}
+
+/// Returns an element in kodelet's format.
+fn line(element: &Value) -> String {
+    let (role, name, url) = (text(element, "role"), text(element, "name"), text(element, "url"));
+    let Some(id) = element.get("id") else { return format!("<text>{name}</text>") };
+    let (kind, inside) = match (role, text(element, "tag")) {
+        ("link", _) if url.is_empty() => ("link", name.to_owned()),
+        ("link", _) => ("link", format!("{name} [{url}]")),
+        ("image", _) => ("img", attributes(&[("alt", name), ("src", url)])),
+        (_, "select") => ("select", options(element)),
+        (_, "textarea") => ("textarea", field(element)),
+        (_, "input") => {
+            let kind = element.get("type").and_then(Value::as_str).unwrap_or("text");
+            let checked = if element["checked"] == true { " checked" } else { "" };
+            ("input", format!("type={kind} {}{checked}", field(element)))
+        }
+        ("heading", _) => ("text", name.to_owned()),
+        _ => ("button", name.to_owned()),
+    };
+    let inside = inside.trim();
+    match inside.is_empty() {
+        true => format!("<{kind} id={id}/>"),
+        false => format!("<{kind} id={id}>{inside}</{kind}>"),
+    }
+}
+
+fn options(element: &Value) -> String {
+    let options = element.get("options").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    format!("options: {}", options.collect::<Vec<_>>().join(", "))
+}
+
+fn field(element: &Value) -> String {
+    let (label, placeholder) = (text(element, "name"), text(element, "placeholder"));
+    let label = if label == placeholder { "" } else { label };
+    attributes(&[
+        ("placeholder", placeholder),
+        ("value", text(element, "value")),
+        ("name", text(element, "field")),
+        ("label", label),
+    ])
+}
+
+fn attributes(all: &[(&str, &str)]) -> String {
+    all.iter().filter(|(_, value)| !value.is_empty()).fold(String::new(), |mut text, (name, value)| {
+        let space = if text.is_empty() { "" } else { " " };
+        let _ = write!(text, "{space}{name}=\"{}\"", value.replace('"', "'"));
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Map, json};
+    use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
+
+    #[track_caller]
+    fn said(face: &DialectAdapter, outcome: Result<&ToolResult, &ToolFailure>, in_tags: bool) -> AdaptedResult {
+        let arguments = Map::new();
+        (face.answer)(&AdapterInput { arguments: &arguments, characters: 9_999, in_tags, outcome }).unwrap()
+    }
+
+    fn facts(more: Value) -> ToolResult {
+        let mut facts = json!({"url": "https://shop.example/", "title": "Shop", "tab": 1, "tabs": 1, "page": "",
+            "left_out": 0, "notes": [], "messages": []});
+        facts.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        ToolResult::text("ours").with_structured_content(facts).mark_tool_output()
+    }
+
+    #[test]
+    fn elements_stand_as_kodelet_writes_them() {
+        for (element, expected) in [
+            (
+                json!({"id": 1, "role": "link", "name": "Home", "url": "https://a.b/"}),
+                "<link id=1>Home [https://a.b/]</link>",
+            ),
+            (json!({"id": 2, "role": "button", "name": "Buy"}), "<button id=2>Buy</button>"),
+            (json!({"id": 3, "role": "button"}), "<button id=3/>"),
+            (
+                json!({"id": 4, "role": "textbox", "name": "Your mail", "tag": "input", "type": "email", "placeholder": "you@a.b", "value": "x\"y", "field": "mail"}),
+                "<input id=4>type=email placeholder=\"you@a.b\" value=\"x'y\" name=\"mail\" label=\"Your mail\"</input>",
+            ),
+            (
+                json!({"id": 5, "role": "textbox", "tag": "input", "type": "password"}),
+                "<input id=5>type=password</input>",
+            ),
+            (
+                json!({"id": 6, "role": "checkbox", "tag": "input", "type": "checkbox", "field": "agree", "checked": true}),
+                "<input id=6>type=checkbox name=\"agree\" checked</input>",
+            ),
+            (
+                json!({"id": 7, "role": "combobox", "tag": "select", "options": ["Small", "Medium"], "value": "Small"}),
+                "<select id=7>options: Small, Medium</select>",
+            ),
+            (
+                json!({"id": 8, "role": "textbox", "tag": "textarea", "value": "a"}),
+                "<textarea id=8>value=\"a\"</textarea>",
+            ),
+            (
+                json!({"id": 9, "role": "image", "name": "Cat", "url": "/c.png"}),
+                "<img id=9>alt=\"Cat\" src=\"/c.png\"</img>",
+            ),
+            (json!({"role": "heading", "name": "Our shop"}), "<text>Our shop</text>"),
+        ] {
+            assert_eq!(line(&element), expected, "{element}");
+        }
+    }
+
+    #[test]
+    fn answers_are_those_of_kodelet_and_what_came_up_stands_behind_them() {
+        let news = facts(json!({"notes": ["b.example may not be reached"], "messages": ["x is not defined"]}));
+        let behind = "b.example may not be reached\nErrors of the page:\nx is not defined";
+        for (face, expected) in [
+            (&NAVIGATE, "Navigated to https://shop.example/\nTitle: Shop"),
+            (&CLICK, "Element clicked successfully"),
+            (&TYPE, "Text typed successfully"),
+            (&WAIT_FOR, "Wait condition met successfully"),
+        ] {
+            let told = said(face, Ok(&news), false);
+            assert_eq!(
+                (told.text.as_str(), told.extra_block.as_deref(), told.is_error),
+                (expected, Some(behind), false)
+            );
+            assert_eq!(said(face, Ok(&facts(json!({}))), false).extra_block, None);
+            assert_eq!(said(face, Ok(&news), true).text, format!("<result>\n{expected}\n</result>"));
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_cut_says_so_and_where_all_of_it_is() {
+        let elements = json!([{"id": 1, "role": "button", "name": "Buy"}]);
+        let told = said(&GET_PAGE, Ok(&facts(json!({"elements": elements, "left_out": 7, "handle": "o3"}))), false);
+        let head = "URL: https://shop.example/\nTitle: Shop\nHTML Length: 25 characters\nTruncated: true";
+        assert_eq!(told.text, format!("{head}\n\n<button id=1>Buy</button>"));
+        assert!(told.extra_block.is_some_and(|beside| beside.contains("7 more") && beside.contains("`o3`")));
+        let whole = said(&GET_PAGE, Ok(&facts(json!({"elements": []}))), false);
+        assert!(whole.text.contains("Truncated: false") && whole.extra_block.is_none());
+    }
+
+    #[test]
+    fn a_picture_is_told_by_its_path_and_size_and_shown_where_it_has_none() {
+        let picture = |path: Value| {
+            ToolResult::text("ours")
+                .with_structured_content(json!({"url": "u", "width": 800, "height": 600, "path": path}))
+                .mark_tool_output()
+        };
+        assert_eq!(said(&SCREENSHOT, Ok(&picture("o7".into())), false).text, "Screenshot saved to o7 (800x600)");
+        let arguments = Map::new();
+        let shown = picture(Value::Null);
+        let answered = AdapterInput { arguments: &arguments, characters: 9, in_tags: false, outcome: Ok(&shown) };
+        assert_eq!((SCREENSHOT.answer)(&answered), None);
+    }
+
+    #[test]
+    fn errors_are_those_of_kodelet() {
+        let late = ToolFailure::new(ErrorKind::Timeout, "it did not come about in time");
+        assert_eq!(said(&WAIT_FOR, Err(&late), false).text, "Error: Wait timeout - condition not met");
+        let gone = ToolFailure::new(ErrorKind::NotFound, "no page is open").next("Open one.");
+        for face in [&NAVIGATE, &GET_PAGE, &CLICK, &TYPE, &WAIT_FOR, &SCREENSHOT] {
+            assert_eq!(said(face, Err(&gone), false).text, "Error: no page is open. Open one.");
+        }
+    }
+}

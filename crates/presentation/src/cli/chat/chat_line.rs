@@ -1,0 +1,151 @@
+//! Parses a line that the user types in a chat: text for the model, or a command.
+
+use toolstead_domain::tool_input_schema::nearest_name;
+
+/// Parsed line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ChatLine {
+    /// Text for the model.
+    Prompt(String),
+    /// An empty line.
+    Empty,
+    /// Show the commands.
+    Help,
+    /// Start a new conversation.
+    New,
+    /// Undo this number of turns.
+    Undo(usize),
+    /// Compact the conversation.
+    Compact,
+    /// Switch to another model, or show the models.
+    Model(Option<String>),
+    /// Show the offered tools.
+    Tools,
+    /// Show the usage.
+    Usage,
+    /// Leave the chat.
+    Exit,
+    /// Any other command, with the whole line.
+    Other(String),
+    /// An invalid command, with the reason.
+    Invalid(String),
+}
+
+/// Commands, with their arguments and effects.
+pub(super) const COMMANDS: [(&str, &str, &str); 8] = [
+    ("/help", "", "shows this"),
+    ("/clear", "", "begins a new conversation; the old one is kept"),
+    ("/undo", "[N]", "takes the last N turns back (1), with what their tools did to files"),
+    ("/compact", "", "has the model sum up what came before"),
+    ("/model", "[NAME]", "goes on with another model, or shows which there are"),
+    ("/tools", "", "shows the tools on offer"),
+    ("/usage", "", "shows what this conversation has used up since it was opened here"),
+    ("/exit", "", "leaves, as Ctrl-D does"),
+];
+
+impl ChatLine {
+    /// Parses a line. A text for the model that starts with a slash needs a blank before it.
+    pub(super) fn read(line: &str) -> Self {
+        if line.trim().is_empty() {
+            return Self::Empty;
+        }
+        let Some(command) = line.strip_prefix('/') else { return Self::Prompt(line.trim().to_owned()) };
+        let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        let rest = rest.trim();
+        let alone = |wish: Self| match rest {
+            "" => wish,
+            _ => Self::Invalid(format!("`/{name}` takes nothing behind it")),
+        };
+        match name {
+            "help" | "?" => alone(Self::Help),
+            "clear" | "new" => alone(Self::New),
+            "compact" => alone(Self::Compact),
+            "tools" => alone(Self::Tools),
+            "usage" => alone(Self::Usage),
+            "exit" | "quit" => alone(Self::Exit),
+            "model" if rest.is_empty() => Self::Model(None),
+            "model" => Self::Model(Some(rest.to_owned())),
+            "undo" if rest.is_empty() => Self::Undo(1),
+            "undo" => match rest.parse() {
+                Ok(turns) if turns > 0 => Self::Undo(turns),
+                _ => Self::Invalid("`/undo` takes the number of turns, such as `/undo 2`".into()),
+            },
+            _ => Self::Other(line.trim_end().to_owned()),
+        }
+    }
+}
+
+/// Returns the message for an unknown command. `others` are the names of commands defined in files.
+pub(super) fn unknown<'a>(line: &str, others: impl Iterator<Item = &'a str>) -> String {
+    let name = line.trim_start_matches('/').split(char::is_whitespace).next().unwrap_or_default();
+    let names = COMMANDS.iter().map(|(name, ..)| &name[1..]).chain(others);
+    let advice = match nearest_name(name, names) {
+        Some(near) => format!("did you mean `/{near}`?"),
+        None => "`/help` shows them.".into(),
+    };
+    format!("there is no command `/{name}`; {advice} A text that begins with a slash needs a blank before it.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: ChatLine) {
+        assert_eq!(ChatLine::read(line), expected);
+    }
+
+    #[test]
+    fn a_line_is_for_the_model_or_a_command() {
+        check("  ", ChatLine::Empty);
+        check("Mend the test.\nIt fails. ", ChatLine::Prompt("Mend the test.\nIt fails.".into()));
+        check(" /etc/hosts is wrong", ChatLine::Prompt("/etc/hosts is wrong".into()));
+        check("/help", ChatLine::Help);
+        check("/clear ", ChatLine::New);
+        check("/new", ChatLine::New);
+        check("/undo", ChatLine::Undo(1));
+        check("/undo 3", ChatLine::Undo(3));
+        check("/model", ChatLine::Model(None));
+        check("/model fast one", ChatLine::Model(Some("fast one".into())));
+        check("/quit", ChatLine::Exit);
+    }
+
+    #[test]
+    fn what_cannot_be_obeyed_says_why() {
+        for (line, told) in [
+            ("/undo all", "takes the number of turns"),
+            ("/undo 0", "takes the number of turns"),
+            ("/help me", "`/help` takes nothing behind it"),
+        ] {
+            let ChatLine::Invalid(why) = ChatLine::read(line) else { panic!("{line}") };
+            assert!(why.contains(told), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_command_of_somebody_else_goes_on_whole_and_one_that_nobody_knows_is_told() {
+        for (line, told) in [
+            ("/modle x", "did you mean `/model`?"),
+            ("/etc/hosts is wrong", "needs a blank before it"),
+            ("/qqqqqq", "`/help` shows them. A text that begins"),
+            ("/reviw x", "did you mean `/review`?"),
+        ] {
+            check(line, ChatLine::Other(line.into()));
+            let why = unknown(line, ["review"].into_iter());
+            assert!(why.contains(told), "{why}");
+        }
+    }
+
+    #[test]
+    fn every_command_that_is_shown_is_obeyed() {
+        for (name, ..) in COMMANDS {
+            assert!(
+                !matches!(
+                    ChatLine::read(name),
+                    ChatLine::Invalid(_) | ChatLine::Other(_) | ChatLine::Prompt(_) | ChatLine::Empty
+                ),
+                "{name}"
+            );
+        }
+    }
+}

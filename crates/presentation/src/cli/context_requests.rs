@@ -1,0 +1,81 @@
+//! Resources and prompts on the command line.
+
+use super::{call::session_of, exit::CommandError};
+use crate::{app::App, composition_root::Composition};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use toolstead_application::{
+    execute_tool::{ExecuteToolCommand, ExecuteToolError},
+    forward_request::{ForwardOutcome, ForwardRequestCommand},
+    list_context::{ContextList, ListContextQuery},
+};
+use toolstead_domain::{
+    client_profile::ClientProfile, context::request::ContextRequest, error_kind::ErrorKind, principal::Principal,
+    scope::Scope, tool::BUILT_IN, tool_failure::ToolFailure,
+};
+
+/// Member of `_meta` that names the provider.
+const SERVER: &str = "toolstead/server";
+
+/// Returns the whole list. Definitions that are not built in name their provider in `_meta`.
+pub(super) fn listed(app: &App, of: ContextList) -> Result<Vec<Map<String, Value>>, CommandError> {
+    let scope = Scope::of(Principal::local(), "cli");
+    let query = ListContextQuery { of, scope, cursor: None, page_bytes: usize::MAX };
+    let page = app.list_context.handle(&query).map_err(|error| CommandError::Usage(error.to_string()))?;
+    Ok(page.definitions.into_iter().zip(page.providers).map(|(one, provider)| named(one, provider)).collect())
+}
+
+/// Adds the provider to a definition, and replaces a member that already has this place.
+fn named(mut definition: Map<String, Value>, provider: String) -> Map<String, Value> {
+    if provider != BUILT_IN {
+        match definition.get_mut("_meta") {
+            Some(Value::Object(meta)) => drop(meta.insert(SERVER.into(), provider.into())),
+            _ => drop(definition.insert("_meta".into(), json!({SERVER: provider}))),
+        }
+    }
+    definition
+}
+
+/// Returns the provider of a definition in brackets; empty for built-in ones.
+pub(super) fn offered_by(definition: &Map<String, Value>) -> String {
+    let server = definition.get("_meta").and_then(|meta| meta.get(SERVER)).and_then(Value::as_str);
+    server.map_or_else(String::new, |server| format!("[{server}] "))
+}
+
+/// Returns the members of the answer to a request.
+pub(super) async fn answered(
+    composition: &Composition,
+    request: ContextRequest,
+) -> Result<Map<String, Value>, CommandError> {
+    let session = session_of(&Principal::local(), composition.config.workspace());
+    let client = ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")));
+    let command = ForwardRequestCommand::new(request);
+    let call = ExecuteToolCommand { client: Arc::new(client), ..command.call };
+    let call = call.within(Scope::of(Principal::local(), session));
+    match composition.app.forward_request.handle(ForwardRequestCommand { call, ..command }).await {
+        Ok(ForwardOutcome::Answer(members)) => Ok(members),
+        Ok(ForwardOutcome::InputRequired(_)) => Err(CommandError::Call(ExecuteToolError::Failed(ToolFailure::new(
+            ErrorKind::Unavailable,
+            "it asks for input, which cannot be given on the command line",
+        )))),
+        Err(error) => Err(CommandError::Call(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_offers_names_it_whatever_its_definition_holds() {
+        for (meta, expected) in
+            [(json!({"a": 1}), json!({"a": 1, SERVER: "git"})), (json!("x"), json!({SERVER: "git"}))]
+        {
+            let definition = Map::from_iter([("_meta".to_owned(), meta)]);
+            let named = named(definition, "git".into());
+            assert_eq!((&named["_meta"], offered_by(&named)), (&expected, "[git] ".to_owned()));
+        }
+        let own = named(Map::new(), BUILT_IN.into());
+        assert_eq!((own.len(), offered_by(&own)), (0, String::new()));
+    }
+}

@@ -1,0 +1,69 @@
+//! Summary of a call's subject: the command, the path, the host.
+
+use serde_json::Value;
+use toolstead_domain::tool_execution::{RequestKind, ToolExecution};
+
+/// Returns the subject of a call on one line: the command line, or else the first access, or else the arguments.
+pub(super) fn call_target(execution: &ToolExecution) -> String {
+    // The URI or name is more specific than the accesses.
+    if execution.kind != RequestKind::Tool {
+        return one_line(&execution.called_as);
+    }
+    let runs = execution.accesses.iter().any(|access| access.starts_with("run "));
+    if let (true, Some(command)) = (runs, execution.arguments.get("command").and_then(Value::as_str)) {
+        return one_line(command);
+    }
+    let mut touched: Vec<&str> = execution.accesses.iter().filter_map(|access| object_of(access)).collect();
+    // A tool that reads a file before it writes it names the file twice.
+    touched.dedup();
+    match touched.split_first() {
+        Some((first, [])) => one_line(first),
+        Some((first, more)) => format!("{} (+{})", one_line(first), more.len()),
+        None => match &execution.arguments {
+            Value::Object(members) if !members.is_empty() => one_line(&execution.arguments.to_string()),
+            _ => String::new(),
+        },
+    }
+}
+
+/// Returns the object of an access; `None` if the name of the tool implies it.
+fn object_of(access: &str) -> Option<&str> {
+    ["run ", "read ", "write ", "reach ", "send to "].iter().find_map(|kind| access.strip_prefix(kind))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use toolstead_domain::testing::samples;
+
+    #[test]
+    fn of_a_request_for_a_resource_or_prompt_it_is_its_uri_or_name() {
+        for kind in [RequestKind::Resource, RequestKind::Prompt, RequestKind::Completion, RequestKind::Question] {
+            let execution = ToolExecution { kind, called_as: "config://server".into(), ..samples::execution(1) };
+            assert_eq!(call_target(&execution), "config://server");
+        }
+    }
+
+    #[test]
+    fn what_was_called_is_the_command_the_path_the_host_or_the_arguments() {
+        for (accesses, arguments, expected) in [
+            (&["run cd d", "run make"][..], json!({"command": "cd d &&\n  make"}), "cd d && make"),
+            (&["run git log"], json!({"args": "log"}), "git log"),
+            (&["read /w/a", "write /w/a"], json!({"path": "a"}), "/w/a"),
+            (&["write /w/a", "write /w/b", "write /w/c"], json!({}), "/w/a (+2)"),
+            (&["reach a.org"], json!({}), "a.org"),
+            (&["call log of the MCP server git"], json!({"n": 3}), r#"{"n":3}"#),
+            (&["run"], Value::Null, ""),
+            (&[], json!({}), ""),
+        ] {
+            let accesses = accesses.iter().map(ToString::to_string).collect();
+            let execution = ToolExecution { accesses, arguments, ..samples::execution(1) };
+            assert_eq!(call_target(&execution), expected);
+        }
+    }
+}
