@@ -16,7 +16,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use toolstead_domain::principal::Principal;
 use toolstead_presentation::mcp_server::http::{
-    authenticator::{Authenticated, Authenticator, NotAuthenticated, bearer},
+    authenticator::{AuthenticatedClient, Authenticator, NotAuthenticated, bearer},
     service::McpService,
     settings::{BearerToken, HttpSettings},
 };
@@ -29,13 +29,13 @@ struct Team;
 
 #[async_trait::async_trait]
 impl Authenticator for Team {
-    async fn authenticate(&self, head: &Parts) -> Result<Authenticated, NotAuthenticated> {
+    async fn authenticate(&self, head: &Parts) -> Result<AuthenticatedClient, NotAuthenticated> {
         let person = bearer(&head.headers).and_then(|key| key.strip_prefix("key-of-"));
         let person = person.ok_or_else(|| NotAuthenticated::unauthorized(HeaderValue::from_static(CHALLENGE)))?;
         if person == "mallory" {
             return Err(NotAuthenticated::new(StatusCode::FORBIDDEN, "mallory has left the team"));
         }
-        let known = Authenticated::new(Principal::new("user", person));
+        let known = AuthenticatedClient::new(Principal::new("user", person));
         Ok(match head.headers.get("x-room").and_then(|room| room.to_str().ok()) {
             Some(room) => known.in_session(room),
             None => known,

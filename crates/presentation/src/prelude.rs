@@ -16,7 +16,7 @@ pub use crate::{
     },
     mcp_server::http::{
         HttpServer,
-        authenticator::{Authenticated, Authenticator, NotAuthenticated, bearer, is_same_secret},
+        authenticator::{AuthenticatedClient, Authenticator, NotAuthenticated, bearer, is_same_secret},
         bearer_tokens::BearerTokens,
         service::McpService,
         settings::{BearerToken, HttpSettings},

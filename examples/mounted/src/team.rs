@@ -10,11 +10,11 @@ pub struct Team;
 
 #[async_trait]
 impl Authenticator for Team {
-    async fn authenticate(&self, head: &Parts) -> Result<Authenticated, NotAuthenticated> {
+    async fn authenticate(&self, head: &Parts) -> Result<AuthenticatedClient, NotAuthenticated> {
         let given = bearer(&head.headers).unwrap_or_default();
         let person = KEYS.iter().find(|(_, key)| is_same_secret(key.as_bytes(), given.as_bytes()));
         match person {
-            Some((name, _)) => Ok(Authenticated::new(Principal::new("user", name))),
+            Some((name, _)) => Ok(AuthenticatedClient::new(Principal::new("user", name))),
             None => Err(NotAuthenticated::unauthorized(HeaderValue::from_static("Bearer"))),
         }
     }

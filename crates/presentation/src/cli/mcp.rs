@@ -11,7 +11,7 @@ use crate::{
     app::App,
     event_file::EventTarget,
     mcp_server::stdio::{
-        StdioSettings, first_word, process_streams::claim_process_streams, serve_stdio, serve_stdio_in,
+        StdioSettings, first_message, process_streams::claim_process_streams, serve_stdio, serve_stdio_in,
     },
     shutdown::Shutdown,
     suggestions::McpSuggestions,
@@ -48,7 +48,7 @@ impl Mcp {
         let outcome = if config.roots.start().is_some() {
             let (sender, receiver) = oneshot::channel();
             let hearing = async {
-                let (client, input) = first_word::hear(streams.input, &stop).await;
+                let (client, input) = first_message::read_capabilities(streams.input, &stop).await;
                 // The receiver is dropped if there are no servers.
                 let _ = sender.send(client);
                 Ok(input)
@@ -65,7 +65,7 @@ impl Mcp {
             served.map_err(CommandError::from)
         } else {
             let patience = config.approval_timeout;
-            let (client, input) = first_word::hear(streams.input, &stop).await;
+            let (client, input) = first_message::read_capabilities(streams.input, &stop).await;
             let workplace = Rootless::new(global.clone(), config, client);
             let served = serve_stdio_in(&workplace, settings, patience, input, streams.output, stop).await;
             workplace.close().await.and(served.map_err(CommandError::from))

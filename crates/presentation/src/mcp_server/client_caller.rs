@@ -40,13 +40,13 @@ pub(super) struct ClientCaller {
     cancel: CancelSignal,
     outlet: Outlet,
     /// `None` if the client accepts no requests.
-    asking: Option<Asking>,
+    asking: Option<QuestionChannel>,
     answers_by_retry: bool,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
-struct Asking {
+struct QuestionChannel {
     questions: Arc<Questions>,
     client: Arc<ClientProfile>,
     asked: AtomicUsize,
@@ -101,13 +101,13 @@ impl ClientCaller {
 
     /// Allows the call to ask the client questions of the kinds that it declared. For clients up to MCP 2025-11-25;
     /// later ones accept no requests.
-    pub(super) fn asking(mut self, questions: Arc<Questions>, client: Arc<ClientProfile>) -> Self {
-        self.asking = Some(Asking { questions, client, asked: AtomicUsize::new(0) });
+    pub(super) fn with_questions(mut self, questions: Arc<Questions>, client: Arc<ClientProfile>) -> Self {
+        self.asking = Some(QuestionChannel { questions, client, asked: AtomicUsize::new(0) });
         self
     }
 
     /// Declares that the client answers questions with a retry. For clients since MCP 2026-07-28.
-    pub(super) fn asked_by_retry(self) -> Self {
+    pub(super) fn with_retry_answers(self) -> Self {
         Self { answers_by_retry: true, ..self }
     }
 
@@ -230,7 +230,7 @@ impl Caller for ClientCaller {
             message["params"] = request.params;
         }
         let message = message.to_string().into_bytes();
-        let mut asked = Asked { caller: self, open, answered: false };
+        let mut question = SentQuestion { caller: self, open, answered: false };
         match &self.outlet {
             Outlet::Lines(lines) => lines.send(message).await.map_err(|_| NotAnswered::Disconnected)?,
             Outlet::Response(news) => {
@@ -239,8 +239,8 @@ impl Caller for ClientCaller {
             }
             Outlet::Nowhere => return Err(NotAnswered::Unsupported),
         }
-        let outcome = asked.open.answered().await.ok_or(NotAnswered::Disconnected)?;
-        asked.answered = true;
+        let outcome = question.open.answered().await.ok_or(NotAnswered::Disconnected)?;
+        question.answered = true;
         outcome.map(InputResponse).map_err(|error| {
             tracing::debug!(%error, "the client did not take a question");
             let message = error.message.chars().take(REFUSAL_CHARACTERS).collect();
@@ -250,13 +250,13 @@ impl Caller for ClientCaller {
 }
 
 /// A question that was sent.
-struct Asked<'a> {
+struct SentQuestion<'a> {
     caller: &'a ClientCaller,
     open: OpenQuestion,
     answered: bool,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for SentQuestion<'_> {
     /// Informs the client that the question is cancelled, because its answer is no longer awaited.
     fn drop(&mut self) {
         if self.answered {
@@ -364,7 +364,7 @@ mod tests {
         let questions = Arc::new(Questions::default());
         let capabilities = json!({"elicitation": {"url": {}}}).as_object().unwrap().clone();
         let client = ClientProfile { capabilities, ..ClientProfile::without_protocol("test") };
-        let caller = caller(None, Outlet::Response(Notify::new())).asking(questions.clone(), Arc::new(client));
+        let caller = caller(None, Outlet::Response(Notify::new())).with_questions(questions.clone(), Arc::new(client));
         let params = json!({"mode": "url", "url": "https://a.org", "elicitationId": "e", "message": "m"});
         let ask = caller.ask(InputRequest { method: "elicitation/create".into(), params });
         let answering = async {

@@ -13,7 +13,7 @@ mod gate;
 mod head_deadline;
 mod mirrored_headers;
 mod negotiation;
-mod news_stream;
+mod notification_stream;
 mod refusal_log;
 mod request_body;
 mod request_context;

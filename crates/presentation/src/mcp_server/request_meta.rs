@@ -56,7 +56,7 @@ impl RequestMeta {
 
     /// Adds this server as a span of the request's trace. The trace may also be in the carrier, such as HTTP headers.
     pub(super) fn traced<'h>(mut self, carrier: impl Fn(&'static str) -> Option<&'h str>) -> Self {
-        trace_context::hop(&mut self.rest, carrier);
+        trace_context::continue_trace(&mut self.rest, carrier);
         self
     }
 

@@ -2,16 +2,16 @@
 
 pub mod client_roots;
 mod connection;
-pub mod first_word;
+pub mod first_message;
 pub mod process_streams;
-mod served;
+mod server_handle;
 
 use super::{McpServer, server_identity::ServerIdentity};
 use crate::app::App;
-use client_roots::{ClientRoots, Folders, Workplace};
+use client_roots::{ClientRoots, RootsEventSender, Workplace};
 use connection::Connection;
 use futures::{FutureExt, future::FusedFuture};
-use served::{Served, Stage};
+use server_handle::{ServerHandle, Stage};
 use std::{io, pin::pin, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -83,7 +83,8 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (lines, writing) = LineSender::spawn(writer);
-    let served = Served::fixed(Arc::new(McpServer::new(app, settings.identity.clone(), settings.first_list_waits)));
+    let served =
+        ServerHandle::fixed(Arc::new(McpServer::new(app, settings.identity.clone(), settings.first_list_waits)));
     let connection = Connection::new(served, &settings, lines);
     serve(connection, writing, reader, stop, std::future::pending()).await
 }
@@ -109,9 +110,9 @@ where
 {
     let (lines, writing) = LineSender::spawn(writer);
     let stages = watch::Sender::new(Stage::default());
-    let (occasions, heard) = mpsc::channel(WAITING_OCCASIONS);
-    let connection = Connection::new(Served::told_by(&stages), &settings, lines.clone());
-    let (connection, questions) = connection.telling(Folders { occasions, stages: stages.clone() });
+    let (events, receiver) = mpsc::channel(WAITING_OCCASIONS);
+    let connection = Connection::new(ServerHandle::from_stages(&stages), &settings, lines.clone());
+    let (connection, questions) = connection.with_roots_events(RootsEventSender { events, stages: stages.clone() });
     let identity = settings.identity.clone();
     let roots = ClientRoots {
         workplace,
@@ -122,7 +123,7 @@ where
         questions,
         patience,
     };
-    serve(connection, writing, reader, stop, roots.follow(heard)).await
+    serve(connection, writing, reader, stop, roots.follow(receiver)).await
 }
 
 /// Serves the connection. Also ends when `beside` ends.
@@ -131,10 +132,10 @@ async fn serve<R: AsyncRead + Unpin + Send>(
     mut writing: JoinHandle<io::Result<()>>,
     reader: R,
     stop: CancellationToken,
-    beside: impl Future<Output = ()>,
+    background: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let mut input = BoundedLines::new(reader, MAX_MESSAGE_BYTES);
-    let mut beside = pin!(beside.fuse());
+    let mut background = pin!(background.fuse());
     let read_all = async {
         while let Some(line) = input.next().await? {
             let taken = match line {
@@ -150,7 +151,7 @@ async fn serve<R: AsyncRead + Unpin + Send>(
     let end = tokio::select! {
         read = read_all => End::Input(read),
         () = stop.cancelled() => End::Stopped,
-        () = &mut beside => End::Stopped,
+        () = &mut background => End::Stopped,
         written = &mut writing => End::Output(written.unwrap_or_else(|panic| Err(io::Error::other(panic)))),
     };
     if matches!(end, End::Input(_)) {
@@ -159,7 +160,7 @@ async fn serve<R: AsyncRead + Unpin + Send>(
         tokio::select! {
             () = connection.lists_answered(LAST_LISTS) => {}
             () = stop.cancelled() => {}
-            () = &mut beside, if !beside.is_terminated() => {}
+            () = &mut background, if !background.is_terminated() => {}
         }
     }
     let ending = async {
@@ -192,7 +193,7 @@ async fn serve<R: AsyncRead + Unpin + Send>(
     // `beside` continues while the connection ends.
     tokio::select! {
         ended = &mut ending => ended,
-        () = &mut beside, if !beside.is_terminated() => ending.await,
+        () = &mut background, if !background.is_terminated() => ending.await,
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::{
     call_tool::Client,
-    news::{List, News},
-    newsfeed::Interests,
+    notification_feed::Interests,
     protocol_error::{invalid_params, of_kind},
     server_identity::ServerIdentity,
+    server_notification::{List, ServerNotification},
     watches::{MAX_WATCHED, Watches},
 };
 use crate::app::App;
@@ -37,7 +37,7 @@ impl Subscription {
         let Some(Value::Object(wanted)) = params.get("notifications") else {
             return Err(invalid_params("`notifications` must be an object that names what to listen to"));
         };
-        let is_wanted = |list: &List| wanted.get(list.wanted_as()) == Some(&Value::Bool(true));
+        let is_wanted = |list: &List| wanted.get(list.filter_name()) == Some(&Value::Bool(true));
         let resources: BTreeSet<String> = match wanted.get(RESOURCES) {
             Some(Value::Array(uris)) => uris.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             _ => BTreeSet::new(),
@@ -54,8 +54,8 @@ impl Subscription {
     /// subscription.
     pub(super) async fn agree(&mut self, app: &App, client: Client) -> Interests {
         let watches = Arc::new(Watches::default());
-        let asked: Vec<String> = std::mem::take(&mut self.resources).into_iter().collect();
-        for some in asked.chunks(AT_ONCE) {
+        let requested: Vec<String> = std::mem::take(&mut self.resources).into_iter().collect();
+        for some in requested.chunks(AT_ONCE) {
             let adding: Vec<_> = some.iter().map(|uri| watches.add(app, &client, uri.clone())).collect();
             for (uri, added) in some.iter().zip(join_all(adding).await) {
                 match added {
@@ -70,7 +70,7 @@ impl Subscription {
     /// Returns the first message, which contains the accepted filter.
     pub(super) fn acknowledgement(&self) -> Vec<u8> {
         let mut agreed: Map<String, Value> =
-            self.lists.iter().map(|list| (list.wanted_as().to_owned(), true.into())).collect();
+            self.lists.iter().map(|list| (list.filter_name().to_owned(), true.into())).collect();
         if !self.resources.is_empty() {
             agreed.insert(RESOURCES.into(), self.resources.iter().cloned().collect());
         }
@@ -78,8 +78,8 @@ impl Subscription {
     }
 
     /// Returns a notification for this subscription.
-    pub(super) fn tells(&self, news: News) -> Vec<u8> {
-        news.notification(Some(&self.id))
+    pub(super) fn encode(&self, news: ServerNotification) -> Vec<u8> {
+        news.encode(Some(&self.id))
     }
 
     /// Returns the message that the server ends the subscription (basic/patterns/cancellation).
@@ -150,8 +150,8 @@ mod tests {
     #[test]
     fn every_message_bears_the_subscriptions_id() {
         let subscription = Subscription { id: Id::Text("s".into()), ..parse(json!({})).unwrap() };
-        let news = [News::ListChanged(List::Prompts), News::Updated("a://b".into())];
-        let told = news.map(|news| subscription.tells(news));
+        let news = [ServerNotification::ListChanged(List::Prompts), ServerNotification::Updated("a://b".into())];
+        let told = news.map(|news| subscription.encode(news));
         for message in [subscription.acknowledgement(), subscription.cancelled()].iter().chain(&told) {
             assert_eq!(parsed(message)["params"]["_meta"][SUBSCRIPTION_ID], "s");
         }

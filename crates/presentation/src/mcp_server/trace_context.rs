@@ -21,7 +21,7 @@ const LABEL: &str = "trace";
 
 /// Replaces the trace context of a request by one with a span of this server. If the metadata contain no trace context,
 /// that of the carrier is used, such as HTTP headers. Malformed values are dropped.
-pub(super) fn hop<'h>(meta: &mut Map<String, Value>, carrier: impl Fn(&'static str) -> Option<&'h str>) {
+pub(super) fn continue_trace<'h>(meta: &mut Map<String, Value>, carrier: impl Fn(&'static str) -> Option<&'h str>) {
     if meta.is_empty() && carrier(TRACEPARENT).is_none() && carrier(BAGGAGE).is_none() {
         return;
     }
@@ -47,7 +47,7 @@ pub(super) fn hop<'h>(meta: &mut Map<String, Value>, carrier: impl Fn(&'static s
     }
 }
 
-/// Returns the label with which the audit records of a trace are found, from metadata processed by [`hop`].
+/// Returns the label with which the audit records of a trace are found, from metadata processed by [`continue_trace`].
 pub(super) fn labels(meta: &Map<String, Value>) -> Labels {
     let id = meta.get(TRACEPARENT).and_then(Value::as_str).and_then(|parent| parent.split('-').nth(1));
     // Cannot fail: a trace id is short, and it is the only label.
@@ -85,7 +85,7 @@ mod tests {
 
     fn hopped(meta: Value, carrier: &[(&str, &'static str)]) -> Map<String, Value> {
         let mut meta = meta.as_object().unwrap().clone();
-        hop(&mut meta, |name| carrier.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
+        continue_trace(&mut meta, |name| carrier.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
         meta
     }
 

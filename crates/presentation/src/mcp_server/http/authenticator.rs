@@ -38,13 +38,13 @@ use toolstead_domain::principal::Principal;
 #[async_trait]
 pub trait Authenticator: Send + Sync + fmt::Debug {
     /// Returns the sender of the request, or the refusal. The future is dropped if the client disconnects.
-    async fn authenticate(&self, head: &Parts) -> Result<Authenticated, NotAuthenticated>;
+    async fn authenticate(&self, head: &Parts) -> Result<AuthenticatedClient, NotAuthenticated>;
 }
 
 /// Authenticated sender of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Authenticated {
+pub struct AuthenticatedClient {
     /// Principal on whose behalf the request is made.
     pub principal: Principal,
     /// Name that distinguishes sessions of the principal for clients that name none themselves (MCP 2026-07-28).
@@ -52,7 +52,7 @@ pub struct Authenticated {
     pub session: Option<Arc<str>>,
 }
 
-impl Authenticated {
+impl AuthenticatedClient {
     /// Creates the sender for this principal.
     pub fn new(principal: Principal) -> Self {
         Self { principal, session: None }

@@ -1,7 +1,7 @@
 //! Authentication by bearer tokens.
 
 use super::{
-    authenticator::{Authenticated, Authenticator, NotAuthenticated, bearer, is_same_secret},
+    authenticator::{AuthenticatedClient, Authenticator, NotAuthenticated, bearer, is_same_secret},
     settings::BearerToken,
 };
 use async_trait::async_trait;
@@ -47,9 +47,9 @@ impl BearerTokens {
     }
 
     /// Returns the principal of the token in the head of a request, or the refusal.
-    pub(super) fn check(&self, head: &Parts) -> Result<Authenticated, NotAuthenticated> {
+    pub(super) fn check(&self, head: &Parts) -> Result<AuthenticatedClient, NotAuthenticated> {
         let holder = bearer(&head.headers).and_then(|given| self.holder(given));
-        holder.map(|principal| Authenticated::new(principal.clone())).ok_or_else(|| {
+        holder.map(|principal| AuthenticatedClient::new(principal.clone())).ok_or_else(|| {
             let refusal = NotAuthenticated::new(StatusCode::UNAUTHORIZED, "a bearer token is required");
             refusal.challenging(HeaderValue::from_static("Bearer"))
         })
@@ -58,7 +58,7 @@ impl BearerTokens {
 
 #[async_trait]
 impl Authenticator for BearerTokens {
-    async fn authenticate(&self, head: &Parts) -> Result<Authenticated, NotAuthenticated> {
+    async fn authenticate(&self, head: &Parts) -> Result<AuthenticatedClient, NotAuthenticated> {
         self.check(head)
     }
 }

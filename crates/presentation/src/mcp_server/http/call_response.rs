@@ -23,7 +23,7 @@ use tokio::{runtime::Handle, task::JoinHandle, time::Interval};
 
 /// Behavior of a request whose client disconnects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Abandoned {
+pub(super) enum DisconnectBehavior {
     /// The request ends (MCP 2026-07-28, basic/transports/streamable-http, "Cancellation").
     Ends,
     /// The request continues to its end: "disconnection should not be interpreted as the client cancelling its request"
@@ -34,14 +34,17 @@ pub(super) enum Abandoned {
 /// Future of the answer to a request.
 pub(super) struct Work {
     future: Option<BoxFuture<'static, Option<Answer>>>,
-    abandoned: Abandoned,
+    on_disconnect: DisconnectBehavior,
 }
 
 impl Work {
     #[inline]
-    pub(super) fn new(future: impl Future<Output = Option<Answer>> + Send + 'static, abandoned: Abandoned) -> Self {
+    pub(super) fn new(
+        future: impl Future<Output = Option<Answer>> + Send + 'static,
+        on_disconnect: DisconnectBehavior,
+    ) -> Self {
         let future = Box::into_pin(Box::write(Box::new_uninit(), future));
-        Self { future: Some(future), abandoned }
+        Self { future: Some(future), on_disconnect }
     }
 }
 
@@ -59,8 +62,8 @@ impl Future for Work {
 impl Drop for Work {
     /// Moves work that must continue to a task of its own. The task is started only here, so that most calls need none.
     fn drop(&mut self) {
-        if let (Abandoned::RunsOn, Some(future), Ok(runtime)) =
-            (self.abandoned, self.future.take(), Handle::try_current())
+        if let (DisconnectBehavior::RunsOn, Some(future), Ok(runtime)) =
+            (self.on_disconnect, self.future.take(), Handle::try_current())
         {
             runtime.spawn(future.map(drop));
         }
@@ -70,20 +73,20 @@ impl Drop for Work {
 impl Work {
     /// Moves the work to a task of its own. A response body is polled only while its client reads, and neither deadline
     /// nor cancellation may depend on that.
-    fn start(mut self) -> Started {
+    fn start(mut self) -> WorkTask {
         let future = self.future.take();
         let running = tokio::spawn(async move { future?.await });
-        Started { running, abandoned: self.abandoned }
+        WorkTask { running, on_disconnect: self.on_disconnect }
     }
 }
 
 /// Work in a task, which runs whether it is awaited or not.
-struct Started {
+struct WorkTask {
     running: JoinHandle<Option<Answer>>,
-    abandoned: Abandoned,
+    on_disconnect: DisconnectBehavior,
 }
 
-impl Future for Started {
+impl Future for WorkTask {
     type Output = Option<Answer>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -92,9 +95,9 @@ impl Future for Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for WorkTask {
     fn drop(&mut self) {
-        if self.abandoned == Abandoned::Ends {
+        if self.on_disconnect == DisconnectBehavior::Ends {
             self.running.abort();
         }
     }
@@ -123,7 +126,7 @@ impl RunningCall {
             }
             first = caller.next_notification() => {
                 let (work, alive) = (work.start(), pulse(keep_alive));
-                live_events(body(stream_of(Live { work, caller, said: vec![first], over: false, alive })))
+                live_events(body(stream_of(Live { work, caller, messages: vec![first], over: false, alive })))
             }
         }
     }
@@ -132,7 +135,7 @@ impl RunningCall {
 /// Returns the response to a request with this answer.
 pub(super) fn answered(
     answer: Option<Answer>,
-    mut said: Vec<Vec<u8>>,
+    mut messages: Vec<Vec<u8>>,
     context: RequestContext,
     status: fn(AnswerKind) -> StatusCode,
 ) -> Response<Body> {
@@ -143,11 +146,11 @@ pub(super) fn answered(
     };
     let status = status(answer.kind);
     // Only a plain response can have another status.
-    if (said.is_empty() && accept.json) || status != StatusCode::OK || !accept.events {
+    if (messages.is_empty() && accept.json) || status != StatusCode::OK || !accept.events {
         return json_in_place(headers, status, answer.json);
     }
-    said.push(answer.json);
-    whole_events(events(&said))
+    messages.push(answer.json);
+    whole_events(events(&messages))
 }
 
 /// Returns a timer that ticks after each `period` without a reset.
@@ -158,34 +161,34 @@ pub(super) fn pulse(period: Duration) -> Interval {
 }
 
 struct Live {
-    work: Started,
+    work: WorkTask,
     caller: Arc<ClientCaller>,
     /// Messages that are not sent yet.
-    said: Vec<Vec<u8>>,
+    messages: Vec<Vec<u8>>,
     over: bool,
     alive: Interval,
 }
 
 fn stream_of(live: Live) -> impl futures::Stream<Item = Bytes> + Send + 'static {
     stream::unfold(live, |mut live| async move {
-        if live.said.is_empty() && !live.over {
+        if live.messages.is_empty() && !live.over {
             tokio::select! {
                 biased;
                 answer = &mut live.work => {
                     live.over = true;
-                    live.said = live.caller.finish();
-                    live.said.extend(answer.map(|answer| answer.json));
+                    live.messages = live.caller.finish();
+                    live.messages.extend(answer.map(|answer| answer.json));
                 }
-                notification = live.caller.next_notification() => live.said.push(notification),
+                notification = live.caller.next_notification() => live.messages.push(notification),
                 _ = live.alive.tick() => return Some((ALIVE, live)),
             }
         }
-        if live.said.is_empty() {
+        if live.messages.is_empty() {
             return None;
         }
         live.alive.reset();
-        let piece = events(&live.said);
-        live.said.clear();
+        let piece = events(&live.messages);
+        live.messages.clear();
         Some((piece, live))
     })
 }
@@ -195,7 +198,7 @@ mod tests {
     use super::*;
     use tokio::sync::oneshot;
 
-    async fn is_run(abandoned: Abandoned) -> bool {
+    async fn is_run(abandoned: DisconnectBehavior) -> bool {
         let (finish, finished) = oneshot::channel();
         let (go, wait) = oneshot::channel::<()>();
         let mut work = Work::new(
@@ -213,7 +216,7 @@ mod tests {
 
     #[tokio::test]
     async fn abandoned_work_ends_or_runs_on_as_its_generation_wants_it() {
-        assert!(is_run(Abandoned::RunsOn).await);
-        assert!(!is_run(Abandoned::Ends).await);
+        assert!(is_run(DisconnectBehavior::RunsOn).await);
+        assert!(!is_run(DisconnectBehavior::Ends).await);
     }
 }

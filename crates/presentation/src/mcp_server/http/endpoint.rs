@@ -4,7 +4,7 @@ mod legacy;
 mod modern;
 
 use super::{
-    authenticator::Authenticated,
+    authenticator::AuthenticatedClient,
     call_response::RunningCall,
     connections::Connection,
     cross_origin,
@@ -16,7 +16,7 @@ use super::{
     request_body::{self, RequestBody},
     request_context::RequestContext,
     response::{Body, accepted, json, live_events, method_not_allowed, text},
-    sessions::{Ended, Sessions},
+    sessions::{SessionEndCallback, Sessions},
     settings::HttpSettings,
     stateless_sessions::StatelessSessions,
 };
@@ -141,7 +141,7 @@ impl Endpoint {
     pub(super) fn new(server: McpServer, settings: HttpSettings, port: Option<u16>) -> Self {
         let ending = CancellationToken::new();
         let app = server.app.clone();
-        let ended = move || -> Ended {
+        let ended = move || -> SessionEndCallback {
             let app = app.clone();
             Box::new(move |principal, session| {
                 let (app, principal, session) = (app.clone(), principal.clone(), session.clone());
@@ -256,7 +256,11 @@ impl Endpoint {
     }
 
     /// Authenticates a request. On success its connection receives a permit.
-    async fn admit(&self, head: &Parts, connection: Option<&Connection>) -> Result<Authenticated, Response<Body>> {
+    async fn admit(
+        &self,
+        head: &Parts,
+        connection: Option<&Connection>,
+    ) -> Result<AuthenticatedClient, Response<Body>> {
         let admitted = self.gate.admit(head).await;
         if let Some(connection) = connection {
             match &admitted {

@@ -1,7 +1,7 @@
 //! Admission of requests by host, origin and token.
 
 use super::{
-    authenticator::{Authenticated, Authenticator, NotAuthenticated, sole},
+    authenticator::{AuthenticatedClient, Authenticator, NotAuthenticated, sole},
     bearer_tokens::BearerTokens,
     response::{Body, text},
     settings::HttpSettings,
@@ -39,7 +39,7 @@ impl Gate {
     }
 
     /// Returns the sender of the request, or the refusal.
-    pub(super) async fn admit(&self, head: &Parts) -> Result<Authenticated, Response<Body>> {
+    pub(super) async fn admit(&self, head: &Parts) -> Result<AuthenticatedClient, Response<Body>> {
         if !self.is_host_allowed(head) {
             tracing::debug!(host = ?head.headers.get(header::HOST), "refused a request for another host");
             return Err(text(StatusCode::FORBIDDEN, "this host name is not served here"));
@@ -261,8 +261,8 @@ mod tests {
 
     #[async_trait]
     impl Authenticator for Anybody {
-        async fn authenticate(&self, _: &Parts) -> Result<Authenticated, NotAuthenticated> {
-            Ok(Authenticated::new(Principal::new("user", "anybody")))
+        async fn authenticate(&self, _: &Parts) -> Result<AuthenticatedClient, NotAuthenticated> {
+            Ok(AuthenticatedClient::new(Principal::new("user", "anybody")))
         }
     }
 

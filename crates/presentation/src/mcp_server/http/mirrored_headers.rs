@@ -20,12 +20,12 @@ use toolstead_infrastructure::mcp::wire::{
 #[derive(Debug)]
 pub(super) struct MirroredHeaders {
     registry: Arc<ToolRegistry>,
-    known: Mutex<Known>,
+    known: Mutex<HeaderCache>,
 }
 
 /// Mirrored parameters of the tools of one snapshot.
 #[derive(Debug, Default)]
-struct Known {
+struct HeaderCache {
     version: u64,
     by_tool: HashMap<String, Arc<ParamHeaders>>,
 }
@@ -84,7 +84,7 @@ impl MirroredHeaders {
         let tool = snapshot.resolve(name).ok()?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.version != snapshot.version() {
-            *known = Known { version: snapshot.version(), ..Known::default() };
+            *known = HeaderCache { version: snapshot.version(), ..HeaderCache::default() };
         }
         let canonical = tool.tool.name().as_str();
         let mirrored = match known.by_tool.get(canonical) {

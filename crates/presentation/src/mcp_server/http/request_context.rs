@@ -1,10 +1,10 @@
 //! Sender and headers of a request.
 
-use super::{authenticator::Authenticated, negotiation::Accept};
+use super::{authenticator::AuthenticatedClient, negotiation::Accept};
 use http::HeaderMap;
 
 pub(super) struct RequestContext {
-    pub(super) holder: Authenticated,
+    pub(super) holder: AuthenticatedClient,
     pub(super) headers: HeaderMap,
     pub(super) accept: Accept,
 }

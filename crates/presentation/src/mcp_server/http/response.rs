@@ -13,7 +13,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 pub(super) fn json(status: StatusCode, json: Vec<u8>) -> Response<Body> {
-    whole(status, JSON, json.into())
+    full_response(status, JSON, json.into())
 }
 
 /// Returns a response that reuses the header map of the request. hyper in turn reuses it for the next request of the
@@ -29,7 +29,7 @@ pub(super) fn json_in_place(mut headers: HeaderMap, status: StatusCode, json: Ve
 
 /// Returns a sentence for developers of the client.
 pub(super) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
-    whole(status, TEXT, text.into())
+    full_response(status, TEXT, text.into())
 }
 
 /// Returns 202 without a body.
@@ -57,7 +57,7 @@ pub(super) fn method_not_allowed(allowed: &'static str) -> Response<Body> {
 
 /// Returns a complete stream of events.
 pub(super) fn whole_events(events: Bytes) -> Response<Body> {
-    unbuffered(whole(StatusCode::OK, EVENT_STREAM, events))
+    unbuffered(full_response(StatusCode::OK, EVENT_STREAM, events))
 }
 
 /// Returns a stream that sends events as they occur.
@@ -67,7 +67,7 @@ pub(super) fn live_events(events: Events) -> Response<Body> {
     unbuffered(response)
 }
 
-fn whole(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<Body> {
+fn full_response(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<Body> {
     let mut response = Response::new(Either::Left(Full::new(body)));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);

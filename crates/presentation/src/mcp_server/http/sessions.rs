@@ -5,8 +5,8 @@ use super::{
     settings::HttpSettings,
 };
 use crate::mcp_server::{
-    call_tool::Client, in_flight::InFlight, log_threshold::LogThreshold, newsfeed::Interests, questions::Questions,
-    watches::Watches,
+    call_tool::Client, in_flight::InFlight, log_threshold::LogThreshold, notification_feed::Interests,
+    questions::Questions, watches::Watches,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -31,7 +31,7 @@ use toolstead_domain::{
 const ID_BYTES: usize = 24;
 
 /// Callback for the end of each session.
-pub(super) type Ended = Box<dyn Fn(&Principal, &Arc<str>) + Send + Sync>;
+pub(super) type SessionEndCallback = Box<dyn Fn(&Principal, &Arc<str>) + Send + Sync>;
 
 /// Open sessions, limited in number.
 pub(super) struct Sessions {
@@ -41,7 +41,7 @@ pub(super) struct Sessions {
     turns: usize,
     ending: CancellationToken,
     random: SystemRandom,
-    ended: Ended,
+    ended: SessionEndCallback,
 }
 
 #[derive(Debug)]
@@ -84,7 +84,7 @@ pub(super) enum NotOpened {
 
 impl Sessions {
     /// Creates a store without sessions. All streams of sessions end when `ending` is cancelled.
-    pub(super) fn new(settings: &HttpSettings, ending: CancellationToken, ended: Ended) -> Self {
+    pub(super) fn new(settings: &HttpSettings, ending: CancellationToken, ended: SessionEndCallback) -> Self {
         Self {
             by_id: Mutex::default(),
             limit: settings.max_sessions,

@@ -2,9 +2,9 @@
 //! idle for too long.
 
 use super::{
-    authenticator::Authenticated,
+    authenticator::AuthenticatedClient,
     session_log::{SessionEnd, log_start_of},
-    sessions::Ended,
+    sessions::SessionEndCallback,
     settings::HttpSettings,
 };
 use sha2::{Digest, Sha256};
@@ -23,10 +23,10 @@ const SHORT_NAME: usize = 32;
 
 /// Open sessions, limited in number.
 pub(super) struct StatelessSessions {
-    by_client: Mutex<HashMap<ClientName, Kept>>,
+    by_client: Mutex<HashMap<ClientName, SessionEntry>>,
     limit: usize,
     idle: Duration,
-    ended: Ended,
+    ended: SessionEndCallback,
 }
 
 /// Key of a session: the principal and the name of the session.
@@ -56,7 +56,7 @@ impl SessionName {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct SessionEntry {
     id: Arc<str>,
     /// Number of running calls.
     users: usize,
@@ -73,7 +73,7 @@ pub(super) struct StatelessSession {
 
 impl StatelessSessions {
     /// Creates a store without sessions.
-    pub(super) fn new(settings: &HttpSettings, ended: Ended) -> Arc<Self> {
+    pub(super) fn new(settings: &HttpSettings, ended: SessionEndCallback) -> Arc<Self> {
         let (limit, idle) = (settings.max_sessions, settings.session_idle);
         Arc::new(Self { by_client: Mutex::default(), limit, idle, ended })
     }
@@ -81,7 +81,12 @@ impl StatelessSessions {
     /// Returns the session of this client, and opens it if necessary. If the limit is reached, it replaces the session
     /// that was idle for longest, of the principal with most sessions: a client that invents names replaces its own
     /// sessions.
-    pub(super) fn enter(self: &Arc<Self>, holder: &Authenticated, client: &str, now: Instant) -> StatelessSession {
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        holder: &AuthenticatedClient,
+        client: &str,
+        now: Instant,
+    ) -> StatelessSession {
         let name = match &holder.session {
             Some(name) => SessionName::Given(name.clone()),
             None => SessionName::of(client),
@@ -114,7 +119,7 @@ impl StatelessSessions {
         let begin = || {
             let id: Arc<str> = format!("stateless:{}", Uuid::new_v4().simple()).into();
             log_start_of(&id, &holder.principal, shown);
-            Kept { id, users: 0, last_used: now }
+            SessionEntry { id, users: 0, last_used: now }
         };
         let kept = by_client.entry(client.clone()).or_insert_with(begin);
         kept.users += 1;
@@ -126,7 +131,7 @@ impl StatelessSessions {
         self.end_idle(&mut self.lock(), now);
     }
 
-    fn end_idle(&self, by_client: &mut HashMap<ClientName, Kept>, now: Instant) {
+    fn end_idle(&self, by_client: &mut HashMap<ClientName, SessionEntry>, now: Instant) {
         by_client.retain(|(principal, _), kept| {
             let is_over = self.is_over(kept, now);
             if is_over {
@@ -137,7 +142,7 @@ impl StatelessSessions {
         });
     }
 
-    fn is_over(&self, kept: &Kept, now: Instant) -> bool {
+    fn is_over(&self, kept: &SessionEntry, now: Instant) -> bool {
         kept.users == 0 && now.saturating_duration_since(kept.last_used) >= self.idle
     }
 
@@ -153,7 +158,7 @@ impl StatelessSessions {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ClientName, Kept>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ClientName, SessionEntry>> {
         // No code panics while the lock is held.
         self.by_client.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -196,7 +201,7 @@ mod tests {
         }
 
         fn enter(&self, token: &str, client: &str, after: Duration) -> StatelessSession {
-            self.sessions.enter(&Authenticated::new(Principal::token(token)), client, self.start + after)
+            self.sessions.enter(&AuthenticatedClient::new(Principal::token(token)), client, self.start + after)
         }
 
         /// Makes a call that ends at once. Returns the id of its session.
@@ -240,7 +245,7 @@ mod tests {
     fn a_session_that_the_authenticator_names_is_one_for_all_clients_of_the_principal() {
         let register = Register::new(10);
         let enter = |principal: &str, session: &str, client: &str| {
-            let holder = Authenticated::new(Principal::token(principal)).in_session(session);
+            let holder = AuthenticatedClient::new(Principal::token(principal)).in_session(session);
             register.sessions.enter(&holder, client, register.start).id.clone()
         };
         let first = enter("a", "chat-1", "agent");

@@ -3,7 +3,7 @@
 //! The application is built once they are known. A folder that is new on this machine is used only after the user has
 //! approved it. Until then calls wait, and lists are answered without it.
 
-use super::served::Stage;
+use super::server_handle::Stage;
 use crate::{
     app::App,
     mcp_server::{
@@ -71,30 +71,30 @@ pub struct SortedFolders {
 
 /// Event of a connection that concerns the client's folders.
 #[derive(Debug)]
-pub(super) enum Occasion {
+pub(super) enum RootsEvent {
     /// The client has no folders.
     WithoutRoots,
     /// The client can now be asked for its folders, or they have changed.
-    Named(Arc<ClientProfile>),
+    RootsChanged(Arc<ClientProfile>),
     /// The input has ended, so the client cannot answer anymore.
-    Gone,
+    InputEnded,
 }
 
 /// Sender of these events.
 #[derive(Debug)]
-pub(super) struct Folders {
-    pub(super) occasions: mpsc::Sender<Occasion>,
+pub(super) struct RootsEventSender {
+    pub(super) events: mpsc::Sender<RootsEvent>,
     pub(super) stages: watch::Sender<Stage>,
 }
 
-impl Folders {
+impl RootsEventSender {
     /// Sends an event. If the folders may change, no call starts until the new ones are known.
-    pub(super) fn tell(&self, occasion: Occasion) {
-        if matches!(occasion, Occasion::Named(_)) {
+    pub(super) fn send(&self, occasion: RootsEvent) {
+        if matches!(occasion, RootsEvent::RootsChanged(_)) {
             self.stages.send_modify(|stage| stage.is_asking = true);
         }
         // If the queue is full, it already contains an equivalent event.
-        let _ = self.occasions.try_send(occasion);
+        let _ = self.events.try_send(occasion);
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) struct ClientRoots<'a> {
 
 /// State that is retained between rounds of questions.
 #[derive(Debug, Default)]
-struct Known {
+struct RootsState {
     /// Roots of the newest application; `None` before the first one.
     open: Option<Vec<PathBuf>>,
     /// Folders that the user declined, until the connection ends.
@@ -121,19 +121,19 @@ struct Known {
 }
 
 /// Events of the connection, in order.
-struct News {
-    occasions: mpsc::Receiver<Occasion>,
-    next: Option<Occasion>,
+struct RootsEvents {
+    events: mpsc::Receiver<RootsEvent>,
+    next: Option<RootsEvent>,
 }
 
 /// Error: the application could not be built.
 struct NotOpened;
 
-impl News {
-    async fn next(&mut self) -> Option<Occasion> {
+impl RootsEvents {
+    async fn next(&mut self) -> Option<RootsEvent> {
         match self.next.take() {
             Some(next) => Some(next),
-            None => self.occasions.recv().await,
+            None => self.events.recv().await,
         }
     }
 
@@ -141,8 +141,8 @@ impl News {
     async fn unless_new<T>(&mut self, question: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
-            next = self.occasions.recv() => {
-                self.next = Some(next.unwrap_or(Occasion::Gone));
+            next = self.events.recv() => {
+                self.next = Some(next.unwrap_or(RootsEvent::InputEnded));
                 None
             }
             answer = question => Some(answer),
@@ -152,17 +152,17 @@ impl News {
 
 impl ClientRoots<'_> {
     /// Runs until the connection ends or the application cannot be built.
-    pub(super) async fn follow(self, occasions: mpsc::Receiver<Occasion>) {
-        let mut news = News { occasions, next: None };
-        let mut known = Known::default();
-        while let Some(occasion) = news.next().await {
+    pub(super) async fn follow(self, events: mpsc::Receiver<RootsEvent>) {
+        let mut events = RootsEvents { events, next: None };
+        let mut known = RootsState::default();
+        while let Some(occasion) = events.next().await {
             let opened = match occasion {
-                Occasion::Gone if known.open.is_some() => {
+                RootsEvent::InputEnded if known.open.is_some() => {
                     self.stages.send_modify(|stage| stage.is_asking = false);
                     Ok(())
                 }
-                Occasion::Gone | Occasion::WithoutRoots => self.open(Vec::new(), &mut known, false).await,
-                Occasion::Named(client) => self.consult(&client, &mut known, &mut news).await,
+                RootsEvent::InputEnded | RootsEvent::WithoutRoots => self.open(Vec::new(), &mut known, false).await,
+                RootsEvent::RootsChanged(client) => self.consult(&client, &mut known, &mut events).await,
             };
             if opened.is_err() {
                 return;
@@ -171,16 +171,21 @@ impl ClientRoots<'_> {
     }
 
     /// Asks the client for its folders, and the user for approval of new ones.
-    async fn consult(&self, client: &Arc<ClientProfile>, known: &mut Known, news: &mut News) -> Result<(), NotOpened> {
+    async fn consult(
+        &self,
+        client: &Arc<ClientProfile>,
+        known: &mut RootsState,
+        events: &mut RootsEvents,
+    ) -> Result<(), NotOpened> {
         let caller = ClientCaller::new(
             None,
             LogThreshold::Request(None),
             CancelSignal::new(),
             Outlet::Lines(self.lines.clone()),
         )
-        .asking(self.questions.clone(), client.clone());
+        .with_questions(self.questions.clone(), client.clone());
         let question = InputRequest { method: "roots/list".into(), params: Value::Null };
-        let Some(named) = news.unless_new(timeout(NAMING, caller.ask(question))).await else { return Ok(()) };
+        let Some(named) = events.unless_new(timeout(NAMING, caller.ask(question))).await else { return Ok(()) };
         let named = match named {
             Ok(Ok(answer)) => folders(&answer),
             Ok(Err(_)) | Err(_) => {
@@ -202,7 +207,7 @@ impl ClientRoots<'_> {
         if new.is_empty() {
             return Ok(());
         }
-        let answer = news.unless_new(timeout(self.patience, caller.ask(form(&new)))).await;
+        let answer = events.unless_new(timeout(self.patience, caller.ask(form(&new)))).await;
         let Some(answer) = answer else { return Ok(()) };
         let yes = answer.ok().and_then(Result::ok).map(|answer| agreed(&answer, &new)).unwrap_or_default();
         known.declined.extend(new.iter().filter(|folder| !yes.contains(folder)).cloned());
@@ -213,7 +218,7 @@ impl ClientRoots<'_> {
     }
 
     /// Replaces the application by one with these roots.
-    async fn open(&self, roots: Vec<PathBuf>, known: &mut Known, is_asking: bool) -> Result<(), NotOpened> {
+    async fn open(&self, roots: Vec<PathBuf>, known: &mut RootsState, is_asking: bool) -> Result<(), NotOpened> {
         if known.open.as_ref() == Some(&roots) {
             self.stages.send_modify(|stage| stage.is_asking = is_asking);
             return Ok(());

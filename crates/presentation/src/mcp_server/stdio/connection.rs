@@ -2,8 +2,8 @@
 
 use super::{
     StdioSettings,
-    client_roots::{Folders, Occasion},
-    served::{Served, ServedNews},
+    client_roots::{RootsEvent, RootsEventSender},
+    server_handle::{ResubscribingFeed, ServerHandle},
 };
 use crate::mcp_server::{
     answer::Answer,
@@ -12,7 +12,7 @@ use crate::mcp_server::{
     client_caller::{ClientCaller, Outlet},
     in_flight::{InFlight, Running},
     log_threshold::LogThreshold,
-    newsfeed::{Interests, Newsfeed},
+    notification_feed::{Interests, NotificationFeed},
     protocol_error::{invalid_request, method_not_found, of_session, overloaded},
     questions::Questions,
     request_meta::{RequestMeta, log_level},
@@ -52,10 +52,10 @@ const LEAST_BYTES: usize = 4 << 10;
 
 /// The state of one connection.
 pub(super) struct Connection {
-    served: Served,
+    server_handle: ServerHandle,
     identity: ServerIdentity,
     /// Receiver of events about the client's folders, if the application depends on them.
-    folders: Option<Folders>,
+    folders: Option<RootsEventSender>,
     lines: LineSender,
     session: Session,
     /// Generation of the client; `None` until its first request that shows it.
@@ -85,9 +85,9 @@ struct Pending {
 }
 
 impl Connection {
-    pub(super) fn new(served: Served, settings: &StdioSettings, lines: LineSender) -> Self {
+    pub(super) fn new(server_handle: ServerHandle, settings: &StdioSettings, lines: LineSender) -> Self {
         Self {
-            served,
+            server_handle,
             identity: settings.identity.clone(),
             folders: None,
             lines,
@@ -109,15 +109,15 @@ impl Connection {
 
     /// Sends events about the client's folders to `folders`. Returns the questions that are asked through this
     /// connection.
-    pub(super) fn telling(mut self, folders: Folders) -> (Self, Arc<Questions>) {
+    pub(super) fn with_roots_events(mut self, folders: RootsEventSender) -> (Self, Arc<Questions>) {
         self.folders = Some(folders);
         let questions = self.questions.clone();
         (self, questions)
     }
 
-    fn tell(&self, occasion: Occasion) {
+    fn send_roots_event(&self, occasion: RootsEvent) {
         if let Some(folders) = &self.folders {
-            folders.tell(occasion);
+            folders.send(occasion);
         }
     }
 
@@ -132,7 +132,7 @@ impl Connection {
 
     /// Returns the guidance of upstream servers, if the application is already running.
     fn guidance(&self) -> Option<String> {
-        self.served.now()?.app.voices.instructions(&self.scope())
+        self.server_handle.now()?.app.voices.instructions(&self.scope())
     }
 
     fn names_folders(&self) -> bool {
@@ -189,17 +189,17 @@ impl Connection {
             "notifications/initialized" => {
                 let first = self.session.state() == SessionState::Initializing;
                 if self.session.initialized().is_ok() && first {
-                    self.tell_news();
-                    self.tell(match self.names_folders() {
-                        true => Occasion::Named(self.profile.clone()),
-                        false => Occasion::WithoutRoots,
+                    self.send_notifications();
+                    self.send_roots_event(match self.names_folders() {
+                        true => RootsEvent::RootsChanged(self.profile.clone()),
+                        false => RootsEvent::WithoutRoots,
                     });
                 }
             }
             "notifications/roots/list_changed"
                 if self.session.state() == SessionState::Ready && self.names_folders() =>
             {
-                self.tell(Occasion::Named(self.profile.clone()));
+                self.send_roots_event(RootsEvent::RootsChanged(self.profile.clone()));
             }
             "notifications/cancelled" => {
                 if let Some(id) = params.get("requestId").and_then(Id::from_value) {
@@ -316,7 +316,7 @@ impl Connection {
             return Err(method_not_found(method));
         }
         if self.generation.replace(Generation::Modern).is_none() {
-            self.tell(Occasion::WithoutRoots);
+            self.send_roots_event(RootsEvent::WithoutRoots);
         }
         match method {
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
@@ -341,16 +341,16 @@ impl Connection {
         generation: Generation,
         bytes: usize,
     ) -> Result<Option<Answer>, RpcError> {
-        let (served, turns) = (self.served.clone(), self.turns.clone());
+        let (served, turns) = (self.server_handle.clone(), self.turns.clone());
         let (own_id, method, scope) = (id.clone(), method.to_owned(), self.scope());
-        self.beside(id, bytes, async move {
+        self.answer_in_background(id, bytes, async move {
             let _turn = turns.acquire().await;
             Some(served.server().await?.list(&own_id, &method, &params, generation, scope).await)
         })
     }
 
     /// Answers a request in the background, unless the client cancels it first. Returns no immediate answer.
-    fn beside(
+    fn answer_in_background(
         &self,
         id: &Id,
         bytes: usize,
@@ -392,16 +392,16 @@ impl Connection {
             Outlet::Lines(self.lines.clone()),
         );
         let caller = Arc::new(match self.generation {
-            Some(Generation::Legacy) => caller.asking(self.questions.clone(), profile.clone()),
-            Some(Generation::Modern) | None => caller.asked_by_retry(),
+            Some(Generation::Legacy) => caller.with_questions(self.questions.clone(), profile.clone()),
+            Some(Generation::Modern) | None => caller.with_retry_answers(),
         });
         let client = Client { scope: self.scope(), profile };
-        let (served, lines, turns) = (self.served.clone(), self.lines.clone(), self.turns.clone());
+        let (served, lines, turns) = (self.server_handle.clone(), self.lines.clone(), self.turns.clone());
         let cancel = pending.running.cancel.clone();
         self.tasks.spawn(async move {
             let Pending { running, _room } = pending;
             let server = tokio::select! {
-                server = served.for_calls() => server,
+                server = served.wait_until_callable() => server,
                 _ = cancel.cancelled() => served.now(),
             };
             let Some(server) = server else { return };
@@ -429,10 +429,10 @@ impl Connection {
         params: Map<String, Value>,
         bytes: usize,
     ) -> Result<Option<Answer>, RpcError> {
-        let (served, turns, watches) = (self.served.clone(), self.turns.clone(), self.watches.clone());
+        let (served, turns, watches) = (self.server_handle.clone(), self.turns.clone(), self.watches.clone());
         let (own_id, method, client) = (id.clone(), method.to_owned(), self.client());
-        self.beside(id, bytes, async move {
-            let server = served.for_calls().await?;
+        self.answer_in_background(id, bytes, async move {
+            let server = served.wait_until_callable().await?;
             let _turn = turns.acquire().await;
             Some(server.watch(&own_id, &method, &params, &client, &watches).await)
         })
@@ -443,26 +443,26 @@ impl Connection {
         let place = self.subscriptions.clone().try_acquire_owned();
         let place = place.map_err(|_| overloaded(format!("{MAX_SUBSCRIPTIONS} subscriptions are open already")))?;
         let running = self.in_flight.begin(id.clone())?;
-        let served = self.served.clone();
+        let served = self.server_handle.clone();
         let (identity, lines, ending) = (self.identity.clone(), self.lines.clone(), self.ending.clone());
         self.tasks.spawn(async move {
             let _place = place;
             let mut is_open = false;
-            let told = async {
+            let sending = async {
                 let Some(server) = served.server().await else { return Ok(()) };
                 let interests = subscription.agree(&server.app, client).await;
-                let mut news = Newsfeed::new(&server.app, &interests);
+                let mut news = NotificationFeed::new(&server.app, &interests);
                 lines.send(subscription.acknowledgement()).await?;
                 is_open = true;
                 loop {
                     let news = news.next().await;
-                    lines.send(subscription.tells(news)).await?;
+                    lines.send(subscription.encode(news)).await?;
                 }
             };
             let told: Option<Result<(), LinesClosed>> = tokio::select! {
                 biased;
                 _ = running.cancel.cancelled() => None,
-                told = told => Some(told),
+                told = sending => Some(told),
                 () = ending.cancelled() => None,
             };
             if told.is_some() || running.cancel.reason().is_some() {
@@ -482,19 +482,19 @@ impl Connection {
     }
 
     /// Sends all notifications to a client with a session until the connection ends.
-    fn tell_news(&self) {
+    fn send_notifications(&self) {
         let interests = Interests::of_session(self.client(), self.watches.clone(), self.threshold.chosen());
-        let mut news = ServedNews::new(self.served.clone(), interests);
+        let mut news = ResubscribingFeed::new(self.server_handle.clone(), interests);
         let (lines, ending) = (self.lines.clone(), self.ending.clone());
-        let told = async move {
+        let sending = async move {
             loop {
                 let news = news.next().await;
-                if lines.send(news.notification(None)).await.is_err() {
+                if lines.send(news.encode(None)).await.is_err() {
                     return;
                 }
             }
         };
-        self.tasks.spawn(async move { ending.run_until_cancelled(told).await });
+        self.tasks.spawn(async move { ending.run_until_cancelled(sending).await });
     }
 
     /// Registers a request. Rejects it if the limit of waiting bytes is reached.
@@ -508,12 +508,12 @@ impl Connection {
 
     /// Reports that the input has ended, so the client will not answer any question.
     pub(super) fn input_ended(&self) {
-        self.tell(Occasion::Gone);
+        self.send_roots_event(RootsEvent::InputEnded);
     }
 
     /// Waits for the application if a request needs it, and then at most `time` for the answers to all lists.
     pub(super) async fn lists_answered(&self, time: Duration) {
-        let started = async { timeout(TIME_TO_START, self.served.server()).await.ok().flatten().is_some() };
+        let started = async { timeout(TIME_TO_START, self.server_handle.server()).await.ok().flatten().is_some() };
         if self.in_flight.is_empty() || !started.await {
             return;
         }
@@ -535,7 +535,7 @@ impl Connection {
             }
         }
         self.session.closed();
-        if let Some(server) = self.served.now() {
+        if let Some(server) = self.server_handle.now() {
             server.app.session_ended(&self.session.principal, &self.session.id).await;
         }
     }

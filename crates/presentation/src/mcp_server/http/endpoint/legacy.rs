@@ -7,13 +7,13 @@ use crate::mcp_server::{
     call_tool::ToolCallRequest,
     client_caller::ClientCaller,
     http::{
-        call_response::{Abandoned, RunningCall, Work, answered},
-        news_stream::NewsStream,
+        call_response::{DisconnectBehavior, RunningCall, Work, answered},
+        notification_stream::NotificationStream,
         request_context::RequestContext,
         response::{Body, accepted, json, live_events, no_content, text},
         sessions::{NotOpened, SessionInUse},
     },
-    newsfeed::Newsfeed,
+    notification_feed::NotificationFeed,
     protocol_error::{invalid_request, of_session, overloaded},
     request_meta::log_level,
 };
@@ -90,7 +90,7 @@ impl RequestPermit {
         let (threshold, outlet) = (session.threshold.clone(), outlet(context.accept));
         let client = session.client();
         let caller = ClientCaller::new(progress_token, threshold, running.cancel.clone(), outlet);
-        let caller = Arc::new(caller.asking(session.questions.clone(), client.profile.clone()));
+        let caller = Arc::new(caller.with_questions(session.questions.clone(), client.profile.clone()));
         let said = caller.clone();
         let work = async move {
             // A call that is cancelled while it waits is run as well, so that it is recorded; its tool is not called.
@@ -100,7 +100,7 @@ impl RequestPermit {
             };
             self.server.call(&running.id, call, client, said, running.cancel.clone()).await
         };
-        Reply::Call(RunningCall { work: Work::new(work, Abandoned::RunsOn), caller, context, status })
+        Reply::Call(RunningCall { work: Work::new(work, DisconnectBehavior::RunsOn), caller, context, status })
     }
 }
 
@@ -194,8 +194,8 @@ impl Endpoint {
         match self.session(context) {
             Ok(session) => {
                 let end = session.open_stream();
-                let news = Newsfeed::new(&self.server.app, &session.interests());
-                live_events(NewsStream::new(news, self.settings.keep_alive).of_session(session).until(end))
+                let news = NotificationFeed::new(&self.server.app, &session.interests());
+                live_events(NotificationStream::new(news, self.settings.keep_alive).of_session(session).until(end))
             }
             Err(missing) => missing.response(),
         }

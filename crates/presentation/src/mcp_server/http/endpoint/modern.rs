@@ -7,14 +7,14 @@ use crate::mcp_server::{
     call_tool::{Client, ToolCallRequest},
     client_caller::ClientCaller,
     http::{
-        authenticator::Authenticated,
-        call_response::{Abandoned, RunningCall, Work, answered},
-        news_stream::NewsStream,
+        authenticator::AuthenticatedClient,
+        call_response::{DisconnectBehavior, RunningCall, Work, answered},
+        notification_stream::NotificationStream,
         request_context::RequestContext,
         response::{Body, live_events, text},
     },
     log_threshold::LogThreshold,
-    newsfeed::Newsfeed,
+    notification_feed::NotificationFeed,
     request_meta::RequestMeta,
     subscription::Subscription,
 };
@@ -78,7 +78,7 @@ impl RequestPermit {
         let threshold = LogThreshold::Request(profile.log_level);
         let session = self.stateless.enter(&context.holder, meta.client_name(), Instant::now());
         let caller = ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(context.accept));
-        let caller = Arc::new(caller.asked_by_retry());
+        let caller = Arc::new(caller.with_retry_answers());
         let scope = Scope::of(context.holder.principal.clone(), session.id.clone());
         let client = Client { scope, profile: Arc::new(profile) };
         let said = caller.clone();
@@ -86,7 +86,7 @@ impl RequestPermit {
             let _session = session;
             self.server.call(&id, call, client, said, cancel).await
         };
-        Reply::Call(RunningCall { work: Work::new(work, Abandoned::Ends), caller, context, status })
+        Reply::Call(RunningCall { work: Work::new(work, DisconnectBehavior::Ends), caller, context, status })
     }
 }
 
@@ -118,14 +118,14 @@ impl Endpoint {
         let app = &self.server.app;
         let client = Client { scope: stateless(&context.holder), profile: Arc::new(profile) };
         let interests = subscription.agree(app, client).await;
-        let (news, last) = (Newsfeed::new(app, &interests), subscription.result(&self.server.identity));
-        let stream = NewsStream::new(news, self.settings.keep_alive).of_subscription(subscription, last);
+        let (news, last) = (NotificationFeed::new(app, &interests), subscription.result(&self.server.identity));
+        let stream = NotificationStream::new(news, self.settings.keep_alive).of_subscription(subscription, last);
         live_events(stream.until(self.ending.clone()))
     }
 }
 
 /// Returns the scope of requests outside of sessions.
-fn stateless(holder: &Authenticated) -> Scope {
+fn stateless(holder: &AuthenticatedClient) -> Scope {
     Scope::of(holder.principal.clone(), "stateless")
 }
 

@@ -15,7 +15,7 @@ const CHUNK: usize = 8 << 10;
 /// Returns the capabilities of the client (MCP's `ClientCapabilities`), and the input including the first message. If
 /// the first message does not declare capabilities, all are assumed. Also returns at the end of the input, and when
 /// `stop` is cancelled.
-pub async fn hear<R: AsyncRead + Unpin>(
+pub async fn read_capabilities<R: AsyncRead + Unpin>(
     mut input: R,
     stop: &CancellationToken,
 ) -> (Map<String, Value>, Chain<Cursor<Vec<u8>>, R>) {
@@ -63,7 +63,7 @@ mod tests {
     use serde_json::json;
 
     async fn check(said: &str, capabilities: Value) {
-        let (heard, mut input) = hear(said.as_bytes(), &CancellationToken::new()).await;
+        let (heard, mut input) = read_capabilities(said.as_bytes(), &CancellationToken::new()).await;
         assert_eq!(Value::Object(heard), capabilities, "{said}");
         let mut all = String::new();
         input.read_to_string(&mut all).await.unwrap();
@@ -91,6 +91,6 @@ mod tests {
         let (_client, input) = tokio::io::duplex(64);
         let stop = CancellationToken::new();
         stop.cancel();
-        assert_eq!(hear(input, &stop).await.0, question_kind::all_capabilities());
+        assert_eq!(read_capabilities(input, &stop).await.0, question_kind::all_capabilities());
     }
 }

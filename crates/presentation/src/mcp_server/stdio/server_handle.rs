@@ -2,8 +2,8 @@
 
 use crate::mcp_server::{
     McpServer,
-    news::News,
-    newsfeed::{Interests, Newsfeed},
+    notification_feed::{Interests, NotificationFeed},
+    server_notification::ServerNotification,
 };
 use std::{future::pending, sync::Arc};
 use tokio::sync::watch;
@@ -19,16 +19,16 @@ pub(super) struct Stage {
 
 /// Handle of a connection's application. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Served(watch::Receiver<Stage>);
+pub(super) struct ServerHandle(watch::Receiver<Stage>);
 
-impl Served {
+impl ServerHandle {
     /// Creates the handle of an application that is running and is never replaced.
     pub(super) fn fixed(server: Arc<McpServer>) -> Self {
         Self(watch::Sender::new(Stage { server: Some(server), is_asking: false }).subscribe())
     }
 
     /// Creates a handle that follows the states of the sender.
-    pub(super) fn told_by(stages: &watch::Sender<Stage>) -> Self {
+    pub(super) fn from_stages(stages: &watch::Sender<Stage>) -> Self {
         Self(stages.subscribe())
     }
 
@@ -44,7 +44,7 @@ impl Served {
 
     /// Waits until the application is running and its roots are known, as calls require. Returns `None` if that will
     /// never be.
-    pub(super) async fn for_calls(&self) -> Option<Arc<McpServer>> {
+    pub(super) async fn wait_until_callable(&self) -> Option<Arc<McpServer>> {
         self.once(|stage| stage.server.is_some() && !stage.is_asking).await
     }
 
@@ -61,24 +61,24 @@ impl Served {
 
 /// Notifications of the application for one client, across replacements of the application.
 #[derive(Debug)]
-pub(super) struct ServedNews {
-    served: Served,
+pub(super) struct ResubscribingFeed {
+    served: ServerHandle,
     interests: Interests,
-    of: Option<(Arc<McpServer>, Newsfeed)>,
+    of: Option<(Arc<McpServer>, NotificationFeed)>,
 }
 
-impl ServedNews {
+impl ResubscribingFeed {
     /// Subscribes to all further notifications.
-    pub(super) fn new(served: Served, interests: Interests) -> Self {
+    pub(super) fn new(served: ServerHandle, interests: Interests) -> Self {
         let of = served.now().map(|server| {
-            let feed = Newsfeed::new(&server.app, &interests);
+            let feed = NotificationFeed::new(&server.app, &interests);
             (server, feed)
         });
         Self { served, interests, of }
     }
 
     /// Returns the next notification. Never returns if there cannot be another one.
-    pub(super) async fn next(&mut self) -> News {
+    pub(super) async fn next(&mut self) -> ServerNotification {
         loop {
             let Some((server, feed)) = &mut self.of else {
                 match self.served.server().await {
@@ -104,7 +104,7 @@ impl ServedNews {
     /// reported as changed.
     async fn begin_anew(&mut self, server: Arc<McpServer>) {
         self.interests.watches.renew(&server.app, &self.interests.client).await;
-        let feed = Newsfeed::new(&server.app, &self.interests).beginning_anew();
+        let feed = NotificationFeed::new(&server.app, &self.interests).beginning_anew();
         self.of = Some((server, feed));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     call_tool::Client,
-    news::{List, News},
+    server_notification::{List, ServerNotification},
     watches::Watches,
 };
 use crate::app::App;
@@ -51,7 +51,7 @@ impl Interests {
 
 /// Notifications of one application for one client. Frequent changes are combined.
 #[derive(Debug)]
-pub(super) struct Newsfeed {
+pub(super) struct NotificationFeed {
     sources: Sources,
     wanted: BTreeSet<List>,
     watches: Arc<Watches>,
@@ -61,7 +61,7 @@ pub(super) struct Newsfeed {
     updated: BTreeSet<String>,
     not_before: Option<Instant>,
     /// Notifications that are ready to be sent.
-    telling: VecDeque<News>,
+    ready: VecDeque<ServerNotification>,
 }
 
 /// Sources of notifications.
@@ -70,14 +70,14 @@ struct Sources {
     tools: watch::Receiver<u64>,
     context: watch::Receiver<ContextChanges>,
     known: ContextChanges,
-    heard: Option<broadcast::Receiver<Arc<ContextEvent>>>,
+    notices: Option<broadcast::Receiver<Arc<ContextEvent>>>,
 }
 
 /// An event of a source.
 enum Event {
     Tools,
     Context,
-    Heard(Arc<ContextEvent>),
+    Notice(Arc<ContextEvent>),
     /// Some events were lost.
     Missed,
 }
@@ -90,7 +90,7 @@ impl Sources {
     ) -> Self {
         tools.mark_unchanged();
         let known = *context.borrow_and_update();
-        Self { tools, context, known, heard: Some(heard) }
+        Self { tools, context, known, notices: Some(heard) }
     }
 
     /// Returns the next event. Never returns if there cannot be another one. Cancel-safe.
@@ -98,12 +98,12 @@ impl Sources {
         tokio::select! {
             () = changed(&mut self.tools) => Event::Tools,
             () = changed(&mut self.context) => Event::Context,
-            event = heard(&mut self.heard) => event,
+            event = next_notice(&mut self.notices) => event,
         }
     }
 }
 
-impl Newsfeed {
+impl NotificationFeed {
     /// Subscribes to all further notifications.
     pub(super) fn new(app: &App, interests: &Interests) -> Self {
         let sources = Sources::new(app.registry.changes(), app.context.changes(), app.context.notices());
@@ -125,7 +125,7 @@ impl Newsfeed {
             changed: BTreeSet::new(),
             updated: BTreeSet::new(),
             not_before: None,
-            telling: VecDeque::new(),
+            ready: VecDeque::new(),
         }
     }
 
@@ -138,15 +138,15 @@ impl Newsfeed {
     }
 
     /// Returns the next notification. Never returns if there cannot be another one. Cancel-safe.
-    pub(super) async fn next(&mut self) -> News {
+    pub(super) async fn next(&mut self) -> ServerNotification {
         loop {
-            if let Some(news) = self.telling.pop_front() {
+            if let Some(news) = self.ready.pop_front() {
                 return news;
             }
             let is_due = !self.changed.is_empty() || !self.updated.is_empty();
             tokio::select! {
                 biased;
-                () = until(self.not_before), if is_due => self.tell(),
+                () = until(self.not_before), if is_due => self.flush_changes(),
                 () = follow(&mut self.logs) => {}
                 event = self.sources.next() => self.take(event),
             }
@@ -154,10 +154,10 @@ impl Newsfeed {
     }
 
     /// Moves the pending changes to the notifications that are ready to be sent.
-    fn tell(&mut self) {
+    fn flush_changes(&mut self) {
         let (changed, updated) = (std::mem::take(&mut self.changed), std::mem::take(&mut self.updated));
-        self.telling.extend(changed.into_iter().map(News::ListChanged));
-        self.telling.extend(updated.into_iter().map(News::Updated));
+        self.ready.extend(changed.into_iter().map(ServerNotification::ListChanged));
+        self.ready.extend(updated.into_iter().map(ServerNotification::Updated));
         self.not_before = Some(Instant::now() + BETWEEN_TWO);
     }
 
@@ -174,13 +174,13 @@ impl Newsfeed {
                     self.note(List::Prompts);
                 }
             }
-            Event::Heard(heard) => match &heard.notice {
+            Event::Notice(heard) => match &heard.notice {
                 ContextNotice::ResourceUpdated { uri } => {
                     self.updated.extend(self.watches.changed_with(&heard.provider, uri))
                 }
                 ContextNotice::Log { .. } => {
                     let said = self.logs.as_ref().and_then(|(listener, _)| listener.matching_log(&heard));
-                    self.telling.extend(said.cloned().map(News::Said));
+                    self.ready.extend(said.cloned().map(ServerNotification::Log));
                 }
             },
             Event::Missed => self.updated.extend(self.watches.uris()),
@@ -200,10 +200,10 @@ async fn changed<T>(source: &mut watch::Receiver<T>) {
     }
 }
 
-async fn heard(source: &mut Option<broadcast::Receiver<Arc<ContextEvent>>>) -> Event {
+async fn next_notice(source: &mut Option<broadcast::Receiver<Arc<ContextEvent>>>) -> Event {
     if let Some(receiver) = source {
         match receiver.recv().await {
-            Ok(heard) => return Event::Heard(heard),
+            Ok(heard) => return Event::Notice(heard),
             Err(RecvError::Lagged(_)) => return Event::Missed,
             Err(RecvError::Closed) => *source = None,
         }
@@ -240,7 +240,7 @@ mod tests {
         heard: broadcast::Sender<Arc<ContextEvent>>,
     }
 
-    fn feed(lists: &[List]) -> (Registries, Newsfeed) {
+    fn feed(lists: &[List]) -> (Registries, NotificationFeed) {
         let registries = Registries {
             tools: watch::Sender::new(0),
             context: watch::Sender::new(ContextChanges::default()),
@@ -252,7 +252,7 @@ mod tests {
         let profile = Arc::new(ClientProfile::without_protocol("test"));
         let client = Client { scope: Scope::default(), profile };
         let interests = Interests { client, lists, watches: Arc::default(), logs: None };
-        (registries, Newsfeed::of(sources, &interests))
+        (registries, NotificationFeed::of(sources, &interests))
     }
 
     #[tokio::test]
@@ -260,14 +260,14 @@ mod tests {
         let (registries, mut feed) = feed(&List::ALL);
         assert_eq!(feed.next().now_or_never(), None);
         registries.tools.send_replace(1);
-        assert_eq!(feed.next().now_or_never(), Some(News::ListChanged(List::Tools)));
+        assert_eq!(feed.next().now_or_never(), Some(ServerNotification::ListChanged(List::Tools)));
         for version in 2..1000 {
             registries.tools.send_replace(version);
             registries.context.send_modify(|changes| changes.prompts += 1);
             assert_eq!(feed.next().now_or_never(), None);
         }
-        assert_eq!(feed.next().await, News::ListChanged(List::Tools));
-        assert_eq!(feed.next().now_or_never(), Some(News::ListChanged(List::Prompts)));
+        assert_eq!(feed.next().await, ServerNotification::ListChanged(List::Tools));
+        assert_eq!(feed.next().now_or_never(), Some(ServerNotification::ListChanged(List::Prompts)));
         assert_eq!(feed.next().now_or_never(), None);
         drop(registries);
         assert_eq!(feed.next().now_or_never(), None);
@@ -282,6 +282,6 @@ mod tests {
         registries.heard.send(Arc::new(ContextEvent { provider: "x".into(), notice })).unwrap();
         assert_eq!(feed.next().now_or_never(), None);
         registries.context.send_modify(|changes| changes.resources += 1);
-        assert_eq!(feed.next().now_or_never(), Some(News::ListChanged(List::Resources)));
+        assert_eq!(feed.next().now_or_never(), Some(ServerNotification::ListChanged(List::Resources)));
     }
 }

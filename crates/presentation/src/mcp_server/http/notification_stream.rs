@@ -5,7 +5,7 @@ use super::{
     event_stream::{ALIVE, Events, body, events},
     sessions::SessionInUse,
 };
-use crate::mcp_server::{newsfeed::Newsfeed, subscription::Subscription};
+use crate::mcp_server::{notification_feed::NotificationFeed, subscription::Subscription};
 use bytes::Bytes;
 use futures::stream;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Builder of such a stream.
 #[derive(Debug)]
-pub(super) struct NewsStream {
-    news: Newsfeed,
+pub(super) struct NotificationStream {
+    feed: NotificationFeed,
     subscription: Option<Subscription>,
     first: Option<Vec<u8>>,
     last: Option<Vec<u8>>,
@@ -24,10 +24,10 @@ pub(super) struct NewsStream {
     session: Option<SessionInUse>,
 }
 
-impl NewsStream {
+impl NotificationStream {
     /// Creates a stream of these notifications. After each `keep_alive` without one, the stream sends a comment.
-    pub(super) fn new(news: Newsfeed, keep_alive: Duration) -> Self {
-        Self { news, subscription: None, first: None, last: None, alive: pulse(keep_alive), session: None }
+    pub(super) fn new(news: NotificationFeed, keep_alive: Duration) -> Self {
+        Self { feed: news, subscription: None, first: None, last: None, alive: pulse(keep_alive), session: None }
     }
 
     /// Sends the notifications within a subscription: acknowledges it first, and sends `last` when the server ends the
@@ -45,23 +45,23 @@ impl NewsStream {
 
     /// Returns the stream, which ends when `end` is cancelled.
     pub(super) fn until(self, end: CancellationToken) -> Events {
-        let told = Told { stream: self, end, over: false };
-        body(stream::unfold(told, Told::next))
+        let told = StreamState { stream: self, end, over: false };
+        body(stream::unfold(told, StreamState::next))
     }
 }
 
-struct Told {
-    stream: NewsStream,
+struct StreamState {
+    stream: NotificationStream,
     end: CancellationToken,
     over: bool,
 }
 
-impl Told {
+impl StreamState {
     async fn next(mut self) -> Option<(Bytes, Self)> {
         if self.over {
             return None;
         }
-        let NewsStream { news, subscription, first, last, alive, .. } = &mut self.stream;
+        let NotificationStream { feed: news, subscription, first, last, alive, .. } = &mut self.stream;
         if let Some(first) = first.take() {
             return Some((events([&first]), self));
         }
@@ -72,8 +72,8 @@ impl Told {
                 events(&last.take())
             }
             news = news.next() => events([&match subscription {
-                Some(subscription) => subscription.tells(news),
-                None => news.notification(None),
+                Some(subscription) => subscription.encode(news),
+                None => news.encode(None),
             }]),
             _ = alive.tick() => ALIVE,
         };

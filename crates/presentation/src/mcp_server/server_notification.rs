@@ -15,20 +15,20 @@ pub(super) enum List {
 
 /// Subject of a notification.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum News {
+pub(super) enum ServerNotification {
     /// The list changed, although possibly not for this client.
     ListChanged(List),
     /// The resource with this URI changed.
     Updated(String),
     /// A provider logged this message outside of any call.
-    Said(LogMessage),
+    Log(LogMessage),
 }
 
 impl List {
     pub(super) const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
 
     /// Returns the name of the list in the filter of a subscription (MCP 2026-07-28, schema, `SubscriptionFilter`).
-    pub(super) fn wanted_as(self) -> &'static str {
+    pub(super) fn filter_name(self) -> &'static str {
         match self {
             Self::Tools => "toolsListChanged",
             Self::Resources => "resourcesListChanged",
@@ -37,9 +37,9 @@ impl List {
     }
 }
 
-impl News {
+impl ServerNotification {
     /// Returns the notification, for this subscription or for a session.
-    pub(super) fn notification(self, subscription: Option<&Id>) -> Vec<u8> {
+    pub(super) fn encode(self, subscription: Option<&Id>) -> Vec<u8> {
         let mut params = Map::new();
         if let Some(id) = subscription {
             params.insert("_meta".into(), json!({SUBSCRIPTION_ID: id.to_value()}));
@@ -52,7 +52,7 @@ impl News {
                 params.insert("uri".into(), uri.into());
                 "notifications/resources/updated"
             }
-            Self::Said(message) => {
+            Self::Log(message) => {
                 params.extend(message.into_params());
                 "notifications/message"
             }
