@@ -32,7 +32,7 @@ use uuid::Uuid;
 /// A conversation in which tools are called, by a model that this test plays.
 struct Talk {
     home: Home,
-    composition: Composition,
+    composition: RunningApp,
     id: ConversationId,
     principal: Principal,
 }
@@ -144,7 +144,7 @@ impl Talk {
     }
 }
 
-async fn open(home: &Home, config: &str) -> Composition {
+async fn open(home: &Home, config: &str) -> RunningApp {
     let folder = |name: &str| home.data().parent().unwrap().join(name);
     let text = |name: &str| folder(name).to_str().unwrap().to_owned();
     let request = ConfigRequest {

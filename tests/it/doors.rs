@@ -76,7 +76,7 @@ fn a_typed_tool_takes_25_lines_a_server_15_and_an_agent_30() {
 }
 
 /// A program with the tools of the examples.
-async fn program(folder: &Path, allow: &[&str], add: impl FnOnce(AppBuilder) -> AppBuilder) -> Composition {
+async fn program(folder: &Path, allow: &[&str], add: impl FnOnce(AppBuilder) -> AppBuilder) -> RunningApp {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     fs::create_dir_all(path("work")).unwrap();
     fs::create_dir_all(path("home")).unwrap();
@@ -98,7 +98,7 @@ fn desk() -> ToolGroup {
     tool_group("desk", "1.2.3", [typed(Forecast), closures::sum()]).unwrap()
 }
 
-async fn call(composition: &Composition, tool: &str, arguments: Value) -> Result<String, String> {
+async fn call(composition: &RunningApp, tool: &str, arguments: Value) -> Result<String, String> {
     let outcome = composition.app.execute_tool.handle(ExecuteToolCommand::new(tool, arguments)).await;
     match outcome.map_err(|error| error.to_string())? {
         CallOutcome::Done(result) => Ok(result.joined_text()),
@@ -106,7 +106,7 @@ async fn call(composition: &Composition, tool: &str, arguments: Value) -> Result
     }
 }
 
-fn names(composition: &Composition) -> Vec<String> {
+fn names(composition: &RunningApp) -> Vec<String> {
     let snapshot = composition.app.registry.snapshot();
     let tools = snapshot.tools().iter().filter(|one| one.tool.server().is_some());
     tools.map(|one| one.tool.name().to_string()).collect()
@@ -118,7 +118,7 @@ async fn a_server_within_the_program_is_listed_like_a_server_and_rules_know_its_
     let silent = || tool_fn("silent", "Says nothing.", |_: Map<String, Value>, _| Box::pin(async { Ok(()) }));
     for (allow, runs) in [(&[][..], false), (&["mcp__desk__silent"], true), (&["mcp__desk"], true)] {
         let composition =
-            program(folder.path(), allow, |app| app.in_process_server(desk().with(silent())).tool(silent())).await;
+            program(folder.path(), allow, |app| app.tool_group(desk().with(silent())).tool(silent())).await;
         assert_eq!(names(&composition), ["mcp__desk__forecast", "mcp__desk__silent", "mcp__desk__sum", "silent"]);
         let provider = composition.app.registry.providers().into_iter().find(|one| one.name == "desk").unwrap();
         assert_eq!((provider.version.as_deref(), provider.tools), (Some("1.2.3"), 3));
@@ -149,7 +149,7 @@ async fn an_agent_of_the_program_calls_a_tool_of_the_program() {
 #[tokio::test]
 async fn tools_and_servers_come_and_go_and_a_name_that_is_taken_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let composition = program(folder.path(), &[], |app| app.in_process_server(desk())).await;
+    let composition = program(folder.path(), &[], |app| app.tool_group(desk())).await;
     let tools = composition.tools.clone();
     tools.add(closures::sum()).await.unwrap();
     tools.add_to("desk", closures::word_count()).await.unwrap();
@@ -183,7 +183,7 @@ async fn tools_and_servers_come_and_go_and_a_name_that_is_taken_changes_nothing(
 #[tokio::test]
 async fn the_first_tool_of_a_program_takes_the_place_of_no_server_of_the_same_name() {
     let folder = tempfile::tempdir().unwrap();
-    let add = |app: AppBuilder| app.program(ServerName::parse("desk").unwrap()).in_process_server(desk());
+    let add = |app: AppBuilder| app.program_name(ServerName::parse("desk").unwrap()).tool_group(desk());
     let composition = program(folder.path(), &[], add).await;
     assert!(composition.tools.add(closures::word_count()).await.is_err());
     assert_eq!(names(&composition), ["mcp__desk__forecast", "mcp__desk__sum"]);
@@ -209,10 +209,10 @@ async fn a_name_that_is_taken_at_the_start_is_an_error() {
         };
         add(App::builder(Config::load(&request).unwrap())).build().await.map(|_| ()).unwrap_err().to_string()
     };
-    let twice = build(|app| app.in_process_server(desk()).in_process_server(desk())).await;
+    let twice = build(|app| app.tool_group(desk()).tool_group(desk())).await;
     assert!(twice.contains("a provider named `desk` is registered already"), "{twice}");
     let program =
-        build(|app| app.program(ServerName::parse("desk").unwrap()).tool(closures::sum()).in_process_server(desk()))
+        build(|app| app.program_name(ServerName::parse("desk").unwrap()).tool(closures::sum()).tool_group(desk()))
             .await;
     assert!(program.contains("`desk` is registered already"), "{program}");
     build(|app| app.tool(typed(Forecast)).tool(typed(Forecast))).await;
@@ -250,7 +250,7 @@ async fn a_tool_of_a_program_writes_so_that_undo_knows_and_runs_only_what_is_all
 }
 
 /// Serves the program to one client.
-fn serve(composition: &Composition) -> (DuplexStream, CancellationToken, JoinHandle<std::io::Result<()>>) {
+fn serve(composition: &RunningApp) -> (DuplexStream, CancellationToken, JoinHandle<std::io::Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (reader, writer) = tokio::io::split(theirs);
     let stop = CancellationToken::new();
@@ -261,7 +261,7 @@ fn serve(composition: &Composition) -> (DuplexStream, CancellationToken, JoinHan
 #[tokio::test]
 async fn the_official_sdk_reads_the_promised_result_and_hears_of_a_new_tool_in_both_generations() {
     let folder = tempfile::tempdir().unwrap();
-    let composition = program(folder.path(), &[], |app| app.in_process_server(desk())).await;
+    let composition = program(folder.path(), &[], |app| app.tool_group(desk())).await;
     let bern = || {
         CallToolRequestParams::new("mcp__desk__forecast")
             .with_arguments(json!({"city": "Bern"}).as_object().unwrap().clone())

@@ -31,7 +31,7 @@ use toolstead_infrastructure::builtin::{
 };
 use toolstead_presentation::{
     app::App,
-    composition_root::{AppBuilder, Composition},
+    composition_root::{AppBuilder, RunningApp},
     config::{
         Config,
         environment::Environment,
@@ -61,7 +61,7 @@ impl BuiltInTool for Destroy {
 }
 
 /// A program with that tool, and with a provider whose tools say that they are built in.
-async fn program(folder: &Path, allow: &[&str], mode: &str) -> Composition {
+async fn program(folder: &Path, allow: &[&str], mode: &str) -> RunningApp {
     builder(folder, allow, mode).build().await.unwrap()
 }
 
@@ -85,7 +85,7 @@ fn builder_with(folder: &Path, allow: &[&str], settings: &str) -> AppBuilder {
     let provider = ScriptedProvider::new("deploys").with(
         ScriptedTool::named("roll_out").touches(vec![Access::RunCommand(CommandAccess::program(["kubectl", "apply"]))]),
     );
-    let builder = App::builder(Config::load(&request).unwrap()).program(ServerName::parse("acme").unwrap());
+    let builder = App::builder(Config::load(&request).unwrap()).program_name(ServerName::parse("acme").unwrap());
     builder.tool(Destroy).provider(Arc::new(provider))
 }
 

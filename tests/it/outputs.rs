@@ -29,7 +29,7 @@ use toolstead_infrastructure::{
 };
 use toolstead_presentation::{
     app::App,
-    composition_root::Composition,
+    composition_root::RunningApp,
     config::{
         Config,
         environment::Environment,
@@ -40,7 +40,7 @@ use toolstead_presentation::{
 /// The whole of Toolstead on a folder of its own, with a provider of tools that say much.
 pub(crate) struct House {
     folder: TempDir,
-    composition: Composition,
+    composition: RunningApp,
     pub(crate) app: TestApp,
 }
 

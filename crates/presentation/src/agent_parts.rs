@@ -47,13 +47,13 @@ pub struct AgentParts {
     /// Store of plans; `None`: compaction does not repeat plans.
     pub todos: Option<Arc<dyn TodoStore>>,
     /// Agents, skills and commands defined in files.
-    pub catalogue: Arc<dyn AgentCatalogue>,
+    pub agent_files: Arc<dyn AgentCatalogue>,
 }
 
 impl Default for AgentParts {
     fn default() -> Self {
         let (models, hooks, defaults, todos) = Default::default();
-        Self { models, hooks, defaults, todos, catalogue: Arc::new(NoAgents) }
+        Self { models, hooks, defaults, todos, agent_files: Arc::new(NoAgents) }
     }
 }
 

@@ -75,7 +75,7 @@ pub struct App {
     /// The live set of resources and prompts. Providers are registered here at run time.
     pub context: Arc<ContextRegistry>,
     /// Log messages of providers outside of calls, for the clients that may receive them.
-    pub voices: Arc<ProviderNotifications>,
+    pub provider_notifications: Arc<ProviderNotifications>,
     /// The live set of tools. Providers are registered, replaced and unregistered here at run time.
     pub registry: Arc<ToolRegistry>,
     /// Open calls.
@@ -95,7 +95,7 @@ pub struct App {
     /// Defaults of each run of an agent.
     pub agent: AgentDefaults,
     /// Agents, skills and commands defined in files.
-    pub catalogue: Arc<dyn AgentCatalogue>,
+    pub agent_files: Arc<dyn AgentCatalogue>,
 }
 
 impl std::fmt::Debug for App {
@@ -152,7 +152,7 @@ impl App {
         let context = ContextRegistry::new();
         execute_tool.name_resources_by(&context);
         let list_tools = Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone()));
-        let AgentParts { models, hooks, defaults: agent, todos, catalogue } = agents;
+        let AgentParts { models, hooks, defaults: agent, todos, agent_files: catalogue } = agents;
         let run_agent = RunAgentHandler::new(RunAgentPorts {
             execute_tool: execute_tool.clone(),
             list_tools: list_tools.clone(),
@@ -181,7 +181,7 @@ impl App {
             watch_resource: Arc::new(WatchResourceHandler::new(context.clone(), execute_tool.clone())),
             forward_task: Arc::new(ForwardTaskHandler::new(registry.clone(), execute_tool.clone())),
             list_context: Arc::new(ListContextHandler::new(context.clone(), permissions.clone())),
-            voices: ProviderNotifications::new(context.clone(), registry.clone(), permissions.clone()),
+            provider_notifications: ProviderNotifications::new(context.clone(), registry.clone(), permissions.clone()),
             execute_tool,
             context,
             registry,
@@ -193,7 +193,7 @@ impl App {
             run_agent,
             models,
             agent,
-            catalogue,
+            agent_files: catalogue,
         })
     }
 

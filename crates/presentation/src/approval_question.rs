@@ -122,9 +122,9 @@ impl ApprovalQuestion {
 }
 
 fn heading(request: &ApprovalRequest<'_>) -> String {
-    let tool = quoted(request.call.tool.name().as_str(), FACT_CHARACTERS).text;
-    let agent = request.agent.map(|agent| format!("agent {}", quoted(agent, FACT_CHARACTERS).text));
-    let within = request.within.map(|tool| format!("tool {}", quoted(tool.name().as_str(), FACT_CHARACTERS).text));
+    let tool = quote(request.call.tool.name().as_str(), FACT_CHARACTERS).text;
+    let agent = request.agent.map(|agent| format!("agent {}", quote(agent, FACT_CHARACTERS).text));
+    let within = request.within.map(|tool| format!("tool {}", quote(tool.name().as_str(), FACT_CHARACTERS).text));
     match agent.or(within) {
         Some(within) => format!("May the tool {tool} run, called by the {within}?"),
         None => format!("May the tool {tool} run?"),
@@ -160,11 +160,11 @@ fn read_only_commands(rows: &mut [Row]) -> Option<String> {
 
 fn row(part: &ApprovalPart, characters: usize, is_once_only: bool, is_change_of_file: bool) -> Row {
     let what = part.access.as_ref().map_or_else(
-        || Quoted { text: "call the tool at all".into(), whole: true },
-        |access| touched(access, characters),
+        || QuotedText { text: "call the tool at all".into(), is_complete: true },
+        |access| describe_access(access, characters),
     );
-    let rule = part.rule.as_deref().map(|rule| quoted(rule, characters));
-    let is_whole = what.whole && rule.as_ref().is_none_or(|rule| rule.whole);
+    let rule = part.rule.as_deref().map(|rule| quote(rule, characters));
+    let is_whole = what.is_complete && rule.as_ref().is_none_or(|rule| rule.is_complete);
     let scopes = if is_whole && !is_once_only { part.scopes.clone() } else { vec![ApprovalScope::Once] };
     let covers = (scopes.len() > 1).then(|| match (&rule, &part.access) {
         // Only a folder has anything below it.
@@ -177,7 +177,7 @@ fn row(part: &ApprovalPart, characters: usize, is_once_only: bool, is_change_of_
             format!("the rule {}, whatever the arguments", rule.text)
         }
         (Some(rule), Some(Access::RunCommand(_))) => {
-            let beginning = part.rule.as_deref().and_then(any_arguments).map(|it| quoted(it, characters).text);
+            let beginning = part.rule.as_deref().and_then(any_arguments).map(|it| quote(it, characters).text);
             let more = beginning.map(|it| format!(", which also allows {it} with any other arguments"));
             format!("the rule {}{}", rule.text, more.unwrap_or_default())
         }
@@ -197,17 +197,16 @@ fn reason(cause: &Cause) -> String {
     match cause {
         Cause::Default(words) | Cause::Mode(words) => (*words).to_owned(),
         Cause::Rule(rule) => {
-            let (text, place) = (quoted(&rule.text, FACT_CHARACTERS), rule.origin.to_string());
-            let place = quoted(&place, FACT_CHARACTERS).text;
-            let entry =
-                rule.entry.as_ref().map(|entry| format!(" (the entry {})", quoted(entry, FACT_CHARACTERS).text));
+            let (text, place) = (quote(&rule.text, FACT_CHARACTERS), rule.origin.to_string());
+            let place = quote(&place, FACT_CHARACTERS).text;
+            let entry = rule.entry.as_ref().map(|entry| format!(" (the entry {})", quote(entry, FACT_CHARACTERS).text));
             format!("the {} rule {} in {place}{}", rule.effect.as_str(), text.text, entry.unwrap_or_default())
         }
         Cause::Hook { by, reason } => {
-            let (by, reason) = (quoted(by, FACT_CHARACTERS), quoted(reason, FACT_CHARACTERS));
+            let (by, reason) = (quote(by, FACT_CHARACTERS), quote(reason, FACT_CHARACTERS));
             format!("the hook {} wants somebody to be asked: {}", by.text, reason.text)
         }
-        other => quoted(&other.to_string(), 2 * FACT_CHARACTERS).text,
+        other => quote(&other.to_string(), 2 * FACT_CHARACTERS).text,
     }
 }
 
@@ -222,7 +221,7 @@ const BRIEF: FactLimits = FactLimits { characters: FACT_CHARACTERS, number: MAX_
 const UNCUT: FactLimits = FactLimits { characters: usize::MAX, number: usize::MAX };
 
 fn facts(request: &ApprovalRequest<'_>, limits: FactLimits) -> Vec<String> {
-    let quoted = |text: &str| quoted(text, limits.characters).text;
+    let quoted = |text: &str| quote(text, limits.characters).text;
     let arguments = &request.call.arguments;
     let description = arguments.get("description").and_then(|text| text.as_str());
     let description = description.map(|text| format!("The model says: {}", quoted(text)));
@@ -241,7 +240,7 @@ fn facts(request: &ApprovalRequest<'_>, limits: FactLimits) -> Vec<String> {
     let referred = request.references.iter().map(|one| format!("Where {}", quoted(one)));
     let is_asked = |access: &&Access| request.parts.iter().any(|part| part.access.as_ref() == Some(*access));
     let allowed = request.accesses.iter().filter(|access| !is_asked(access));
-    let allowed = allowed.map(|access| format!("Allowed already: {}", touched(access, limits.characters).text));
+    let allowed = allowed.map(|access| format!("Allowed already: {}", describe_access(access, limits.characters).text));
     let mut facts: Vec<String> = description.into_iter().collect();
     facts.extend(first_facts(with.collect(), limits.number, "arguments"));
     facts.extend(first_facts(referred.collect(), limits.number, "stored outputs"));
@@ -259,11 +258,11 @@ fn first_facts(mut facts: Vec<String>, number: usize, noun: &str) -> Vec<String>
 }
 
 /// Describes the effect of an access.
-fn touched(access: &Access, characters: usize) -> Quoted {
+fn describe_access(access: &Access, characters: usize) -> QuotedText {
     let mut whole = true;
     let mut shown = |text: &str| {
-        let quoted = quoted(text, characters);
-        whole &= quoted.whole;
+        let quoted = quote(text, characters);
+        whole &= quoted.is_complete;
         quoted.text
     };
     let mut path = |path: &PathAccess| {
@@ -299,19 +298,19 @@ fn touched(access: &Access, characters: usize) -> Quoted {
         Access::RunAgent(agent) => format!("hand work to the agent {}", shown(agent)),
         Access::OfferTools(tools) => format!("let the program that runs call the tools {}", shown(tools)),
     };
-    Quoted { text, whole }
+    QuotedText { text, is_complete: whole }
 }
 
 /// A text from outside, prepared for display.
 #[derive(Debug, PartialEq)]
-struct Quoted {
+struct QuotedText {
     text: String,
     /// `true` if the text is not truncated.
-    whole: bool,
+    is_complete: bool,
 }
 
 /// Returns the text in one line between backticks. Backslashes only occur in escapes, so none can be forged.
-fn quoted(text: &str, characters: usize) -> Quoted {
+fn quote(text: &str, characters: usize) -> QuotedText {
     let mut shown = String::from("`");
     let mut rest = text.chars().peekable();
     for _ in 0..characters {
@@ -341,7 +340,7 @@ fn quoted(text: &str, characters: usize) -> Quoted {
     if more > 0 {
         shown.push_str(&format!(" (cut: {more} more characters)"));
     }
-    Quoted { text: shown, whole: more == 0 }
+    QuotedText { text: shown, is_complete: more == 0 }
 }
 
 /// Returns `true` if a character moves, hides or reorders others, or is invisible.

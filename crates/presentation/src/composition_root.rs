@@ -26,7 +26,7 @@ use accounts::accounts;
 pub use accounts::accounts_alone;
 pub use orchestration::orchestration;
 use orchestration::orchestration_of;
-pub use stores::trail_to_read;
+pub use stores::open_audit_log_read_only;
 
 use crate::{
     agent_parts::{AgentDefaults, AgentParts},
@@ -48,7 +48,7 @@ use crate::{
     mcp_server::elicitation_approver::ElicitationApprover,
 };
 use command_settings::{browser_settings, command_settings};
-use program_tools::{ProgramTools, Shop};
+use program_tools::{InProcessProviderFactory, ProgramTools};
 use serde_json::{Map, Value};
 use std::{pin::Pin, sync::Arc, time::Duration};
 use stores::OpenStores;
@@ -127,26 +127,26 @@ pub enum Servers {
 
 /// Lifetime of tasks in sessions that continue in other processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GoingOn {
+pub enum SessionLifetime {
     /// The process ends with its call, so it starts no tasks.
     EndsWithCall,
-    /// The process outlives the call to run its detached tasks, until [`Composition::wait_for_detached`] returns.
-    Outlives,
+    /// The process outlives the call to run its detached tasks, until [`RunningApp::kept_to_the_end`] returns.
+    OutlivesCall,
     /// The process holds a conversation that another process may resume. Tasks end with the process, and the read-state
     /// of files is stored for later.
     EndsWithConversation,
 }
 
 /// Clients that will call the application.
-enum Calling {
+enum ExpectedClients {
     /// Any number of clients, with the capabilities that they may have.
     Any(Map<String, Value>),
     /// A single client, with the capabilities that it declares.
     One(Pin<Box<dyn Future<Output = Map<String, Value>> + Send>>),
 }
 
-impl Calling {
-    async fn heard(self) -> Clients {
+impl ExpectedClients {
+    async fn resolve(self) -> Clients {
         match self {
             Self::Any(capabilities) => Clients::Any(capabilities),
             Self::One(capabilities) => Clients::One(capabilities.await),
@@ -163,7 +163,7 @@ pub struct AppBuilder {
     context_providers: Vec<Arc<dyn ContextProvider>>,
     tools: Vec<Arc<dyn AnyTool>>,
     in_process: Vec<ToolGroup>,
-    program: ServerName,
+    program_name: ServerName,
     hooks: Vec<Arc<dyn ToolHook>>,
     models: Vec<Arc<dyn ModelProvider>>,
     agent_hooks: Vec<Arc<dyn AgentHook>>,
@@ -178,8 +178,8 @@ pub struct AppBuilder {
     conversations: Option<Arc<dyn ConversationStore>>,
     todos: Option<Arc<dyn TodoStore>>,
     questions: Option<Arc<dyn QuestionStore>>,
-    going_on: Option<GoingOn>,
-    clients: Calling,
+    session_lifetime: Option<SessionLifetime>,
+    clients: ExpectedClients,
     starts_when_used: bool,
     cores: Option<Cores>,
     network: Arc<dyn Network>,
@@ -188,7 +188,7 @@ pub struct AppBuilder {
 
 /// A running application with everything that must be closed.
 #[derive(Debug)]
-pub struct Composition {
+pub struct RunningApp {
     /// The use cases.
     pub app: App,
     /// Started MCP servers, for their status. Providers added by an embedding application are only in the registry.
@@ -265,7 +265,7 @@ pub enum StartupError {
 
 impl StartupError {
     /// Returns `true` if the user can correct the error by changing the configuration or the command line.
-    pub fn is_users(&self) -> bool {
+    pub fn is_user_error(&self) -> bool {
         match self {
             Self::Config(_)
             | Self::Workspace(_)
@@ -289,7 +289,7 @@ impl App {
             context_providers: Vec::new(),
             tools: Vec::new(),
             in_process: Vec::new(),
-            program: ServerName::program(),
+            program_name: ServerName::program(),
             hooks: Vec::new(),
             models: Vec::new(),
             agent_hooks: Vec::new(),
@@ -304,8 +304,8 @@ impl App {
             conversations: None,
             todos: None,
             questions: None,
-            going_on: None,
-            clients: Calling::Any(Map::new()),
+            session_lifetime: None,
+            clients: ExpectedClients::Any(Map::new()),
             starts_when_used: false,
             cores: None,
             network: Arc::new(SystemNetwork::default()),
@@ -337,10 +337,10 @@ impl AppBuilder {
     }
 
     /// Sets the name of the embedding application. Rules, lists and the audit log refer to the tools that it adds as
-    /// `embedded:NAME`. The default name is `program`. No provider and no configured server may have the same name.
+    /// `embedded:NAME`. The default name is `program_name`. No provider and no configured server may have the same name.
     #[must_use]
-    pub fn program(mut self, name: ServerName) -> Self {
-        self.program = name;
+    pub fn program_name(mut self, name: ServerName) -> Self {
+        self.program_name = name;
         self
     }
 
@@ -355,7 +355,7 @@ impl AppBuilder {
     /// Adds a server within this process. Its tools are named `mcp__{server}__{tool}`. No other server and no provider
     /// may have its name.
     #[must_use]
-    pub fn in_process_server(mut self, server: ToolGroup) -> Self {
+    pub fn tool_group(mut self, server: ToolGroup) -> Self {
         self.in_process.push(server);
         self
     }
@@ -478,8 +478,8 @@ impl AppBuilder {
     /// Declares that sessions continue in other processes, as those of the command line do. Their read-state of files
     /// is stored in the database, and later processes find detached tasks.
     #[must_use]
-    pub fn session_goes_on(mut self, going_on: GoingOn) -> Self {
-        self.going_on = Some(going_on);
+    pub fn session_lifetime(mut self, session_lifetime: SessionLifetime) -> Self {
+        self.session_lifetime = Some(session_lifetime);
         self
     }
 
@@ -493,8 +493,8 @@ impl AppBuilder {
     /// Sets the capabilities that clients may have (MCP's `ClientCapabilities`). Servers whose tools depend on them
     /// list those tools. By default, clients cannot be asked.
     #[must_use]
-    pub fn clients_can(mut self, capabilities: Map<String, Value>) -> Self {
-        self.clients = Calling::Any(capabilities);
+    pub fn client_capabilities(mut self, capabilities: Map<String, Value>) -> Self {
+        self.clients = ExpectedClients::Any(capabilities);
         self
     }
 
@@ -502,8 +502,8 @@ impl AppBuilder {
     /// receive exactly these, so that a server with protocol version 2025-11-25 or older needs only one process. If the
     /// capabilities are known only after the client has connected, only the start of servers waits for them.
     #[must_use]
-    pub fn client_can(mut self, capabilities: impl Future<Output = Map<String, Value>> + Send + 'static) -> Self {
-        self.clients = Calling::One(Box::pin(capabilities));
+    pub fn for_one_client(mut self, capabilities: impl Future<Output = Map<String, Value>> + Send + 'static) -> Self {
+        self.clients = ExpectedClients::One(Box::pin(capabilities));
         self
     }
 
@@ -539,12 +539,12 @@ impl AppBuilder {
     ///
     /// # Errors
     /// [`StartupError`]. Nothing is left running then.
-    pub async fn build(self) -> Result<Composition, StartupError> {
+    pub async fn build(self) -> Result<RunningApp, StartupError> {
         // Boxed because the state is sixteen kilobytes, which every calling future would otherwise contain.
         Box::pin(self.built()).await
     }
 
-    async fn built(self) -> Result<Composition, StartupError> {
+    async fn built(self) -> Result<RunningApp, StartupError> {
         let config = self.config;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
 
@@ -561,17 +561,17 @@ impl AppBuilder {
                 .requiring_landlock(config.sandbox.requires_landlock)
                 .allowing_tier_2(config.sandbox.allows_tier_2()),
         );
-        let tasks = Arc::new(match self.going_on {
-            Some(going_on @ (GoingOn::EndsWithCall | GoingOn::Outlives)) => {
+        let tasks = Arc::new(match self.session_lifetime {
+            Some(session_lifetime @ (SessionLifetime::EndsWithCall | SessionLifetime::OutlivesCall)) => {
                 let place = DetachedTasks::of(&config.database.local_folder, &Principal::local(), config.workspace());
-                Tasks::for_continuing_session(place, going_on == GoingOn::Outlives)
+                Tasks::for_continuing_session(place, session_lifetime == SessionLifetime::OutlivesCall)
             }
-            Some(GoingOn::EndsWithConversation) | None => Tasks::default(),
+            Some(SessionLifetime::EndsWithConversation) | None => Tasks::default(),
         });
         let agent_files = Arc::new(config.agent_files());
         let models = models::models(&config, self.models)?;
         let browsers = Arc::new(Browsers::new(browser_settings(&config, self.network.clone())));
-        let reach = reach(self.network, &config.outside)?;
+        let reach = web_client(self.network, &config.outside)?;
         let accounts = accounts(&config, reach.clone(), clock.clone());
         let world = ToolEnvironment::new(Arc::new(opened), clock.clone(), version.to_owned())
             .with_agents(agent_files.clone())
@@ -590,10 +590,11 @@ impl AppBuilder {
             Some(search) => world.with_web_search(search),
             None => world,
         };
-        let own = ToolGroup::for_application(self.program, self.tools);
+        let own = ToolGroup::for_application(self.program_name, self.tools);
         let of_program: Vec<ToolGroup> = [own].into_iter().chain(self.in_process).collect();
-        let mut shop = Shop { world: world.clone(), shows_output_schemas: config.server.output_schemas };
-        let added = of_program.iter().map(|server| Ok(shop.provider(server)?.definitions().to_vec()));
+        let mut provider_factory =
+            InProcessProviderFactory { environment: world.clone(), shows_output_schemas: config.server.output_schemas };
+        let added = of_program.iter().map(|server| Ok(provider_factory.provider(server)?.definitions().to_vec()));
         let added = added.collect::<Result<Vec<_>, InvalidInProcessTools>>()?.concat();
         let mut built_in = InProcessTools::new(builtin::all(), world.clone())?
             .without_aliases_of(|server| config.names_server(server));
@@ -627,21 +628,21 @@ impl AppBuilder {
         let journal = self.change_journal.or_else(|| stored.map(|stores| stores.change_journal.clone()));
         let journal = journal.unwrap_or_else(|| Arc::new(NoJournal));
         let mut built_in = built_in.with_journal(journal.clone());
-        shop.world = shop.world.with_journal(journal.clone());
+        provider_factory.environment = provider_factory.environment.with_journal(journal.clone());
         let conversations = self.conversations.or_else(|| stored.map(|stores| stores.conversations.clone()));
         let conversations = conversations.unwrap_or_else(|| Arc::new(NoConversations));
         let todos = self.todos.or_else(|| stored.map(|stores| stores.todos.clone()));
         if let Some(todos) = &todos {
             built_in = built_in.with_todos(todos.clone());
-            shop.world = shop.world.with_todos(todos.clone());
+            provider_factory.environment = provider_factory.environment.with_todos(todos.clone());
         }
         let questions = self.questions.or_else(|| stored.map(|stores| stores.questions.clone()));
         if let Some(questions) = &questions {
             built_in = built_in.with_questions(questions.clone());
         }
-        if let Some(Stores { seen_files, .. }) = stored.filter(|_| self.going_on.is_some()) {
+        if let Some(Stores { seen_files, .. }) = stored.filter(|_| self.session_lifetime.is_some()) {
             built_in = built_in.with_read_state(seen_files.clone());
-            shop.world = shop.world.with_read_state(seen_files.clone());
+            provider_factory.environment = provider_factory.environment.with_read_state(seen_files.clone());
         }
         let command_hooks = hooks::start(&config)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
@@ -667,7 +668,7 @@ impl AppBuilder {
                 rules: config.pattern_base(),
                 program_tools: None,
             },
-            catalogue: agent_files.clone(),
+            agent_files: agent_files.clone(),
         };
         let parts = AppParts {
             policy: config.policy(),
@@ -683,10 +684,10 @@ impl AppBuilder {
         let known = self.starts_when_used.then(|| repository.clone());
         let mut app = App::assemble(parts, repository).await?;
 
-        let tools = Arc::new(ProgramTools::new(app.registry.clone(), shop, of_program));
+        let tools = Arc::new(ProgramTools::new(app.registry.clone(), provider_factory, of_program));
         app.agent.program_tools = Some(tools.clone());
         let (servers, event_file) = (Vec::new(), None);
-        let mut composition = Composition {
+        let mut composition = RunningApp {
             app,
             servers,
             tools,
@@ -726,7 +727,7 @@ impl AppBuilder {
                 let starting = upstream::start(
                     &composition.config,
                     &self.servers,
-                    self.clients.heard(),
+                    self.clients.resolve(),
                     known,
                     self.cores.as_ref(),
                 );
@@ -749,7 +750,7 @@ impl AppBuilder {
     }
 }
 
-impl Composition {
+impl RunningApp {
     /// Writes all further events to the target until the application is closed.
     ///
     /// # Errors
@@ -782,12 +783,12 @@ impl Composition {
     }
 
     /// Returns `true` if tasks are running that outlive their calls.
-    pub fn keeps_tasks(&self) -> bool {
+    pub fn has_tasks(&self) -> bool {
         self.tasks.has_detached()
     }
 
     /// Waits until these tasks have ended and are recorded. Dropping the future has no effect on them.
-    pub async fn kept_to_the_end(&self) {
+    pub async fn wait_for_tasks(&self) {
         self.tasks.wait_for_detached().await;
     }
 
@@ -852,7 +853,7 @@ fn known_names(tools: &[Tool]) -> Vec<&str> {
 }
 
 /// Returns the configured access to hosts.
-fn reach(network: Arc<dyn Network>, outside: &OutsideSettings) -> Result<WebClient, InvalidAddress> {
+fn web_client(network: Arc<dyn Network>, outside: &OutsideSettings) -> Result<WebClient, InvalidAddress> {
     let reach = WebClient::new(network, outside.private_hosts.clone());
     match &outside.proxy {
         Some(proxy) => reach.with_proxy(proxy),

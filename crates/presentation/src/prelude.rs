@@ -6,7 +6,7 @@ pub use crate::{
     app::App,
     cli::embedded::mcp_server,
     composition_root::{
-        AppBuilder, Composition, StartupError,
+        AppBuilder, RunningApp, StartupError,
         program_tools::{ChangeToolsError, ProgramTools},
     },
     config::{

@@ -53,7 +53,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Query {
     app: App,
     prompt: Vec<Block>,
-    model: Option<Chosen>,
+    model: Option<ModelSelection>,
     system: Option<String>,
     budgets: Budgets,
     /// Rules of the allowed tools; `None` if neither `allowed` nor `server` was called.
@@ -65,9 +65,9 @@ pub struct Query {
     client: Arc<ClientProfile>,
 }
 
-enum Chosen {
+enum ModelSelection {
     Named(String),
-    Given(Arc<dyn ModelProvider>),
+    Provider(Arc<dyn ModelProvider>),
 }
 
 /// A server whose tools an agent may use.
@@ -138,13 +138,13 @@ impl Query {
 
     /// Sets the model by its configured name.
     pub fn model(mut self, name: impl Into<String>) -> Self {
-        self.model = Some(Chosen::Named(name.into()));
+        self.model = Some(ModelSelection::Named(name.into()));
         self
     }
 
     /// Sets the model.
     pub fn model_provider(mut self, model: Arc<dyn ModelProvider>) -> Self {
-        self.model = Some(Chosen::Given(model));
+        self.model = Some(ModelSelection::Provider(model));
         self
     }
 
@@ -191,8 +191,8 @@ impl Query {
     /// [`QueryError`]. Nothing was started then.
     pub async fn start(self) -> Result<QueryRun, QueryError> {
         let model = match &self.model {
-            Some(Chosen::Given(model)) => model.clone(),
-            Some(Chosen::Named(name)) => self.app.models.find(Some(name))?,
+            Some(ModelSelection::Provider(model)) => model.clone(),
+            Some(ModelSelection::Named(name)) => self.app.models.find(Some(name))?,
             None => self.app.models.find(None)?,
         };
         let summarizer = self.app.agent.settings.summarizer.as_deref();
@@ -260,12 +260,12 @@ impl Query {
             digest.update(part);
         }
         let name: String = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        window(&self.app, format!("query-{name}"), selection)
+        restricted_view(&self.app, format!("query-{name}"), selection)
     }
 }
 
 /// Returns a restricted view that contains only these tools. Otherwise the configured policy applies.
-pub(crate) fn window(app: &App, name: String, selection: ToolSelection) -> Arc<View> {
+pub(crate) fn restricted_view(app: &App, name: String, selection: ToolSelection) -> Arc<View> {
     View::new(name, Arc::new(app.policy.window(selection)))
 }
 

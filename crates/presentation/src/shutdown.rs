@@ -39,17 +39,17 @@ impl Shutdown {
 
     /// Waits for the next request to end, one for each signal.
     pub async fn requested(&mut self) {
-        self.wish().await;
+        self.next_signal().await;
     }
 
     /// Waits like [`requested`](Self::requested), and returns the meaning of the signal.
-    pub async fn wish(&mut self) -> Wish {
+    pub async fn next_signal(&mut self) -> ShutdownSignal {
         loop {
             tokio::select! {
-                _ = self.interrupt.recv() => return Wish::Interrupt,
-                _ = self.terminate.recv() => return Wish::End,
+                _ = self.interrupt.recv() => return ShutdownSignal::Interrupt,
+                _ = self.terminate.recv() => return ShutdownSignal::Terminate,
                 _ = self.hangup.recv() => match self.ends_at_hangup {
-                    true => return Wish::End,
+                    true => return ShutdownSignal::Terminate,
                     false => tracing::warn!("SIGHUP is ignored: settings are read at the start alone, SIGTERM ends the server"),
                 },
             }
@@ -64,9 +64,9 @@ impl Shutdown {
 
 /// Meaning of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum ShutdownSignal {
     /// End the current operation: Ctrl-C.
     Interrupt,
     /// End the process.
-    End,
+    Terminate,
 }

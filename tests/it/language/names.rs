@@ -2,7 +2,7 @@
 //! adverbs), and names that the style rules replace.
 //!
 //! Left out are names that are right for another item: `Run`, `View`, `Turn`, `Request`, `Flags`, `Mark`,
-//! `Composition`, `McpServer`. Participles as names of functions are allowed where Rust uses them (`cancelled`,
+//! `RunningApp`, `McpServer`. Participles as names of functions are allowed where Rust uses them (`cancelled`,
 //! `closed`, `changed`).
 
 use super::{limits::Kind, phrases::Phrases};

@@ -1,6 +1,6 @@
 //! The change that a call would make, as the approver sees it: a summary, the first rows, and all lines.
 
-use super::{hides, quoted};
+use super::{hides, quote};
 use crate::text_rows::rows;
 use toolstead_domain::ports::tool_provider::CONTENT_NOT_SHOWN;
 
@@ -94,7 +94,7 @@ impl Counts {
                 }
             } else if let Some(name) = line.strip_prefix("+++ ") {
                 let name = name.strip_prefix("b/").unwrap_or(name);
-                counts.files.push(FileCount { name: quoted(name, NAME_CHARACTERS).text, added: 0, removed: 0 });
+                counts.files.push(FileCount { name: quote(name, NAME_CHARACTERS).text, added: 0, removed: 0 });
             } else if let Some(hunk) = line.strip_prefix("@@ ") {
                 (old, new) = hunk_lengths(hunk).unwrap_or_default();
             } else if !line.starts_with("--- ") && !line.starts_with('\\') && !line.is_empty() {

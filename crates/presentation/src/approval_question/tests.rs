@@ -340,7 +340,7 @@ fn nothing_that_a_model_wrote_can_pass_for_a_line_of_ours() {
         ("a\u{a0}\u{2800}\u{200b}\u{e0041}b", "`a\\u{a0}\\u{2800}\\u{200b}\\u{e0041}b`"),
         ("\\u{60} \\n", "`\\\\u{60} \\\\n`"),
     ] {
-        assert_eq!(quoted(given, 100).text, shown);
+        assert_eq!(quote(given, 100).text, shown);
     }
 }
 
@@ -369,7 +369,7 @@ fn a_question_is_bounded_and_one_that_nobody_would_read_is_not_asked() {
 proptest! {
     #[test]
     fn a_text_from_outside_is_one_line_that_only_its_own_backticks_end(text in "\\PC{0,40}|[ `\\\\\n\u{1b}\u{202e}a]{0,40}") {
-        let shown = quoted(&text, 1_000).text;
+        let shown = quote(&text, 1_000).text;
         prop_assert!(!shown.chars().any(hides_but_blank), "{shown:?}");
         prop_assert_eq!(shown.matches('`').count(), 2);
         prop_assert!(shown.starts_with('`') && shown.ends_with('`') && !shown.contains("   "));

@@ -13,10 +13,10 @@ use super::{
     terminal_questions::TerminalQuestions,
 };
 use crate::{
-    composition_root::Composition,
+    composition_root::RunningApp,
     config::{Config, agent::AgentSettings, agent_files::Kind},
-    query::window,
-    shutdown::{Shutdown, Wish},
+    query::restricted_view,
+    shutdown::{Shutdown, ShutdownSignal},
 };
 use async_trait::async_trait;
 use clap::Args;
@@ -127,7 +127,7 @@ impl AgentFlags {
 /// An agent that is ready to run.
 pub(super) struct Agent {
     /// Application in which it runs.
-    pub(super) composition: Composition,
+    pub(super) composition: RunningApp,
     /// Model for the next turn.
     pub(super) model: Arc<dyn ModelProvider>,
     /// Terminal of the user, if there is one.
@@ -295,7 +295,7 @@ impl Agent {
     }
 
     fn restricted_view(&self, profile: &str, chosen: &ToolSelection) -> Arc<View> {
-        window(&self.composition.app, format!("profile-{profile}"), chosen.clone())
+        restricted_view(&self.composition.app, format!("profile-{profile}"), chosen.clone())
     }
 
     /// Returns the description of this process as a client.
@@ -351,7 +351,7 @@ impl Agent {
         prompt: Vec<Block>,
         cancel: CancelSignal,
     ) -> Result<RunAgentCommand, CommandError> {
-        let Composition { app, config, .. } = &self.composition;
+        let RunningApp { app, config, .. } = &self.composition;
         if prompt.iter().any(|block| matches!(block, Block::Image(_))) && !self.model.facts().takes_images {
             return Err(CommandError::Usage(format!("the model `{}` takes no images", self.model.name())));
         }
@@ -385,7 +385,7 @@ impl Agent {
         let command = self.command(conversation, prompt, cancel.clone())?;
         tokio::select! {
             () = self.composition.settled() => {}
-            wish = shutdown.wish() => return Ok(TurnOutcome { end: None, should_exit: wish == Wish::End }),
+            wish = shutdown.next_signal() => return Ok(TurnOutcome { end: None, should_exit: wish == ShutdownSignal::Terminate }),
         }
         screen.begin_input().await;
         let run = self.composition.app.run_agent.start(command);
@@ -448,8 +448,8 @@ async fn watch(
                 }
                 None => is_over = true,
             },
-            wish = shutdown.wish() => {
-                turned.should_exit |= wish == Wish::End;
+            wish = shutdown.next_signal() => {
+                turned.should_exit |= wish == ShutdownSignal::Terminate;
                 match cancel.reason() {
                     None => cancel.cancel(CancelReason::Client),
                     Some(_) => return Ok(turned),

@@ -11,7 +11,7 @@ use super::{
     tools::print_unavailable_servers,
 };
 use crate::{
-    composition_root::{Composition, GoingOn},
+    composition_root::{RunningApp, SessionLifetime},
     shutdown::Shutdown,
 };
 use async_trait::async_trait;
@@ -78,7 +78,8 @@ impl Call {
             return Ok(Exit::Code(DetachedProcess::instead(input).await?));
         }
         let mut shutdown = Shutdown::listen()?;
-        let session_lifetime = if detached.is_some() { GoingOn::Outlives } else { GoingOn::EndsWithCall };
+        let session_lifetime =
+            if detached.is_some() { SessionLifetime::OutlivesCall } else { SessionLifetime::EndsWithCall };
         let terminal = Terminal::of_process();
         let composition = global.compose_for_call(&self.name, session_lifetime, terminal.clone()).await?;
         let patience = composition.config.approval_timeout;
@@ -92,7 +93,7 @@ impl Call {
         {
             print_unavailable_servers(&composition);
         }
-        let Some(detached) = detached.filter(|_| composition.keeps_tasks()) else {
+        let Some(detached) = detached.filter(|_| composition.has_tasks()) else {
             composition.close().await;
             return self.printed(outcome, global, output);
         };
@@ -100,7 +101,7 @@ impl Call {
         let code = exit::report_outcome(self.printed(outcome, global, output), global.json);
         if detached.let_command_end(code).is_ok() {
             tokio::select! {
-                () = composition.kept_to_the_end() => {}
+                () = composition.wait_for_tasks() => {}
                 () = shutdown.requested() => {}
             }
         }
@@ -127,7 +128,7 @@ impl Call {
 
     async fn call(
         &self,
-        composition: &Composition,
+        composition: &RunningApp,
         arguments: Value,
         (questions, messages): (Option<TerminalQuestions>, MessagePrinter),
         shutdown: &mut Shutdown,

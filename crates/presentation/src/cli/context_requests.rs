@@ -1,7 +1,7 @@
 //! Resources and prompts on the command line.
 
 use super::{call::session_of, exit::CommandError};
-use crate::{app::App, composition_root::Composition};
+use crate::{app::App, composition_root::RunningApp};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::{
@@ -44,7 +44,7 @@ pub(super) fn offered_by(definition: &Map<String, Value>) -> String {
 
 /// Returns the members of the answer to a request.
 pub(super) async fn answered(
-    composition: &Composition,
+    composition: &RunningApp,
     request: ContextRequest,
 ) -> Result<Map<String, Value>, CommandError> {
     let session = session_of(&Principal::local(), composition.config.workspace());

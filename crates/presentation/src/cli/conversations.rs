@@ -15,7 +15,7 @@ use super::{
     terminal::Terminal,
 };
 use crate::{
-    composition_root::{Composition, GoingOn, Servers},
+    composition_root::{RunningApp, Servers, SessionLifetime},
     shutdown::Shutdown,
 };
 use clap::{Args, Subcommand, ValueEnum};
@@ -131,7 +131,7 @@ impl Conversations {
         let composition = match &command {
             // The user may have to approve file changes.
             StoreCommand::Undo { .. } => {
-                global.compose_for_call(UNDO, GoingOn::EndsWithCall, Terminal::of_process()).await?
+                global.compose_for_call(UNDO, SessionLifetime::EndsWithCall, Terminal::of_process()).await?
             }
             _ => global.compose(Servers::None).await?,
         };
@@ -142,7 +142,7 @@ impl Conversations {
 }
 
 impl StoreCommand {
-    async fn run(self, composition: &Composition, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
+    async fn run(self, composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
         let (app, me) = (&composition.app, Principal::local());
         let store = &*app.conversations;
         match self {
@@ -224,7 +224,7 @@ fn parse_selector(id: &str) -> ConversationSelector {
 
 /// Undoes the conversation. Ctrl-C cancels.
 async fn undo(
-    composition: &Composition,
+    composition: &RunningApp,
     conversation: &Conversation,
     to: u64,
     force: bool,

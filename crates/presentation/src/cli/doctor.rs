@@ -7,7 +7,7 @@ use super::{
     output::{Output, on_one_line},
 };
 use crate::{
-    composition_root::{Composition, Servers},
+    composition_root::{RunningApp, Servers},
     config::{Config, idle_rules, models::NoSuchModel},
 };
 use clap::Args;
@@ -121,7 +121,7 @@ fn groups_finding() -> Finding {
     Finding { verdict, what: "control groups", said }
 }
 
-async fn application_findings(composition: &Composition) -> Vec<Finding> {
+async fn application_findings(composition: &RunningApp) -> Vec<Finding> {
     let config = &composition.config;
     let good = |what, said| Finding { verdict: Verdict::Good, what, said };
     let mut findings =
@@ -192,7 +192,7 @@ fn model_finding(config: &Config) -> Option<Finding> {
 }
 
 /// Starts the browser once and reports the result. Returns `None` if its tools are switched off.
-async fn browser_finding(composition: &Composition) -> Option<Finding> {
+async fn browser_finding(composition: &RunningApp) -> Option<Finding> {
     let snapshot = composition.app.registry.snapshot();
     let tool = &snapshot.tools().iter().find(|one| one.own.name().as_str() == "browser_navigate")?.own;
     let (verdict, said) = match &tool.availability {

@@ -11,7 +11,7 @@ use super::{
     global::Global,
     output::{Output, note},
 };
-use crate::composition_root::{Composition, Servers, StartupError, trail_to_read};
+use crate::composition_root::{RunningApp, Servers, StartupError, open_audit_log_read_only};
 use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ enum Command {
 /// The audit log, and the application that must be closed after use.
 struct AuditLog {
     executions: Arc<ListExecutionsHandler>,
-    composition: Option<Composition>,
+    composition: Option<RunningApp>,
 }
 
 impl AuditLog {
@@ -91,7 +91,7 @@ impl AuditLog {
             Err(CommandError::Startup(StartupError::Database(why))) if why.may_be_readable() => why,
             Err(other) => return Err(other),
         };
-        match trail_to_read(&global.load()?).await {
+        match open_audit_log_read_only(&global.load()?).await {
             Ok(log) => {
                 note(&format!(
                     "note: {why}; the audit trail is read as it stands, and calls of processes that have died stand there as running"

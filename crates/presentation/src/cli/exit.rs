@@ -188,7 +188,7 @@ impl CommandError {
         match self {
             Self::Usage(_) => ErrorKind::InvalidInput,
             Self::NotFound(_) => ErrorKind::NotFound,
-            Self::Startup(error) if error.is_users() => ErrorKind::InvalidInput,
+            Self::Startup(error) if error.is_user_error() => ErrorKind::InvalidInput,
             Self::Call(error) => error.kind(),
             Self::Account(error) => error.kind(),
             Self::Startup(_) | Self::Store(_) => ErrorKind::Internal,
@@ -201,7 +201,7 @@ impl CommandError {
             Self::Usage(_) => 2,
             Self::NotFound(_) => 4,
             Self::Startup(error) => {
-                if error.is_users() {
+                if error.is_user_error() {
                     2
                 } else {
                     70

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     app::App,
-    composition_root::{AppBuilder, Composition, GoingOn, Servers, StartupError},
+    composition_root::{AppBuilder, RunningApp, Servers, SessionLifetime, StartupError},
     config::{
         Config, ConfigFile,
         hooks::choosing,
@@ -158,23 +158,23 @@ impl Global {
         &self,
         roots: impl IntoIterator<Item = String>,
         client: Map<String, Value>,
-    ) -> Result<Composition, CommandError> {
+    ) -> Result<RunningApp, CommandError> {
         let mut request = self.request(None)?;
         request.flags.roots.extend(roots);
         let mut config = Config::load(&request).map_err(StartupError::from)?;
         self.keep_events_from_tools(&mut config);
-        let building = builder(config).client_can(ready(client)).starting_servers_when_used();
+        let building = builder(config).for_one_client(ready(client)).starting_servers_when_used();
         self.watched(building.build().await?).await
     }
 
     /// Builds the application with these servers.
-    pub(super) async fn compose(&self, servers: Servers) -> Result<Composition, CommandError> {
+    pub(super) async fn compose(&self, servers: Servers) -> Result<RunningApp, CommandError> {
         self.watched(builder(self.load()?).servers(servers).build().await?).await
     }
 
     /// Builds the application like [`compose`](Self::compose), and prints all notes, for commands that show the
     /// configuration.
-    pub(super) async fn compose_and_print_notes(&self, servers: Servers) -> Result<Composition, CommandError> {
+    pub(super) async fn compose_and_print_notes(&self, servers: Servers) -> Result<RunningApp, CommandError> {
         self.watched(builder(self.load_and_print_notes()?).servers(servers).build().await?).await
     }
 
@@ -182,7 +182,7 @@ impl Global {
     pub(super) async fn compose_for_calls<'a>(
         &self,
         tools: impl Iterator<Item = &'a str>,
-    ) -> Result<Composition, CommandError> {
+    ) -> Result<RunningApp, CommandError> {
         let config = self.load()?;
         let servers = needed_for_all(tools, &config);
         Ok(builder(config).servers(servers).build().await?)
@@ -193,9 +193,9 @@ impl Global {
     pub(super) async fn compose_for_call(
         &self,
         tool: &str,
-        session_lifetime: GoingOn,
+        session_lifetime: SessionLifetime,
         terminal: Option<Arc<Terminal>>,
-    ) -> Result<Composition, CommandError> {
+    ) -> Result<RunningApp, CommandError> {
         let config = self.load()?;
         let servers = needed_for(tool, &config);
         self.compose_with_approver(config, servers, session_lifetime, terminal).await
@@ -207,8 +207,8 @@ impl Global {
         &self,
         config: Config,
         terminal: Option<Arc<Terminal>>,
-    ) -> Result<Composition, CommandError> {
-        self.compose_with_approver(config, Servers::All, GoingOn::EndsWithConversation, terminal).await
+    ) -> Result<RunningApp, CommandError> {
+        self.compose_with_approver(config, Servers::All, SessionLifetime::EndsWithConversation, terminal).await
     }
 
     /// Returns the tool selection of `--tools`.
@@ -220,24 +220,24 @@ impl Global {
         &self,
         config: Config,
         servers: Servers,
-        session_lifetime: GoingOn,
+        session_lifetime: SessionLifetime,
         terminal: Option<Arc<Terminal>>,
-    ) -> Result<Composition, CommandError> {
+    ) -> Result<RunningApp, CommandError> {
         let approval_timeout = config.approval_timeout;
         // Servers receive the capabilities of this client before they list their tools.
         let client = terminal.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default();
         let approver = TerminalApprover::at(terminal, approval_timeout);
         let building = builder(config)
             .servers(servers)
-            .client_can(ready(client))
+            .for_one_client(ready(client))
             .approver_with_own_timeout(approver)
-            .session_goes_on(session_lifetime);
+            .session_lifetime(session_lifetime);
         self.watched(building.build().await?).await
     }
 
     /// Builds the application for a request for this resource or prompt, with only the required server; without a
     /// subject, for lists of all resources or prompts.
-    pub(super) async fn compose_to_forward(&self, subject: Option<&str>) -> Result<Composition, CommandError> {
+    pub(super) async fn compose_to_forward(&self, subject: Option<&str>) -> Result<RunningApp, CommandError> {
         let config = self.load()?;
         let server = subject.and_then(|subject| match server_uri::server_of(subject) {
             Some(server) => Some(server),
@@ -253,7 +253,7 @@ impl Global {
         };
         let is_list = subject.is_none();
         let composition =
-            self.compose_with_approver(config, servers, GoingOn::EndsWithCall, Terminal::of_process()).await?;
+            self.compose_with_approver(config, servers, SessionLifetime::EndsWithCall, Terminal::of_process()).await?;
         if is_list {
             composition.app.context.settled(composition.config.connect_timeout()).await;
         }
@@ -261,7 +261,7 @@ impl Global {
     }
 
     /// Applies `--events` to the application.
-    pub(super) async fn watched(&self, mut composition: Composition) -> Result<Composition, CommandError> {
+    pub(super) async fn watched(&self, mut composition: RunningApp) -> Result<RunningApp, CommandError> {
         if let Some(target) = &self.events
             && let Err(error) = composition.write_events(target)
         {

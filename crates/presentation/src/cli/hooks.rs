@@ -7,7 +7,7 @@ use super::{
     global::{Global, builder, needed_for},
     output::{Output, table, visible},
 };
-use crate::composition_root::{Composition, Servers};
+use crate::composition_root::{RunningApp, Servers};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
@@ -126,7 +126,7 @@ fn list(global: &Global, output: &mut Output) -> Outcome {
 }
 
 async fn test(
-    composition: &Composition,
+    composition: &RunningApp,
     event: HookEvent,
     tool: &str,
     arguments: Value,
@@ -150,7 +150,7 @@ async fn test(
 
 /// Runs the hooks of an agent event for an imaginary conversation.
 async fn test_moment(
-    composition: &Composition,
+    composition: &RunningApp,
     event: HookEvent,
     text: Option<&str>,
     as_json: bool,
@@ -217,7 +217,7 @@ fn show_reports(
 
 /// Returns the call as hooks would receive it, with canonical parameter names, and its accesses.
 async fn made_up(
-    composition: &Composition,
+    composition: &RunningApp,
     name: &str,
     arguments: Value,
 ) -> Result<(ToolCall, Option<Vec<Access>>), CommandError> {

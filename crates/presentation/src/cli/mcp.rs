@@ -56,7 +56,7 @@ impl Mcp {
             let client = async { receiver.await.unwrap_or_default() };
             let building = App::builder(config)
                 .suggestions(Arc::new(McpSuggestions))
-                .client_can(client)
+                .for_one_client(client)
                 .starting_servers_when_used();
             let composing = async { global.watched(building.build().await?).await };
             let (composition, input) = tokio::try_join!(composing, hearing)?;

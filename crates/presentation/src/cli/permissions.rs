@@ -8,7 +8,7 @@ use super::{
     output::{Output, note, visible},
 };
 use crate::{
-    composition_root::Composition,
+    composition_root::RunningApp,
     config::{
         Config, decision_table, decision_table::ExpectedCall, idle_rules, origin::Origin, problem::Problem,
         rule_files::add_allow_rules,
@@ -97,7 +97,7 @@ impl Permissions {
     }
 }
 
-async fn explain(composition: &Composition, name: &str, arguments: Value) -> Result<ExplainedCall, ExecuteToolError> {
+async fn explain(composition: &RunningApp, name: &str, arguments: Value) -> Result<ExplainedCall, ExecuteToolError> {
     let is_tool = || composition.app.registry.snapshot().resolve(name).is_ok();
     if !is_tool() {
         composition.settled().await;
@@ -115,7 +115,7 @@ async fn explain(composition: &Composition, name: &str, arguments: Value) -> Res
 
 /// Returns the request for a resource or prompt that has this name in rules; `None` for any other name.
 async fn requested(
-    composition: &Composition,
+    composition: &RunningApp,
     name: &str,
     arguments: &Value,
 ) -> Option<Result<ContextRequest, ToolFailure>> {
@@ -188,7 +188,7 @@ fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &m
 }
 
 /// Runs a table of calls and prints the failures and the number of calls.
-async fn test(composition: &Composition, calls: &[ExpectedCall], as_json: bool, output: &mut Output) -> Outcome {
+async fn test(composition: &RunningApp, calls: &[ExpectedCall], as_json: bool, output: &mut Output) -> Outcome {
     let mut failures = Vec::new();
     for call in calls {
         let got = explain(composition, &call.tool, call.arguments.clone()).await;

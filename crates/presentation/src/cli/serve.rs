@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     app::App,
-    composition_root::{Composition, StartupError},
+    composition_root::{RunningApp, StartupError},
     config::{
         Config,
         environment::Environment,
@@ -73,7 +73,7 @@ impl Serve {
         })?;
         let building = App::builder(config)
             .suggestions(Arc::new(HttpSuggestions))
-            .clients_can(question_kind::all_capabilities())
+            .client_capabilities(question_kind::all_capabilities())
             .starting_servers_when_used()
             .spread_over(cores.clone());
         let composing = async { self.global.watched(building.build().await?).await };
@@ -102,7 +102,7 @@ impl Serve {
 
 /// Drains the server, closes the application, and closes the listener last. A second shutdown request cancels the calls
 /// that are still running.
-async fn close(server: HttpServer, composition: Composition, shutdown: &mut Shutdown) {
+async fn close(server: HttpServer, composition: RunningApp, shutdown: &mut Shutdown) {
     let drain = Duration::from_secs(composition.config.server.drain_seconds);
     let open_calls = composition.app.open_calls.clone();
     let closing = async {

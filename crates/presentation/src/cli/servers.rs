@@ -9,7 +9,7 @@ use super::{
     output::{Output, on_one_line, table},
 };
 use crate::{
-    composition_root::{Composition, Servers as Started},
+    composition_root::{RunningApp, Servers as Started},
     config::origin::Origin,
 };
 use clap::Args;
@@ -39,7 +39,7 @@ impl Servers {
     }
 }
 
-fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
+fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
     let running: Vec<UpstreamStatus> = composition.servers.iter().map(|server| server.status()).collect();
     let idle: Vec<(&str, String)> = composition
         .config

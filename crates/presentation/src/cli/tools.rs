@@ -6,7 +6,7 @@ use super::{
     global::Global,
     output::{Output, cut, note, on_one_line, quoted},
 };
-use crate::composition_root::{Composition, Servers};
+use crate::composition_root::{RunningApp, Servers};
 use clap::Args;
 use serde_json::{Value, json};
 use toolstead_application::{
@@ -61,7 +61,7 @@ impl Tools {
         outcome
     }
 
-    async fn switch(&self, name: &str, composition: &Composition, as_json: bool, output: &mut Output) -> Outcome {
+    async fn switch(&self, name: &str, composition: &RunningApp, as_json: bool, output: &mut Output) -> Outcome {
         let command = SetToolEnabledCommand { name: name.to_owned(), enabled: self.enable };
         use toolstead_application::set_tool_enabled::SetToolEnabledError as Error;
         match composition.app.set_tool_enabled.handle(&command).await {
@@ -78,7 +78,7 @@ impl Tools {
     }
 
     /// Returns the tools in the scope that match the filter.
-    fn listed(&self, composition: &Composition) -> Result<Vec<SharedTool>, CommandError> {
+    fn listed(&self, composition: &RunningApp) -> Result<Vec<SharedTool>, CommandError> {
         let category = self.category.as_deref().map(Category::parse).transpose();
         let category = category.map_err(|error| CommandError::Usage(error.to_string()))?;
         let filter = ToolFilter { category, tags: Vec::new(), text: self.text.clone(), with_uncallable: self.all };
@@ -97,7 +97,7 @@ impl Tools {
     }
 
     /// Prints definitions exactly as they are sent to a model: an array, or the object of one tool.
-    fn print_definitions(&self, name: Option<&str>, composition: &Composition, output: &mut Output) -> Outcome {
+    fn print_definitions(&self, name: Option<&str>, composition: &RunningApp, output: &mut Output) -> Outcome {
         let Some(provider) = self.provider else { return Ok(Exit::Done) };
         let tools: Vec<OfferedTool> = self.listed(composition)?.iter().map(|one| offered_tool(&one.tool)).collect();
         let mut definitions = models::definitions(provider, &tools);
@@ -130,7 +130,7 @@ impl Tools {
         definition.into()
     }
 
-    fn list(&self, composition: &Composition, as_json: bool, output: &mut Output) -> Outcome {
+    fn list(&self, composition: &RunningApp, as_json: bool, output: &mut Output) -> Outcome {
         let scope = composition.app.scope(Principal::local(), "cli");
         let listed = self.listed(composition)?;
         let views: Vec<ToolView> = listed.iter().map(|one| composition.app.get_tool.view(one, &scope)).collect();
@@ -164,7 +164,7 @@ fn provider(word: &str) -> Result<ProviderKind, String> {
 }
 
 /// Prints a note for each unavailable server whose tools are missing from the list or are shown as last known.
-pub(super) fn print_unavailable_servers(composition: &Composition) {
+pub(super) fn print_unavailable_servers(composition: &RunningApp) {
     for AbsentServer { server, why, shows_earlier_tools } in composition.app.registry.absent() {
         let shown = match shows_earlier_tools {
             // The server is still starting, and its tools are already known.
@@ -179,7 +179,7 @@ pub(super) fn print_unavailable_servers(composition: &Composition) {
     }
 }
 
-fn show(name: &str, composition: &Composition, as_json: bool, output: &mut Output) -> Outcome {
+fn show(name: &str, composition: &RunningApp, as_json: bool, output: &mut Output) -> Outcome {
     let view = composition
         .app
         .get_tool

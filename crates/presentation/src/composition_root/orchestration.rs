@@ -44,7 +44,7 @@ pub(super) fn orchestration_of(app: &App, config: &Config, tasks: Arc<dyn Tasks>
         run_agent: app.run_agent.clone(),
         models: Arc::new(app.models.clone()),
         own: own_agents(),
-        catalogue: app.catalogue.clone(),
+        catalogue: app.agent_files.clone(),
         tasks,
         budgets: app.agent.settings.budgets.clone(),
         compaction: app.agent.compaction(),

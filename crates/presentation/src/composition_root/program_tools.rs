@@ -16,7 +16,7 @@ use toolstead_infrastructure::builtin::{
 #[derive(Debug)]
 pub struct ProgramTools {
     registry: Arc<ToolRegistry>,
-    shop: Shop,
+    provider_factory: InProcessProviderFactory,
     /// The first entry holds the embedding application's own tools.
     servers: Mutex<Vec<ToolGroup>>,
 }
@@ -58,23 +58,27 @@ impl From<ChangeToolsError> for StartupError {
 
 /// Inputs from which providers are created.
 #[derive(Debug)]
-pub(super) struct Shop {
-    pub(super) world: ToolEnvironment,
+pub(super) struct InProcessProviderFactory {
+    pub(super) environment: ToolEnvironment,
     pub(super) shows_output_schemas: bool,
 }
 
-impl Shop {
+impl InProcessProviderFactory {
     /// Returns the provider of a server's tools.
     pub(super) fn provider(&self, server: &ToolGroup) -> Result<InProcessTools, InvalidInProcessTools> {
-        let provider = server.provider(self.world.clone())?;
+        let provider = server.provider(self.environment.clone())?;
         Ok(if self.shows_output_schemas { provider.with_output_schemas() } else { provider })
     }
 }
 
 impl ProgramTools {
     /// Creates the tools without offering any of them yet.
-    pub(super) fn new(registry: Arc<ToolRegistry>, shop: Shop, servers: Vec<ToolGroup>) -> Self {
-        Self { registry, shop, servers: Mutex::new(servers) }
+    pub(super) fn new(
+        registry: Arc<ToolRegistry>,
+        provider_factory: InProcessProviderFactory,
+        servers: Vec<ToolGroup>,
+    ) -> Self {
+        Self { registry, provider_factory, servers: Mutex::new(servers) }
     }
 
     /// Registers all tools.
@@ -84,7 +88,7 @@ impl ProgramTools {
     pub(super) async fn open(&self) -> Result<(), ChangeToolsError> {
         let servers = self.servers.lock().await;
         for server in servers.iter().filter(|server| is_offered(server)) {
-            self.registry.register(Arc::new(self.shop.provider(server)?)).await?;
+            self.registry.register(Arc::new(self.provider_factory.provider(server)?)).await?;
         }
         Ok(())
     }
@@ -111,7 +115,7 @@ impl ProgramTools {
     /// [`ChangeToolsError`] if its name is in use.
     pub async fn serve(&self, server: ToolGroup) -> Result<(), ChangeToolsError> {
         let mut servers = self.servers.lock().await;
-        self.registry.register(Arc::new(self.shop.provider(&server)?)).await?;
+        self.registry.register(Arc::new(self.provider_factory.provider(&server)?)).await?;
         servers.push(server);
         Ok(())
     }
@@ -153,7 +157,7 @@ impl ProgramTools {
         let mut servers = self.servers.lock().await;
         let at = server.map_or(Ok(0), |name| place(&servers, name))?;
         let changed = changed(&servers[at])?;
-        let provider = Arc::new(self.shop.provider(&changed)?);
+        let provider = Arc::new(self.provider_factory.provider(&changed)?);
         match (is_offered(&servers[at]), is_offered(&changed)) {
             (true, true) => self.registry.replace(provider).await?,
             (true, false) => self.registry.unregister(changed.name().as_str()).await?,

@@ -37,7 +37,7 @@ impl fmt::Debug for OpenStores {
 ///
 /// # Errors
 /// [`StartupError`].
-pub async fn trail_to_read(config: &Config) -> Result<Arc<dyn ExecutionLog>, StartupError> {
+pub async fn open_audit_log_read_only(config: &Config) -> Result<Arc<dyn ExecutionLog>, StartupError> {
     match &config.database.url {
         DatabaseUrl::Sqlite(path) => Ok(sqlite::open_audit_log_read_only(sqlite_options(config, path)).await?),
     }

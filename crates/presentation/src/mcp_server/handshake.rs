@@ -31,12 +31,12 @@ impl McpServer {
         params: &mut Map<String, Value>,
         scope: &Scope,
     ) -> Result<(Answer, ClientProfile), RpcError> {
-        self.identity.initialize(id, params, self.app.voices.instructions(scope))
+        self.identity.initialize(id, params, self.app.provider_notifications.instructions(scope))
     }
 
     /// Answers `server/discover` for this scope.
     pub(super) fn discover(&self, id: &Id, scope: &Scope) -> Answer {
-        self.identity.discover(id, self.app.voices.instructions(scope))
+        self.identity.discover(id, self.app.provider_notifications.instructions(scope))
     }
 }
 

@@ -22,7 +22,7 @@ impl McpServer {
         scope: Scope,
     ) -> Answer {
         // Loading the commands detects changes and notifies the clients.
-        self.app.catalogue.commands();
+        self.app.agent_files.commands();
         let (of, member) = match method {
             "resources/list" => (ContextList::Resources, "resources"),
             "resources/templates/list" => (ContextList::Templates, "resourceTemplates"),

@@ -109,7 +109,7 @@ impl NotificationFeed {
         let sources = Sources::new(app.registry.changes(), app.context.changes(), app.context.notices());
         let mut feed = Self::of(sources, interests);
         feed.logs = interests.logs.clone().map(|mut level| {
-            let mut listener = app.voices.listen(interests.client.scope.clone());
+            let mut listener = app.provider_notifications.listen(interests.client.scope.clone());
             listener.set_level(*level.borrow_and_update());
             (listener, level)
         });

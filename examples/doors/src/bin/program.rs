@@ -15,7 +15,7 @@ async fn embed() -> Result<(), Box<dyn Error>> {
     let config =
         Config::load(&ConfigRequest { environment, start: folder.path().into(), ..ConfigRequest::of_process()? })?;
     let desk = tool_group("desk", "1.0.0", [typed(Forecast), closures::sum()])?;
-    let composition = App::builder(config).in_process_server(desk).tool(typed(ReleaseNotes)).build().await?;
+    let composition = App::builder(config).tool_group(desk).tool(typed(ReleaseNotes)).build().await?;
 
     let call = async |tool: &str, arguments: Value| {
         let outcome = composition.app.execute_tool.handle(ExecuteToolCommand::new(tool, arguments)).await;

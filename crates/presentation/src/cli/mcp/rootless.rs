@@ -3,7 +3,7 @@
 use super::super::{exit::CommandError, global::Global};
 use crate::{
     app::App,
-    composition_root::Composition,
+    composition_root::RunningApp,
     config::{Config, client_roots::ClientRoots},
     mcp_server::stdio::client_roots::{SortedFolders, Workplace},
 };
@@ -29,8 +29,8 @@ pub(super) struct Rootless {
 
 #[derive(Default)]
 struct State {
-    newest: Option<Composition>,
-    older: Vec<Composition>,
+    newest: Option<RunningApp>,
+    older: Vec<RunningApp>,
     /// Reason why there is no newest application.
     failed: Option<CommandError>,
 }

@@ -132,7 +132,7 @@ impl Connection {
 
     /// Returns the guidance of upstream servers, if the application is already running.
     fn guidance(&self) -> Option<String> {
-        self.server_handle.now()?.app.voices.instructions(&self.scope())
+        self.server_handle.now()?.app.provider_notifications.instructions(&self.scope())
     }
 
     fn names_folders(&self) -> bool {
