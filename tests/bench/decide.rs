@@ -4,15 +4,8 @@ use crate::Outcome;
 use serde_json::Map;
 use std::{hint::black_box, path::Path, sync::Arc, time::Instant};
 use toolstead_domain::{
-    access::{Access, PathAccess},
-    permission::{
-        decision::Decision,
-        path_pattern::PatternBase,
-        policy::PermissionPolicy,
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    testing::samples,
-    workspace_roots::WorkspaceRoots,
+    Access, Decision, Effect, PathAccess, PatternBase, PermissionPolicy, PermissionRule, WorkspaceRoots,
+    permission::rule::RuleOrigin, testing::samples,
 };
 use toolstead_infrastructure::shell_analysis::analyse;
 

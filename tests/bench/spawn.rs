@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
+use toolstead_domain::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
 use toolstead_infrastructure::sandbox::launcher::{Exit, Input, LaunchSpec, Launcher};
 
 const ROUNDS: usize = 101;

@@ -17,11 +17,7 @@ use std::{
     time::Duration,
 };
 use tokio::task::block_in_place;
-use toolstead_domain::{
-    ports::credentials::{Credentials, Resource},
-    principal::Principal,
-    secret::Secret,
-};
+use toolstead_domain::{Credentials, Principal, Secret, ports::credentials::Resource};
 use toolstead_infrastructure::{
     accounts::{
         credentials::{Accounts, AccountsParts},

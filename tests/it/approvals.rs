@@ -19,22 +19,12 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use toolstead_application::event_bus::EventBus;
-use toolstead_application::execute_tool::{CallSettings, ExecuteToolPorts};
+use toolstead_application::EventBus;
+use toolstead_application::{CallSettings, ExecuteToolPorts};
 use toolstead_domain::{
-    access::{Access, CommandAccess, PathAccess},
-    permission::policy::PermissionPolicy,
-    ports::{
-        approver::ApprovalScope,
-        caller::{InputRequest, Progress},
-        change_journal::NoJournal,
-        clock::Timestamp,
-        conversation_store::NoConversations,
-        output_store::NoOutputs,
-        schema_validator::NoSchemaValidator,
-        tool_provider::ToolProvider,
-    },
-    suggestion::DefaultSuggestions,
+    Access, ApprovalScope, CancelReason, CommandAccess, DefaultSuggestions, InputRequest, NoConversations, NoJournal,
+    NoOutputs, NoSchemaValidator, Outcome, OutcomeKind, PathAccess, PermissionPolicy, Progress, RequestKind, Timestamp,
+    ToolProvider, ToolResult, WorkspaceRoots,
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
@@ -45,9 +35,6 @@ use toolstead_domain::{
             scripted_tool::{Ending, ScriptedTool},
         },
     },
-    tool_execution::{CancelReason, Outcome, OutcomeKind, RequestKind},
-    tool_result::ToolResult,
-    workspace_roots::WorkspaceRoots,
 };
 use toolstead_presentation::{
     agent_parts::AgentParts,

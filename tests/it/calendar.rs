@@ -10,7 +10,7 @@ use std::{
     path::PathBuf,
     process::{Command, Output},
 };
-use toolstead_domain::{ports::clock::Timestamp, principal::Principal, secret::Secret};
+use toolstead_domain::{Principal, Secret, Timestamp};
 use toolstead_infrastructure::accounts::vault::{TokenKey, Tokens, Vault};
 
 const USER: &str = "bob@example.com";

@@ -6,7 +6,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{os::unix::fs::symlink, sync::Arc};
-use toolstead_domain::{testing::scripted_context::ScriptedContext, tool_execution::RequestKind};
+use toolstead_domain::{RequestKind, testing::scripted_context::ScriptedContext};
 use toolstead_presentation::mcp_server::stdio::StdioSettings;
 
 async fn app() -> TestApp {

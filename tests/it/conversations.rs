@@ -4,27 +4,13 @@ use crate::binaries::{Home, stderr, stdout};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 use toolstead_application::{
-    cancel_signal::CancelSignal,
-    execute_tool::ExecuteToolCommand,
-    fork_conversation::ForkConversationCommand,
-    undo_conversation::{UndoConversationCommand, UndoConversationError, UndoneConversation},
+    CancelSignal, ExecuteToolCommand, ForkConversationCommand, UndoConversationCommand, UndoConversationError,
+    UndoneConversation,
 };
 use toolstead_domain::{
-    client_profile::ClientProfile,
-    conversation::{
-        Conversation, ConversationId,
-        event::{ConversationEvent, ConversationEventKind},
-        record, transcript,
-    },
-    model::{
-        message::{Block, ToolArguments, ToolResultBlock, ToolUse},
-        reply::StopReason,
-        usage::Usage,
-    },
-    ports::{caller::SilentCaller, clock::Timestamp},
-    principal::Principal,
-    scope::Scope,
-    tool_call::CallId,
+    Block, CallId, ClientProfile, Conversation, ConversationEvent, ConversationEventKind, ConversationId, Principal,
+    Scope, SilentCaller, StopReason, Timestamp, ToolArguments, ToolResultBlock, ToolUse, Usage,
+    conversation::{record, transcript},
 };
 use toolstead_presentation::prelude::*;
 use uuid::Uuid;

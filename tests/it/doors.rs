@@ -14,7 +14,7 @@ use tokio::{
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
-use toolstead_domain::{error_kind::ErrorKind, server_name::ServerName, tool_execution::Outcome};
+use toolstead_domain::{Outcome, ServerName, error_kind::ErrorKind};
 use toolstead_presentation::{
     mcp_server::stdio::{StdioSettings, serve_stdio},
     prelude::*,

@@ -7,26 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    client_profile::ClientProfile,
+    CallContext, CallId, CallOutcome, ClientProfile, Grant, Mode, NoCalls, NoOutputs, PermissionPolicy, Principal,
+    SilentCaller, Timestamp, ToolCall, ToolFailure, ToolProvider, ToolResult, Verdict, WorkspaceRoots,
     error_kind::ErrorKind,
-    permission::{
-        decision::Verdict,
-        grant::Grant,
-        policy::{Mode, PermissionPolicy},
-    },
-    ports::{
-        caller::SilentCaller,
-        calls::NoCalls,
-        clock::Timestamp,
-        output_store::NoOutputs,
-        tool_provider::{CallContext, CallOutcome, ToolProvider},
-    },
-    principal::Principal,
     testing::{fixed_clock::FixedClock, in_memory_change_journal::InMemoryChangeJournal},
-    tool_call::{CallId, ToolCall},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-    workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
     builtin::{self, provider::InProcessTools, tool_environment::ToolEnvironment},

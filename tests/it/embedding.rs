@@ -2,25 +2,15 @@
 
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
-use toolstead_application::execute_tool::{ExecuteToolCommand, ExecuteToolError};
+use toolstead_application::{ExecuteToolCommand, ExecuteToolError};
 use toolstead_domain::{
-    access::{Access, CommandAccess},
-    category::Category,
-    labels::Labels,
-    ports::{
-        approval_rule::{ApprovalRule, RuleAnswer},
-        approver::ApprovalRequest,
-        execution_log::ExecutionFilter,
-    },
-    server_name::ServerName,
-    suggestion::{DefaultSuggestions, Suggestion, SuggestionFormatter},
+    Access, ApprovalRequest, ApprovalRule, Category, CommandAccess, DefaultSuggestions, ExecutionFilter, Labels,
+    RuleAnswer, ServerName, Suggestion, SuggestionFormatter, Tool, ToolAnnotations, ToolFailure, ToolResult,
+    ToolSource,
     testing::{
         scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
         scripted_search::ScriptedSearch,
     },
-    tool::{Tool, ToolAnnotations, ToolSource},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
 };
 use toolstead_infrastructure::builtin::{
     added_tool::{AddedTool, tool_fn},

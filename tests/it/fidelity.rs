@@ -10,12 +10,9 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use toolstead_application::execute_tool::CallSettings;
+use toolstead_application::CallSettings;
 use toolstead_domain::{
-    client_profile::{Generation, ProtocolVersion},
-    permission::policy::{Mode, PermissionPolicy},
-    ports::tool_provider::ToolProvider,
-    testing::scripted_provider::ScriptedProvider,
+    Generation, Mode, PermissionPolicy, ProtocolVersion, ToolProvider, testing::scripted_provider::ScriptedProvider,
 };
 use toolstead_infrastructure::mcp::client::{
     Upstream,

@@ -11,7 +11,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 use tokio::task::block_in_place;
-use toolstead_domain::{principal::Principal, secret::Secret};
+use toolstead_domain::{Principal, Secret};
 use toolstead_infrastructure::accounts::vault::{TokenKey, Tokens, Vault};
 
 const BOTH: &[&str] = &[GMAIL_READ, GMAIL_SEND];

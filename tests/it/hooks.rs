@@ -12,10 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    permission::{path_pattern::PatternBase, rule::RuleOrigin},
-    ports::tool_provider::ToolProvider as _,
-    testing::samples,
-    workspace_roots::WorkspaceRoots,
+    PatternBase, ToolProvider as _, WorkspaceRoots, permission::rule::RuleOrigin, testing::samples,
 };
 use toolstead_infrastructure::{
     builtin::{self, provider::InProcessTools, tool_environment::ToolEnvironment},

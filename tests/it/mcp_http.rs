@@ -17,23 +17,15 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
 };
-use toolstead_application::execute_tool::CallSettings;
+use toolstead_application::CallSettings;
 use toolstead_domain::{
-    category::Category,
-    client_profile::LogLevel,
+    CancelReason, Category, InputRequest, InputRequired, LogLevel, LogMessage, Outcome, Progress, ProviderState, Tool,
+    ToolName, ToolProvider, ToolResult, ToolSource,
     error_kind::ErrorKind,
-    ports::{
-        caller::{InputRequest, LogMessage, Progress},
-        tool_provider::{InputRequired, ProviderState, ToolProvider},
-    },
     testing::{
         samples,
         scripted_provider::{CallEnd, ScriptedProvider, scripted_tool::ScriptedTool},
     },
-    tool::{Tool, ToolSource},
-    tool_execution::{CancelReason, Outcome},
-    tool_name::ToolName,
-    tool_result::ToolResult,
 };
 use toolstead_presentation::mcp_server::http::settings::BearerToken;
 

@@ -17,20 +17,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use toolstead_domain::{
-    client_profile::LogLevel,
+    CancelReason, LogLevel, LogMessage, Outcome, Progress, ProviderState, Tool, ToolName, ToolResult,
     error_kind::ErrorKind,
-    ports::{
-        caller::{LogMessage, Progress},
-        tool_provider::ProviderState,
-    },
     testing::{
         samples,
         scripted_provider::{CallEnd, ScriptedProvider, scripted_tool::ScriptedTool},
     },
-    tool::Tool,
-    tool_execution::{CancelReason, Outcome},
-    tool_name::ToolName,
-    tool_result::ToolResult,
 };
 use toolstead_presentation::{
     app::App,

@@ -3,7 +3,7 @@
 use crate::binaries::{Home, stderr, stdout};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolstead_domain::model::request::OfferedTool;
+use toolstead_domain::OfferedTool;
 use toolstead_infrastructure::models::{ProviderKind, definitions, schema_copy};
 
 /// The keywords that Gemini takes in a schema; it refuses a request with any other.

@@ -7,15 +7,8 @@ use crate::{
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 use toolstead_domain::{
-    model::{
-        error::ModelError,
-        message::{Block, Message, Role, ToolArguments, ToolResultBlock, ToolUse},
-        reply::{ModelEvent, StopReason},
-        request::{ModelRequest, OfferedTool},
-        usage::Usage,
-    },
-    ports::model_provider::ModelProvider,
-    secret::Secret,
+    Block, Message, ModelError, ModelEvent, ModelProvider, ModelRequest, OfferedTool, Role, Secret, StopReason,
+    ToolArguments, ToolResultBlock, ToolUse, Usage,
 };
 use toolstead_infrastructure::{
     egress::connector::{Connector, SystemNetwork},

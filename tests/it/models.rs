@@ -7,16 +7,8 @@ use crate::{
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use toolstead_domain::{
-    error_kind::ErrorKind,
-    model::{
-        error::ModelError,
-        message::{Block, Message, Role, ToolArguments, ToolResultBlock},
-        reply::{ModelEvent, StopReason},
-        request::{ModelRequest, OfferedTool},
-        usage::Usage,
-    },
-    ports::model_provider::ModelProvider,
-    secret::Secret,
+    Block, Message, ModelError, ModelEvent, ModelProvider, ModelRequest, OfferedTool, Role, Secret, StopReason,
+    ToolArguments, ToolResultBlock, Usage, error_kind::ErrorKind,
 };
 use toolstead_infrastructure::{
     egress::connector::{Connector, SystemNetwork},

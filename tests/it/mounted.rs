@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
-use toolstead_domain::principal::Principal;
+use toolstead_domain::Principal;
 use toolstead_presentation::mcp_server::http::{
     authenticator::{AuthenticatedClient, Authenticator, NotAuthenticated, bearer},
     service::McpService,

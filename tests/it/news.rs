@@ -10,18 +10,8 @@ use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::Barrier, time::timeout};
 use toolstead_domain::{
-    access::Access,
-    client_profile::LogLevel,
-    context::{ContextCatalogue, notice::ContextNotice, request::ContextRequest},
-    ports::{
-        caller::LogMessage,
-        context_provider::ContextProvider,
-        tool_provider::{CallContext, ProviderError},
-    },
-    principal::Principal,
-    testing::scripted_context::ScriptedContext,
-    tool_execution::RequestKind,
-    tool_failure::ToolFailure,
+    Access, CallContext, ContextCatalogue, ContextNotice, ContextProvider, ContextRequest, LogLevel, LogMessage,
+    Principal, ProviderError, RequestKind, ToolFailure, testing::scripted_context::ScriptedContext,
 };
 use toolstead_presentation::mcp_server::{
     http::settings::BearerToken, server_identity::ServerIdentity, stdio::StdioSettings,

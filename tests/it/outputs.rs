@@ -10,8 +10,7 @@ use std::{
 };
 use tempfile::TempDir;
 use toolstead_domain::{
-    ports::output_store::{OutputHandle, OutputStore},
-    principal::Principal,
+    OutputHandle, OutputStore, Principal, ToolExecution, ToolResult,
     testing::{
         in_memory_execution_log::InMemoryExecutionLog,
         samples,
@@ -20,8 +19,6 @@ use toolstead_domain::{
             scripted_tool::{Ending, ScriptedTool},
         },
     },
-    tool_execution::ToolExecution,
-    tool_result::ToolResult,
 };
 use toolstead_infrastructure::{
     sqlite::{Database, DatabaseOptions},

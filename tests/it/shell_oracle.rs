@@ -18,7 +18,7 @@ use std::{
     },
     time::Instant,
 };
-use toolstead_domain::access::ParseConfidence;
+use toolstead_domain::ParseConfidence;
 use toolstead_infrastructure::shell_analysis::{Analysis, Touch, analyse};
 
 #[path = "shell_oracle/script.rs"]

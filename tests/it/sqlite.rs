@@ -17,22 +17,12 @@ use std::{
 };
 use tempfile::TempDir;
 use toolstead_domain::{
-    content_digest::ContentDigest,
-    conversation::event::ConversationEventKind,
-    model::message::Block,
-    ports::{
-        clock::{Clock, Timestamp},
-        conversation_store::{AppendError, ConversationStore},
-        execution_log::{ExecutionFilter, ExecutionLog},
-        output_store::{OutputHandle, OutputStore, StoredOutput},
-    },
-    principal::Principal,
+    AppendError, Block, CallId, Clock, ContentDigest, ConversationEventKind, ConversationStore, ExecutionFilter,
+    ExecutionLog, Outcome, OutcomeKind, OutputHandle, OutputStore, Principal, StoredOutput, Timestamp, ToolExecution,
     testing::{
         change_journal_contract, conversation_store_contract, fixed_clock::FixedClock,
         reopened_contract::reopened_stores_contract, samples, stores_contract::stores_contract,
     },
-    tool_call::CallId,
-    tool_execution::{Outcome, OutcomeKind, ToolExecution},
 };
 use toolstead_infrastructure::sqlite::{ContentRetention, Database, DatabaseOptions, OpenError, Retention};
 use uuid::Uuid;

@@ -8,18 +8,10 @@ use tokio::{
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
-use toolstead_application::{
-    event_bus::EventBus,
-    execute_tool::{CallSettings, ExecuteToolPorts},
-};
+use toolstead_application::{CallSettings, EventBus, ExecuteToolPorts};
 use toolstead_domain::{
-    permission::policy::PermissionPolicy,
-    ports::{
-        approver::NoApprover, change_journal::NoJournal, clock::Timestamp, conversation_store::NoConversations,
-        output_store::NoOutputs, rule_store::NoRuleStore, schema_validator::NoSchemaValidator,
-        tool_provider::ToolProvider,
-    },
-    suggestion::DefaultSuggestions,
+    DefaultSuggestions, NoApprover, NoConversations, NoJournal, NoOutputs, NoRuleStore, NoSchemaValidator, Outcome,
+    PermissionPolicy, Timestamp, ToolProvider, ToolResult,
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
@@ -29,8 +21,6 @@ use toolstead_domain::{
             scripted_tool::{Ending, ScriptedTool},
         },
     },
-    tool_execution::Outcome,
-    tool_result::ToolResult,
 };
 use toolstead_infrastructure::{
     http::sse::SseDecoder,

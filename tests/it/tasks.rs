@@ -7,24 +7,14 @@ use crate::{
 use axum::{extract::State, http::HeaderMap, routing::post};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
-use toolstead_application::{
-    execute_tool::{CallSettings, ExecuteToolCommand},
-    forward_task::ForwardTaskCommand,
-    set_tool_enabled::SetToolEnabledCommand,
-};
+use toolstead_application::{CallSettings, ExecuteToolCommand, ForwardTaskCommand, SetToolEnabledCommand};
 use toolstead_domain::{
-    client_profile::ClientProfile,
+    ClientProfile, Effect, Outcome, PatternBase, PermissionPolicy, PermissionRule, Principal, RequestKind, Scope,
+    TaskMethod, View,
     error_kind::ErrorKind,
-    permission::{
-        path_pattern::PatternBase,
-        policy::PermissionPolicy,
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    principal::Principal,
-    scope::{Scope, View},
-    task_request::{TaskMethod, tasks_declared},
+    permission::rule::RuleOrigin,
+    task_request::tasks_declared,
     testing::{scripted_context::ScriptedContext, scripted_provider::ScriptedProvider},
-    tool_execution::{Outcome, RequestKind},
 };
 use toolstead_infrastructure::mcp::client::Upstream;
 use toolstead_presentation::mcp_server::{http::settings::BearerToken, stdio::StdioSettings};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::{fmt::Write as _, path::PathBuf, sync::Arc};
-use toolstead_domain::tool::Tool;
+use toolstead_domain::Tool;
 use toolstead_infrastructure::{
     builtin::{self, provider::InProcessTools, tool_environment::ToolEnvironment},
     sandbox::workspace::Workspace,

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use std::{fmt, sync::Arc};
 use tokio::time::timeout_at;
-use toolstead_domain::ports::approver::{Approval, ApprovalRequest, Approver};
+use toolstead_domain::{Approval, ApprovalRequest, Approver};
 
 /// Limits an approver of the embedding application to [`ApprovalRequest::deadline`].
 pub struct BoundedApprover(Arc<dyn Approver>);

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::Notify;
-use toolstead_domain::tool_execution::CancelReason;
+use toolstead_domain::CancelReason;
 
 /// Ends one call, or a group of them. Cheap to clone; the first reason counts.
 ///
 /// ```
 /// use toolstead_application::cancel_signal::CancelSignal;
-/// use toolstead_domain::tool_execution::CancelReason;
+/// use toolstead_domain::CancelReason;
 ///
 /// let run = CancelSignal::new();
 /// let call = run.child();

@@ -20,12 +20,8 @@ use tokio::{
     task::JoinHandle,
 };
 use toolstead_domain::{
-    client_profile::LogLevel,
-    context::{ContextCatalogue, notice::ContextNotice, request::ContextRequest, server_uri},
-    permission::policy::PermissionPolicy,
-    ports::{context_provider::ContextProvider, tool_provider::ProviderError},
-    tool::Tool,
-    tool_execution::RequestKind,
+    ContextCatalogue, ContextNotice, ContextProvider, ContextRequest, LogLevel, PermissionPolicy, ProviderError,
+    RequestKind, Tool, context::server_uri,
 };
 
 /// Maximum number of provider notifications that wait for a slow listener.

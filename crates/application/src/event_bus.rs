@@ -3,11 +3,7 @@
 use crate::redaction::redacted;
 use std::sync::Arc;
 use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
-use toolstead_domain::{
-    event::{Event, EventKind, EventOrigin},
-    ports::{clock::Clock, event_sink::EventSink},
-    principal::Principal,
-};
+use toolstead_domain::{Clock, Event, EventKind, EventOrigin, EventSink, Principal};
 use uuid::Uuid;
 
 /// Maximum number of events that wait for a slow watcher, before it loses the oldest ones.
@@ -138,7 +134,7 @@ impl std::fmt::Debug for EventBus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{ports::clock::Timestamp, testing::fixed_clock::FixedClock};
+    use toolstead_domain::{Timestamp, testing::fixed_clock::FixedClock};
 
     fn bus() -> Arc<EventBus> {
         EventBus::new(Arc::new(FixedClock::at(Timestamp(7))))

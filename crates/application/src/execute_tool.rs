@@ -65,12 +65,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use tasks::Tasks;
-use toolstead_domain::{
-    ports::{output_store::OutputStore, tool_provider::CallOutcome, tool_repository::StoreError},
-    principal::Principal,
-    suggestion::SuggestionFormatter,
-    tool_call::CallId,
-};
+use toolstead_domain::{CallId, CallOutcome, OutputStore, Principal, StoreError, SuggestionFormatter};
 use uuid::Uuid;
 
 /// Handler of [`ExecuteToolCommand`].

@@ -1,11 +1,7 @@
 //! Creation of a conversation as a copy of another.
 
 use std::sync::Arc;
-use toolstead_domain::{
-    conversation::{Conversation, ConversationId},
-    ports::{clock::Clock, conversation_store::ConversationStore, tool_repository::StoreError},
-    principal::Principal,
-};
+use toolstead_domain::{Clock, Conversation, ConversationId, ConversationStore, Principal, StoreError};
 use uuid::Uuid;
 
 /// Creates a copy of a conversation.

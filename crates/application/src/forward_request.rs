@@ -9,12 +9,7 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use toolstead_domain::{
-    context::request::ContextRequest,
-    ports::tool_provider::{CallOutcome, InputRequired},
-    tool_execution::RequestKind,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{CallOutcome, ContextRequest, InputRequired, RequestKind, ToolResult};
 
 /// Requests a resource, a prompt or a completion.
 #[derive(Debug)]

@@ -12,18 +12,8 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_domain::{
-    access::Access,
-    error_kind::ErrorKind,
-    ports::{
-        caller::{InputRequest, NotAnswered},
-        tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
-    },
-    task_request::{TaskMethod, TaskRequest},
-    tool::Tool,
-    tool_call::ToolCall,
-    tool_execution::RequestKind,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    Access, CallContext, CallOutcome, InputRequest, NotAnswered, ProviderError, RequestKind, TaskMethod, TaskRequest,
+    Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, error_kind::ErrorKind,
 };
 
 /// A request about a task.
@@ -173,7 +163,7 @@ fn fit(question: &mut Value, tool: &Tool, in_own_words: bool) -> Result<(), NotA
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{category::Category, server_name::ServerName, tool::ToolSource, tool_name::ToolName};
+    use toolstead_domain::{Category, ServerName, ToolName, ToolSource};
 
     #[test]
     fn a_question_of_a_task_names_its_server_as_one_of_a_call_does() {

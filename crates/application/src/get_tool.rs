@@ -5,7 +5,7 @@ use crate::{
     tool_registry::{SharedTool, ToolRegistry, snapshot::ResolveError},
 };
 use std::sync::Arc;
-use toolstead_domain::{permission::decision::Cause, scope::Scope, tool::Availability};
+use toolstead_domain::{Availability, Cause, Scope};
 
 /// Requests one tool, by canonical name or alias.
 #[derive(Debug, Clone)]

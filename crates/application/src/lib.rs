@@ -29,3 +29,47 @@ pub mod tool_registry;
 mod touch;
 pub mod undo_conversation;
 pub mod watch_resource;
+
+pub use self::{
+    bounded_approver::BoundedApprover,
+    cancel_signal::CancelSignal,
+    context_registry::{
+        ContextChanges, ContextEvent, ContextRegistry, ContextRegistryError,
+        answerer::Answerer,
+        snapshot::{ContextSnapshot, PublishedDefinition},
+    },
+    event_bus::{EventBus, EventSubscription, ReceivedEvent},
+    execute_tool::{
+        AuditFailure, CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts,
+        Nesting, RecordedArguments,
+        explain::{ExplainCallQuery, ExplainedCall},
+        tool_timeouts::ToolTimeouts,
+    },
+    fork_conversation::{ForkConversationCommand, ForkConversationError, ForkConversationHandler},
+    forward_request::{ForwardOutcome, ForwardRequestCommand, ForwardRequestHandler},
+    forward_task::{ForwardTaskCommand, ForwardTaskHandler},
+    get_tool::{GetToolHandler, GetToolQuery, ToolView},
+    list_context::{ContextList, ContextPage, InvalidContextCursor, ListContextHandler, ListContextQuery},
+    list_executions::ListExecutionsHandler,
+    list_tools::{InvalidCursor, ListToolsHandler, ListToolsQuery, PageSize, ToolFilter, ToolPage},
+    open_calls::{NotAdmitted, OpenCallGuard, OpenCalls},
+    orchestration::{Agents, Examples, Orchestration},
+    permission_book::{CallIdentity, PermissionBook},
+    provider_notifications::{LogListener, ProviderNotifications},
+    refresh_tools::{RefreshToolsCommand, RefreshToolsHandler},
+    ruled_approver::RuledApprover,
+    run_agent::{
+        AgentRun, CompactConversationCommand, Compaction, CompactionResult, NotCompacted, OfferedTools,
+        RunAgentCommand, RunAgentHandler, RunAgentPorts,
+    },
+    set_tool_enabled::{SetToolEnabledCommand, SetToolEnabledError, SetToolEnabledHandler},
+    tool_registry::{
+        AbsentServer, ProviderStatus, RegistryError, SharedTool, ToolRegistry,
+        snapshot::{OmittedTool, RegisteredTool, ResolveError, Snapshot},
+    },
+    undo_conversation::{
+        ChangingCall, SkippedCall, UndoConversationCommand, UndoConversationError, UndoConversationHandler,
+        UndoConversationPorts, UndoneConversation,
+    },
+    watch_resource::{ResourceWatch, WatchResourceCommand, WatchResourceHandler},
+};

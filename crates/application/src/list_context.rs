@@ -10,11 +10,7 @@ use crate::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolstead_domain::{
-    permission::{decision::Verdict, policy::PermissionPolicy},
-    scope::Scope,
-    tool_execution::RequestKind,
-};
+use toolstead_domain::{PermissionPolicy, RequestKind, Scope, Verdict};
 
 /// Requests one page of a list.
 #[derive(Debug, Clone)]

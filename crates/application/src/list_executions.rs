@@ -1,14 +1,7 @@
 //! Reading of the audit log.
 
 use std::sync::Arc;
-use toolstead_domain::{
-    ports::{
-        execution_log::{ExecutionFilter, ExecutionLog},
-        tool_repository::StoreError,
-    },
-    tool_call::CallId,
-    tool_execution::ToolExecution,
-};
+use toolstead_domain::{CallId, ExecutionFilter, ExecutionLog, StoreError, ToolExecution};
 
 /// Lists and finds the audit records of calls.
 ///

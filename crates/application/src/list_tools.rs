@@ -7,9 +7,7 @@ use crate::{
 use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{hash::BuildHasher, sync::Arc};
-use toolstead_domain::{
-    alias::Dialect, category::Category, permission::policy::PermissionPolicy, scope::Scope, tool::Tool,
-};
+use toolstead_domain::{Category, Dialect, PermissionPolicy, Scope, Tool};
 
 /// Requests one page of tools.
 #[derive(Debug, Clone, Default)]

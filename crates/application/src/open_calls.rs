@@ -9,13 +9,13 @@ use std::{
     },
 };
 use tokio::sync::Notify;
-use toolstead_domain::{principal::Principal, tool_call::CallId, tool_execution::CancelReason};
+use toolstead_domain::{CallId, CancelReason, Principal};
 
 /// All open calls of this process, with their owners. Limits their number, and cancels them at shutdown.
 ///
 /// ```
 /// use toolstead_application::{cancel_signal::CancelSignal, open_calls::OpenCalls};
-/// use toolstead_domain::{principal::Principal, testing::samples::call_id};
+/// use toolstead_domain::{Principal, testing::samples::call_id};
 ///
 /// let calls = OpenCalls::new(1);
 /// let first = calls.admit(call_id(1), Principal::local(), CancelSignal::new());

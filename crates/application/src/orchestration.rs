@@ -12,14 +12,8 @@ use std::time::Duration;
 pub use subagent::Agents;
 use subagent::Subagent;
 use toolstead_domain::{
-    access::Access,
-    alias::Alias,
-    error_kind::ErrorKind,
-    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
-    tool::{ORCHESTRATION, Tool},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    Access, Alias, CallContext, CallOutcome, ProviderError, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult,
+    error_kind::ErrorKind, tool::ORCHESTRATION,
 };
 
 /// Names of the tools.

@@ -7,24 +7,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 use toolstead_domain::{
-    access::{Access, AccessKind, ParseConfidence},
-    permission::{
-        decision::Verdict,
-        offered_rule::offered_rule,
-        path_pattern::PatternBase,
-        policy::PermissionPolicy,
-        read_only_commands::ReadOnlyCommands,
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    ports::{
-        approver::{ApprovalPart, ApprovalScope},
-        rule_store::RuleStore,
-    },
-    principal::Principal,
-    scope::{Scope, View},
-    tool::Tool,
-    tool_name::ToolName,
-    workspace_roots::WorkspaceRoots,
+    Access, AccessKind, ApprovalPart, ApprovalScope, Effect, ParseConfidence, PatternBase, PermissionPolicy,
+    PermissionRule, Principal, ReadOnlyCommands, RuleStore, Scope, Tool, ToolName, Verdict, View, WorkspaceRoots,
+    permission::{offered_rule::offered_rule, rule::RuleOrigin},
 };
 
 /// Maximum number of sessions with stored approvals. The least recently used one is forgotten; its calls require

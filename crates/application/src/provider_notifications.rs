@@ -11,9 +11,7 @@ use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use toolstead_domain::{
-    client_profile::LogLevel, context::notice::ContextNotice, ports::caller::LogMessage, scope::Scope,
-};
+use toolstead_domain::{ContextNotice, LogLevel, LogMessage, Scope};
 
 /// Instructions and log messages of all providers. A caller receives those of a provider only if the policy permits
 /// anything that the provider offers.

@@ -2,10 +2,7 @@
 
 use crate::{event_bus::EventBus, tool_registry::ToolRegistry};
 use std::{collections::BTreeMap, sync::Arc};
-use toolstead_domain::{
-    event::{EventKind, EventOrigin},
-    ports::event_sink::EventSink,
-};
+use toolstead_domain::{EventKind, EventOrigin, EventSink};
 
 /// Publishes the changes of the registry until it is dropped.
 pub fn publish_changes(registry: &Arc<ToolRegistry>, bus: Arc<EventBus>) -> impl Future<Output = ()> + Send + use<> {

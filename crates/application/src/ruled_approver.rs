@@ -5,10 +5,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 use tokio::time::timeout_at;
-use toolstead_domain::ports::{
-    approval_rule::{ApprovalRule, RuleAnswer},
-    approver::{Approval, ApprovalRequest, ApprovalScope, Approver},
-};
+use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalScope, Approver, RuleAnswer};
 
 /// Applies each rule of the embedding application, then asks the user. A rule is named as the one that decided.
 ///

@@ -35,23 +35,8 @@ use run_registry::{RunInProgress, RunRegistry};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use toolstead_domain::{
-    agent::{budget::Budgets, event::AgentEvent},
-    client_profile::ClientProfile,
-    conversation::{ConversationId, Delegation},
-    model::message::Block,
-    ports::{
-        agent_hook::AgentHook,
-        caller::{Caller, SilentCaller},
-        calls::Calls,
-        clock::Clock,
-        conversation_store::ConversationStore,
-        model_provider::ModelProvider,
-        todo_store::TodoStore,
-    },
-    principal::Principal,
-    scope::Scope,
-    tool_execution::CancelReason,
-    tool_selection::ToolSelection,
+    AgentEvent, AgentHook, Block, Budgets, Caller, Calls, CancelReason, ClientProfile, Clock, ConversationId,
+    ConversationStore, Delegation, ModelProvider, Principal, Scope, SilentCaller, TodoStore, ToolSelection,
 };
 
 /// Runs an agent for one turn of a conversation.

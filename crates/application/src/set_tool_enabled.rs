@@ -2,7 +2,7 @@
 
 use crate::tool_registry::{ToolRegistry, snapshot::ResolveError};
 use std::sync::Arc;
-use toolstead_domain::ports::tool_repository::StoreError;
+use toolstead_domain::StoreError;
 
 /// Enables (`EnableTool`) or disables (`DisableTool`) a tool, by canonical name or alias.
 #[derive(Debug, Clone)]

@@ -12,14 +12,8 @@ use std::{
 };
 use tokio::{sync::watch, task::JoinHandle};
 use toolstead_domain::{
-    alias::Dialect,
-    ports::{
-        clock::Clock,
-        tool_provider::{ProviderState, ToolProvider},
-        tool_repository::{Catalogue, DefinitionChange, StoreError, ToolRepository},
-    },
-    principal::Principal,
-    tool::{Tool, ToolSource},
+    Catalogue, Clock, DefinitionChange, Dialect, Principal, ProviderState, StoreError, Tool, ToolProvider,
+    ToolRepository, ToolSource,
 };
 
 /// Maximum number of old snapshots that are retained for cursors into them.

@@ -1,11 +1,7 @@
 //! Detection of calls that could interfere with each other, for the calls of a batch and of one answer of a model.
 
 use std::path::Path;
-use toolstead_domain::{
-    access::{Access, PathAccess},
-    ports::calls::CallPreview,
-    tool::ToolSource,
-};
+use toolstead_domain::{Access, CallPreview, PathAccess, ToolSource};
 
 /// The effects of a call that matter to concurrent calls.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,12 +75,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use std::sync::Arc;
-    use toolstead_domain::{
-        category::Category,
-        server_name::ServerName,
-        testing::samples,
-        tool::{Tool, ToolAnnotations},
-    };
+    use toolstead_domain::{Category, ServerName, Tool, ToolAnnotations, testing::samples};
 
     fn touch(reads_only: bool, source: ToolSource, accesses: Option<Vec<Access>>) -> CallEffects {
         let hints = if reads_only { ToolAnnotations::READ_ONLY } else { ToolAnnotations::WRITING };

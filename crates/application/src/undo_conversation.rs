@@ -22,24 +22,9 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    client_profile::ClientProfile,
-    conversation::{
-        ConversationId,
-        event::{ConversationEvent, ConversationEventKind},
-    },
-    permission::decision::Verdict,
-    ports::{
-        caller::Caller,
-        change_journal::{ChangeJournal, JournalEntry},
-        clock::Clock,
-        conversation_store::{AppendError, ConversationStore},
-        execution_log::ExecutionLog,
-        tool_provider::CallOutcome,
-        tool_repository::StoreError,
-    },
-    principal::Principal,
-    scope::Scope,
-    tool_call::CallId,
+    AppendError, CallId, CallOutcome, Caller, ChangeJournal, ClientProfile, Clock, ConversationEvent,
+    ConversationEventKind, ConversationId, ConversationStore, ExecutionLog, JournalEntry, Principal, Scope, StoreError,
+    Verdict,
 };
 
 /// Maximum number of changes of a conversation that are examined.

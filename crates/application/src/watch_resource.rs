@@ -17,21 +17,8 @@ use std::{
 };
 use tokio::runtime::Handle;
 use toolstead_domain::{
-    access::Access,
-    client_profile::ClientProfile,
-    context::request::ContextRequest,
-    error_kind::ErrorKind,
-    ports::{
-        context_provider::ContextProvider,
-        tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
-    },
-    principal::Principal,
-    scope::Scope,
-    tool::Tool,
-    tool_call::ToolCall,
-    tool_execution::RequestKind,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    Access, CallContext, CallOutcome, ClientProfile, ContextProvider, ContextRequest, Principal, ProviderError,
+    RequestKind, Scope, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, error_kind::ErrorKind,
 };
 
 /// Maximum number of resources that one principal watches at once, over all of its sessions.

@@ -53,3 +53,114 @@ pub mod tool_name;
 pub mod tool_result;
 pub mod tool_selection;
 pub mod workspace_roots;
+
+pub use self::{
+    access::{Access, AccessKind, BuiltInRule, CommandAccess, ParseConfidence, PathAccess, Widening},
+    agent::{
+        budget::{Budget, Budgets},
+        command_text::CommandTextError,
+        definition::{AgentDefinition, CommandArgument, PromptCommand, Skill},
+        event::{AgentEvent, AgentOutcome},
+    },
+    alias::{
+        Alias, Dialect,
+        dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
+    },
+    category::{Category, UnknownCategory},
+    client_capability::Capability,
+    client_profile::{ClientProfile, Generation, LogLevel, ProtocolVersion},
+    content_digest::{ContentDigest, InvalidDigest},
+    context::{
+        ContextCatalogue, InvalidDefinition, Prompt, ResourceTemplate,
+        notice::ContextNotice,
+        request::{Completion, CompletionOf, ContextRequest},
+        uri_template::{InvalidUriTemplate, UriTemplate},
+    },
+    conversation::{
+        Conversation, ConversationId, Delegation,
+        event::{ConversationEvent, ConversationEventKind},
+    },
+    descriptor_limit::DescriptorLimit,
+    event::{Event, EventKind, EventOrigin, FileChangeKind},
+    labels::{InvalidLabel, Labels},
+    model::{
+        error::ModelError,
+        message::{Block, Image, Message, Role, SealedBlock, ToolArguments, ToolResultBlock, ToolUse},
+        reply::{ModelEvent, StopReason},
+        request::{ModelRequest, OfferedTool},
+        usage::{Prices, Usage},
+    },
+    permission::{
+        command_pattern::Outline,
+        decision::{Cause, Decision, Finding, NearMiss, Verdict},
+        grant::{Grant, ReadingBelow},
+        offered_rule::UnusableRule,
+        path_pattern::PatternBase,
+        policy::{Mode, OuterPolicies, PermissionPolicy},
+        read_only_commands::ReadOnlyCommands,
+        rule::{Effect, InvalidRule, PermissionRule, RuleSubject},
+    },
+    ports::{
+        agent_catalogue::{AgentCatalogue, NoAgents},
+        agent_hook::{AgentHook, AgentHookEvent, AgentHookResponse},
+        approval_rule::{ApprovalRule, RuleAnswer},
+        approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver, NoApprover},
+        caller::{
+            Caller, InputRequest, InputResponse, InputResponses, LogMessage, NotAnswered, Progress, SilentCaller,
+        },
+        calls::{CallPreview, Calls, NestedCall, NoCalls, UnknownName},
+        change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, NoJournal, StoredBlob},
+        clock::{Clock, Timestamp},
+        context_provider::ContextProvider,
+        conversation_store::{AppendError, ConversationStore, NoConversations},
+        credentials::{CredentialHeaders, Credentials, NoAccounts, NoCredentials},
+        event_sink::{EventSink, NoEvents},
+        execution_log::{ExecutionFilter, ExecutionLog},
+        model_provider::{ModelAnswer, ModelFacts, ModelProvider},
+        models::{Models, NoModels},
+        output_store::{InvalidHandle, NoOutputs, OutputHandle, OutputStore, StoredContent, StoredOutput},
+        question_store::{QuestionError, QuestionStore},
+        read_state::ReadState,
+        rule_store::{NoRuleStore, RuleNotSaved, RuleStore},
+        schema_validator::{NoSchemaValidator, NotValidated, SchemaValidator},
+        stores::Stores,
+        tasks::{NewTask, NoTasks, TaskEnd, TaskOutput, TaskWork, Tasks},
+        todo_store::TodoStore,
+        tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookTimeout, HookVerdict, ToolHook},
+        tool_provider::{
+            Answers, CallContext, CallOutcome, ForwardedMembers, InputRequired, ProviderError, ProviderState,
+            ToolProvider,
+        },
+        tool_repository::{Catalogue, DefinitionChange, StoreError, ToolRepository},
+        web_search::{Domains, Freshness, SearchBounds, WebHit, WebQuery, WebSearch, WebSearchError},
+    },
+    principal::Principal,
+    provider_identity::ProviderIdentity,
+    question::{Choice, DeferredQuestions, Question, QuestionId},
+    sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
+    scope::{Scope, View},
+    secret::Secret,
+    server_name::{InvalidServerName, ServerName},
+    session::{Session, SessionError, SessionState},
+    suggestion::{DefaultSuggestions, Suggestion, SuggestionFormatter},
+    task_request::{TaskMethod, TaskRequest},
+    todo::{Todo, TodoList, TodoPriority, TodoStatus},
+    tool::{Availability, DefinitionPart, OutputReading, Tool, ToolAnnotations, ToolSource},
+    tool_call::{CallId, ToolCall},
+    tool_execution::{
+        CancelReason, DecisionRef, ExecutionRef, JsonRef, Outcome, OutcomeKind, RecordedDecision, RequestKind,
+        ToolExecution,
+    },
+    tool_failure::{ToolFailure, UpstreamError},
+    tool_input_schema::{Formats, InvalidArguments, InvalidSchema, UnlistedViolations, Violation},
+    tool_name::{InvalidToolName, ToolName},
+    tool_result::{MalformedResult, ToolResult},
+    tool_selection::{InvalidSelection, ToolSelection},
+    workspace_roots::{RootKind, WorkspaceRoots},
+};
+
+#[cfg(feature = "json-schema")]
+pub use self::tool_input_schema::{NotValid, ToolInputSchema, UnboundedCost};
+
+#[cfg(feature = "serde")]
+pub use self::tool_result::TextBlock;

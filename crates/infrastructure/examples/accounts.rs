@@ -5,11 +5,7 @@
 
 use std::{error::Error, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::timeout;
-use toolstead_domain::{
-    ports::credentials::{Credentials, Resource},
-    principal::Principal,
-    secret::Secret,
-};
+use toolstead_domain::{Credentials, Principal, Secret, ports::credentials::Resource};
 use toolstead_infrastructure::{
     accounts::{
         credentials::{Accounts, AccountsParts},

@@ -15,22 +15,8 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    client_profile::ClientProfile,
-    permission::{
-        decision::Verdict,
-        grant::Grant,
-        policy::{Mode, PermissionPolicy},
-    },
-    ports::{
-        caller::SilentCaller,
-        calls::NoCalls,
-        output_store::NoOutputs,
-        tool_provider::{CallContext, CallOutcome, ToolProvider},
-    },
-    principal::Principal,
-    tool_call::{CallId, ToolCall},
-    tool_failure::ToolFailure,
-    workspace_roots::WorkspaceRoots,
+    CallContext, CallId, CallOutcome, ClientProfile, Grant, Mode, NoCalls, NoOutputs, PermissionPolicy, Principal,
+    SilentCaller, ToolCall, ToolFailure, ToolProvider, Verdict, WorkspaceRoots,
 };
 use toolstead_infrastructure::{
     builtin::{self, provider::InProcessTools, tool_environment::ToolEnvironment},

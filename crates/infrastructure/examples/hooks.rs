@@ -5,14 +5,7 @@
 use serde_json::{Map, json};
 use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 use toolstead_domain::{
-    category::Category,
-    permission::policy::Mode,
-    ports::tool_hook::{HookVerdict, ToolHook},
-    principal::Principal,
-    tool::{Tool, ToolSource},
-    tool_call::{CallId, ToolCall},
-    tool_name::ToolName,
-    workspace_roots::WorkspaceRoots,
+    CallId, Category, HookVerdict, Mode, Principal, Tool, ToolCall, ToolHook, ToolName, ToolSource, WorkspaceRoots,
 };
 use toolstead_infrastructure::{
     child_environment,

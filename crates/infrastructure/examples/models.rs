@@ -4,11 +4,7 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it got")]
 
 use std::{collections::BTreeMap, error::Error, io::Write, sync::Arc};
-use toolstead_domain::{
-    model::{message::Message, reply::ModelEvent, request::ModelRequest},
-    ports::model_provider::ModelProvider,
-    secret::Secret,
-};
+use toolstead_domain::{Message, ModelEvent, ModelProvider, ModelRequest, Secret};
 use toolstead_infrastructure::{
     egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,

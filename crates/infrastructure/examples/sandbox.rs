@@ -6,7 +6,7 @@
 
 use std::{error::Error, fs, path::Path, time::Duration};
 use tokio::io::AsyncReadExt;
-use toolstead_domain::sandbox_policy::SandboxPolicy;
+use toolstead_domain::SandboxPolicy;
 use toolstead_infrastructure::{
     helper::{end_helpers, enter_if_helper},
     sandbox::launcher::{Exit, Input, LaunchSpec, Launcher},

@@ -9,10 +9,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolstead_domain::{
-    ports::web_search::{Domains, SearchBounds, WebQuery, WebSearch},
-    secret::Secret,
-};
+use toolstead_domain::{Domains, SearchBounds, Secret, WebQuery, WebSearch};
 use toolstead_infrastructure::{
     egress::{connector::SystemNetwork, host::HostPatterns},
     helper::{end_helpers, enter_if_helper},

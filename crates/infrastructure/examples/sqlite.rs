@@ -4,15 +4,7 @@
 
 use serde_json::{Value, json};
 use std::{error::Error, sync::Arc};
-use toolstead_domain::{
-    labels::Labels,
-    ports::{
-        clock::Clock,
-        execution_log::{ExecutionFilter, ExecutionLog},
-    },
-    tool_call::CallId,
-    tool_execution::{Outcome, RequestKind, ToolExecution},
-};
+use toolstead_domain::{CallId, Clock, ExecutionFilter, ExecutionLog, Labels, Outcome, RequestKind, ToolExecution};
 use toolstead_infrastructure::{
     sqlite::{Database, DatabaseOptions},
     system_clock::SystemClock,

@@ -42,7 +42,7 @@ mod web_address;
 pub use tools::all;
 
 use std::sync::LazyLock;
-use toolstead_domain::alias::Alias;
+use toolstead_domain::Alias;
 
 /// Returns every name and alias of a built-in tool.
 pub fn names_and_aliases() -> Vec<&'static str> {

@@ -1,6 +1,6 @@
 //! Dialects: the tool systems whose names and formats are understood.
 
-use toolstead_domain::{alias::Dialect, error_kind::ErrorKind};
+use toolstead_domain::{Dialect, error_kind::ErrorKind};
 
 /// All known dialects.
 pub const ALL: &[Dialect] = &[MICRO_X, CLAI, CLAUDE_CODE, TFO, KODELET];

@@ -1,7 +1,7 @@
 //! Clock of the system.
 
 use std::time::{SystemTime, UNIX_EPOCH};
-use toolstead_domain::ports::clock::{Clock, Timestamp};
+use toolstead_domain::{Clock, Timestamp};
 
 /// Reads the clock of the system.
 #[derive(Debug, Clone, Copy, Default)]

@@ -13,7 +13,7 @@ use std::{
     sync::mpsc,
     time::{Duration, Instant},
 };
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 use toolstead_infrastructure::{
     helper::{end_helpers, enter_if_helper},
     helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},

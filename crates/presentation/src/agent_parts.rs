@@ -5,16 +5,10 @@ use crate::{
     config::{agent::AgentSettings, models::NoSuchModel},
 };
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
-use toolstead_application::run_agent::Compaction;
+use toolstead_application::Compaction;
 use toolstead_domain::{
-    permission::path_pattern::PatternBase,
-    ports::{
-        self,
-        agent_catalogue::{AgentCatalogue, NoAgents},
-        agent_hook::AgentHook,
-        model_provider::ModelProvider,
-        todo_store::TodoStore,
-    },
+    AgentCatalogue, AgentHook, ModelProvider, NoAgents, PatternBase, TodoStore,
+    ports::{self},
     tool_input_schema::nearest_name,
 };
 
@@ -157,7 +151,7 @@ impl fmt::Debug for AgentParts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{ports::models::Models as _, testing::scripted_model::ScriptedModel};
+    use toolstead_domain::{Models as _, testing::scripted_model::ScriptedModel};
 
     fn models(weak: Option<&str>, names: &[&str]) -> Models {
         let model = |name: &&str| {

@@ -4,39 +4,15 @@ use crate::agent_parts::{AgentDefaults, AgentParts, Models};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_application::{
-    context_registry::ContextRegistry,
-    event_bus::{EventBus, EventSubscription},
-    execute_tool::{CallSettings, ExecuteToolHandler, ExecuteToolPorts},
-    fork_conversation::ForkConversationHandler,
-    forward_request::ForwardRequestHandler,
-    forward_task::ForwardTaskHandler,
-    get_tool::GetToolHandler,
-    list_context::ListContextHandler,
-    list_executions::ListExecutionsHandler,
-    list_tools::ListToolsHandler,
-    open_calls::OpenCalls,
-    permission_book::PermissionBook,
-    provider_notifications::ProviderNotifications,
-    refresh_tools::RefreshToolsHandler,
-    registry_events,
-    run_agent::{RunAgentHandler, RunAgentPorts},
-    set_tool_enabled::SetToolEnabledHandler,
-    tool_registry::{RegistryError, ToolRegistry},
-    undo_conversation::{UndoConversationHandler, UndoConversationPorts},
-    watch_resource::WatchResourceHandler,
+    CallSettings, ContextRegistry, EventBus, EventSubscription, ExecuteToolHandler, ExecuteToolPorts,
+    ForkConversationHandler, ForwardRequestHandler, ForwardTaskHandler, GetToolHandler, ListContextHandler,
+    ListExecutionsHandler, ListToolsHandler, OpenCalls, PermissionBook, ProviderNotifications, RefreshToolsHandler,
+    RegistryError, RunAgentHandler, RunAgentPorts, SetToolEnabledHandler, ToolRegistry, UndoConversationHandler,
+    UndoConversationPorts, WatchResourceHandler, registry_events,
 };
 use toolstead_domain::{
-    alias::Dialect,
-    permission::{policy::PermissionPolicy, read_only_commands::ReadOnlyCommands},
-    ports::{
-        agent_catalogue::AgentCatalogue,
-        change_journal::ChangeJournal,
-        conversation_store::ConversationStore,
-        rule_store::RuleStore,
-        tool_repository::{StoreError, ToolRepository},
-    },
-    principal::Principal,
-    scope::Scope,
+    AgentCatalogue, ChangeJournal, ConversationStore, Dialect, PermissionPolicy, Principal, ReadOnlyCommands,
+    RuleStore, Scope, StoreError, ToolRepository,
 };
 use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 

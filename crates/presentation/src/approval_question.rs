@@ -6,11 +6,8 @@ mod change;
 
 use change::ShownChange;
 use toolstead_domain::{
-    access::{Access, AccessKind, ParseConfidence, PathAccess},
+    Access, AccessKind, ApprovalPart, ApprovalRequest, ApprovalScope, Cause, ParseConfidence, PathAccess, ToolSource,
     invisible_characters::{is_joining, is_removable},
-    permission::decision::Cause,
-    ports::approver::{ApprovalPart, ApprovalRequest, ApprovalScope},
-    tool::ToolSource,
 };
 use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 

@@ -53,36 +53,13 @@ use serde_json::{Map, Value};
 use std::{pin::Pin, sync::Arc, time::Duration};
 use stores::OpenStores;
 use toolstead_application::{
-    bounded_approver::BoundedApprover, context_registry::ContextRegistryError, event_bus::EventBus,
-    execute_tool::ExecuteToolPorts, ruled_approver::RuledApprover, tool_registry::RegistryError,
+    BoundedApprover, ContextRegistryError, EventBus, ExecuteToolPorts, RegistryError, RuledApprover,
 };
 use toolstead_domain::{
-    context,
-    ports::{
-        agent_hook::AgentHook,
-        approval_rule::ApprovalRule,
-        approver::Approver,
-        change_journal::{ChangeJournal, NoJournal},
-        clock::Clock,
-        context_provider::ContextProvider,
-        conversation_store::{ConversationStore, NoConversations},
-        execution_log::ExecutionLog,
-        model_provider::ModelProvider,
-        output_store::{NoOutputs, OutputStore},
-        question_store::QuestionStore,
-        rule_store::RuleStore,
-        stores::Stores,
-        todo_store::TodoStore,
-        tool_hook::ToolHook,
-        tool_provider::{ProviderState, ToolProvider},
-        tool_repository::{StoreError, ToolRepository},
-        web_search::WebSearch,
-    },
-    principal::Principal,
-    server_name::ServerName,
-    suggestion::{DefaultSuggestions, SuggestionFormatter},
-    tool::Tool,
-    tool_failure::ToolFailure,
+    AgentHook, ApprovalRule, Approver, ChangeJournal, Clock, ContextProvider, ConversationStore, DefaultSuggestions,
+    ExecutionLog, ModelProvider, NoConversations, NoJournal, NoOutputs, OutputStore, Principal, ProviderState,
+    QuestionStore, RuleStore, ServerName, StoreError, Stores, SuggestionFormatter, TodoStore, Tool, ToolFailure,
+    ToolHook, ToolProvider, ToolRepository, WebSearch, context,
 };
 use toolstead_infrastructure::{
     browser::browsers::{Browsers, CheckedBrowser},

@@ -78,20 +78,10 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use toolstead_application::execute_tool::{CallSettings, tool_timeouts::ToolTimeouts};
+use toolstead_application::{CallSettings, ToolTimeouts};
 use toolstead_domain::{
-    alias::Dialect,
-    permission::{
-        decision::in_shell,
-        path_pattern::PatternBase,
-        policy::{Mode, PermissionPolicy},
-        rule::PermissionRule,
-    },
-    ports::rule_store::RuleStore,
-    sandbox_policy::SandboxLimits,
-    server_name::ServerName,
-    tool_selection::ToolSelection,
-    workspace_roots::{WorkspaceRoots, lexical},
+    Dialect, Mode, PatternBase, PermissionPolicy, PermissionRule, RuleStore, SandboxLimits, ServerName, ToolSelection,
+    WorkspaceRoots, permission::decision::in_shell, workspace_roots::lexical,
 };
 use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, dialects, models::ModelSettings};
 use trust::TrustedFiles;

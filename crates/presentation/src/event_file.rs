@@ -15,7 +15,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use toolstead_application::event_bus::{EventSubscription, ReceivedEvent};
+use toolstead_application::{EventSubscription, ReceivedEvent};
 
 /// Maximum time to write pending events at the end.
 const LAST_EVENTS: Duration = Duration::from_secs(2);

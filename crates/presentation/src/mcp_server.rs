@@ -33,7 +33,7 @@ use crate::app::App;
 use server_identity::ServerIdentity;
 use std::time::Duration;
 use tokio::sync::OnceCell;
-use toolstead_domain::scope::Scope;
+use toolstead_domain::Scope;
 
 /// The core. Answers single requests of either protocol generation by means of the use cases.
 #[derive(Debug)]

@@ -25,22 +25,9 @@ pub use crate::{
 };
 pub use ::http::{self, HeaderMap, HeaderName, HeaderValue, StatusCode, request::Parts};
 pub use std::process::ExitCode;
-pub use toolstead_application::execute_tool::{ExecuteToolCommand, ExecuteToolError};
+pub use toolstead_application::{ExecuteToolCommand, ExecuteToolError};
 pub use toolstead_domain::{
-    agent::{
-        budget::Budgets,
-        event::{AgentEvent, AgentOutcome},
-    },
-    model::{
-        error::ModelError,
-        message::{Block, Message, ToolArguments, ToolResultBlock, ToolUse},
-        reply::{ModelEvent, StopReason},
-        request::{ModelRequest, OfferedTool},
-        usage::Usage,
-    },
-    ports::{
-        model_provider::{ModelAnswer, ModelFacts, ModelProvider},
-        tool_provider::CallOutcome,
-    },
+    AgentEvent, AgentOutcome, Block, Budgets, CallOutcome, Message, ModelAnswer, ModelError, ModelEvent, ModelFacts,
+    ModelProvider, ModelRequest, OfferedTool, StopReason, ToolArguments, ToolResultBlock, ToolUse, Usage,
 };
 pub use toolstead_infrastructure::{builtin::prelude::*, helper::enter_if_helper};

@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! # async fn ask(app: toolstead_presentation::app::App) -> Result<(), Box<dyn std::error::Error>> {
-//! use toolstead_domain::agent::event::AgentEvent;
+//! use toolstead_domain::AgentEvent;
 //!
 //! let mut run = app.query("Why does the build fail?").allowed(["read_file", "Bash(cargo check)"]).start().await?;
 //! while let Some(event) = run.next().await {
@@ -21,26 +21,10 @@ use crate::{
 };
 use sha2::{Digest, Sha256};
 use std::{fmt, sync::Arc, time::Duration};
-use toolstead_application::{
-    cancel_signal::CancelSignal,
-    run_agent::{AgentRun, OfferedTools, RunAgentCommand},
-};
+use toolstead_application::{AgentRun, CancelSignal, OfferedTools, RunAgentCommand};
 use toolstead_domain::{
-    agent::{
-        budget::Budgets,
-        event::{AgentEvent, AgentOutcome},
-    },
-    client_profile::ClientProfile,
-    conversation::ConversationId,
-    model::message::{Block, Image},
-    permission::rule::{Effect, InvalidRule, PermissionRule, RuleOrigin},
-    ports::{
-        caller::{Caller, SilentCaller},
-        model_provider::ModelProvider,
-    },
-    principal::Principal,
-    scope::View,
-    tool_selection::ToolSelection,
+    AgentEvent, AgentOutcome, Block, Budgets, Caller, ClientProfile, ConversationId, Effect, Image, InvalidRule,
+    ModelProvider, PermissionRule, Principal, SilentCaller, ToolSelection, View, permission::rule::RuleOrigin,
 };
 use toolstead_infrastructure::builtin::tool_group::ToolGroup;
 use uuid::Uuid;

@@ -3,10 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolstead_domain::{
-    category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind};
 use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext};
 
 /// Returns tomorrow's weather from a table.

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use stations::Stations;
 use std::{path::Path, sync::Arc, time::Duration};
 use tokio::net::TcpListener;
-use toolstead_application::execute_tool::ExecuteToolCommand;
-use toolstead_domain::ports::{execution_log::ExecutionFilter, tool_provider::CallOutcome};
+use toolstead_application::ExecuteToolCommand;
+use toolstead_domain::{CallOutcome, ExecutionFilter};
 use toolstead_infrastructure::helper::enter_if_helper;
 use toolstead_presentation::{
     app::App,

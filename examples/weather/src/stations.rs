@@ -3,15 +3,8 @@
 use async_trait::async_trait;
 use serde_json::json;
 use toolstead_domain::{
-    access::Access,
-    category::Category,
-    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
-    server_name::ServerName,
-    tool::{Tool, ToolSource},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_name::ToolName,
-    tool_result::ToolResult,
+    Access, CallContext, CallOutcome, Category, ProviderError, ServerName, Tool, ToolCall, ToolFailure, ToolName,
+    ToolProvider, ToolResult, ToolSource,
 };
 
 /// The weather stations of a country.

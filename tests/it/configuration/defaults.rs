@@ -2,7 +2,7 @@
 
 use super::{Machine, USER};
 use std::{fs, path::Path};
-use toolstead_domain::{permission::policy::Mode, sandbox_policy::NetworkPolicy, tool_selection::ToolSelection};
+use toolstead_domain::{Mode, NetworkPolicy, ToolSelection};
 
 #[test]
 fn without_any_configuration_the_defaults_hold() {

@@ -2,7 +2,7 @@
 
 use super::{ADMINISTRATOR, Machine, PROJECT, USER};
 use std::{fs, path::Path, time::Duration};
-use toolstead_domain::{permission::policy::Mode, sandbox_policy::NetworkPolicy, tool_selection::ToolSelection};
+use toolstead_domain::{Mode, NetworkPolicy, ToolSelection};
 
 #[test]
 fn ordinary_values_go_by_precedence() {

@@ -2,7 +2,7 @@
 
 use super::{ADMINISTRATOR, Machine, PROJECT, USER};
 use std::path::Path;
-use toolstead_domain::{agent::budget::Budgets, secret::Secret, testing::samples, tool_selection::ToolSelection};
+use toolstead_domain::{Budgets, Secret, ToolSelection, testing::samples};
 use toolstead_infrastructure::models::{KeySource, ModelSettings, ProviderKind};
 use toolstead_presentation::config::{
     model_places::{ModelPlaces, places},

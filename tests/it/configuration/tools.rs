@@ -2,7 +2,7 @@
 
 use super::{Machine, USER};
 use std::time::Duration;
-use toolstead_domain::tool_selection::ToolSelection;
+use toolstead_domain::ToolSelection;
 use toolstead_presentation::config::policy::check_tool_names;
 
 #[test]

@@ -6,15 +6,8 @@ use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 use toolstead_domain::{
-    access::Access,
-    context::{ContextCatalogue, Prompt, Resource, ResourceTemplate, request::ContextRequest},
-    error_kind::ErrorKind,
-    ports::{
-        caller::InputRequest,
-        context_provider::ContextProvider,
-        tool_provider::{CallContext, ProviderError},
-    },
-    tool_failure::ToolFailure,
+    Access, CallContext, ContextCatalogue, ContextProvider, ContextRequest, InputRequest, Prompt, ProviderError,
+    ResourceTemplate, ToolFailure, context::Resource, error_kind::ErrorKind,
 };
 
 /// Has one prompt that comes and goes.

@@ -4,21 +4,13 @@ use super::context_fixture::ContextFixture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Weak};
 use toolstead_domain::{
-    category::Category,
-    client_profile::LogLevel,
+    Category, InputRequest, InputRequired, LogLevel, LogMessage, Progress, Tool, ToolFailure, ToolName, ToolResult,
+    ToolSource,
     error_kind::ErrorKind,
-    ports::{
-        caller::{InputRequest, LogMessage, Progress},
-        tool_provider::InputRequired,
-    },
     testing::scripted_provider::{
         ScriptedProvider,
         scripted_tool::{Ending, Moment, ScriptedTool},
     },
-    tool::{Tool, ToolSource},
-    tool_failure::ToolFailure,
-    tool_name::ToolName,
-    tool_result::ToolResult,
 };
 
 /// A PNG of one pixel.

@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, duplex, split};
-use toolstead_domain::client_profile::{Generation, ProtocolVersion};
+use toolstead_domain::{Generation, ProtocolVersion};
 use toolstead_infrastructure::mcp::client::config::{HttpUpstream, McpTransport, StreamUpstream};
 
 /// Placeholder of the caller's progress token.

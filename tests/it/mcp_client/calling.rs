@@ -10,22 +10,9 @@ use std::{
 };
 use tokio::time::timeout;
 use toolstead_domain::{
-    category::Category,
-    client_profile::ClientProfile,
-    error_kind::ErrorKind,
-    permission::grant::Grant,
-    ports::{
-        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-        calls::NoCalls,
-        output_store::NoOutputs,
-        tool_provider::{CallContext, CallOutcome, ProviderState, ToolProvider},
-    },
-    principal::Principal,
-    server_name::ServerName,
-    tool::{Tool, ToolSource},
-    tool_call::{CallId, ToolCall},
-    tool_name::ToolName,
-    workspace_roots::WorkspaceRoots,
+    CallContext, CallId, CallOutcome, Caller, Category, ClientProfile, Grant, InputRequest, InputResponse, LogMessage,
+    NoCalls, NoOutputs, NotAnswered, Principal, Progress, ProviderState, ServerName, Tool, ToolCall, ToolName,
+    ToolProvider, ToolSource, WorkspaceRoots, error_kind::ErrorKind,
 };
 use toolstead_infrastructure::{
     child_environment,

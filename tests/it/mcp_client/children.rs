@@ -4,7 +4,7 @@ use super::calling::{SOON, call, config, deps, stdio, text, until_ready};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path, time::Duration};
 use tokio::time::timeout;
-use toolstead_domain::ports::tool_provider::{ProviderState, ToolProvider};
+use toolstead_domain::{ProviderState, ToolProvider};
 use toolstead_infrastructure::mcp::client::{Upstream, config::McpTransport};
 
 /// A server that returns its environment, its descriptors and its process id.

@@ -11,11 +11,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::timeout;
-use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::tool_provider::{ProviderState, ToolProvider},
-    tool::ToolSource,
-};
+use toolstead_domain::{ProviderState, ToolProvider, ToolSource, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::client::{
     Upstream,
     config::{McpTransport, UpstreamConfig},

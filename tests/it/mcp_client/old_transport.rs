@@ -7,7 +7,7 @@ use std::{
     io::{BufRead, BufReader},
     process::{Child, Command, Stdio},
 };
-use toolstead_domain::ports::tool_provider::ToolProvider;
+use toolstead_domain::ToolProvider;
 use toolstead_infrastructure::mcp::client::{Upstream, config::McpTransport};
 
 struct OldServer {

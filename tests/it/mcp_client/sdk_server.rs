@@ -19,7 +19,7 @@ use tokio::{
     sync::watch,
 };
 use tokio_util::sync::CancellationToken;
-use toolstead_domain::{client_profile::ProtocolVersion, ports::tool_provider::ToolProvider};
+use toolstead_domain::{ProtocolVersion, ToolProvider};
 use toolstead_infrastructure::mcp::client::{
     Upstream,
     config::{McpTransport, StreamUpstream},

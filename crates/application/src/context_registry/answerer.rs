@@ -6,26 +6,12 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
 use toolstead_domain::{
-    access::{Access, AccessKind},
-    category::Category,
-    context::{
-        GET_PROMPT, READ_RESOURCE,
-        request::{Completion, CompletionOf, ContextRequest},
-        server_uri,
-    },
+    Access, AccessKind, CallContext, CallOutcome, Category, Completion, CompletionOf, ContextProvider, ContextRequest,
+    ProviderError, RequestKind, ServerName, Suggestion, Tool, ToolCall, ToolFailure, ToolName, ToolProvider,
+    ToolResult, ToolSource,
+    context::{GET_PROMPT, READ_RESOURCE, server_uri},
     error_kind::ErrorKind,
-    ports::{
-        context_provider::ContextProvider,
-        tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
-    },
-    server_name::ServerName,
-    suggestion::Suggestion,
-    tool::{BUILT_IN, Tool, ToolSource},
-    tool_call::ToolCall,
-    tool_execution::RequestKind,
-    tool_failure::ToolFailure,
-    tool_name::ToolName,
-    tool_result::ToolResult,
+    tool::BUILT_IN,
 };
 
 /// The provider that answers a request. Created only by [`forward_request`](crate::forward_request) and

@@ -8,16 +8,9 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    access::Access,
-    context::{
-        ContextCatalogue, Prompt, Resource, ResourceTemplate,
-        request::{Completion, CompletionOf, ContextRequest},
-        server_uri,
-    },
-    ports::context_provider::ContextProvider,
-    tool::Tool,
-    tool_execution::RequestKind,
-    tool_result::ToolResult,
+    Access, Completion, CompletionOf, ContextCatalogue, ContextProvider, ContextRequest, Prompt, RequestKind,
+    ResourceTemplate, Tool, ToolResult,
+    context::{Resource, server_uri},
 };
 
 /// An immutable set of resources, templates and prompts, each sorted by its URI or name.

@@ -3,7 +3,7 @@
 
 use crate::open_calls::OpenCalls;
 use std::sync::{Arc, Mutex, PoisonError};
-use toolstead_domain::tool_call::CallId;
+use toolstead_domain::CallId;
 
 /// Activity of one call of a tree: active, or blocked on an answer or on a nested call.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Drop for ActiveGuard {
 mod tests {
     use super::*;
     use crate::cancel_signal::CancelSignal;
-    use toolstead_domain::{principal::Principal, testing::samples::call_id};
+    use toolstead_domain::{Principal, testing::samples::call_id};
 
     #[test]
     fn a_tree_takes_no_place_once_its_client_is_away_and_nothing_in_it_works() {

@@ -3,7 +3,7 @@
 
 use super::{ExecuteToolError, record::each_piece};
 use serde_json::json;
-use toolstead_domain::{error_kind::ErrorKind, ports::tool_provider::CallOutcome, tool_failure::ToolFailure};
+use toolstead_domain::{CallOutcome, ToolFailure, error_kind::ErrorKind};
 
 /// Returns the outcome, or an error if it has more than `at_most` bytes of JSON.
 pub(super) fn bound(

@@ -5,13 +5,7 @@ use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, hook_words};
 use crate::tool_registry::ToolRegistry;
 use serde_json::{Map, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use toolstead_domain::{
-    alias::dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
-    ports::tool_provider::CallOutcome,
-    tool::Tool,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{AdaptedResult, AdapterInput, CallOutcome, DialectAdapter, Tool, ToolFailure, ToolResult};
 
 /// Dialect adapter of a tool, with the arguments of one call.
 #[derive(Debug)]

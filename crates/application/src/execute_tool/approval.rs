@@ -16,20 +16,9 @@ use serde_json::{Value, json};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use toolstead_domain::{
-    access::Access,
-    error_kind::ErrorKind,
-    invisible_characters::displaces_text,
-    permission::{
-        decision::{Cause, Decision, Finding, Verdict},
-        offered_rule::check_written_rule,
-        policy::PermissionPolicy,
-    },
-    ports::approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver},
-    scope::Scope,
-    tool::Tool,
-    tool_call::ToolCall,
-    tool_execution::CancelReason,
-    tool_failure::ToolFailure,
+    Access, Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver, CancelReason, Cause, Decision, Finding,
+    PermissionPolicy, Scope, Tool, ToolCall, ToolFailure, Verdict, error_kind::ErrorKind,
+    invisible_characters::displaces_text, permission::offered_rule::check_written_rule,
 };
 
 /// Maximum number of characters of a denial's message that the model receives.

@@ -10,14 +10,8 @@ use super::{
 use crate::tool_registry::SharedTool;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    alias::Alias,
-    coercion::coerce,
-    defaults::fill_defaults,
-    error_kind::ErrorKind,
-    ports::output_store::OutputStore,
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_input_schema::{InvalidArguments, ToolInputSchema},
+    Alias, InvalidArguments, OutputStore, ToolCall, ToolFailure, ToolInputSchema, coercion::coerce,
+    defaults::fill_defaults, error_kind::ErrorKind,
 };
 
 /// Argument that limits the characters of the result below the budget. The rest is stored as usual. If a tool has a

@@ -18,15 +18,8 @@ use futures::FutureExt;
 use serde_json::Value;
 use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 use toolstead_domain::{
-    access::{Access, AccessKind},
-    permission::{
-        decision::{Decision, Verdict},
-        grant::Grant,
-        policy::PermissionPolicy,
-    },
-    ports::tool_provider::{CallOutcome, ToolProvider},
-    tool::{Tool, ToolSource},
-    tool_call::{CallId, ToolCall},
+    Access, AccessKind, CallId, CallOutcome, Decision, Grant, PermissionPolicy, Tool, ToolCall, ToolProvider,
+    ToolSource, Verdict,
 };
 
 /// Call in progress: the command, and the results of the steps so far.

@@ -1,12 +1,7 @@
 //! Log lines about finished calls.
 
 use std::time::Duration;
-use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::clock::Timestamp,
-    tool_call::CallId,
-    tool_execution::{ExecutionRef, OutcomeKind, RequestKind},
-};
+use toolstead_domain::{CallId, ExecutionRef, OutcomeKind, RequestKind, Timestamp, error_kind::ErrorKind};
 use tracing::Level;
 
 /// Log target of the lines.

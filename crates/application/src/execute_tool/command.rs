@@ -4,13 +4,7 @@ use super::Nesting;
 use crate::{cancel_signal::CancelSignal, context_registry::answerer::Answerer};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{
-    client_profile::ClientProfile,
-    labels::Labels,
-    ports::caller::{Caller, InputResponses, SilentCaller},
-    scope::Scope,
-    tool_call::CallId,
-};
+use toolstead_domain::{CallId, Caller, ClientProfile, InputResponses, Labels, Scope, SilentCaller};
 
 /// Command that calls a tool.
 pub struct ExecuteToolCommand {

@@ -7,11 +7,7 @@ use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
 };
-use toolstead_domain::{
-    access::Access,
-    permission::decision::{Cause, Decision},
-    tool_execution::RecordedDecision,
-};
+use toolstead_domain::{Access, Cause, Decision, RecordedDecision};
 
 /// Maximum number of cached decisions. A further one replaces the oldest.
 const KEPT: usize = 64;
@@ -83,10 +79,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
     use std::cell::Cell;
-    use toolstead_domain::{
-        permission::decision::{Finding, Verdict},
-        server_name::ServerName,
-    };
+    use toolstead_domain::{Finding, ServerName, Verdict};
 
     fn decision(cause: Cause, part: Option<Access>) -> Decision {
         let decisive = Finding::new(Verdict::Allow, part, cause);

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 use tokio::runtime::Handle;
-use toolstead_domain::tool_execution::CancelReason;
+use toolstead_domain::CancelReason;
 
 /// Future that runs in its caller's task, so that a usual call needs no task of its own and stays on its thread.
 /// Dropping it cancels the work (reason: client), and a new task runs it to its end.

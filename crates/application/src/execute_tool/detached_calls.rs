@@ -10,18 +10,8 @@ use crate::{cancel_signal::CancelSignal, list_tools::mentions};
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolstead_domain::{
-    client_profile::ClientProfile,
-    labels::Labels,
-    ports::{
-        caller::Caller,
-        calls::{CallPreview, Calls, NestedCall},
-    },
-    scope::{Scope, View},
-    tool::Tool,
-    tool_call::CallId,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-    tool_selection::ToolSelection,
+    CallId, CallPreview, Caller, Calls, ClientProfile, Labels, NestedCall, Scope, Tool, ToolFailure, ToolResult,
+    ToolSelection, View,
 };
 use uuid::Uuid;
 

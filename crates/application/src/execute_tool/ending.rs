@@ -9,10 +9,7 @@ use super::{
 };
 use crate::event_bus::EventBus;
 use futures::future::BoxFuture;
-use toolstead_domain::{
-    ports::{tool_provider::CallOutcome, tool_repository::StoreError},
-    tool_execution::{ExecutionRef, ToolExecution},
-};
+use toolstead_domain::{CallOutcome, ExecutionRef, StoreError, ToolExecution};
 
 type Outcome = Result<CallOutcome, ExecuteToolError>;
 

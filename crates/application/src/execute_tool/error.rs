@@ -1,11 +1,6 @@
 //! Errors of a call.
 
-use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::{tool_provider::CallOutcome, tool_repository::StoreError},
-    tool_execution::CancelReason,
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{CallOutcome, CancelReason, StoreError, ToolFailure, error_kind::ErrorKind};
 
 /// Error of a call. Each is in the audit log, except for [`AuditFailure`](Self::AuditFailure).
 #[derive(Debug, thiserror::Error)]

@@ -5,17 +5,8 @@ use crate::{event_bus::EventBus, redaction::Redaction};
 use async_trait::async_trait;
 use std::time::Duration;
 use toolstead_domain::{
-    error_kind::ErrorKind,
-    event::{EventKind, EventOrigin},
-    permission::decision::{Decision, Verdict},
-    ports::{
-        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-        clock::Timestamp,
-        event_sink::EventSink,
-        tool_provider::CallOutcome,
-    },
-    tool_call::ToolCall,
-    tool_execution::{ExecutionRef, Outcome},
+    CallOutcome, Caller, Decision, EventKind, EventOrigin, EventSink, ExecutionRef, InputRequest, InputResponse,
+    LogMessage, NotAnswered, Outcome, Progress, Timestamp, ToolCall, Verdict, error_kind::ErrorKind,
 };
 
 /// Publishes that the user is asked for approval. The texts are those of the record.

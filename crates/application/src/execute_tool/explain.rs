@@ -7,14 +7,7 @@ use super::{
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
-    access::Access,
-    client_profile::ClientProfile,
-    error_kind::ErrorKind,
-    permission::decision::Decision,
-    ports::calls::CallPreview,
-    scope::Scope,
-    tool::Tool,
-    tool_call::{CallId, ToolCall},
+    Access, CallId, CallPreview, ClientProfile, Decision, Scope, Tool, ToolCall, error_kind::ErrorKind,
 };
 use uuid::Uuid;
 

@@ -14,19 +14,9 @@ use futures::FutureExt;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
-    access::Access,
-    client_profile::LogLevel,
-    error_kind::ErrorKind,
-    permission::decision::{Cause, Decision, Finding, Verdict},
-    ports::{
-        caller::LogMessage,
-        tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookVerdict, ToolHook},
-        tool_provider::CallOutcome,
-    },
-    tool_call::ToolCall,
-    tool_execution::ToolExecution,
-    tool_failure::ToolFailure,
-    tool_result::{ToolResult, text_block},
+    Access, AfterCall, BeforeCall, CallOutcome, Cause, Decision, EndedCall, Finding, HookContext, HookVerdict,
+    LogLevel, LogMessage, ToolCall, ToolExecution, ToolFailure, ToolHook, ToolResult, Verdict, error_kind::ErrorKind,
+    tool_result::text_block,
 };
 
 /// Timeout of a hook after a cancelled call, whose caller waits for it.

@@ -1,9 +1,7 @@
 //! Conversion of a call's outcome for the call that made it.
 
 use super::ExecuteToolError;
-use toolstead_domain::{
-    error_kind::ErrorKind, ports::tool_provider::CallOutcome, tool_failure::ToolFailure, tool_result::ToolResult,
-};
+use toolstead_domain::{CallOutcome, ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// Returns the result of a nested call.
 pub(super) fn answer(outcome: Result<CallOutcome, ExecuteToolError>) -> Result<ToolResult, ToolFailure> {

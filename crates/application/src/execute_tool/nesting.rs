@@ -22,19 +22,9 @@ use std::{
 };
 use tokio::sync::{OnceCell, watch};
 use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::{
-        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-        calls::{CallPreview, Calls, NestedCall},
-    },
-    scope::{Scope, View},
+    CallId, CallPreview, Caller, Calls, CancelReason, InputRequest, InputResponse, LogMessage, NestedCall, NotAnswered,
+    Progress, Scope, Tool, ToolCall, ToolFailure, ToolResult, ToolSelection, View, error_kind::ErrorKind,
     task_request::without_tasks,
-    tool::Tool,
-    tool_call::{CallId, ToolCall},
-    tool_execution::CancelReason,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-    tool_selection::ToolSelection,
 };
 use uuid::Uuid;
 

@@ -17,12 +17,8 @@ use cut::JoinedText;
 use overflow_writer::{OverflowWriter, StoredPart};
 use serde_json::Value;
 use toolstead_domain::{
-    error_kind::ErrorKind,
-    json_memory::has_too_many_values,
-    ports::{calls::WHOLE_OUTPUT, schema_validator::SchemaValidator, tool_provider::CallOutcome},
-    tool_failure::{ToolFailure, UpstreamError},
-    tool_input_schema::{NotValid, ToolInputSchema},
-    tool_result::{ToolResult, text_block},
+    CallOutcome, NotValid, SchemaValidator, ToolFailure, ToolInputSchema, ToolResult, UpstreamError,
+    error_kind::ErrorKind, json_memory::has_too_many_values, ports::calls::WHOLE_OUTPUT, tool_result::text_block,
 };
 
 /// Key in a result's `_meta` that lists the stored outputs: `[{"of": "text", "handle": "o17", …}]`.

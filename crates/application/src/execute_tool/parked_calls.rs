@@ -15,10 +15,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
-use toolstead_domain::{
-    error_kind::ErrorKind, principal::Principal, scope::Scope, tool_call::CallId, tool_execution::CancelReason,
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{CallId, CancelReason, Principal, Scope, ToolFailure, error_kind::ErrorKind};
 use waiting_room::WaitingRoom;
 
 /// Client capabilities for questions. A client with none of them cannot be asked.

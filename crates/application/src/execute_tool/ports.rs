@@ -2,13 +2,7 @@
 
 use crate::event_bus::EventBus;
 use std::sync::Arc;
-use toolstead_domain::{
-    ports::{
-        approver::Approver, clock::Clock, execution_log::ExecutionLog, output_store::OutputStore,
-        schema_validator::SchemaValidator, tool_hook::ToolHook,
-    },
-    suggestion::SuggestionFormatter,
-};
+use toolstead_domain::{Approver, Clock, ExecutionLog, OutputStore, SchemaValidator, SuggestionFormatter, ToolHook};
 
 /// Ports of the execution of calls.
 #[derive(Clone)]

@@ -3,12 +3,7 @@
 use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolPorts, running};
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
-    access::Access,
-    error_kind::ErrorKind,
-    permission::{decision::Verdict, grant::Grant, policy::PermissionPolicy},
-    ports::tool_provider::ToolProvider,
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
+    Access, Grant, PermissionPolicy, ToolCall, ToolFailure, ToolProvider, Verdict, error_kind::ErrorKind,
 };
 
 /// Maximum time for a preview: the approver waits for it.

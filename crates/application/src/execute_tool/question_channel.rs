@@ -21,12 +21,8 @@ use std::{
 };
 use tokio::runtime::Handle;
 use toolstead_domain::{
-    ports::{
-        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-        execution_log::ExecutionLog,
-    },
-    tool_call::ToolCall,
-    tool_execution::{Outcome, ToolExecution},
+    Caller, ExecutionLog, InputRequest, InputResponse, LogMessage, NotAnswered, Outcome, Progress, ToolCall,
+    ToolExecution,
 };
 
 /// Channel to the client for questions about a call. A question that cannot be recorded is not asked.

@@ -13,25 +13,9 @@ use std::{
     sync::{Arc, LazyLock},
 };
 use toolstead_domain::{
-    access::{Access, AccessKind},
-    client_profile::ClientProfile,
-    error_kind::ErrorKind,
-    labels::{LONGEST_VALUE, Labels},
-    permission::{
-        decision::{Cause, Decision, Finding},
-        rule::RuleOrigin,
-    },
-    ports::{
-        clock::{Clock, Timestamp},
-        tool_provider::CallOutcome,
-    },
-    principal::Principal,
-    tool::{BUILT_IN, Tool, ToolSource},
-    tool_call::CallId,
-    tool_execution::{DecisionRef, ExecutionRef, JsonRef, Outcome, RecordedDecision, RequestKind},
-    tool_failure::ToolFailure,
-    tool_name::ToolName,
-    tool_result::ToolResult,
+    Access, AccessKind, CallId, CallOutcome, Cause, ClientProfile, Clock, Decision, DecisionRef, ExecutionRef, Finding,
+    JsonRef, Labels, Outcome, Principal, RecordedDecision, RequestKind, Timestamp, Tool, ToolFailure, ToolName,
+    ToolResult, ToolSource, error_kind::ErrorKind, labels::LONGEST_VALUE, permission::rule::RuleOrigin, tool::BUILT_IN,
 };
 
 /// Maximum number of characters of a recorded text.

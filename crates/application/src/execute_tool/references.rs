@@ -12,14 +12,8 @@ use serde_json::{Map, Value};
 use std::{collections::BTreeMap, io::Read};
 use tokio::sync::Semaphore;
 use toolstead_domain::{
-    error_kind::ErrorKind,
+    OutputHandle, OutputStore, Principal, StoreError, StoredOutput, ToolFailure, error_kind::ErrorKind,
     json_memory::has_too_many_values,
-    ports::{
-        output_store::{OutputHandle, OutputStore, StoredOutput},
-        tool_repository::StoreError,
-    },
-    principal::Principal,
-    tool_failure::ToolFailure,
 };
 
 /// Maximum number of references per call.

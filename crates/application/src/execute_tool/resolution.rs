@@ -6,9 +6,7 @@ use crate::{
     tool_registry::{AbsentServer, SharedTool, ToolRegistry, snapshot::ResolveError},
 };
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{
-    error_kind::ErrorKind, suggestion::Suggestion, tool::Availability, tool_call::CallId, tool_failure::ToolFailure,
-};
+use toolstead_domain::{Availability, CallId, Suggestion, ToolFailure, error_kind::ErrorKind};
 
 /// Maximum time to wait for a server that has not listed its tools yet.
 const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);

@@ -24,22 +24,9 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    access::Access,
-    client_capability::Capability,
-    client_profile::{Generation, ProtocolVersion},
-    error_chain::with_causes,
-    error_kind::ErrorKind,
-    permission::grant::Grant,
-    ports::{
-        caller::{Caller, InputResponses, NotAnswered, SilentCaller},
-        calls::{NoCalls, WHOLE_OUTPUT},
-        tool_provider::{Answers, CallContext, CallOutcome, ForwardedMembers, InputRequired, ToolProvider},
-    },
-    tool::{Tool, ToolSource},
-    tool_call::ToolCall,
-    tool_execution::CancelReason,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    Access, Answers, CallContext, CallOutcome, Caller, CancelReason, Capability, ForwardedMembers, Generation, Grant,
+    InputRequired, InputResponses, NoCalls, NotAnswered, ProtocolVersion, SilentCaller, Tool, ToolCall, ToolFailure,
+    ToolProvider, ToolResult, ToolSource, error_chain::with_causes, error_kind::ErrorKind, ports::calls::WHOLE_OUTPUT,
 };
 
 /// Maximum number of rounds of questions of a provider per call.

@@ -2,7 +2,7 @@
 
 use super::{Nesting, output::Budget, tool_timeouts::ToolTimeouts};
 use std::time::Duration;
-use toolstead_domain::{ports::tool_provider::ToolProvider, tool::Tool};
+use toolstead_domain::{Tool, ToolProvider};
 
 /// Limits of every call (`[limits]`, `[audit]`).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,9 +5,7 @@ use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use toolstead_domain::{
-    ports::tool_provider::CallOutcome, principal::Principal, tool::Tool, tool_name::ToolName, tool_result::ToolResult,
-};
+use toolstead_domain::{CallOutcome, Principal, Tool, ToolName, ToolResult};
 use uuid::Uuid;
 
 /// Maximum number of known tasks per principal. A further one replaces the oldest.

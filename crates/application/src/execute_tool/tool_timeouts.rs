@@ -1,7 +1,7 @@
 //! Default timeouts of single tools and servers.
 
 use std::{collections::BTreeMap, time::Duration};
-use toolstead_domain::{server_name::ServerName, tool::Tool};
+use toolstead_domain::{ServerName, Tool};
 
 /// Default timeouts of single tools (`[tools.NAME] timeout`) and of all tools of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,12 +29,7 @@ impl ToolTimeouts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{
-        alias::{Alias, Dialect},
-        category::Category,
-        tool::ToolSource,
-        tool_name::ToolName,
-    };
+    use toolstead_domain::{Alias, Category, Dialect, ToolName, ToolSource};
 
     #[test]
     fn a_tool_comes_before_its_server_in_any_spelling() {

@@ -5,11 +5,8 @@ use crate::cancel_signal::CancelSignal;
 use serde_json::Value;
 use std::time::Duration;
 use toolstead_domain::{
+    InvalidArguments, NotValid, NotValidated, SchemaValidator, Tool, ToolFailure, ToolInputSchema,
     error_kind::ErrorKind,
-    ports::schema_validator::{NotValidated, SchemaValidator},
-    tool::Tool,
-    tool_failure::ToolFailure,
-    tool_input_schema::{InvalidArguments, NotValid, ToolInputSchema},
 };
 
 /// Context of a validation.

@@ -1,9 +1,6 @@
 //! The label of audit records that names the restricted view of a call.
 
-use toolstead_domain::{
-    labels::{LONGEST_VALUE, Labels},
-    scope::Scope,
-};
+use toolstead_domain::{Labels, Scope, labels::LONGEST_VALUE};
 
 /// Label with the name of the restricted view through which a call is made.
 const WINDOW: &str = "toolstead/window";

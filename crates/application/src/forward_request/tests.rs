@@ -9,38 +9,17 @@ use crate::{
 use async_trait::async_trait;
 use std::{path::PathBuf, sync::Mutex};
 use toolstead_domain::{
-    access::Access,
-    context::{
-        ContextCatalogue,
-        request::{Completion, CompletionOf},
-    },
+    Access, AfterCall, BeforeCall, CallContext, Completion, CompletionOf, ContextCatalogue, ContextProvider,
+    DefaultSuggestions, Effect, EndedCall, InputRequest, InputResponse, NoApprover, NoOutputs, NoSchemaValidator,
+    Outcome, PatternBase, PermissionPolicy, PermissionRule, ProviderError, ServerName, Timestamp, ToolCall,
+    ToolExecution, ToolFailure, ToolHook, WorkspaceRoots,
     error_kind::ErrorKind,
-    permission::{
-        path_pattern::PatternBase,
-        policy::PermissionPolicy,
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    ports::{
-        approver::NoApprover,
-        caller::{InputRequest, InputResponse},
-        clock::Timestamp,
-        context_provider::ContextProvider,
-        output_store::NoOutputs,
-        schema_validator::NoSchemaValidator,
-        tool_hook::{AfterCall, BeforeCall, EndedCall, ToolHook},
-        tool_provider::{CallContext, ProviderError},
-    },
-    server_name::ServerName,
-    suggestion::DefaultSuggestions,
+    permission::rule::RuleOrigin,
     testing::{
         fixed_clock::FixedClock, in_memory_execution_log::InMemoryExecutionLog,
         in_memory_rule_store::InMemoryRuleStore, in_memory_tool_repository::InMemoryToolRepository,
         recording_caller::RecordingCaller, scripted_context::ScriptedContext,
     },
-    tool_call::ToolCall,
-    tool_execution::{Outcome, ToolExecution},
-    tool_failure::ToolFailure,
-    workspace_roots::WorkspaceRoots,
 };
 
 struct House {

@@ -1,13 +1,8 @@
 use super::*;
 use toolstead_domain::{
-    permission::{
-        path_pattern::PatternBase,
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    principal::Principal,
-    scope::View,
+    Effect, PatternBase, PermissionRule, Principal, ToolSelection, View,
+    permission::rule::RuleOrigin,
     testing::{in_memory_rule_store::InMemoryRuleStore, scripted_context::ScriptedContext},
-    tool_selection::ToolSelection,
 };
 
 fn policy(deny: &[&str]) -> PermissionPolicy {

@@ -14,16 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Instant;
 use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::{
-        calls::{CallPreview, NestedCall},
-        tool_provider::CallContext,
-    },
-    tool::Tool,
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_name::ToolName,
-    tool_result::ToolResult,
+    CallContext, CallPreview, NestedCall, Tool, ToolCall, ToolFailure, ToolName, ToolResult, error_kind::ErrorKind,
 };
 
 pub(super) const NAME: &str = "batch";

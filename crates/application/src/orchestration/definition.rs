@@ -1,11 +1,7 @@
 //! The definition of a tool that calls others, in its full and its brief form.
 
 use serde_json::{Map, Value};
-use toolstead_domain::{
-    category::Category,
-    tool::{Tool, ToolAnnotations, ToolSource},
-    tool_name::ToolName,
-};
+use toolstead_domain::{Category, Tool, ToolAnnotations, ToolName, ToolSource};
 
 /// The texts and schemas of such a tool. It may do anything, since its nested calls may.
 pub(super) struct Definition<'a> {

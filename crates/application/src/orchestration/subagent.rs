@@ -17,29 +17,9 @@ use serde::Deserialize;
 use serde_json::json;
 use std::{fmt, sync::Arc};
 use toolstead_domain::{
-    access::Access,
-    agent::{budget::Budgets, definition::AgentDefinition},
-    conversation::{ConversationId, Delegation},
-    error_kind::ErrorKind,
-    model::message::Block,
-    ports::{
-        agent_catalogue::AgentCatalogue,
-        caller::SilentCaller,
-        calls::Calls,
-        model_provider::ModelProvider,
-        models::Models,
-        tasks::{NewTask, Tasks},
-        tool_provider::CallContext,
-        tool_repository::StoreError,
-    },
-    principal::Principal,
-    scope::Scope,
-    tool::{Availability, Tool},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_input_schema::nearest_name,
-    tool_result::ToolResult,
-    tool_selection::ToolSelection,
+    Access, AgentCatalogue, AgentDefinition, Availability, Block, Budgets, CallContext, Calls, ConversationId,
+    Delegation, ModelProvider, Models, NewTask, Principal, Scope, SilentCaller, StoreError, Tasks, Tool, ToolCall,
+    ToolFailure, ToolResult, ToolSelection, error_kind::ErrorKind, tool_input_schema::nearest_name,
 };
 use uuid::Uuid;
 use work::{InBackground, Work};

@@ -6,13 +6,7 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::Map;
 use toolstead_domain::{
-    access::{CommandAccess, PathAccess},
-    permission::read_only_commands::ReadOnlyCommands,
-    permission::{
-        decision::{Cause, Verdict},
-        policy::Mode,
-    },
-    server_name::ServerName,
+    Cause, CommandAccess, Mode, PathAccess, ReadOnlyCommands, ServerName, Verdict,
     testing::{in_memory_rule_store::InMemoryRuleStore, samples},
 };
 

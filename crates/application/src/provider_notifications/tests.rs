@@ -1,13 +1,7 @@
 use super::*;
 use toolstead_domain::{
-    permission::{
-        path_pattern::PatternBase,
-        policy::PermissionPolicy,
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    ports::clock::Timestamp,
-    principal::Principal,
-    scope::View,
+    Effect, PatternBase, PermissionPolicy, PermissionRule, Principal, Timestamp, View,
+    permission::rule::RuleOrigin,
     testing::{
         fixed_clock::FixedClock, in_memory_rule_store::InMemoryRuleStore,
         in_memory_tool_repository::InMemoryToolRepository, scripted_context::ScriptedContext,

@@ -3,15 +3,7 @@
 use crate::cancel_signal::CancelSignal;
 use tokio::sync::mpsc::UnboundedSender;
 use toolstead_domain::{
-    agent::event::AgentEvent,
-    model::{
-        error::ModelError,
-        message::{Block, ToolUse},
-        reply::{ModelEvent, StopReason},
-        request::ModelRequest,
-        usage::Usage,
-    },
-    ports::model_provider::ModelProvider,
+    AgentEvent, Block, ModelError, ModelEvent, ModelProvider, ModelRequest, StopReason, ToolUse, Usage,
 };
 
 /// The answer of a model, complete or partial.

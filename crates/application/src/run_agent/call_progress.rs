@@ -3,10 +3,7 @@
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc::UnboundedSender;
-use toolstead_domain::{
-    agent::event::AgentEvent,
-    ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-};
+use toolstead_domain::{AgentEvent, Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress};
 
 /// The caller of one call of a run. Forwards everything to the caller of the run, and also reports progress as an
 /// event.
@@ -75,7 +72,7 @@ impl Caller for ProgressReporter {
 mod tests {
     use super::*;
     use tokio::sync::mpsc::unbounded_channel;
-    use toolstead_domain::ports::caller::SilentCaller;
+    use toolstead_domain::SilentCaller;
 
     struct Curious;
 

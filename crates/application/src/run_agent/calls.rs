@@ -16,20 +16,8 @@ use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc::UnboundedSender;
 use toolstead_domain::{
-    agent::event::AgentEvent,
-    client_profile::ClientProfile,
-    error_kind::ErrorKind,
-    model::message::{ToolArguments, ToolUse},
-    ports::{
-        caller::Caller,
-        calls::{CallPreview, NestedCall},
-        clock::Clock,
-    },
-    scope::Scope,
-    task_request::without_tasks,
-    tool::Tool,
-    tool_call::CallId,
-    tool_result::ToolResult,
+    AgentEvent, CallId, CallPreview, Caller, ClientProfile, Clock, NestedCall, Scope, Tool, ToolArguments, ToolResult,
+    ToolUse, error_kind::ErrorKind, task_request::without_tasks,
 };
 use uuid::Uuid;
 

@@ -13,13 +13,7 @@ use super::{
 };
 use crate::cancel_signal::CancelSignal;
 use std::sync::Arc;
-use toolstead_domain::{
-    agent::budget::Budgets,
-    conversation::ConversationId,
-    model::error::ModelError,
-    ports::{conversation_store::AppendError, model_provider::ModelProvider, tool_repository::StoreError},
-    scope::Scope,
-};
+use toolstead_domain::{AppendError, Budgets, ConversationId, ModelError, ModelProvider, Scope, StoreError};
 
 /// Number of prompts and answers at the end of the conversation that remain unchanged.
 const KEPT: usize = 2;

@@ -9,16 +9,8 @@ use super::{
 };
 use std::{collections::HashSet, fmt::Write};
 use toolstead_domain::{
-    conversation::{
-        event::{ConversationEvent, ConversationEventKind},
-        transcript::counted,
-    },
-    model::{
-        message::{Block, Message, ToolResultBlock},
-        reply::StopReason,
-        request::ModelRequest,
-    },
-    todo::TodoList,
+    Block, ConversationEvent, ConversationEventKind, Message, ModelRequest, StopReason, TodoList, ToolResultBlock,
+    conversation::transcript::counted,
 };
 
 /// Maximum size of the newest outputs that are never masked, in tokens.

@@ -2,18 +2,8 @@
 
 use std::sync::Arc;
 use toolstead_domain::{
-    conversation::{
-        Conversation, ConversationId,
-        event::{ConversationEvent, ConversationEventKind},
-        transcript,
-    },
-    model::message::Message,
-    ports::{
-        clock::Clock,
-        conversation_store::{AppendError, ConversationStore},
-        tool_repository::StoreError,
-    },
-    principal::Principal,
+    AppendError, Clock, Conversation, ConversationEvent, ConversationEventKind, ConversationId, ConversationStore,
+    Message, Principal, StoreError, conversation::transcript,
 };
 
 /// A stored conversation. Only this run appends to it.

@@ -1,11 +1,7 @@
 //! The hooks of a run, called as one.
 
 use std::sync::Arc;
-use toolstead_domain::{
-    conversation::{ConversationId, Delegation},
-    ports::agent_hook::{AgentHook, AgentHookEvent, AgentHookResponse},
-    principal::Principal,
-};
+use toolstead_domain::{AgentHook, AgentHookEvent, AgentHookResponse, ConversationId, Delegation, Principal};
 
 /// The hooks of one run.
 #[derive(Clone)]

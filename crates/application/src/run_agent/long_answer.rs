@@ -1,12 +1,7 @@
 //! Answers of a model that are too long for one event of a conversation: they were paid for, so they are stored as outputs.
 
 use std::cmp::Reverse;
-use toolstead_domain::{
-    model::message::{Block, ToolArguments},
-    ports::output_store::{OutputHandle, OutputStore},
-    principal::Principal,
-    tool_call::CallId,
-};
+use toolstead_domain::{Block, CallId, OutputHandle, OutputStore, Principal, ToolArguments};
 use uuid::Uuid;
 
 /// Maximum size of the blocks of one answer in its conversation, as JSON, in bytes. A store takes at least 16 MiB with what
@@ -123,10 +118,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use std::io::Read;
-    use toolstead_domain::{
-        model::message::{SealedBlock, ToolUse},
-        testing::in_memory_output_store::InMemoryOutputStore,
-    };
+    use toolstead_domain::{SealedBlock, ToolUse, testing::in_memory_output_store::InMemoryOutputStore};
 
     fn call(arguments: ToolArguments) -> Block {
         Block::ToolUse(ToolUse { id: "c".into(), name: "write_file".into(), arguments, sealed: None })

@@ -1,10 +1,7 @@
 //! Detection of loops: runs that repeat the same calls with the same results.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use toolstead_domain::{
-    model::message::{ToolArguments, ToolUse},
-    tool_result::ToolResult,
-};
+use toolstead_domain::{ToolArguments, ToolResult, ToolUse};
 
 /// Number of identical answers in a row after which the model is warned.
 const WARN_AFTER: u32 = 3;

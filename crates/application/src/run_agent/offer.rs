@@ -3,9 +3,7 @@
 use super::OfferedTools;
 use serde_json::Value;
 use std::sync::Arc;
-use toolstead_domain::{
-    model::request::OfferedTool, tool::Tool, tool_input_schema::nearest_name, tool_selection::ToolSelection,
-};
+use toolstead_domain::{OfferedTool, Tool, ToolSelection, tool_input_schema::nearest_name};
 
 /// The offered tools. Their order is stable: a new tool is always added at the end.
 pub(super) struct Offer {

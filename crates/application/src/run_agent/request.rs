@@ -1,6 +1,6 @@
 //! Preparation of the messages of a request.
 
-use toolstead_domain::model::message::{Block, Message, ToolArguments, ToolResultBlock, ToolUse};
+use toolstead_domain::{Block, Message, ToolArguments, ToolResultBlock, ToolUse};
 
 /// Maximum number of images in a request; the newest are sent.
 const IMAGES: usize = 10;

@@ -16,19 +16,8 @@ use crate::cancel_signal::CancelSignal;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use toolstead_domain::{
-    agent::event::AgentEvent,
-    conversation::{ConversationId, event::ConversationEventKind},
-    model::{
-        error::ModelError,
-        message::Block,
-        reply::StopReason,
-        request::{ModelRequest, OfferedTool},
-        usage::Usage,
-    },
-    ports::{
-        conversation_store::AppendError,
-        model_provider::{ModelFacts, ModelProvider},
-    },
+    AgentEvent, AppendError, Block, ConversationEventKind, ConversationId, ModelError, ModelFacts, ModelProvider,
+    ModelRequest, OfferedTool, StopReason, Usage,
 };
 
 /// Share of the context window that may be full after the model has refused a request as too long.

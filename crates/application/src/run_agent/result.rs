@@ -3,14 +3,9 @@
 use crate::execute_tool::ExecuteToolError;
 use serde_json::Value;
 use toolstead_domain::{
-    conversation::record,
-    error_kind::ErrorKind,
-    json_depth::is_deeper_than,
-    model::message::{Block, Image, ToolResultBlock, ToolUse},
-    ports::{clock::Timestamp, tool_provider::CallOutcome},
-    suggestion::{SUGGESTION, SuggestionFormatter},
-    tool_failure::ToolFailure,
-    tool_result::{NO_OUTPUT, ToolResult},
+    Block, CallOutcome, Image, SuggestionFormatter, Timestamp, ToolFailure, ToolResult, ToolResultBlock, ToolUse,
+    conversation::record, error_kind::ErrorKind, json_depth::is_deeper_than, suggestion::SUGGESTION,
+    tool_result::NO_OUTPUT,
 };
 
 /// Maximum number of images of one result that the model receives.

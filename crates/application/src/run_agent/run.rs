@@ -28,23 +28,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use toolstead_domain::{
-    agent::{
-        budget::Budget,
-        event::{AgentEvent, AgentOutcome},
-    },
-    conversation::{Conversation, event::ConversationEventKind},
-    error_chain::with_causes,
-    error_kind::ErrorKind,
-    event::EventKind,
-    json_memory::hides_values,
-    model::{
-        error::ModelError,
-        message::{Block, Role, ToolArguments, ToolUse},
-        reply::StopReason,
-    },
-    ports::{agent_hook::AgentHookResponse, conversation_store::AppendError, tool_repository::StoreError},
-    question,
-    tool_execution::CancelReason,
+    AgentEvent, AgentHookResponse, AgentOutcome, AppendError, Block, Budget, CancelReason, Conversation,
+    ConversationEventKind, EventKind, ModelError, Role, StopReason, StoreError, ToolArguments, ToolUse,
+    error_chain::with_causes, error_kind::ErrorKind, json_memory::hides_values, question,
 };
 
 /// Maximum number of continuations of a truncated answer.

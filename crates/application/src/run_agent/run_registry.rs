@@ -10,13 +10,8 @@ use std::{
 };
 use tokio::sync::mpsc::UnboundedSender;
 use toolstead_domain::{
-    agent::event::AgentEvent,
-    ports::{
-        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-        model_provider::ModelProvider,
-    },
-    principal::Principal,
-    tool_execution::CancelReason,
+    AgentEvent, Caller, CancelReason, InputRequest, InputResponse, LogMessage, ModelProvider, NotAnswered, Principal,
+    Progress,
 };
 
 /// One run in progress.
@@ -159,7 +154,7 @@ impl Caller for RunCaller {
 mod tests {
     use super::*;
     use futures::FutureExt;
-    use toolstead_domain::ports::caller::SilentCaller;
+    use toolstead_domain::SilentCaller;
 
     #[test]
     fn the_caller_of_a_run_is_gone_with_it_and_with_the_one_above() {

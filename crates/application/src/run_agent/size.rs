@@ -1,9 +1,6 @@
 //! The size of a request in tokens, estimated without a request to the model.
 
-use toolstead_domain::model::{
-    message::{Block, Message, ToolArguments, ToolResultBlock},
-    request::ModelRequest,
-};
+use toolstead_domain::{Block, Message, ModelRequest, ToolArguments, ToolResultBlock};
 
 /// Estimated tokens of an image of any size.
 const IMAGE_TOKENS: f64 = 1_500.0;

@@ -5,10 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
-use toolstead_domain::{
-    agent::budget::{Budget, Budgets},
-    model::usage::{Prices, Usage},
-};
+use toolstead_domain::{Budget, Budgets, Prices, Usage};
 
 /// The budgets of a run and their consumption, by the run and by all work that it delegates.
 #[derive(Debug)]

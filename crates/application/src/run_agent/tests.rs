@@ -19,30 +19,12 @@ use crate::{
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use toolstead_domain::{
-    access::{Access, PathAccess},
-    agent::{budget::Budget, event::AgentOutcome},
-    conversation::{
-        event::{ConversationEvent, ConversationEventKind},
-        transcript,
-    },
+    Access, AgentOutcome, Approver, Budget, ConversationEvent, ConversationEventKind, DefaultSuggestions, Effect,
+    Image, Message, ModelError, ModelEvent, NoApprover, NoOutputs, PathAccess, PatternBase, PermissionPolicy,
+    PermissionRule, Role, StopReason, ToolArguments, ToolProvider, ToolResult, ToolResultBlock, Usage, WorkspaceRoots,
+    conversation::transcript,
     error_kind::ErrorKind,
-    model::{
-        error::ModelError,
-        message::{Image, Message, Role, ToolArguments, ToolResultBlock},
-        reply::{ModelEvent, StopReason},
-        usage::Usage,
-    },
-    permission::{
-        path_pattern::PatternBase,
-        policy::PermissionPolicy,
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    ports::{
-        approver::{Approver, NoApprover},
-        output_store::NoOutputs,
-        tool_provider::ToolProvider,
-    },
-    suggestion::DefaultSuggestions,
+    permission::rule::RuleOrigin,
     testing::{
         fixed_clock::FixedClock,
         in_memory_conversations::InMemoryConversations,
@@ -55,8 +37,6 @@ use toolstead_domain::{
         scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
         scripted_schema_validator::ScriptedSchemaValidator,
     },
-    tool_result::ToolResult,
-    workspace_roots::WorkspaceRoots,
 };
 use uuid::Uuid;
 

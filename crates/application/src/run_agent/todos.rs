@@ -1,10 +1,7 @@
 //! The plan of a conversation, if plans are stored.
 
 use std::sync::Arc;
-use toolstead_domain::{
-    conversation::ConversationId, error_chain::with_causes, ports::todo_store::TodoStore, principal::Principal,
-    todo::TodoList,
-};
+use toolstead_domain::{ConversationId, Principal, TodoList, TodoStore, error_chain::with_causes};
 
 /// Access to the plan of one conversation.
 #[derive(Clone)]

@@ -2,14 +2,7 @@
 
 use crate::event_bus::EventBus;
 use std::sync::Arc;
-use toolstead_domain::{
-    conversation::ConversationId,
-    event::{EventKind, EventOrigin},
-    model::usage::Usage,
-    ports::{event_sink::EventSink, model_provider::ModelProvider},
-    principal::Principal,
-    tool_call::CallId,
-};
+use toolstead_domain::{CallId, ConversationId, EventKind, EventOrigin, EventSink, ModelProvider, Principal, Usage};
 
 /// Publishes the usage of the models of one conversation.
 #[derive(Debug, Clone)]
@@ -56,7 +49,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use toolstead_domain::{
-        ports::clock::Timestamp,
+        Timestamp,
         testing::{fixed_clock::FixedClock, scripted_model::ScriptedModel},
     };
 

@@ -1,9 +1,6 @@
 //! The tools that read stored outputs, and their calls as a text for the receiver of a handle.
 
-use toolstead_domain::{
-    ports::output_store::OutputHandle,
-    tool::{OutputReading, Tool},
-};
+use toolstead_domain::{OutputHandle, OutputReading, Tool};
 
 /// At most one tool for each way to read an output: the first callable one by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,10 +8,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use toolstead_domain::{
-    alias::Dialect,
-    ports::tool_provider::ToolProvider,
-    tool::{Tool, ToolSource},
-    tool_input_schema::{Formats, InvalidSchema, ToolInputSchema, nearest_name},
+    Dialect, Formats, InvalidSchema, Tool, ToolInputSchema, ToolProvider, ToolSource, tool_input_schema::nearest_name,
 };
 
 /// Maximum number of suggestions for an unknown name.

@@ -6,13 +6,8 @@ use std::{
     path::Path,
 };
 use toolstead_domain::{
-    content_digest::ContentDigest,
-    conversation::{
-        event::{ConversationEvent, ConversationEventKind},
-        transcript::counted,
-    },
-    ports::change_journal::{JournalEntry, undone},
-    tool_call::CallId,
+    CallId, ContentDigest, ConversationEvent, ConversationEventKind, JournalEntry, conversation::transcript::counted,
+    ports::change_journal::undone,
 };
 
 /// The steps of undoing.
@@ -93,15 +88,7 @@ fn began(call: CallId) -> u64 {
 mod tests {
     use super::*;
     use serde_json::Value;
-    use toolstead_domain::{
-        model::message::ToolResultBlock,
-        ports::{
-            change_journal::{FileChange, FileState},
-            clock::Timestamp,
-        },
-        principal::Principal,
-        testing::samples,
-    };
+    use toolstead_domain::{FileChange, FileState, Principal, Timestamp, ToolResultBlock, testing::samples};
 
     /// One event per word: `cN` is the end of call N, `<N` undoes back to event N, anything else is a prompt.
     fn events(story: &str) -> Vec<ConversationEvent> {

@@ -14,14 +14,9 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 use toolstead_domain::{
-    context::{ContextCatalogue, notice::ContextNotice},
-    permission::{
-        path_pattern::PatternBase,
-        policy::PermissionPolicy,
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    ports::{approver::NoApprover, clock::Timestamp, output_store::NoOutputs, schema_validator::NoSchemaValidator},
-    suggestion::DefaultSuggestions,
+    ContextCatalogue, ContextNotice, DefaultSuggestions, Effect, NoApprover, NoOutputs, NoSchemaValidator, PatternBase,
+    PermissionPolicy, PermissionRule, Timestamp,
+    permission::rule::RuleOrigin,
     testing::{
         fixed_clock::FixedClock, in_memory_execution_log::InMemoryExecutionLog,
         in_memory_rule_store::InMemoryRuleStore, in_memory_tool_repository::InMemoryToolRepository,

@@ -10,7 +10,7 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 use std::{borrow::Cow, fmt, io};
-use toolstead_domain::secret::Secret;
+use toolstead_domain::Secret;
 use url::{Url, form_urlencoded};
 
 /// Length of each random secret of an attempt, in bytes.

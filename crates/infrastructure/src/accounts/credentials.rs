@@ -17,14 +17,8 @@ use async_trait::async_trait;
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
-    error_chain::with_causes,
-    ports::{
-        caller::Caller,
-        clock::{Clock, Timestamp},
-        credentials::{CredentialHeaders, Credentials, NoCredentials, Resource},
-    },
-    principal::Principal,
-    secret::Secret,
+    Caller, Clock, CredentialHeaders, Credentials, NoCredentials, Principal, Secret, Timestamp,
+    error_chain::with_causes, ports::credentials::Resource,
 };
 use url::Url;
 

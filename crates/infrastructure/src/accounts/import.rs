@@ -14,7 +14,7 @@ use rustix::fs::CWD;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use toolstead_domain::{ports::clock::Timestamp, secret::Secret};
+use toolstead_domain::{Secret, Timestamp};
 use url::Url;
 
 /// Token folders of Micro-X, below the folder in which it was started.
@@ -233,7 +233,7 @@ mod tests {
         os::unix::fs::{PermissionsExt, symlink},
     };
     use tempfile::TempDir;
-    use toolstead_domain::principal::Principal;
+    use toolstead_domain::Principal;
 
     const CALENDAR: &str = "https://www.googleapis.com/auth/calendar";
     const READ_MAIL: &str = "https://www.googleapis.com/auth/gmail.readonly";

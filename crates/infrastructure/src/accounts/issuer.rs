@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 use std::time::{Duration, Instant};
-use toolstead_domain::{ports::clock::Timestamp, secret::Secret};
+use toolstead_domain::{Secret, Timestamp};
 use url::{Url, form_urlencoded};
 
 /// Timeout of a request to the issuer.

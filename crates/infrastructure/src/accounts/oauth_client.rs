@@ -1,6 +1,6 @@
 //! Registration of this application at an issuer of tokens.
 
-use toolstead_domain::secret::Secret;
+use toolstead_domain::Secret;
 use url::Url;
 
 /// OAuth client: its id, its secret and the issuer's URLs.

@@ -10,10 +10,7 @@ use tokio::{
     sync::{Mutex as AsyncMutex, watch},
     task::AbortHandle,
 };
-use toolstead_domain::ports::{
-    caller::{Caller, InputRequest, NotAnswered},
-    credentials::NoCredentials,
-};
+use toolstead_domain::{Caller, InputRequest, NoCredentials, NotAnswered};
 use url::Url;
 use uuid::Uuid;
 

@@ -2,7 +2,7 @@
 
 use super::{token_error::TokenError, vault::VaultError};
 use std::{io, time::Duration};
-use toolstead_domain::{error_chain::with_causes, error_kind::ErrorKind, ports::credentials::NoCredentials};
+use toolstead_domain::{NoCredentials, error_chain::with_causes, error_kind::ErrorKind};
 
 /// Reason why a sign-in failed. Nothing is stored in this case.
 #[derive(Debug, thiserror::Error)]

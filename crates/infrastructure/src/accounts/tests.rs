@@ -31,14 +31,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
-use toolstead_domain::{
-    ports::{
-        clock::{Clock, Timestamp},
-        credentials::Resource,
-    },
-    principal::Principal,
-    secret::Secret,
-};
+use toolstead_domain::{Clock, Principal, Secret, Timestamp, ports::credentials::Resource};
 use url::Url;
 
 const CLIENT_SECRET: &str = "GOCSPX-word";

@@ -24,7 +24,7 @@ use tokio::{
     task::spawn_blocking,
     time::{Instant, sleep},
 };
-use toolstead_domain::principal::Principal;
+use toolstead_domain::Principal;
 
 /// Maximum time to wait for the lock of the same tokens. Longer than a renewal takes.
 const PATIENCE: Duration = Duration::from_secs(60);

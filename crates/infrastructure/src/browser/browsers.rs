@@ -31,14 +31,8 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::{
-    access::Access,
-    error_chain::with_causes,
+    Access, Grant, Principal, SandboxLimits, SandboxPolicy, Suggestion, ToolFailure, Verdict, error_chain::with_causes,
     error_kind::ErrorKind,
-    permission::{decision::Verdict, grant::Grant},
-    principal::Principal,
-    sandbox_policy::{SandboxLimits, SandboxPolicy},
-    suggestion::Suggestion,
-    tool_failure::ToolFailure,
 };
 
 /// Maximum number of browsers at once. Each takes some hundred megabytes.
@@ -455,13 +449,7 @@ impl fmt::Debug for Lease {
 mod tests {
     use super::*;
     use serde_json::Map;
-    use toolstead_domain::{
-        category::Category,
-        permission::policy::PermissionPolicy,
-        suggestion::Suggestion,
-        tool::{Tool, ToolSource},
-        tool_name::ToolName,
-    };
+    use toolstead_domain::{Category, PermissionPolicy, Suggestion, Tool, ToolName, ToolSource};
 
     #[tokio::test]
     async fn one_principal_leaves_browsers_for_others() {

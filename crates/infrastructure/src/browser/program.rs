@@ -25,7 +25,7 @@ use std::{
     time::Duration,
 };
 use tokio::net::unix::pipe;
-use toolstead_domain::sandbox_policy::{NetworkPolicy, SandboxPolicy};
+use toolstead_domain::{NetworkPolicy, SandboxPolicy};
 
 /// Names of browsers, the one with the fastest start first.
 const NAMES: [&str; 5] =

@@ -16,7 +16,7 @@ use std::{
     fmt,
     sync::Arc,
 };
-use toolstead_domain::{permission::decision::Verdict, suggestion::Suggestion};
+use toolstead_domain::{Suggestion, Verdict};
 use url::Url;
 
 /// Maximum number of tabs; further ones are closed at once.

@@ -35,7 +35,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
-use toolstead_domain::{permission::decision::Verdict, sandbox_policy::SandboxPolicy};
+use toolstead_domain::{SandboxPolicy, Verdict};
 
 mod forged;
 

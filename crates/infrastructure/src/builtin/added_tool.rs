@@ -12,14 +12,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 use toolstead_domain::{
-    access::Access,
-    category::Category,
+    Access, Availability, Category, Tool, ToolAnnotations, ToolCall, ToolFailure, ToolName, ToolResult, ToolSource,
     error_kind::ErrorKind,
-    tool::{Availability, Tool, ToolAnnotations, ToolSource},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_name::ToolName,
-    tool_result::ToolResult,
 };
 
 /// Future of a call: the type of `Box::pin(async move { .. })`.
@@ -316,17 +310,10 @@ mod tests {
     };
     use std::{collections::BTreeMap, future::Future, sync::Arc};
     use toolstead_domain::{
-        permission::{
-            decision::Verdict,
-            path_pattern::PatternBase,
-            policy::{Mode, PermissionPolicy},
-            rule::{Effect, PermissionRule, RuleOrigin},
-        },
-        ports::tool_provider::ToolProvider,
-        server_name::ServerName,
+        Availability, Effect, Formats, Mode, PatternBase, PermissionPolicy, PermissionRule, ServerName, Tool,
+        ToolInputSchema, ToolProvider, Verdict,
+        permission::rule::RuleOrigin,
         testing::{samples, tool_provider_contract::tool_provider_contract},
-        tool::{Availability, Tool},
-        tool_input_schema::{Formats, ToolInputSchema},
     };
 
     #[derive(Deserialize, JsonSchema)]

@@ -5,9 +5,9 @@ use crate::{
     builtin::dialects::adapter_of,
     dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO},
 };
-use toolstead_domain::alias::{
+use toolstead_domain::{
     Alias, Dialect,
-    Rewrite::{
+    alias::Rewrite::{
         self, AnyDepth, CommandLine, Commas, Default, Drop, Each, Fields, IfTrue, Negate, OnlyIf, Rename, Seconds, Set,
         ShellLine, Span, Words, ZeroIs,
     },
@@ -421,10 +421,7 @@ mod tests {
     use super::*;
     use crate::builtin;
     use serde_json::{Value, json};
-    use toolstead_domain::{
-        coercion::coerce,
-        tool_input_schema::{Formats, ToolInputSchema},
-    };
+    use toolstead_domain::{Formats, ToolInputSchema, coercion::coerce};
 
     #[track_caller]
     fn check(alias: &str, given: Value, tool: &str, expected: Value) {

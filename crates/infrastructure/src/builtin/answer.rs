@@ -1,7 +1,7 @@
 //! Results of tools: text for the model, and the same as structured content.
 
 use serde::Serialize;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// Returns a success with a text and structured content.
 pub(super) fn answer(text: impl Into<String>, structured: &impl Serialize) -> Result<ToolResult, ToolFailure> {

@@ -1,6 +1,6 @@
 //! Blocking work on its own threads.
 
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Runs blocking work on a thread for it.
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(

@@ -20,10 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::time::timeout_at;
-use toolstead_domain::{
-    access::Access, error_kind::ErrorKind, suggestion::Suggestion, tool::Availability, tool_call::ToolCall,
-    tool_failure::ToolFailure, tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Suggestion, ToolCall, ToolFailure, ToolResult, error_kind::ErrorKind};
 use url::{ParseError, Url};
 
 pub(super) mod browser_tool;

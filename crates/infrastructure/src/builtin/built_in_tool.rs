@@ -11,14 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::{any::type_name, sync::Arc, time::Duration};
 use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    tool::{Availability, OutputReading, Tool, ToolAnnotations, ToolSource},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_name::{InvalidToolName, ToolName},
-    tool_result::ToolResult,
+    Access, Availability, Category, InvalidToolName, OutputReading, Tool, ToolAnnotations, ToolCall, ToolFailure,
+    ToolName, ToolResult, ToolSource, error_kind::ErrorKind,
 };
 
 /// A tool: its definition and its implementation, in one type.

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write;
-use toolstead_domain::tool_failure::ToolFailure;
+use toolstead_domain::ToolFailure;
 
 /// Service of the events.
 pub(super) const SERVICE: GoogleService =

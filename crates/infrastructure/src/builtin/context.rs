@@ -16,19 +16,8 @@ use prompts::Prompts;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_domain::{
-    access::Access,
-    agent::definition::PromptCommand,
-    context::{
-        ContextCatalogue, Prompt,
-        request::{Completion, CompletionOf, ContextRequest},
-    },
-    error_kind::ErrorKind,
-    ports::{
-        context_provider::ContextProvider,
-        tool_provider::{CallContext, ProviderError},
-    },
-    tool::BUILT_IN,
-    tool_failure::ToolFailure,
+    Access, CallContext, Completion, CompletionOf, ContextCatalogue, ContextProvider, ContextRequest, Prompt,
+    PromptCommand, ProviderError, ToolFailure, error_kind::ErrorKind, tool::BUILT_IN,
 };
 
 /// Maximum number of values of a completion (MCP 2025-11-25, server/utilities/completion, "Completion Results").

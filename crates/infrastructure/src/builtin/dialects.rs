@@ -11,7 +11,7 @@ mod web_page;
 mod wording;
 
 use crate::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
-use toolstead_domain::alias::{Dialect, dialect_adapter::DialectAdapter};
+use toolstead_domain::{Dialect, DialectAdapter};
 
 /// Dialect adapters of one system, each with the name of its tool there.
 type AdapterTable = &'static [(&'static str, DialectAdapter)];
@@ -37,11 +37,7 @@ mod tests {
     use crate::builtin;
     use serde_json::{Value, json};
     use toolstead_domain::{
-        alias::dialect_adapter::{AdaptedResult, AdapterInput},
-        error_kind::ErrorKind,
-        testing::samples,
-        tool::Tool,
-        tool_result::{ToolResult, text_block},
+        AdaptedResult, AdapterInput, Tool, ToolResult, error_kind::ErrorKind, testing::samples, tool_result::text_block,
     };
 
     #[track_caller]

@@ -5,7 +5,7 @@ use crate::services::foreign_text::CleanText;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use toolstead_domain::{invisible_characters::removal_note, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult, invisible_characters::removal_note};
 
 /// Member of the structured content that has the number of removed characters. Left out if there are none.
 const REMOVED: &str = "invisible_characters_removed";

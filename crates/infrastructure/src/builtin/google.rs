@@ -5,7 +5,7 @@ use crate::{
     services::google::{GoogleAccount, resource},
     web::web_client::Judge,
 };
-use toolstead_domain::{access::Access, error_kind::ErrorKind, tool::Availability, tool_failure::ToolFailure};
+use toolstead_domain::{Access, Availability, ToolFailure, error_kind::ErrorKind};
 use url::Url;
 
 /// A service of Google.

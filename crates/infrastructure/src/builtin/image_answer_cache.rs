@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
 };
-use toolstead_domain::{content_digest::ContentDigest, principal::Principal};
+use toolstead_domain::{ContentDigest, Principal};
 
 /// Maximum number of answers. The oldest is discarded first.
 const ANSWERS: usize = 200;

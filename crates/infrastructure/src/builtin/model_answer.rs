@@ -4,18 +4,8 @@ use crate::builtin::tool_context::ToolContext;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
-    access::Access,
-    error_kind::ErrorKind,
-    event::{EventKind, EventOrigin},
-    model::{
-        error::ModelError,
-        message::Block,
-        reply::{ModelEvent, StopReason},
-        request::ModelRequest,
-        usage::Usage,
-    },
-    ports::model_provider::ModelProvider,
-    tool_failure::ToolFailure,
+    Access, Block, EventKind, EventOrigin, ModelError, ModelEvent, ModelProvider, ModelRequest, StopReason,
+    ToolFailure, Usage, error_kind::ErrorKind,
 };
 
 /// Maximum size of the text of an answer, in bytes. It is the limit of any answer of a provider, because answers are

@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
     time::Duration,
 };
-use toolstead_domain::{ports::clock::Timestamp, principal::Principal};
+use toolstead_domain::{Principal, Timestamp};
 
 /// Age at which a response is fetched again.
 const KEPT_FOR: Duration = Duration::from_secs(15 * 60);

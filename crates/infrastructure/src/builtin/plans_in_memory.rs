@@ -5,11 +5,7 @@ use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
 };
-use toolstead_domain::{
-    ports::{todo_store::TodoStore, tool_repository::StoreError},
-    principal::Principal,
-    todo::TodoList,
-};
+use toolstead_domain::{Principal, StoreError, TodoList, TodoStore};
 
 /// Maximum number of plans. The least recently written one is discarded first.
 const PLANS: usize = 1_000;

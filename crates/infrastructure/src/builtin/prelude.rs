@@ -19,6 +19,5 @@ pub use ::schemars::{self, JsonSchema};
 pub use ::serde::{self, Deserialize, Serialize};
 pub use ::serde_json::{self, Map, Value, json};
 pub use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, labels::Labels, principal::Principal,
-    tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
+    Access, Category, Labels, Principal, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
 };

@@ -12,22 +12,9 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use toolstead_domain::{
-    access::Access,
-    error_kind::ErrorKind,
-    ports::{
-        change_journal::ChangeJournal,
-        question_store::QuestionStore,
-        read_state::ReadState,
-        todo_store::TodoStore,
-        tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
-    },
-    principal::Principal,
-    server_name::ServerName,
-    tool::{BUILT_IN, Tool, ToolSource},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_name::{InvalidToolName, ToolName},
-    tool_result::text_block,
+    Access, CallContext, CallOutcome, ChangeJournal, InvalidToolName, Principal, ProviderError, QuestionStore,
+    ReadState, ServerName, TodoStore, Tool, ToolCall, ToolFailure, ToolName, ToolProvider, ToolSource,
+    error_kind::ErrorKind, tool::BUILT_IN, tool_result::text_block,
 };
 
 /// Parameter of calls that change nothing.
@@ -361,7 +348,7 @@ pub enum InvalidInProcessTools {
 mod tests {
     use crate::builtin::tests::Bench;
     use serde_json::json;
-    use toolstead_domain::{error_kind::ErrorKind, tool::Availability};
+    use toolstead_domain::{Availability, error_kind::ErrorKind};
 
     #[test]
     fn arguments_that_do_not_fit_are_said_to_be_wrong() {

@@ -2,10 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    client_profile::{ClientProfile, ProtocolVersion},
-    invisible_characters::displaces_text,
-    ports::caller::InputRequest,
-    question::{Choice, Question},
+    Choice, ClientProfile, InputRequest, ProtocolVersion, Question, invisible_characters::displaces_text,
 };
 
 /// Maximum number of characters of one answer.

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use serde::Deserialize;
     use std::collections::BTreeMap;
-    use toolstead_domain::tool_input_schema::{Formats, ToolInputSchema};
+    use toolstead_domain::{Formats, ToolInputSchema};
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]

@@ -17,34 +17,17 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    access::Access,
-    client_profile::ClientProfile,
+    Access, CallContext, CallId, CallOutcome, Calls, ClientProfile, Effect, Formats, Grant, NoCalls, PatternBase,
+    PermissionPolicy, PermissionRule, Principal, Timestamp, Tool, ToolCall, ToolFailure, ToolInputSchema, ToolProvider,
+    ToolResult, Verdict, WorkspaceRoots,
     coercion::coerce,
     defaults::fill_defaults,
     error_kind::ErrorKind,
-    permission::{
-        decision::Verdict,
-        grant::Grant,
-        path_pattern::PatternBase,
-        policy::PermissionPolicy,
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    ports::{
-        calls::{Calls, NoCalls},
-        clock::Timestamp,
-        tool_provider::{CallContext, CallOutcome, ToolProvider},
-    },
-    principal::Principal,
+    permission::rule::RuleOrigin,
     testing::{
         fixed_clock::FixedClock, in_memory_change_journal::InMemoryChangeJournal,
         in_memory_output_store::InMemoryOutputStore, recording_caller::RecordingCaller, samples::call_id,
     },
-    tool::Tool,
-    tool_call::{CallId, ToolCall},
-    tool_failure::ToolFailure,
-    tool_input_schema::{Formats, ToolInputSchema},
-    tool_result::ToolResult,
-    workspace_roots::WorkspaceRoots,
 };
 
 /// Timeout of a call that specifies none.

@@ -27,35 +27,14 @@ use std::{
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use toolstead_domain::{
-    access::Access,
-    category::Category,
-    content_digest::ContentDigest,
+    Access, AgentCatalogue, Availability, CallId, Calls, Category, ChangeJournal, Clock, ContentDigest, Effect,
+    Formats, Grant, Mode, NetworkPolicy, NoCalls, NoJournal, OutputStore, PatternBase, PermissionPolicy,
+    PermissionRule, Principal, Tool, ToolFailure, ToolInputSchema, ToolName, ToolProvider, ToolResult, ToolSource,
+    WorkspaceRoots,
     defaults::fill_defaults,
     error_kind::ErrorKind,
-    permission::{
-        grant::Grant,
-        path_pattern::PatternBase,
-        policy::{Mode, PermissionPolicy},
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    ports::{
-        agent_catalogue::AgentCatalogue,
-        calls::{Calls, NoCalls},
-        change_journal::{ChangeJournal, NoJournal},
-        clock::Clock,
-        output_store::OutputStore,
-        tool_provider::ToolProvider,
-    },
-    principal::Principal,
-    sandbox_policy::NetworkPolicy,
+    permission::rule::RuleOrigin,
     testing::{in_memory_change_journal::InMemoryChangeJournal, samples::call_id},
-    tool::{Availability, Tool, ToolSource},
-    tool_call::CallId,
-    tool_failure::ToolFailure,
-    tool_input_schema::{Formats, ToolInputSchema},
-    tool_name::ToolName,
-    tool_result::ToolResult,
-    workspace_roots::WorkspaceRoots,
 };
 
 /// A workspace with one root, and the built-in tools in it.

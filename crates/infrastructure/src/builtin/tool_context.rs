@@ -7,15 +7,7 @@ use crate::{
 use serde_json::Value;
 use std::{path::PathBuf, time::Instant};
 use toolstead_domain::{
-    access::Access,
-    error_kind::ErrorKind,
-    labels::Labels,
-    ports::{calls::NestedCall, tool_provider::CallContext},
-    suggestion::Suggestion,
-    tool::Tool,
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    Access, CallContext, Labels, NestedCall, Suggestion, Tool, ToolCall, ToolFailure, ToolResult, error_kind::ErrorKind,
 };
 
 /// Context of a running call.

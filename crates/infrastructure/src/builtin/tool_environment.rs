@@ -22,20 +22,8 @@ use crate::{
 use std::{fmt, sync::Arc};
 use tokio::sync::Semaphore;
 use toolstead_domain::{
-    access::PathAccess,
-    ports::{
-        agent_catalogue::{AgentCatalogue, NoAgents},
-        change_journal::{ChangeJournal, NoJournal},
-        clock::{Clock, Timestamp},
-        credentials::{Credentials, NoAccounts},
-        event_sink::{EventSink, NoEvents},
-        models::{Models, NoModels},
-        question_store::QuestionStore,
-        read_state::ReadState,
-        todo_store::TodoStore,
-        web_search::WebSearch,
-    },
-    tool_failure::ToolFailure,
+    AgentCatalogue, ChangeJournal, Clock, Credentials, EventSink, Models, NoAccounts, NoAgents, NoEvents, NoJournal,
+    NoModels, PathAccess, QuestionStore, ReadState, Timestamp, TodoStore, ToolFailure, WebSearch,
 };
 
 /// Environment of the built-in tools, shared by all calls of the process.

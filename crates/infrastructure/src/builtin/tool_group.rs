@@ -8,7 +8,7 @@ use crate::builtin::{
     tool_environment::ToolEnvironment,
 };
 use std::sync::Arc;
-use toolstead_domain::server_name::{InvalidServerName, ServerName};
+use toolstead_domain::{InvalidServerName, ServerName};
 
 /// A group of tools under one name. The runtime makes a provider of it.
 #[derive(Debug, Clone)]

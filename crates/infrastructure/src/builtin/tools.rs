@@ -1,7 +1,7 @@
 //! The built-in tools: one file a tool, one line in the list below. None imports another.
 
 use crate::builtin::built_in_tool::{AnyTool, BuiltInTool};
-use toolstead_domain::tool::ToolAnnotations;
+use toolstead_domain::ToolAnnotations;
 
 /// Declares the module of each tool and puts the tool into [`all`] and [`NAMES`].
 macro_rules! built_in_tools {

@@ -8,7 +8,7 @@ use crate::builtin::{
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
-use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure};
+use toolstead_domain::{Category, ToolAnnotations, ToolFailure};
 
 /// A tool as a type: its arguments, its accesses and its result. [`typed`] makes a tool of it.
 ///

@@ -1,7 +1,7 @@
 //! Addresses of pages as models write them: parsed once, so that the checked address is the requested one.
 
 use crate::web::address;
-use toolstead_domain::{access::Access, error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{Access, ToolFailure, error_kind::ErrorKind};
 use url::Url;
 
 /// Parses the address, without the fragment after `#`, which servers never receive.

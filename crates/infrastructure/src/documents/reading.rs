@@ -13,9 +13,7 @@ use crate::{
     sandbox::helper::Helpers,
 };
 use std::{fmt, time::Instant};
-use toolstead_domain::{
-    error_kind::ErrorKind, ports::output_store::StoredContent, suggestion::Suggestion, tool_failure::ToolFailure,
-};
+use toolstead_domain::{StoredContent, Suggestion, ToolFailure, error_kind::ErrorKind};
 
 /// Maximum number of bytes of the child's answer: its text, with JSON escapes.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;

@@ -33,7 +33,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::task::AbortOnDropHandle;
-use toolstead_domain::{permission::decision::Verdict, suggestion::Suggestion};
+use toolstead_domain::{Suggestion, Verdict};
 
 /// Maximum number of refused hosts that are stored for the report.
 const MAX_REFUSED: usize = 32;

@@ -8,10 +8,7 @@ use super::{
     text::MAX_TEXT,
 };
 use async_trait::async_trait;
-use toolstead_domain::ports::{
-    agent_hook::{AgentHook, AgentHookEvent, AgentHookResponse},
-    tool_hook::HookVerdict,
-};
+use toolstead_domain::{AgentHook, AgentHookEvent, AgentHookResponse, HookVerdict};
 
 impl CommandHooks {
     /// Runs the hooks of an agent event. Returns the report on each of them and their combined answer.
@@ -126,13 +123,7 @@ mod tests {
     };
     use serde_json::{Value, json};
     use std::{collections::BTreeMap, sync::Arc, time::Duration};
-    use toolstead_domain::{
-        conversation::{ConversationId, Delegation},
-        permission::policy::Mode,
-        principal::Principal,
-        testing::samples,
-        workspace_roots::WorkspaceRoots,
-    };
+    use toolstead_domain::{ConversationId, Delegation, Mode, Principal, WorkspaceRoots, testing::samples};
 
     fn hook(event: HookEvent, matcher: &str, line: &str) -> HookDefinition {
         HookDefinition {

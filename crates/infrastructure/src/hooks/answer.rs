@@ -7,7 +7,7 @@ use crate::sandbox::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolstead_domain::{ports::tool_hook::HookVerdict, tool_result::ToolResult};
+use toolstead_domain::{HookVerdict, ToolResult};
 
 /// Answer of a hook.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -3,10 +3,7 @@
 use super::{answer::HookDecision, command_hooks::CommandHooks};
 use async_trait::async_trait;
 use std::sync::Arc;
-use toolstead_domain::ports::{
-    approver::{Approval, ApprovalRequest, Approver},
-    tool_hook::HookVerdict,
-};
+use toolstead_domain::{Approval, ApprovalRequest, Approver, HookVerdict};
 
 /// Approver that first runs the `PermissionRequest` hooks, then asks the wrapped approver.
 ///

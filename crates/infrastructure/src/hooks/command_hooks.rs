@@ -23,13 +23,8 @@ use std::{
 };
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use toolstead_domain::{
-    access::Access,
-    permission::policy::Mode,
-    ports::tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookTimeout, HookVerdict, ToolHook},
-    sandbox_policy::SandboxPolicy,
-    tool_call::ToolCall,
-    tool_result::ToolResult,
-    workspace_roots::WorkspaceRoots,
+    Access, AfterCall, BeforeCall, EndedCall, HookContext, HookTimeout, HookVerdict, Mode, SandboxPolicy, ToolCall,
+    ToolHook, ToolResult, WorkspaceRoots,
 };
 
 /// Maximum number of sessions to remember, so that each begins once. Older ones are forgotten.

@@ -4,12 +4,7 @@ use crate::dialects::CLAUDE_CODE;
 use serde_json::{Map, Value};
 use std::path::Path;
 use toolstead_domain::{
-    alias::{Alias, Rewrite},
-    ports::output_store::OutputHandle,
-    tool::ToolSource,
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    workspace_roots::lexical,
+    Alias, OutputHandle, ToolCall, ToolFailure, ToolSource, alias::Rewrite, workspace_roots::lexical,
 };
 
 /// Parameters of built-in tools that contain paths.

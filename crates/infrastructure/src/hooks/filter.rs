@@ -1,13 +1,7 @@
 //! The `if` of a hook: a permission rule that selects calls of a tool.
 
 use toolstead_domain::{
-    access::Access,
-    permission::{
-        path_pattern::PatternBase,
-        rule::{Effect, InvalidRule, PermissionRule, RuleOrigin},
-    },
-    tool_call::ToolCall,
-    workspace_roots::WorkspaceRoots,
+    Access, Effect, InvalidRule, PatternBase, PermissionRule, ToolCall, WorkspaceRoots, permission::rule::RuleOrigin,
 };
 
 /// Filter of calls by their accesses, with the semantics of an ask rule.

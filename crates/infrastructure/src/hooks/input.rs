@@ -6,14 +6,7 @@ use super::{
 };
 use serde_json::{Map, Value};
 use std::path::Path;
-use toolstead_domain::{
-    access::Access,
-    permission::policy::Mode,
-    ports::{agent_hook::AgentHookEvent, tool_hook::EndedCall},
-    tool_call::ToolCall,
-    tool_execution::Outcome,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, AgentHookEvent, EndedCall, Mode, Outcome, ToolCall, ToolResult};
 
 /// Event with its data.
 #[derive(Debug, Clone, Copy)]
@@ -206,12 +199,9 @@ pub(super) mod tests {
     use crate::dialects::CLAUDE_CODE;
     use serde_json::json;
     use toolstead_domain::{
-        alias::{
-            Alias,
-            Rewrite::{self, Default, Each, Rename, Set},
-        },
+        Alias, ToolExecution,
+        alias::Rewrite::{self, Default, Each, Rename, Set},
         testing::samples,
-        tool_execution::ToolExecution,
     };
 
     /// Tools under their names in Claude Code.

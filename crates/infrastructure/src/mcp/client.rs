@@ -59,19 +59,9 @@ use std::{
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::{
-    access::Access,
-    client_profile::ProtocolVersion,
-    error_kind::ErrorKind,
-    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ProviderState, ToolProvider},
-    principal::Principal,
-    provider_identity::ProviderIdentity,
-    server_name::ServerName,
-    suggestion::{DefaultSuggestions, SUGGESTION, Suggestion, SuggestionFormatter},
-    task_request::{TaskRequest, takes_tasks},
-    tool::{Tool, ToolSource},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_name::ToolName,
+    Access, CallContext, CallOutcome, DefaultSuggestions, Principal, ProtocolVersion, ProviderError, ProviderIdentity,
+    ProviderState, ServerName, Suggestion, SuggestionFormatter, TaskRequest, Tool, ToolCall, ToolFailure, ToolName,
+    ToolProvider, ToolSource, error_kind::ErrorKind, suggestion::SUGGESTION, task_request::takes_tasks,
 };
 
 /// Maximum number of texts of an error to search for something that the server's profile blocked.

@@ -19,16 +19,8 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    client_profile::ClientProfile,
-    error_kind::ErrorKind,
-    permission::grant::Grant,
-    ports::tool_provider::{CallContext, CallOutcome, ProviderState, ToolProvider},
-    principal::Principal,
-    server_name::{InvalidServerName, ServerName},
-    tool::{Tool, ToolSource},
-    tool_call::{CallId, ToolCall},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    CallContext, CallId, CallOutcome, ClientProfile, Grant, InvalidServerName, Principal, ProviderState, ServerName,
+    Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, ToolSource, error_kind::ErrorKind,
 };
 use url::Url;
 use uuid::Uuid;

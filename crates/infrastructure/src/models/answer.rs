@@ -23,11 +23,7 @@ use futures::{
 use http::{HeaderMap, Method, header};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-use toolstead_domain::{
-    model::{error::ModelError, message::Block, reply::ModelEvent, request::ModelRequest},
-    ports::model_provider::ModelAnswer,
-    secret::Secret,
-};
+use toolstead_domain::{Block, ModelAnswer, ModelError, ModelEvent, ModelRequest, Secret};
 
 /// Maximum number of attempts.
 const MAX_TRIES: u32 = 5;

@@ -4,7 +4,7 @@ use crate::http::{http_error::HttpError, pause::wanted_pause};
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use std::time::Duration;
-use toolstead_domain::{error_chain::with_causes, model::error::ModelError};
+use toolstead_domain::{ModelError, error_chain::with_causes};
 
 /// Maximum pause that a provider may request. After a longer one the request is not retried.
 const LONGEST_WISH: Duration = Duration::from_secs(120);

@@ -7,10 +7,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use header::ImageFacts;
 use serde_json::Value;
 use std::borrow::Cow;
-use toolstead_domain::model::{
-    message::{Block, Image, Message},
-    request::OfferedTool,
-};
+use toolstead_domain::{Block, Image, Message, OfferedTool};
 
 /// Limits of a provider for images.
 #[derive(Debug, Clone, Copy)]
@@ -127,7 +124,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use std::sync::Arc;
-    use toolstead_domain::model::message::ToolResultBlock;
+    use toolstead_domain::ToolResultBlock;
 
     const LIMITS: ImageLimits = ImageLimits {
         media_types: &["image/png", "image/jpeg"],

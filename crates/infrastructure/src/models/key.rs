@@ -4,7 +4,7 @@ use super::{key_file, settings::KeySource};
 use crate::user_program::UserProgramPort;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::Mutex, task::spawn_blocking};
-use toolstead_domain::{model::error::ModelError, secret::Secret};
+use toolstead_domain::{ModelError, Secret};
 
 /// Timeout of the key command. The user may have to unlock a key store.
 const TIME_FOR_COMMAND: Duration = Duration::from_secs(60);

@@ -11,10 +11,7 @@ use async_trait::async_trait;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::{fmt, sync::Arc};
 use tokio::sync::Mutex;
-use toolstead_domain::{
-    model::{error::ModelError, request::ModelRequest},
-    ports::model_provider::{ModelAnswer, ModelFacts, ModelProvider},
-};
+use toolstead_domain::{ModelAnswer, ModelError, ModelFacts, ModelProvider, ModelRequest};
 use url::Url;
 
 /// Names of headers that the connection or the protocol sets.

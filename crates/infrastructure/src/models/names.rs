@@ -5,7 +5,7 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
 };
-use toolstead_domain::model::request::OfferedTool;
+use toolstead_domain::OfferedTool;
 
 /// Check whether a character is allowed at a position of a name.
 pub(super) type CharacterCheck = fn(usize, char) -> bool;

@@ -10,10 +10,7 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
 };
-use toolstead_domain::model::{
-    message::{SealedBlock, ToolArguments, ToolUse},
-    request::{ModelRequest, OfferedTool},
-};
+use toolstead_domain::{ModelRequest, OfferedTool, SealedBlock, ToolArguments, ToolUse};
 
 /// Member for arguments that are not a JSON object, when a call is sent back to a provider.
 const MALFORMED: &str = "malformed_arguments";
@@ -110,7 +107,7 @@ impl CallIds {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use toolstead_domain::model::message::{Block, Message, Role};
+    use toolstead_domain::{Block, Message, Role};
 
     fn call(id: &str) -> Block {
         let arguments = ToolArguments::Object(Map::new());

@@ -13,14 +13,7 @@ use super::settings::{ModelSettings, ProviderKind};
 use crate::http::sse::SseEvent;
 use http::{HeaderMap, header::InvalidHeaderValue};
 use serde_json::Value;
-use toolstead_domain::{
-    model::{
-        error::ModelError,
-        reply::ModelEvent,
-        request::{ModelRequest, OfferedTool},
-    },
-    secret::Secret,
-};
+use toolstead_domain::{ModelError, ModelEvent, ModelRequest, OfferedTool, Secret};
 
 /// Protocol of a provider. Does no I/O.
 pub(super) trait Protocol: Send + Sync {

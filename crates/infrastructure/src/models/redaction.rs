@@ -2,10 +2,7 @@
 
 use serde_json::{Map, Value};
 use std::mem::take;
-use toolstead_domain::model::{
-    message::{Block, SealedBlock, ToolArguments, ToolUse},
-    reply::ModelEvent,
-};
+use toolstead_domain::{Block, ModelEvent, SealedBlock, ToolArguments, ToolUse};
 
 /// Minimum length of a secret to search for, in bytes. Shorter ones are placeholders for local servers (`ollama`) or
 /// words of ordinary answers.
@@ -144,7 +141,7 @@ fn beginning_at_end(text: &str, secret: &str) -> usize {
 mod tests {
     use super::*;
     use serde_json::json;
-    use toolstead_domain::model::{reply::StopReason, usage::Usage};
+    use toolstead_domain::{StopReason, Usage};
 
     const KEY: &str = "sk-0123456789abcdef";
 

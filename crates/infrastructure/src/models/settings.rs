@@ -1,7 +1,7 @@
 //! Configured settings of a model.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
-use toolstead_domain::{model::usage::Prices, ports::model_provider::ModelFacts, secret::Secret};
+use toolstead_domain::{ModelFacts, Prices, Secret};
 
 /// Protocol of a model provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -25,15 +25,7 @@ use tokio::{
     time::{advance, pause, resume},
 };
 use toolstead_domain::{
-    error_kind::ErrorKind,
-    model::{
-        error::ModelError,
-        message::{Block, Message},
-        reply::ModelEvent,
-        request::ModelRequest,
-    },
-    ports::model_provider::{ModelAnswer, ModelProvider},
-    secret::Secret,
+    Block, Message, ModelAnswer, ModelError, ModelEvent, ModelProvider, ModelRequest, Secret, error_kind::ErrorKind,
 };
 
 const KEY: &str = "sk-ant-0123456789";

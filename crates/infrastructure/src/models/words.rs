@@ -1,6 +1,6 @@
 //! Sanitization of a provider's texts for users and models.
 
-use toolstead_domain::{invisible_characters::is_invisible, secret::Secret};
+use toolstead_domain::{Secret, invisible_characters::is_invisible};
 
 /// Maximum length of a text, in characters.
 const MAX_CHARACTERS: usize = 600;

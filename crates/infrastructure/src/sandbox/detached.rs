@@ -24,7 +24,7 @@ use std::{
     },
     path::{Path, PathBuf},
 };
-use toolstead_domain::principal::Principal;
+use toolstead_domain::Principal;
 use uuid::Uuid;
 
 /// Maximum number of records of ended tasks, and their maximum total size in bytes. The oldest are removed first.

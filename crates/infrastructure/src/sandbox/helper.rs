@@ -40,7 +40,7 @@ use tokio::{
     task::spawn_blocking,
     time::timeout_at,
 };
-use toolstead_domain::sandbox_policy::SandboxPolicy;
+use toolstead_domain::SandboxPolicy;
 
 /// Variable that turns a program into a helper. Its value is the name of the helper.
 const MARKER: &str = "TOOLSTEAD_HELPER";

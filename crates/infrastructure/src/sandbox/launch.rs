@@ -2,7 +2,7 @@
 
 use crate::sandbox::control_group::OutOfMemory;
 use std::{fmt, io, path::PathBuf, time::Duration};
-use toolstead_domain::{descriptor_limit::DescriptorLimit, sandbox_policy::SandboxPolicy};
+use toolstead_domain::{DescriptorLimit, SandboxPolicy};
 
 /// Program to start.
 #[derive(Debug, Clone, PartialEq, Eq)]

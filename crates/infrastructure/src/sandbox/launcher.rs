@@ -46,7 +46,7 @@ use std::{
 };
 use time_limit::TimeLimit;
 use tokio::{net::unix::pipe, sync::oneshot, time::timeout};
-use toolstead_domain::{descriptor_limit::DescriptorLimit, error_chain::with_causes, sandbox_policy::Confinement};
+use toolstead_domain::{Confinement, DescriptorLimit, error_chain::with_causes};
 
 /// Time that a child has to end by itself once its input is closed.
 const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);

@@ -121,7 +121,7 @@ mod tests {
     use crate::{child_environment, sandbox::launcher::Input};
     use std::{fs, path::Path};
     use tokio::time::sleep;
-    use toolstead_domain::sandbox_policy::SandboxPolicy;
+    use toolstead_domain::SandboxPolicy;
 
     /// A program that starts a process in a session of its own, and waits for it.
     fn leaving(folder: &Path) -> LaunchSpec {

@@ -16,7 +16,7 @@ use std::{
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
-use toolstead_domain::sandbox_policy::NetworkPolicy;
+use toolstead_domain::NetworkPolicy;
 
 /// Program name that represents the runtime's own program.
 pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";

@@ -10,10 +10,8 @@ use std::{
     time::Instant,
 };
 use toolstead_domain::{
-    ports::schema_validator::{NotValidated, SchemaValidator},
-    tool_input_schema::{
-        Formats, InvalidArguments, InvalidSchema, NotValid, ToolInputSchema, UnlistedViolations, Violation,
-    },
+    Formats, InvalidArguments, InvalidSchema, NotValid, NotValidated, SchemaValidator, ToolInputSchema,
+    UnlistedViolations, Violation,
 };
 
 /// Name of the helper that validates.

@@ -31,7 +31,7 @@ use std::{
     time::Duration,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
-use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
+use toolstead_domain::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
 pub(super) use tries::enter;
 use tries::{Kind, MARKER, Task};
 use uuid::Uuid;

@@ -9,7 +9,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
-use toolstead_domain::sandbox_policy::SandboxPolicy;
+use toolstead_domain::SandboxPolicy;
 
 /// Runs programs of the user in one environment and folder.
 #[derive(Debug, Clone)]

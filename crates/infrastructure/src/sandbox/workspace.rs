@@ -35,7 +35,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
 };
-use toolstead_domain::{access::PathAccess, ports::output_store::OutputHandle, workspace_roots};
+use toolstead_domain::{OutputHandle, PathAccess, workspace_roots};
 
 /// Maximum length of a path in Linux, in bytes.
 const MAX_PATH_BYTES: usize = 4095;

@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use report::ReportQuery;
 use serde_json::{Value, json};
 use std::time::Instant;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Version of the API.
 const VERSION: &str = "2023-06-01";

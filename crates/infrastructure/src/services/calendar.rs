@@ -9,7 +9,7 @@ use crate::services::{
 };
 use chrono::{DateTime, FixedOffset};
 use serde_json::Value;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 use url::Url;
 
 /// The grant for the calendar.
@@ -178,9 +178,7 @@ mod tests {
         sync::Arc,
         time::{Duration, Instant},
     };
-    use toolstead_domain::{
-        ports::caller::SilentCaller, principal::Principal, testing::fake_credentials::FakeCredentials,
-    };
+    use toolstead_domain::{Principal, SilentCaller, testing::fake_credentials::FakeCredentials};
 
     /// Runs a test with the calendar of a service that always returns this answer.
     async fn with_calendar<T>(answer: Value, work: impl AsyncFnOnce(Calendar<'_>) -> T) -> (T, usize) {

@@ -2,7 +2,7 @@
 
 use crate::services::{foreign_text::clean_text, one_line::one_line};
 use serde_json::Value;
-use toolstead_domain::secret::Secret;
+use toolstead_domain::Secret;
 
 /// Maximum length of a message, in characters.
 const WORDS: usize = 300;

@@ -14,7 +14,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use message::{Content, Message, decoded, header, is_id};
 use outgoing::{Original, Outgoing};
 use serde_json::{Value, json};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 use url::Url;
 
 /// The grant for Gmail, for reading and sending.

@@ -13,14 +13,8 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout_at};
 use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::{
-        caller::Caller,
-        credentials::{CredentialHeaders, Credentials, NoCredentials, Resource},
-    },
-    principal::Principal,
-    suggestion::Suggestion,
-    tool_failure::ToolFailure,
+    Caller, CredentialHeaders, Credentials, NoCredentials, Principal, Suggestion, ToolFailure, error_kind::ErrorKind,
+    ports::credentials::Resource,
 };
 use url::Url;
 

@@ -26,13 +26,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{
-    ports::{
-        clock::Clock,
-        web_search::{Domains, SearchBounds, WebHit, WebQuery, WebSearch, WebSearchError},
-    },
-    secret::Secret,
-};
+use toolstead_domain::{Clock, Domains, SearchBounds, Secret, WebHit, WebQuery, WebSearch, WebSearchError};
 use url::Url;
 
 /// Maximum size of an answer, in bytes.

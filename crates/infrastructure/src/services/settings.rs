@@ -1,7 +1,7 @@
 //! Settings of the services.
 
 use crate::services::linkedin::LinkedinSettings;
-use toolstead_domain::secret::Secret;
+use toolstead_domain::Secret;
 use url::Url;
 
 /// The services. An unusable service has the reason, for people.

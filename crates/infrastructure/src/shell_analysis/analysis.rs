@@ -1,7 +1,7 @@
 //! The result of an analysis.
 
 use std::path::PathBuf;
-use toolstead_domain::access::{CommandAccess, ParseConfidence};
+use toolstead_domain::{CommandAccess, ParseConfidence};
 
 /// Accesses of a command line, as far as they are known before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::*;
 use proptest::prelude::*;
 use rows::ROWS;
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::access::{CommandAccess, ParseConfidence};
+use toolstead_domain::{CommandAccess, ParseConfidence};
 
 /// Returns a summary in one line: commands, with `!` if only an exact rule covers them and `?` if they are opaque, and
 /// files with `>` (written), `<` (read) and `/**` (with everything below).

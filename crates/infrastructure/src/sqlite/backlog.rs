@@ -26,7 +26,7 @@ use std::{
     },
 };
 use tokio::sync::Notify;
-use toolstead_domain::tool_call::CallId;
+use toolstead_domain::CallId;
 use uuid::Uuid;
 
 /// Maximum number of records between two commits. Further ones wait for the database.

@@ -16,7 +16,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 use tokio::sync::Notify;
-use toolstead_domain::content_digest::ContentDigest;
+use toolstead_domain::ContentDigest;
 use uuid::Uuid;
 
 /// Name of the folder of temporary files, within the folder of contents.

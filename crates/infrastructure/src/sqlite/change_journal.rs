@@ -18,14 +18,8 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    content_digest::ContentDigest,
-    ports::{
-        change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, StoredBlob},
-        clock::Timestamp,
-        tool_repository::StoreError,
-    },
-    principal::Principal,
-    tool_call::CallId,
+    CallId, ChangeJournal, ContentDigest, FileChange, FileState, JournalEntry, Principal, StoreError, StoredBlob,
+    Timestamp,
 };
 use uuid::Uuid;
 

@@ -8,7 +8,7 @@ use super::{
 };
 use sqlx::{Connection, SqliteConnection};
 use std::{collections::HashSet, io};
-use toolstead_domain::content_digest::ContentDigest;
+use toolstead_domain::ContentDigest;
 
 /// SQL condition for rows of `contents` without a reference.
 macro_rules! unneeded {

@@ -9,17 +9,8 @@ use futures::FutureExt;
 use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
 use std::{os::unix::ffi::OsStrExt, path::PathBuf};
 use toolstead_domain::{
-    conversation::{
-        Conversation, ConversationId, Delegation,
-        event::{ConversationEvent, ConversationEventKind},
-    },
-    ports::{
-        clock::Timestamp,
-        conversation_store::{AppendError, ConversationStore},
-        tool_repository::StoreError,
-    },
-    principal::Principal,
-    tool_call::CallId,
+    AppendError, CallId, Conversation, ConversationEvent, ConversationEventKind, ConversationId, ConversationStore,
+    Delegation, Principal, StoreError, Timestamp,
 };
 use uuid::Uuid;
 
@@ -357,7 +348,7 @@ fn number(events: u64) -> Result<i64, Fault> {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use toolstead_domain::model::message::{Block, ToolResultBlock};
+    use toolstead_domain::{Block, ToolResultBlock};
 
     #[test]
     fn an_event_may_have_so_many_bytes_and_no_more() {

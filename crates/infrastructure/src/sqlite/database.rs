@@ -34,10 +34,9 @@ use std::{
 };
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use toolstead_domain::ports::{
-    change_journal::ChangeJournal, clock::Clock, conversation_store::ConversationStore, execution_log::ExecutionLog,
-    output_store::OutputStore, question_store::QuestionStore, read_state::ReadState, stores::Stores,
-    todo_store::TodoStore, tool_repository::ToolRepository,
+use toolstead_domain::{
+    ChangeJournal, Clock, ConversationStore, ExecutionLog, OutputStore, QuestionStore, ReadState, Stores, TodoStore,
+    ToolRepository,
 };
 
 /// Open database. Several processes, and several values in one process, may have the same file open.

@@ -15,12 +15,7 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    ports::{
-        execution_log::{ExecutionFilter, ExecutionLog},
-        tool_repository::StoreError,
-    },
-    tool_call::CallId,
-    tool_execution::{ExecutionRef, OutcomeKind, RequestKind, ToolExecution},
+    CallId, ExecutionFilter, ExecutionLog, ExecutionRef, OutcomeKind, RequestKind, StoreError, ToolExecution,
 };
 use uuid::Uuid;
 

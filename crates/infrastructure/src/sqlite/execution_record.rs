@@ -10,10 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use std::collections::BTreeMap;
 use toolstead_domain::{
-    labels::Labels,
-    ports::clock::Timestamp,
-    tool_call::CallId,
-    tool_execution::{ExecutionRef, JsonRef, Outcome, RecordedDecision, RequestKind, ToolExecution},
+    CallId, ExecutionRef, JsonRef, Labels, Outcome, RecordedDecision, RequestKind, Timestamp, ToolExecution,
 };
 use uuid::Uuid;
 

@@ -7,10 +7,7 @@ use super::{
 };
 use sqlx::{Row, sqlite::SqliteRow};
 use std::fmt::Write as _;
-use toolstead_domain::{
-    tool_call::CallId,
-    tool_execution::{Outcome, OutcomeKind, ToolExecution},
-};
+use toolstead_domain::{CallId, Outcome, OutcomeKind, ToolExecution};
 
 /// Number of parameters per row, in the order in which
 /// [`PendingRecord::bind`](super::pending_record::PendingRecord::bind) binds them.

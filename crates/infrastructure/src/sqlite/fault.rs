@@ -1,7 +1,7 @@
 //! Failures of SQLite, classified by what the operator can do about them.
 
 use std::{error::Error, io, sync::Arc};
-use toolstead_domain::ports::tool_repository::StoreError;
+use toolstead_domain::StoreError;
 
 /// Error of SQLite or of its library.
 type Cause = Box<dyn Error + Send + Sync>;

@@ -7,11 +7,7 @@ use super::{
 };
 use serde::Deserialize;
 use sqlx::{Row, sqlite::SqliteRow};
-use toolstead_domain::{
-    ports::clock::Timestamp,
-    tool_call::CallId,
-    tool_execution::{Outcome, RecordedDecision, ToolExecution},
-};
+use toolstead_domain::{CallId, Outcome, RecordedDecision, Timestamp, ToolExecution};
 use uuid::Uuid;
 
 /// Detail of an unfinished call that waits for its client.

@@ -167,10 +167,7 @@ mod tests {
         new_database::{NewDatabase, new_database},
         pending_record::PendingRecord,
     };
-    use toolstead_domain::{
-        testing::samples,
-        tool_execution::{OutcomeKind, ToolExecution},
-    };
+    use toolstead_domain::{OutcomeKind, ToolExecution, testing::samples};
 
     fn append(backlog: &Backlog, execution: ToolExecution, instance: Uuid) {
         backlog.append(PendingRecord::new(&execution, instance)).unwrap();

@@ -127,11 +127,7 @@ mod tests {
     use serde_json::json;
     use std::path::Path;
     use tempfile::TempDir;
-    use toolstead_domain::{
-        ports::clock::Timestamp,
-        testing::samples,
-        tool_execution::{RecordedDecision, ToolExecution},
-    };
+    use toolstead_domain::{RecordedDecision, Timestamp, ToolExecution, testing::samples};
     use uuid::Uuid;
 
     struct FormerDatabase {

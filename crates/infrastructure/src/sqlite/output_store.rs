@@ -16,13 +16,7 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    ports::{
-        clock::{Clock, Timestamp},
-        output_store::{OutputHandle, OutputStore, StoredContent, StoredOutput},
-        tool_repository::StoreError,
-    },
-    principal::Principal,
-    tool_call::CallId,
+    CallId, Clock, OutputHandle, OutputStore, Principal, StoreError, StoredContent, StoredOutput, Timestamp,
 };
 
 /// Adapter that writes through the [`Writer`] and reads from the pool.

@@ -5,7 +5,7 @@ use super::{
     execution_row::{PARAMETERS, stored_as},
 };
 use rusqlite::Statement;
-use toolstead_domain::tool_execution::{ExecutionRef, OutcomeKind, RequestKind};
+use toolstead_domain::{ExecutionRef, OutcomeKind, RequestKind};
 use uuid::Uuid;
 
 /// Encoded record with the columns of its row. All texts share one allocation: freeing an allocation on another thread
@@ -120,12 +120,7 @@ mod tests {
         new_database::new_database,
     };
     use serde_json::json;
-    use toolstead_domain::{
-        error_kind::ErrorKind,
-        labels::Labels,
-        testing::samples,
-        tool_execution::{Outcome, RecordedDecision, ToolExecution},
-    };
+    use toolstead_domain::{Labels, Outcome, RecordedDecision, ToolExecution, error_kind::ErrorKind, testing::samples};
 
     #[tokio::test]
     async fn every_field_comes_back_and_an_empty_text_is_one() {

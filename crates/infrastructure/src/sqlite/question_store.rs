@@ -9,13 +9,8 @@ use futures::FutureExt;
 use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
 use std::{os::unix::ffi::OsStrExt, path::PathBuf, sync::Arc};
 use toolstead_domain::{
-    ports::{
-        clock::Timestamp,
-        question_store::{QuestionError, QuestionStore, WAITING_OF_A_SESSION},
-        tool_repository::StoreError,
-    },
-    principal::Principal,
-    question::{DeferredQuestions, Question, QuestionId},
+    DeferredQuestions, Principal, Question, QuestionError, QuestionId, QuestionStore, StoreError, Timestamp,
+    ports::question_store::WAITING_OF_A_SESSION,
 };
 
 /// Maximum number of stored questions, answered or not: per principal and workspace, and in total.

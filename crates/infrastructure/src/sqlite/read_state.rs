@@ -12,11 +12,7 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
-use toolstead_domain::{
-    content_digest::ContentDigest,
-    ports::{read_state::ReadState, tool_repository::StoreError},
-    principal::Principal,
-};
+use toolstead_domain::{ContentDigest, Principal, ReadState, StoreError};
 
 /// Maximum number of files: per session, and in total.
 const OF_A_SESSION: i64 = 4_000;

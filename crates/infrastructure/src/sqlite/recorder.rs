@@ -165,10 +165,7 @@ mod tests {
     use super::*;
     use crate::sqlite::{connection::readers_of_the_file_alone, new_database::new_database};
     use sqlx::Row;
-    use toolstead_domain::{
-        testing::samples,
-        tool_execution::{Outcome, ToolExecution},
-    };
+    use toolstead_domain::{Outcome, ToolExecution, testing::samples};
 
     /// Records these rows at once. Returns which were accepted, how many were written, and the stored rows in order.
     async fn record(refused: &str, rows: &[ToolExecution]) -> (Vec<bool>, u64, Vec<(Uuid, String)>) {

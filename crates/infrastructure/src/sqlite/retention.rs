@@ -8,7 +8,7 @@ use super::{
 };
 use sqlx::{Connection, SqliteConnection};
 use std::time::Duration;
-use toolstead_domain::ports::clock::Timestamp;
+use toolstead_domain::Timestamp;
 
 /// Limits of the audit log at a point in time.
 #[derive(Debug, Clone, Copy)]
@@ -128,7 +128,7 @@ mod tests {
         new_database::{NewDatabase, new_database},
         pending_record::PendingRecord,
     };
-    use toolstead_domain::{testing::samples, tool_execution::ToolExecution};
+    use toolstead_domain::{ToolExecution, testing::samples};
     use uuid::Uuid;
 
     /// Records the rows, deletes the expired ones, and compares the rest.

@@ -9,7 +9,7 @@
 use super::fault::Fault;
 use sqlx::{Connection, SqliteConnection};
 use std::time::Duration;
-use toolstead_domain::ports::clock::Timestamp;
+use toolstead_domain::Timestamp;
 
 /// Minimum step in microseconds between two readings that counts as a jump, and the time that the clock must continue
 /// after one: a day.

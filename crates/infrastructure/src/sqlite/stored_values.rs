@@ -3,11 +3,7 @@
 use super::fault::Fault;
 use serde_json::Value;
 use std::{collections::BTreeMap, error::Error};
-use toolstead_domain::{
-    error_kind::ErrorKind,
-    labels::Labels,
-    tool_execution::{CancelReason, Outcome, OutcomeKind, RequestKind},
-};
+use toolstead_domain::{CancelReason, Labels, Outcome, OutcomeKind, RequestKind, error_kind::ErrorKind};
 
 /// Parses a value of a record; an absent one is `Null`. A value that the parser rejects, for example because it is
 /// nested too deeply, is returned as its text: one record must not make a whole page unreadable.

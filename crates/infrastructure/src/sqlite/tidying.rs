@@ -13,7 +13,7 @@ use super::{
 use futures::FutureExt;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::watch;
-use toolstead_domain::ports::clock::Clock;
+use toolstead_domain::Clock;
 use uuid::Uuid;
 
 /// Number of deleted items from which the log line is a warning.

@@ -12,11 +12,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use toolstead_domain::{
-    ports::{todo_store::TodoStore, tool_repository::StoreError},
-    principal::Principal,
-    todo::TodoList,
-};
+use toolstead_domain::{Principal, StoreError, TodoList, TodoStore};
 
 /// Maximum number of plans: per principal and workspace, and in total.
 const OF_A_PRINCIPAL: i64 = 2_000;

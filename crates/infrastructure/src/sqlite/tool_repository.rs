@@ -7,13 +7,7 @@ use super::{
 };
 use async_trait::async_trait;
 use sqlx::SqlitePool;
-use toolstead_domain::{
-    ports::{
-        clock::Timestamp,
-        tool_repository::{Catalogue, StoreError, ToolRepository},
-    },
-    provider_identity::ProviderIdentity,
-};
+use toolstead_domain::{Catalogue, ProviderIdentity, StoreError, Timestamp, ToolRepository};
 
 /// Adapter that writes through the [`Writer`] and reads from the pool.
 #[derive(Debug)]

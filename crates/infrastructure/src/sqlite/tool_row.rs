@@ -6,15 +6,8 @@ use sha2::{Digest, Sha256};
 use sqlx::{Connection, Row, SqliteConnection, sqlite::SqliteRow};
 use std::{collections::HashMap, error::Error};
 use toolstead_domain::{
-    category::Category,
-    ports::{
-        clock::Timestamp,
-        tool_repository::{Catalogue, DefinitionChange},
-    },
-    provider_identity::ProviderIdentity,
-    server_name::ServerName,
-    tool::{Availability, DefinitionPart, Tool, ToolSource},
-    tool_name::ToolName,
+    Availability, Catalogue, Category, DefinitionChange, DefinitionPart, ProviderIdentity, ServerName, Timestamp, Tool,
+    ToolName, ToolSource,
 };
 
 /// Maximum number of catalogues of a provider that is started in different ways, such as once per project.

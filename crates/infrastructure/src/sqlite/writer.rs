@@ -311,9 +311,8 @@ mod tests {
     use std::{error::Error, path::Path, time::Instant};
     use tempfile::TempDir;
     use toolstead_domain::{
-        ports::execution_log::{ExecutionFilter, ExecutionLog},
+        ExecutionFilter, ExecutionLog, OutcomeKind, ToolExecution,
         testing::{fixed_clock::FixedClock, samples},
-        tool_execution::{OutcomeKind, ToolExecution},
     };
 
     /// With or without a backlog.

@@ -15,7 +15,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
-use toolstead_domain::ports::clock::Timestamp;
+use toolstead_domain::Timestamp;
 use url::Url;
 
 /// Name of this program in rules.

@@ -23,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::time::{sleep, timeout, timeout_at};
-use toolstead_domain::tool_failure::ToolFailure;
+use toolstead_domain::ToolFailure;
 use url::Url;
 
 /// Ports that are allowed without configuration.

@@ -1,9 +1,7 @@
 //! Reasons why a request has no answer.
 
 use crate::http::http_error::HttpError;
-use toolstead_domain::{
-    error_chain::with_causes, error_kind::ErrorKind, suggestion::Suggestion, tool_failure::ToolFailure,
-};
+use toolstead_domain::{Suggestion, ToolFailure, error_chain::with_causes, error_kind::ErrorKind};
 
 /// A request without an answer.
 #[derive(Debug, thiserror::Error)]

@@ -6,19 +6,8 @@ use std::{
     time::Instant,
 };
 use toolstead_domain::{
-    access::CommandAccess,
-    client_profile::ClientProfile,
-    permission::{
-        decision::Decision,
-        policy::PermissionPolicy,
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    ports::caller::{Caller, SilentCaller},
-    principal::Principal,
-    server_name::ServerName,
-    testing::samples,
-    tool::Tool,
-    tool_call::ToolCall,
+    Caller, ClientProfile, CommandAccess, Decision, Effect, PermissionPolicy, PermissionRule, Principal, ServerName,
+    SilentCaller, Tool, ToolCall, permission::rule::RuleOrigin, testing::samples,
 };
 
 /// A call about which is asked, with what a request borrows.

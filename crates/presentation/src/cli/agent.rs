@@ -31,29 +31,11 @@ use tokio::{
     sync::MutexGuard,
     time::{MissedTickBehavior, interval, sleep_until},
 };
-use toolstead_application::{
-    cancel_signal::CancelSignal,
-    execute_tool::ExecuteToolError,
-    run_agent::{AgentRun, OfferedTools, RunAgentCommand},
-};
+use toolstead_application::{AgentRun, CancelSignal, ExecuteToolError, OfferedTools, RunAgentCommand};
 use toolstead_domain::{
-    agent::{
-        budget::Budgets,
-        event::{AgentEvent, AgentOutcome},
-    },
-    client_profile::{ClientProfile, LogLevel},
-    conversation::{Conversation, ConversationId},
-    error_kind::ErrorKind,
-    model::message::Block,
-    ports::{
-        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-        model_provider::ModelProvider,
-    },
-    principal::Principal,
-    scope::{Scope, View},
-    tool_execution::CancelReason,
-    tool_input_schema::nearest_name,
-    tool_selection::ToolSelection,
+    AgentEvent, AgentOutcome, Block, Budgets, Caller, CancelReason, ClientProfile, Conversation, ConversationId,
+    InputRequest, InputResponse, LogLevel, LogMessage, ModelProvider, NotAnswered, Principal, Progress, Scope,
+    ToolSelection, View, error_kind::ErrorKind, tool_input_schema::nearest_name,
 };
 use toolstead_infrastructure::dialects;
 
@@ -545,7 +527,7 @@ impl Caller for AgentRunCaller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::agent::budget::Budget;
+    use toolstead_domain::Budget;
 
     #[test]
     fn the_exit_code_says_how_a_run_ended() {

@@ -10,10 +10,7 @@ use super::{
 use crate::config::agent_files::{Kind, ListedItem, Listing};
 use clap::Args;
 use serde_json::{Map, Value, json};
-use toolstead_domain::{
-    agent::definition::{AgentDefinition, PromptCommand, Skill},
-    tool_input_schema::nearest_name,
-};
+use toolstead_domain::{AgentDefinition, PromptCommand, Skill, tool_input_schema::nearest_name};
 
 /// Shows what people wrote down as Markdown files, what waits for trust, and what is wrong.
 #[derive(Debug, Args)]

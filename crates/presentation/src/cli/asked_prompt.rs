@@ -8,7 +8,7 @@ use std::{
     io::{self, IsTerminal, Read},
     path::{Path, PathBuf},
 };
-use toolstead_domain::model::message::{Block, Image};
+use toolstead_domain::{Block, Image};
 
 /// Maximum size of a prompt in bytes, which is more than the context window of any model.
 const MOST_TEXT: u64 = 8 << 20;

@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::mpsc, time::timeout};
-use toolstead_domain::principal::Principal;
+use toolstead_domain::Principal;
 use toolstead_infrastructure::{
     accounts::{
         credentials::{AccountStatus, Accounts, SignIn, SignedIn, SignedOut, Unreadable},

@@ -25,23 +25,14 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use toolstead_application::{
-    cancel_signal::CancelSignal,
-    execute_tool::{ExecuteToolCommand, ExecuteToolError},
-};
+use toolstead_application::{CancelSignal, ExecuteToolCommand, ExecuteToolError};
 use toolstead_domain::{
-    client_profile::{ClientProfile, LogLevel},
+    CallOutcome, Caller, CancelReason, ClientProfile, InputRequest, InputResponse, LogLevel, LogMessage, NotAnswered,
+    Principal, Progress, ToolFailure, ToolResult,
     error_kind::ErrorKind,
     json_memory::has_too_many_values,
-    ports::{
-        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-        tool_provider::CallOutcome,
-    },
-    principal::Principal,
     suggestion::SUGGESTION,
-    tool_execution::CancelReason,
-    tool_failure::ToolFailure,
-    tool_result::{NO_OUTPUT, ToolResult, text_block},
+    tool_result::{NO_OUTPUT, text_block},
 };
 use toolstead_infrastructure::{
     mcp::wire::{lines::MAX_MESSAGE_BYTES, numbers},

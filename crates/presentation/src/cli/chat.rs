@@ -27,18 +27,10 @@ use std::{
     pin::pin,
 };
 use toolstead_application::{
-    cancel_signal::CancelSignal,
-    list_tools::{ListToolsQuery, PageSize},
-    run_agent::{CompactConversationCommand, CompactionResult, OfferedTools},
-    undo_conversation::UndoConversationCommand,
+    CancelSignal, CompactConversationCommand, CompactionResult, ListToolsQuery, OfferedTools, PageSize,
+    UndoConversationCommand,
 };
-use toolstead_domain::{
-    agent::event::AgentEvent,
-    conversation::{Conversation, ConversationId},
-    model::{message::Block, usage::Usage},
-    principal::Principal,
-    tool_execution::CancelReason,
-};
+use toolstead_domain::{AgentEvent, Block, CancelReason, Conversation, ConversationId, Principal, Usage};
 use turns::beginnings;
 use uuid::Uuid;
 

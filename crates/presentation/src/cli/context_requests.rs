@@ -5,13 +5,10 @@ use crate::{app::App, composition_root::RunningApp};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::{
-    execute_tool::{ExecuteToolCommand, ExecuteToolError},
-    forward_request::{ForwardOutcome, ForwardRequestCommand},
-    list_context::{ContextList, ListContextQuery},
+    ContextList, ExecuteToolCommand, ExecuteToolError, ForwardOutcome, ForwardRequestCommand, ListContextQuery,
 };
 use toolstead_domain::{
-    client_profile::ClientProfile, context::request::ContextRequest, error_kind::ErrorKind, principal::Principal,
-    scope::Scope, tool::BUILT_IN, tool_failure::ToolFailure,
+    ClientProfile, ContextRequest, Principal, Scope, ToolFailure, error_kind::ErrorKind, tool::BUILT_IN,
 };
 
 /// Member of `_meta` that names the provider.

@@ -1,11 +1,7 @@
 //! Selection of a conversation by the user.
 
 use super::exit::CommandError;
-use toolstead_domain::{
-    conversation::{Conversation, ConversationId},
-    ports::conversation_store::ConversationStore,
-    principal::Principal,
-};
+use toolstead_domain::{Conversation, ConversationId, ConversationStore, Principal};
 
 /// Maximum number of conversations that are searched for the prefix of an id.
 const LOOKED_THROUGH: usize = 10_000;
@@ -63,7 +59,7 @@ pub(super) async fn find_conversation(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{ports::clock::Timestamp, testing::in_memory_conversations::InMemoryConversations};
+    use toolstead_domain::{Timestamp, testing::in_memory_conversations::InMemoryConversations};
 
     #[tokio::test]
     async fn a_conversation_is_meant_by_as_much_of_its_id_as_tells_it_apart() {

@@ -22,20 +22,12 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use toolstead_application::{
-    cancel_signal::CancelSignal,
-    execute_tool::ExecuteToolError,
-    fork_conversation::{ForkConversationCommand, ForkConversationError},
-    undo_conversation::{ChangingCall, UndoConversationCommand, UndoConversationError, UndoneConversation},
+    CancelSignal, ChangingCall, ExecuteToolError, ForkConversationCommand, ForkConversationError,
+    UndoConversationCommand, UndoConversationError, UndoneConversation,
 };
 use toolstead_domain::{
-    client_profile::ClientProfile,
-    conversation::{Conversation, transcript::messages},
-    error_kind::ErrorKind,
-    ports::{caller::SilentCaller, conversation_store::AppendError},
-    principal::Principal,
-    scope::Scope,
-    tool_execution::CancelReason,
-    tool_failure::ToolFailure,
+    AppendError, CancelReason, ClientProfile, Conversation, Principal, Scope, SilentCaller, ToolFailure,
+    conversation::transcript::messages, error_kind::ErrorKind,
 };
 
 /// Tools that undo and redo the file changes of a call.

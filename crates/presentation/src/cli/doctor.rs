@@ -13,11 +13,7 @@ use crate::{
 use clap::Args;
 use serde_json::json;
 use std::time::Duration;
-use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::{execution_log::ExecutionFilter, tool_provider::ProviderState},
-    tool::Availability,
-};
+use toolstead_domain::{Availability, ExecutionFilter, ProviderState, error_kind::ErrorKind};
 use toolstead_infrastructure::{
     browser::browsers::CheckedBrowser,
     models::KeySource,

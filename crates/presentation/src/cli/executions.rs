@@ -16,13 +16,8 @@ use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use toolstead_application::list_executions::ListExecutionsHandler;
-use toolstead_domain::{
-    labels::check_name,
-    ports::{clock::Timestamp, execution_log::ExecutionFilter},
-    tool_call::CallId,
-    tool_execution::{OutcomeKind, RequestKind},
-};
+use toolstead_application::ListExecutionsHandler;
+use toolstead_domain::{CallId, ExecutionFilter, OutcomeKind, RequestKind, Timestamp, labels::check_name};
 use tree::Tree;
 
 /// Maximum number of calls to list if the prefix of an id is ambiguous.

@@ -4,8 +4,8 @@ use super::output::{Output, note};
 use crate::{composition_root::StartupError, config::problem::Problem, suggestions::CommandLineSuggestions};
 use serde_json::{Value, json};
 use std::{error::Error, io, process::ExitCode};
-use toolstead_application::execute_tool::ExecuteToolError;
-use toolstead_domain::{error_kind::ErrorKind, ports::tool_repository::StoreError};
+use toolstead_application::ExecuteToolError;
+use toolstead_domain::{StoreError, error_kind::ErrorKind};
 use toolstead_infrastructure::accounts::sign_in_error::SignInError;
 
 /// Exit of a command that ran without an internal failure.

@@ -11,19 +11,8 @@ use crate::composition_root::{RunningApp, Servers};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    access::Access,
-    conversation::{ConversationId, Delegation},
-    error_kind::ErrorKind,
-    labels::Labels,
-    ports::{
-        agent_hook::AgentHookEvent,
-        clock::Timestamp,
-        tool_hook::{EndedCall, HookVerdict},
-    },
-    principal::Principal,
-    tool_call::{CallId, ToolCall},
-    tool_execution::{Outcome as Ended, RecordedDecision, RequestKind, ToolExecution},
-    tool_result::ToolResult,
+    Access, AgentHookEvent, CallId, ConversationId, Delegation, EndedCall, HookVerdict, Labels, Outcome as Ended,
+    Principal, RecordedDecision, RequestKind, Timestamp, ToolCall, ToolExecution, ToolResult, error_kind::ErrorKind,
 };
 use toolstead_infrastructure::hooks::{
     command_hooks::{HookOutcome, HookReport, Rehearsal},

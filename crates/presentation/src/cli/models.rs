@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::time::timeout;
-use toolstead_domain::model::{error::ModelError, message::Message, reply::ModelEvent, request::ModelRequest};
+use toolstead_domain::{Message, ModelError, ModelEvent, ModelRequest};
 use toolstead_infrastructure::models::ModelSettings;
 
 /// Maximum time for a model to answer a check.

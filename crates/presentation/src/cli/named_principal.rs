@@ -1,7 +1,7 @@
 //! Parses the id of a principal.
 
 use super::exit::CommandError;
-use toolstead_domain::principal::Principal;
+use toolstead_domain::Principal;
 
 /// Returns the principal with this id; without an id, the local user.
 ///

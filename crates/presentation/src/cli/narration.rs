@@ -5,13 +5,7 @@ mod call_line;
 use call_line::{call_line, changed_lines, diffs, name, one_line};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use toolstead_domain::{
-    agent::{
-        budget::Budget,
-        event::{AgentEvent, AgentOutcome},
-    },
-    model::usage::Usage,
-};
+use toolstead_domain::{AgentEvent, AgentOutcome, Budget, Usage};
 
 /// Maximum number of lines, and of characters, of the text of a failure, and of a diff.
 const SHOWN_LINES: usize = 30;

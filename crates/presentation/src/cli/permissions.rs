@@ -18,23 +18,10 @@ use crate::{
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use toolstead_application::{
-    execute_tool::{
-        ExecuteToolError,
-        explain::{ExplainCallQuery, ExplainedCall},
-    },
-    forward_request::ForwardRequestCommand,
-};
+use toolstead_application::{ExecuteToolError, ExplainCallQuery, ExplainedCall, ForwardRequestCommand};
 use toolstead_domain::{
-    context::{self, request::ContextRequest, server_uri},
-    permission::{
-        decision::{Cause, Verdict},
-        rule::Effect,
-    },
-    principal::Principal,
-    suggestion::SuggestionFormatter,
-    tool_execution::RequestKind,
-    tool_failure::ToolFailure,
+    Cause, ContextRequest, Effect, Principal, RequestKind, SuggestionFormatter, ToolFailure, Verdict,
+    context::{self, server_uri},
 };
 
 /// Shows, explains, tests and writes permission rules.

@@ -9,8 +9,8 @@ use super::{
 };
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use toolstead_application::list_context::ContextList;
-use toolstead_domain::context::request::ContextRequest;
+use toolstead_application::ContextList;
+use toolstead_domain::ContextRequest;
 
 /// Lists the prompts, or fills one in.
 #[derive(Debug, Args)]

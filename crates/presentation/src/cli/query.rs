@@ -13,9 +13,7 @@ use super::{
 };
 use crate::shutdown::Shutdown;
 use clap::Args;
-use toolstead_domain::{
-    agent::event::AgentEvent, conversation::ConversationId, error_kind::ErrorKind, model::message::Block,
-};
+use toolstead_domain::{AgentEvent, Block, ConversationId, error_kind::ErrorKind};
 use uuid::Uuid;
 
 /// Asks an agent once. Its answer goes to standard output, everything else to standard error.

@@ -13,14 +13,7 @@ use crate::composition_root::Servers;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::time::Duration;
-use toolstead_domain::{
-    ports::{
-        caller::NotAnswered,
-        question_store::{QuestionError, QuestionStore},
-    },
-    principal::Principal,
-    question::{DeferredQuestions, Question, QuestionId},
-};
+use toolstead_domain::{DeferredQuestions, NotAnswered, Principal, Question, QuestionError, QuestionId, QuestionStore};
 use toolstead_infrastructure::builtin::question_form::{Reply, elicitation_request, reply};
 
 /// Maximum length in characters of a question in a list on a terminal.
@@ -222,7 +215,7 @@ fn to_json(found: &DeferredQuestions) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{ports::clock::Timestamp, testing::question_store_contract::questions};
+    use toolstead_domain::{Timestamp, testing::question_store_contract::questions};
 
     #[test]
     fn no_text_of_an_agent_passes_for_an_option_or_an_answer() {

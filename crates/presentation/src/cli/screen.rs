@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::MutexGuard, time::timeout};
-use toolstead_domain::agent::event::AgentEvent;
+use toolstead_domain::AgentEvent;
 
 /// Mark of the input line.
 const PROMPT: &str = "> ";

@@ -5,7 +5,7 @@ use crate::{
     telemetry::SERVER,
 };
 use std::{net::SocketAddr, sync::Arc, time::Duration};
-use toolstead_application::tool_registry::ToolRegistry;
+use toolstead_application::ToolRegistry;
 use toolstead_infrastructure::sandbox::{launcher::Launcher, self_test};
 
 /// Delay before the sandbox is tested. The test needs about 50 milliseconds of processor time, and clients that wait

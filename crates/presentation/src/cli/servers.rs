@@ -15,7 +15,7 @@ use crate::{
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use toolstead_domain::ports::{clock::Timestamp, tool_provider::ProviderState, tool_repository::DefinitionChange};
+use toolstead_domain::{DefinitionChange, ProviderState, Timestamp};
 use toolstead_infrastructure::mcp::client::UpstreamStatus;
 
 /// Maximum number of tools to name whose definitions changed at the same time.

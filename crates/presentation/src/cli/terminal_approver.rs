@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, timeout_at};
-use toolstead_domain::ports::approver::{Approval, ApprovalRequest, ApprovalScope, Approver, NoApprover};
+use toolstead_domain::{Approval, ApprovalRequest, ApprovalScope, Approver, NoApprover};
 
 /// Name of the approver in the audit log.
 const PERSON: &str = "the person at the terminal";

@@ -12,10 +12,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
-use toolstead_domain::{
-    client_capability::Capability,
-    ports::caller::{InputRequest, InputResponse, NotAnswered},
-};
+use toolstead_domain::{Capability, InputRequest, InputResponse, NotAnswered};
 use toolstead_infrastructure::{builtin::question_form::INTRODUCTION, sandbox::browser::Browser};
 
 /// Maximum number of characters shown of any text in a question.

@@ -10,13 +10,10 @@ use crate::composition_root::{RunningApp, Servers};
 use clap::Args;
 use serde_json::{Value, json};
 use toolstead_application::{
-    get_tool::{GetToolQuery, ToolView},
-    list_tools::{ListToolsQuery, PageSize, ToolFilter},
-    run_agent::offered_tool,
-    set_tool_enabled::SetToolEnabledCommand,
-    tool_registry::{AbsentServer, SharedTool, snapshot::ResolveError},
+    AbsentServer, GetToolQuery, ListToolsQuery, PageSize, ResolveError, SetToolEnabledCommand, SharedTool, ToolFilter,
+    ToolView, run_agent::offered_tool,
 };
-use toolstead_domain::{category::Category, model::request::OfferedTool, principal::Principal, tool::Tool};
+use toolstead_domain::{Category, OfferedTool, Principal, Tool};
 use toolstead_infrastructure::models::{self, ProviderKind};
 
 /// Lists the tools, or shows one.
@@ -63,7 +60,7 @@ impl Tools {
 
     async fn switch(&self, name: &str, composition: &RunningApp, as_json: bool, output: &mut Output) -> Outcome {
         let command = SetToolEnabledCommand { name: name.to_owned(), enabled: self.enable };
-        use toolstead_application::set_tool_enabled::SetToolEnabledError as Error;
+        use toolstead_application::SetToolEnabledError as Error;
         match composition.app.set_tool_enabled.handle(&command).await {
             Ok(()) => {
                 note(&format!("`{name}` is switched {}", if self.enable { "on" } else { "off" }));
@@ -246,7 +243,7 @@ fn unknown(name: &str, unresolved: ResolveError) -> CommandError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{server_name::ServerName, tool::ToolSource, tool_name::ToolName};
+    use toolstead_domain::{ServerName, ToolName, ToolSource};
 
     #[test]
     fn no_text_of_a_server_begins_a_line_of_a_tool() {

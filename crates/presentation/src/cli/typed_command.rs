@@ -2,7 +2,7 @@
 
 use super::{config::trusting, exit::CommandError};
 use crate::config::agent_files::{AgentFiles, Kind};
-use toolstead_domain::model::message::Block;
+use toolstead_domain::Block;
 
 /// Returns the text of the command that was typed as `/name words`; `None` if there is no such command.
 ///

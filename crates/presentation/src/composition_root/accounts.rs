@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use std::sync::Arc;
-use toolstead_domain::ports::clock::Clock;
+use toolstead_domain::Clock;
 use toolstead_infrastructure::{
     accounts::{
         credentials::{Accounts, AccountsParts},

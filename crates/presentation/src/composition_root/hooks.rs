@@ -3,7 +3,7 @@
 use super::StartupError;
 use crate::config::Config;
 use std::{path::Path, sync::Arc};
-use toolstead_domain::ports::approver::Approver;
+use toolstead_domain::Approver;
 use toolstead_infrastructure::{
     child_environment,
     hooks::{

@@ -6,7 +6,7 @@ use crate::{
     config::{Config, programs::out_of_reach_of_tools},
 };
 use std::sync::Arc;
-use toolstead_domain::ports::model_provider::ModelProvider;
+use toolstead_domain::ModelProvider;
 use toolstead_infrastructure::{
     models::{KeySource, Model},
     sandbox::{launcher::Launcher, user_programs::UserPrograms},

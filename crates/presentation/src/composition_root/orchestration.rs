@@ -2,8 +2,8 @@
 
 use crate::{app::App, config::Config};
 use std::sync::Arc;
-use toolstead_application::orchestration::{Agents, Examples, Orchestration};
-use toolstead_domain::{agent::definition::AgentDefinition, ports::tasks::Tasks, tool_selection::ToolSelection};
+use toolstead_application::{Agents, Examples, Orchestration};
+use toolstead_domain::{AgentDefinition, Tasks, ToolSelection};
 use toolstead_infrastructure::builtin::aliases_of;
 
 const EXAMPLES: Examples = Examples {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::config::policy::nameable;
     use serde_json::{Value, json};
-    use toolstead_domain::tool_input_schema::{Formats, ToolInputSchema};
+    use toolstead_domain::{Formats, ToolInputSchema};
 
     #[track_caller]
     fn check(alias: &str, given: Value, expected: Value) {

@@ -3,7 +3,7 @@
 use super::StartupError;
 use std::sync::Arc;
 use tokio::sync::Mutex;
-use toolstead_application::tool_registry::{RegistryError, ToolRegistry};
+use toolstead_application::{RegistryError, ToolRegistry};
 use toolstead_infrastructure::builtin::{
     into_tool::IntoTool,
     provider::{InProcessTools, InvalidInProcessTools},

@@ -7,7 +7,7 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
 use toolstead_application::redaction::{redacted, redacted_value};
-use toolstead_domain::ports::tool_provider::ProviderState;
+use toolstead_domain::ProviderState;
 use toolstead_infrastructure::builtin::context::Report;
 
 /// Returns the resources `config://server` and `status://health`.

@@ -4,7 +4,7 @@ use super::StartupError;
 use crate::config::{Config, database_url::DatabaseUrl};
 use futures::{FutureExt, future::BoxFuture};
 use std::{fmt, path::Path, sync::Arc, time::Duration};
-use toolstead_domain::ports::{clock::Clock, execution_log::ExecutionLog, stores::Stores};
+use toolstead_domain::{Clock, ExecutionLog, Stores};
 use toolstead_infrastructure::sqlite::{self, ContentRetention, Database, DatabaseOptions, OpenError, Retention};
 
 /// Stores of the workspace, and the function that closes them.

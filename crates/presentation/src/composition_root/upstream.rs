@@ -6,7 +6,7 @@ use crate::{
     cores::Cores,
 };
 use std::sync::Arc;
-use toolstead_domain::{ports::tool_repository::ToolRepository, server_name::ServerName};
+use toolstead_domain::{ServerName, ToolRepository};
 use toolstead_infrastructure::{
     child_environment,
     egress::connector::{Connector, SystemNetwork},

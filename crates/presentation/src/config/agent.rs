@@ -8,7 +8,7 @@ use crate::config::{
     value::Value,
 };
 use std::time::Duration;
-use toolstead_domain::agent::budget::Budgets;
+use toolstead_domain::Budgets;
 
 /// Settings that apply to every run.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -33,10 +33,7 @@ use std::{
 };
 use tokio::sync::watch;
 use toolstead_domain::{
-    agent::definition::{AgentDefinition, PromptCommand, Skill},
-    permission::decision::in_shell,
-    ports::agent_catalogue::AgentCatalogue,
-    workspace_roots::{RootKind, WorkspaceRoots},
+    AgentCatalogue, AgentDefinition, PromptCommand, RootKind, Skill, WorkspaceRoots, permission::decision::in_shell,
 };
 
 /// Maximum size of a file in bytes.

@@ -14,11 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use toolstead_domain::{
-    permission::{path_pattern::PatternBase, rule::PermissionRule},
-    server_name::ServerName,
-    tool_input_schema::nearest_name,
-    tool_name::ToolName,
-    tool_selection::ToolSelection,
+    PatternBase, PermissionRule, ServerName, ToolName, ToolSelection, tool_input_schema::nearest_name,
     workspace_roots::lexical,
 };
 use toolstead_infrastructure::{

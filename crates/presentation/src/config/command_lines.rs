@@ -1,7 +1,7 @@
 //! Analysis of command lines, for testing rules against them.
 
 use std::path::Path;
-use toolstead_domain::access::CommandAccess;
+use toolstead_domain::CommandAccess;
 use toolstead_infrastructure::shell_analysis::analyse;
 
 /// Returns the commands of a line, as the shell tools determine them.

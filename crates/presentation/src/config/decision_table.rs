@@ -10,7 +10,7 @@ use crate::config::{
 };
 use serde_json::{Map, Value};
 use std::path::Path;
-use toolstead_domain::{permission::decision::Verdict, tool_input_schema::nearest_name};
+use toolstead_domain::{Verdict, tool_input_schema::nearest_name};
 
 /// Keys of a call.
 const KEYS: [&str; 4] = ["tool", "arguments", "expect", "rule"];

@@ -3,10 +3,7 @@
 use crate::config::{command_lines::commands_of, problem::Problem, value::Example};
 use std::{path::Path, sync::Arc};
 use toolstead_domain::{
-    access::{Access, PathAccess},
-    permission::rule::{PermissionRule, RuleSubject},
-    server_name::ServerName,
-    workspace_roots::{WorkspaceRoots, lexical},
+    Access, PathAccess, PermissionRule, RuleSubject, ServerName, WorkspaceRoots, workspace_roots::lexical,
 };
 
 /// Base of relative example paths if there is no root.

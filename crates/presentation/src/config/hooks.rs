@@ -28,7 +28,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use toolstead_domain::workspace_roots::WorkspaceRoots;
+use toolstead_domain::WorkspaceRoots;
 use toolstead_infrastructure::hooks::{
     definition::{HookDefinition, HookEvent, HookProgram, OnError},
     filter::HookFilter,

@@ -2,8 +2,7 @@
 
 use crate::config::{Config, command_lines::commands_of, policy::origin_of, problem::Problem};
 use toolstead_domain::{
-    access::{Access, CommandAccess, ParseConfidence},
-    permission::{command_pattern::Outline, decision::narrowest_rule, rule::PermissionRule},
+    Access, CommandAccess, Outline, ParseConfidence, PermissionRule, permission::decision::narrowest_rule,
 };
 use toolstead_infrastructure::shell_analysis::catalogue::{Class, LOOKED_THROUGH, program};
 

@@ -3,7 +3,7 @@
 //! Taken from the providers' pages as of November 2025. Values in the configuration take precedence. A model that is
 //! not listed gets the limits of [`UNKNOWN`] and no price.
 
-use toolstead_domain::model::usage::Prices;
+use toolstead_domain::Prices;
 
 /// Data about a model.
 #[derive(Debug, Clone, Copy, PartialEq)]

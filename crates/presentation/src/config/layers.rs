@@ -9,7 +9,7 @@ use crate::config::{
 };
 use std::collections::BTreeMap;
 use toolstead_application::redaction::redacted;
-use toolstead_domain::permission::policy::Mode;
+use toolstead_domain::Mode;
 
 /// Kind of a layer, from the lowest precedence to the highest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -20,15 +20,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use toolstead_domain::{
-    client_profile::ProtocolVersion,
-    permission::{
-        path_pattern::PatternBase,
-        rule::{Effect, PermissionRule},
-    },
-    server_name::ServerName,
-    tool_name::ToolName,
-};
+use toolstead_domain::{Effect, PatternBase, PermissionRule, ProtocolVersion, ServerName, ToolName};
 use toolstead_infrastructure::mcp::client::{
     config::{HttpUpstream, McpTransport, OnlyTools, ServerProfile, StdioUpstream, ToolNames, ToolOutput},
     question_kind::QuestionKind,

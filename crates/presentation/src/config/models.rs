@@ -21,7 +21,7 @@ use std::{
     path::{Path, PathBuf},
     str::FromStr,
 };
-use toolstead_domain::{model::usage::Prices, secret::Secret, tool_input_schema::nearest_name};
+use toolstead_domain::{Prices, Secret, tool_input_schema::nearest_name};
 use toolstead_infrastructure::models::{KeySource, ModelSettings, ProviderKind};
 use url::Url;
 

@@ -15,16 +15,8 @@ use crate::config::{
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 use toolstead_application::orchestration;
 use toolstead_domain::{
-    access::AccessKind,
-    context,
-    permission::{
-        policy::Mode,
-        rule::{Effect, InvalidRule, PermissionRule, RuleOrigin},
-    },
-    tool::{BUILT_IN, Tool},
-    tool_input_schema::nearest_name,
-    tool_selection::wildcard_match,
-    workspace_roots::WorkspaceRoots,
+    AccessKind, Effect, InvalidRule, Mode, PermissionRule, Tool, WorkspaceRoots, context, permission::rule::RuleOrigin,
+    tool::BUILT_IN, tool_input_schema::nearest_name, tool_selection::wildcard_match,
 };
 use toolstead_infrastructure::{
     builtin::{aliases_of, command_tools, names_and_aliases, names_by_tool},

@@ -10,11 +10,7 @@ use crate::config::{
     value::{Item, Value},
 };
 use std::collections::BTreeMap;
-use toolstead_domain::{
-    server_name::ServerName,
-    tool_input_schema::nearest_name,
-    tool_selection::{InvalidSelection, ToolSelection},
-};
+use toolstead_domain::{InvalidSelection, ServerName, ToolSelection, tool_input_schema::nearest_name};
 
 /// A profile.
 #[derive(Debug, Clone, PartialEq)]

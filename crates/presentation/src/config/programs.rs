@@ -22,12 +22,7 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    permission::{
-        path_pattern,
-        rule::{Effect, PermissionRule},
-    },
-    server_name::ServerName,
-    workspace_roots::{WorkspaceRoots, lexical},
+    Effect, PermissionRule, ServerName, WorkspaceRoots, permission::path_pattern, workspace_roots::lexical,
 };
 use toolstead_infrastructure::{
     child_environment,

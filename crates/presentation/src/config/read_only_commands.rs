@@ -2,10 +2,7 @@
 
 use crate::config::{check::Base, layers::ResolvedSettings, origin::Origin, problem::Problem, value::Value};
 use std::{path::Path, sync::Arc};
-use toolstead_domain::permission::{
-    read_only_commands::ReadOnlyCommands,
-    rule::{Effect, PermissionRule},
-};
+use toolstead_domain::{Effect, PermissionRule, ReadOnlyCommands};
 use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 
 /// Returns the rules, with the origin of the setting. Returns none if the setting is off.

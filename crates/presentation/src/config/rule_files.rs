@@ -22,13 +22,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use toolstead_domain::{
-    permission::rule::{Effect, PermissionRule, RuleOrigin},
-    ports::{
-        approver::ApprovalScope,
-        rule_store::{RuleNotSaved, RuleStore},
-    },
-};
+use toolstead_domain::{ApprovalScope, Effect, PermissionRule, RuleNotSaved, RuleStore, permission::rule::RuleOrigin};
 
 /// Result of writing a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Definitions of all configuration keys: type, merging of layers, treatment in untrusted files, and purpose. Checks,
 //! merging and `docs/reference/configuration.md` all use this table.
 
-use toolstead_domain::permission::rule::Effect;
+use toolstead_domain::Effect;
 use toolstead_infrastructure::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
 
 /// Definition of a key.

@@ -3,8 +3,8 @@
 use crate::config::{layers::ResolvedSettings, origin::Origin, problem::Problem, value::Value};
 use serde::{Deserialize, de::DeserializeOwned};
 use std::{net::SocketAddr, path::PathBuf};
-use toolstead_application::execute_tool::RecordedArguments;
-use toolstead_domain::sandbox_policy::NetworkPolicy;
+use toolstead_application::RecordedArguments;
+use toolstead_domain::NetworkPolicy;
 
 /// `[sandbox]`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::config::{
 };
 use http::HeaderValue;
 use std::{path::PathBuf, time::Duration};
-use toolstead_domain::secret::Secret;
+use toolstead_domain::Secret;
 use toolstead_infrastructure::{
     accounts::oauth_client::OAuthClient,
     egress::host::HostPatterns,

@@ -15,7 +15,7 @@ use std::{
     io,
     path::{Path, PathBuf},
 };
-use toolstead_domain::secret::Secret;
+use toolstead_domain::Secret;
 
 /// The token and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]

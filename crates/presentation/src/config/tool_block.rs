@@ -8,10 +8,7 @@ use crate::config::{
     value::Item,
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
-use toolstead_domain::permission::{
-    path_pattern,
-    rule::{Effect, PermissionRule},
-};
+use toolstead_domain::{Effect, PermissionRule, permission::path_pattern};
 use toolstead_infrastructure::builtin::command_tools;
 
 /// Names and aliases of the tools that change files.

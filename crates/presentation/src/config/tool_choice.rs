@@ -4,7 +4,7 @@ use crate::config::{
     layers::{Contribution, ResolvedSettings, Waiting},
     value::{Item, Value},
 };
-use toolstead_domain::tool_selection::ToolSelection;
+use toolstead_domain::ToolSelection;
 
 /// Returns the selection after applying each layer, from the lowest precedence up, and every name in it, for checks. An
 /// untrusted file may remove tools, and may select tools if no layer below it does.

@@ -16,7 +16,7 @@ use std::{
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
-use toolstead_domain::workspace_roots::WorkspaceRoots;
+use toolstead_domain::WorkspaceRoots;
 use toolstead_infrastructure::sandbox::workspace::lock_folder::lock_folders;
 
 /// Returns the effective roots. Roots of an untrusted file narrow the roots of the other layers, as far as they lie

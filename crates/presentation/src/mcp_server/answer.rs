@@ -2,7 +2,7 @@
 
 use super::protocol_error::of_failure;
 use serde::Serialize;
-use toolstead_domain::{suggestion::SuggestionFormatter, tool_failure::ToolFailure};
+use toolstead_domain::{SuggestionFormatter, ToolFailure};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError, error_response, response, sized_response};
 
 /// A serialized JSON-RPC response, with the facts that a transport needs.

@@ -10,8 +10,8 @@ use super::{
 use futures::{FutureExt, future::Either};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolstead_application::cancel_signal::CancelSignal;
-use toolstead_domain::{ports::caller::Caller, task_request::TaskMethod};
+use toolstead_application::CancelSignal;
+use toolstead_domain::{Caller, TaskMethod};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 /// A parsed request.

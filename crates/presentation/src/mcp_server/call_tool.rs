@@ -10,22 +10,10 @@ use super::{
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use toolstead_application::{
-    cancel_signal::CancelSignal,
-    execute_tool::{AuditFailure, ExecuteToolCommand, ExecuteToolError},
-};
+use toolstead_application::{AuditFailure, CancelSignal, ExecuteToolCommand, ExecuteToolError};
 use toolstead_domain::{
-    client_profile::{ClientProfile, Generation, ProtocolVersion},
-    error_kind::ErrorKind,
-    ports::{
-        caller::{Caller, InputRequest, InputResponse, InputResponses},
-        tool_provider::{CallOutcome, InputRequired},
-        tool_repository::StoreError,
-    },
-    scope::Scope,
-    tool_execution::CancelReason,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    CallOutcome, Caller, CancelReason, ClientProfile, Generation, InputRequest, InputRequired, InputResponse,
+    InputResponses, ProtocolVersion, Scope, StoreError, ToolFailure, ToolResult, error_kind::ErrorKind,
 };
 use toolstead_infrastructure::{
     dialects,

@@ -14,11 +14,9 @@ use std::{
     },
 };
 use tokio::sync::Notify;
-use toolstead_application::cancel_signal::CancelSignal;
+use toolstead_application::CancelSignal;
 use toolstead_domain::{
-    client_capability::Capability,
-    client_profile::ClientProfile,
-    ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+    Caller, Capability, ClientProfile, InputRequest, InputResponse, LogMessage, NotAnswered, Progress,
 };
 use toolstead_infrastructure::mcp::wire::lines::LineSender;
 
@@ -278,7 +276,7 @@ fn notification(method: &str, params: Map<String, Value>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::client_profile::LogLevel;
+    use toolstead_domain::LogLevel;
 
     fn caller(progress_token: Option<Value>, outlet: Outlet) -> ClientCaller {
         ClientCaller::new(progress_token, LogThreshold::Request(Some(LogLevel::Info)), CancelSignal::new(), outlet)

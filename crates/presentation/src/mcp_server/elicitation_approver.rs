@@ -9,11 +9,8 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
 use toolstead_domain::{
-    client_capability::Capability,
-    ports::{
-        approver::{APPROVAL_KEY, Approval, ApprovalRequest, ApprovalScope, Approver},
-        caller::{InputRequest, InputResponse, NotAnswered},
-    },
+    Approval, ApprovalRequest, ApprovalScope, Approver, Capability, InputRequest, InputResponse, NotAnswered,
+    ports::approver::APPROVAL_KEY,
 };
 
 /// Choice that denies.
@@ -174,10 +171,7 @@ mod tests {
     use super::*;
     use crate::approval_question::tests::{Asked, asked_about_reading, write};
     use std::sync::Arc;
-    use toolstead_domain::{
-        client_profile::{ClientProfile, ProtocolVersion},
-        testing::recording_caller::RecordingCaller,
-    };
+    use toolstead_domain::{ClientProfile, ProtocolVersion, testing::recording_caller::RecordingCaller};
 
     fn asked(version: ProtocolVersion, capabilities: Value) -> Asked {
         let mut asked = Asked::about(json!({"path": "a"}), vec![write("/w/a"), write("/w/b")]);

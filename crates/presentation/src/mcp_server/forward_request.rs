@@ -10,18 +10,11 @@ use super::{
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolstead_application::{
-    cancel_signal::CancelSignal,
-    execute_tool::{ExecuteToolCommand, ExecuteToolError},
-    forward_request::{ForwardOutcome, ForwardRequestCommand},
+    CancelSignal, ExecuteToolCommand, ExecuteToolError, ForwardOutcome, ForwardRequestCommand,
 };
 use toolstead_domain::{
-    client_profile::Generation,
-    context::request::ContextRequest,
-    error_kind::ErrorKind,
-    ports::caller::{Caller, InputResponses},
-    suggestion::{DefaultSuggestions, SuggestionFormatter},
-    tool_execution::{CancelReason, RequestKind},
-    tool_failure::ToolFailure,
+    Caller, CancelReason, ContextRequest, DefaultSuggestions, Generation, InputResponses, RequestKind,
+    SuggestionFormatter, ToolFailure, error_kind::ErrorKind,
 };
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 

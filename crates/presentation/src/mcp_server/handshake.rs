@@ -10,11 +10,7 @@ use super::{
     server_identity::ServerIdentity,
 };
 use serde_json::{Map, Value, json};
-use toolstead_domain::{
-    client_profile::{ClientProfile, Generation, ProtocolVersion},
-    scope::Scope,
-    task_request::TASKS,
-};
+use toolstead_domain::{ClientProfile, Generation, ProtocolVersion, Scope, task_request::TASKS};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 /// Built-in guidance for models, valid for every configuration.

@@ -8,8 +8,8 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use toolstead_application::cancel_signal::CancelSignal;
-use toolstead_domain::{error_kind::ErrorKind, tool_execution::CancelReason};
+use toolstead_application::CancelSignal;
+use toolstead_domain::{CancelReason, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 /// Finds the requests that a client cancels, and detects duplicate ids.

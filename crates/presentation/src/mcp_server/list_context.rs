@@ -7,8 +7,8 @@ use super::{
     protocol_error::of_kind,
 };
 use serde_json::{Map, Value};
-use toolstead_application::list_context::{ContextList, ListContextQuery};
-use toolstead_domain::{client_profile::Generation, error_kind::ErrorKind, scope::Scope};
+use toolstead_application::{ContextList, ListContextQuery};
+use toolstead_domain::{Generation, Scope, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 impl McpServer {

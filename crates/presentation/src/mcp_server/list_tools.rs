@@ -8,11 +8,8 @@ use super::{
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 use std::sync::Arc;
-use toolstead_application::{
-    list_tools::{ListToolsQuery, PageSize, ToolFilter},
-    tool_registry::SharedTool,
-};
-use toolstead_domain::{client_profile::Generation, error_kind::ErrorKind, scope::Scope};
+use toolstead_application::{ListToolsQuery, PageSize, SharedTool, ToolFilter};
+use toolstead_domain::{Generation, Scope, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 /// Maximum size of the definitions in a page, in bytes.

@@ -1,7 +1,7 @@
 //! Minimum severity of log messages for a client.
 
 use tokio::sync::watch;
-use toolstead_domain::client_profile::LogLevel;
+use toolstead_domain::LogLevel;
 
 /// Filters log messages by level. Clones share the level, so that `logging/setLevel` also affects running calls.
 #[derive(Debug, Clone)]

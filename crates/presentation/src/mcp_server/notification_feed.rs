@@ -19,11 +19,8 @@ use tokio::{
     },
     time::Instant,
 };
-use toolstead_application::{
-    context_registry::{ContextChanges, ContextEvent},
-    provider_notifications::LogListener,
-};
-use toolstead_domain::{client_profile::LogLevel, context::notice::ContextNotice};
+use toolstead_application::{ContextChanges, ContextEvent, LogListener};
+use toolstead_domain::{ContextNotice, LogLevel};
 
 /// Minimum time between two batches of change notifications. The first one is sent immediately.
 const BETWEEN_TWO: Duration = Duration::from_millis(250);
@@ -232,7 +229,7 @@ async fn until(moment: Option<Instant>) {
 mod tests {
     use super::*;
     use futures::FutureExt;
-    use toolstead_domain::{client_profile::ClientProfile, scope::Scope};
+    use toolstead_domain::{ClientProfile, Scope};
 
     struct Registries {
         tools: watch::Sender<u64>,

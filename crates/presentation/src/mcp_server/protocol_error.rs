@@ -2,11 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    client_profile::ProtocolVersion,
-    error_kind::ErrorKind,
-    session::SessionError,
-    suggestion::{SUGGESTION, SuggestionFormatter},
-    tool_failure::ToolFailure,
+    ProtocolVersion, SessionError, SuggestionFormatter, ToolFailure, error_kind::ErrorKind, suggestion::SUGGESTION,
 };
 use toolstead_infrastructure::mcp::wire::message::RpcError;
 

@@ -5,7 +5,7 @@ use super::{
     trace_context,
 };
 use serde_json::{Map, Value};
-use toolstead_domain::client_profile::{ClientProfile, LogLevel, ProtocolVersion};
+use toolstead_domain::{ClientProfile, LogLevel, ProtocolVersion};
 use toolstead_infrastructure::mcp::wire::{
     message::RpcError,
     meta::{CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROGRESS_TOKEN, PROTOCOL_VERSION},

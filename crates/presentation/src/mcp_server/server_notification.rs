@@ -1,7 +1,7 @@
 //! A notification that does not belong to a request.
 
 use serde_json::{Map, Value, json};
-use toolstead_domain::ports::caller::LogMessage;
+use toolstead_domain::LogMessage;
 use toolstead_infrastructure::mcp::wire::{message::Id, meta::SUBSCRIPTION_ID};
 
 /// A list that clients can request.

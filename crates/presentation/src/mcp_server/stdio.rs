@@ -19,7 +19,7 @@ use tokio::{
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
-use toolstead_domain::{principal::Principal, tool_execution::CancelReason};
+use toolstead_domain::{CancelReason, Principal};
 use toolstead_infrastructure::mcp::wire::lines::{BoundedLines, Line, LineSender, MAX_MESSAGE_BYTES};
 
 /// Time after the end of the input in which calls may finish, so that `… | toolstead mcp` gets its answers. Then they

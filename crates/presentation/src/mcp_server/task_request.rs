@@ -10,15 +10,11 @@ use super::{
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use toolstead_application::{
-    cancel_signal::CancelSignal, execute_tool::ExecuteToolCommand, forward_task::ForwardTaskCommand,
-};
+use toolstead_application::{CancelSignal, ExecuteToolCommand, ForwardTaskCommand};
 use toolstead_domain::{
-    client_profile::Generation,
+    Caller, Generation, TaskMethod, ToolFailure,
     error_kind::ErrorKind,
-    ports::caller::Caller,
-    task_request::{TaskMethod, takes_tasks, tasks_declared},
-    tool_failure::ToolFailure,
+    task_request::{takes_tasks, tasks_declared},
 };
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 

@@ -2,11 +2,7 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
-use toolstead_domain::{
-    client_profile::Generation,
-    error_kind::ErrorKind,
-    tool_result::{TextBlock, ToolResult, text_block},
-};
+use toolstead_domain::{Generation, TextBlock, ToolResult, error_kind::ErrorKind, tool_result::text_block};
 use toolstead_infrastructure::mcp::wire::message::RESULT_BYTES;
 
 /// The key in `_meta` under which a result with `isError` names the kind of its error

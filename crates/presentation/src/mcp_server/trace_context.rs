@@ -4,7 +4,7 @@
 //! the parent.
 
 use serde_json::{Map, Value};
-use toolstead_domain::labels::Labels;
+use toolstead_domain::Labels;
 use uuid::Uuid;
 
 const TRACEPARENT: &str = "traceparent";

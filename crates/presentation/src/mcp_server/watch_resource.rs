@@ -5,7 +5,7 @@ use super::{
     watches::Watches,
 };
 use serde_json::{Map, Value, json};
-use toolstead_domain::{client_profile::Generation, tool_execution::RequestKind};
+use toolstead_domain::{Generation, RequestKind};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 impl McpServer {

@@ -6,8 +6,8 @@ use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use toolstead_application::watch_resource::{ResourceWatch, WatchResourceCommand};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_application::{ResourceWatch, WatchResourceCommand};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Maximum number of resources that a session or subscription watches.
 pub(super) const MAX_WATCHED: usize = 256;

@@ -1,7 +1,7 @@
 //! Suggestions for users of the command line.
 
 use super::{flags_and_operands, signing_in, trusting};
-use toolstead_domain::suggestion::{DefaultSuggestions, Suggestion, SuggestionFormatter};
+use toolstead_domain::{DefaultSuggestions, Suggestion, SuggestionFormatter};
 
 /// Suggestions for users of the command line.
 #[derive(Debug, Clone, Copy, Default)]

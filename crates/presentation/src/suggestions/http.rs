@@ -1,7 +1,7 @@
 //! Suggestions for users of a server that is reached over HTTP: its operator carries them out.
 
 use super::{flags_and_operands, signing_in, trusting};
-use toolstead_domain::suggestion::{DefaultSuggestions, Suggestion, SuggestionFormatter};
+use toolstead_domain::{DefaultSuggestions, Suggestion, SuggestionFormatter};
 
 /// Suggestions for users of a server that is reached over HTTP: its operator carries them out.
 #[derive(Debug, Clone, Copy, Default)]

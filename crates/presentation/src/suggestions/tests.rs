@@ -1,9 +1,6 @@
 use super::*;
 use crate::escaping_writer::tests::sources;
-use toolstead_domain::{
-    permission::rule::RuleOrigin,
-    suggestion::{DefaultSuggestions, Suggestion, SuggestionFormatter},
-};
+use toolstead_domain::{DefaultSuggestions, Suggestion, SuggestionFormatter, permission::rule::RuleOrigin};
 
 /// Returns one suggestion of each kind; the match finds a kind that is missing.
 fn suggestions() -> Vec<Suggestion> {

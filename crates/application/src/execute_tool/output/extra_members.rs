@@ -2,7 +2,7 @@
 
 use super::{block_text, length, media, overflow_writer::OverflowWriter};
 use serde_json::{Map, Value, json};
-use toolstead_domain::tool_result::ToolResult;
+use toolstead_domain::ToolResult;
 
 /// Maximum length in bytes at which types and media types count as content.
 const SHORT: usize = 128;

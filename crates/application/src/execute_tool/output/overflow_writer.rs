@@ -3,11 +3,7 @@
 use crate::tool_registry::output_readers::OutputReaders;
 use serde_json::{Value, json};
 use std::io;
-use toolstead_domain::{
-    ports::output_store::{OutputHandle, OutputStore},
-    principal::Principal,
-    tool_call::CallId,
-};
+use toolstead_domain::{CallId, OutputHandle, OutputStore, Principal};
 
 /// Maximum ratio of the size of pretty-printed JSON to that of compact JSON.
 const MAX_GROWTH: usize = 8;

@@ -2,14 +2,8 @@ use super::*;
 use serde_json::json;
 use std::io::Read;
 use toolstead_domain::{
-    ports::{
-        output_store::{NoOutputs, OutputStore},
-        schema_validator::NoSchemaValidator,
-    },
-    principal::Principal,
+    Formats, NoOutputs, NoSchemaValidator, OutputReading, OutputStore, Principal,
     testing::{in_memory_output_store::InMemoryOutputStore, samples},
-    tool::OutputReading,
-    tool_input_schema::Formats,
 };
 
 async fn bounded_in(outputs: &dyn OutputStore, result: ToolResult, schema: Option<Value>, budget: usize) -> ToolResult {

@@ -21,15 +21,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use toolstead_domain::{
-    client_capability::Capability,
-    client_profile::ClientProfile,
-    ports::{
-        caller::{Caller, InputRequest, InputResponse, InputResponses, LogMessage, NotAnswered, Progress},
-        tool_provider::{CallOutcome, InputRequired},
-    },
-    principal::Principal,
-    tool_call::CallId,
-    tool_execution::CancelReason,
+    CallId, CallOutcome, Caller, CancelReason, Capability, ClientProfile, InputRequest, InputRequired, InputResponse,
+    InputResponses, LogMessage, NotAnswered, Principal, Progress,
 };
 
 /// Maximum number of questions per call, over all rounds. More would exhaust the user's patience.
@@ -399,7 +392,7 @@ mod tests {
     use super::*;
     use futures::FutureExt;
     use serde_json::json;
-    use toolstead_domain::{ports::caller::SilentCaller, testing::samples::call_id};
+    use toolstead_domain::{SilentCaller, testing::samples::call_id};
 
     fn held() -> Arc<ParkedCall> {
         let capabilities = json!({"elicitation": {}}).as_object().unwrap().clone();

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 use tokio::{runtime::Handle, time::timeout};
-use toolstead_domain::{ports::tool_provider::CallOutcome, tool_execution::CancelReason};
+use toolstead_domain::{CallOutcome, CancelReason};
 
 /// Path of a call. Reports when it can make no progress without answers.
 struct CallFuture {

@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 use std::{array, time::Duration};
 use tokio::time::Instant;
-use toolstead_domain::tool_call::CallId;
+use toolstead_domain::CallId;
 use uuid::Uuid;
 
 /// SHA-256 digest.

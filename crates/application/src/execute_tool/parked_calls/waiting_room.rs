@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use toolstead_domain::{principal::Principal, tool_call::CallId};
+use toolstead_domain::{CallId, Principal};
 
 /// Maximum number of parked calls per principal. A further one cancels the oldest.
 const MAX_OF_ONE: usize = 64;

@@ -11,11 +11,7 @@ pub(crate) use client_adaptation::adapt_for_client;
 pub(super) use question_records::QuestionRecords;
 use question_records::{OpenQuestionRecord, QuestionEnd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use toolstead_domain::{
-    permission::grant::Grant,
-    ports::caller::{InputRequest, InputResponse, NotAnswered},
-    tool_call::ToolCall,
-};
+use toolstead_domain::{Grant, InputRequest, InputResponse, NotAnswered, ToolCall};
 
 /// Maximum number of questions per call. More would exhaust the user's patience.
 const MAX_QUESTIONS: usize = 32;

@@ -2,9 +2,7 @@
 
 use super::*;
 use toolstead_domain::{
-    alias::dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
-    ports::tool_hook::HookContext,
-    testing::scripted_hook::ScriptedHook,
+    AdaptedResult, AdapterInput, DialectAdapter, HookContext, testing::scripted_hook::ScriptedHook,
 };
 
 /// Adapter that reports the arguments and the outcome.

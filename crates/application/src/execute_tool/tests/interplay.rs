@@ -2,7 +2,7 @@
 
 use super::*;
 use mockall::{Sequence, mock};
-use toolstead_domain::{ports::execution_log::ExecutionFilter, tool_call::CallId};
+use toolstead_domain::{CallId, ExecutionFilter};
 
 mock! {
     Log {}

@@ -3,11 +3,7 @@
 use super::*;
 use mockall::mock;
 use std::sync::Mutex;
-use toolstead_domain::{
-    ports::tool_provider::{CallContext, ProviderError},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{CallContext, ProviderError, ToolCall, ToolFailure};
 
 mock! {
     Asker {}

@@ -10,17 +10,8 @@ use proptest::prelude::*;
 use std::{pin::pin, task::Poll};
 use tokio::task::yield_now;
 use toolstead_domain::{
-    client_profile::LogLevel,
-    labels::Labels,
-    ports::{
-        caller::LogMessage,
-        calls::NestedCall,
-        tool_provider::{CallContext, ProviderError},
-    },
+    CallContext, Labels, LogLevel, LogMessage, NestedCall, OutcomeKind, ProviderError, ToolCall, ToolSelection,
     testing::recording_caller::RecordingCaller,
-    tool_call::ToolCall,
-    tool_execution::OutcomeKind,
-    tool_selection::ToolSelection,
 };
 use uuid::Uuid;
 

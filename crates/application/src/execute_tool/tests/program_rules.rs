@@ -2,10 +2,7 @@
 
 use super::{hooks::Guard, *};
 use crate::{bounded_approver::BoundedApprover, ruled_approver::RuledApprover};
-use toolstead_domain::{
-    labels::Labels,
-    ports::approval_rule::{ApprovalRule, RuleAnswer},
-};
+use toolstead_domain::{ApprovalRule, Labels, RuleAnswer};
 
 /// Approval rule with a constant answer, which counts its calls.
 struct Nightly(RuleAnswer, AtomicUsize);

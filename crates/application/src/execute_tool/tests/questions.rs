@@ -6,15 +6,8 @@ use super::{
 };
 use std::time::Duration;
 use toolstead_domain::{
-    client_profile::ProtocolVersion,
-    ports::{
-        caller::NotAnswered,
-        calls::NestedCall,
-        tool_provider::{CallContext, ProviderError},
-    },
+    CallContext, CallId, NestedCall, NotAnswered, OutcomeKind, ProtocolVersion, ProviderError, ToolCall,
     testing::recording_caller::RecordingCaller,
-    tool_call::{CallId, ToolCall},
-    tool_execution::OutcomeKind,
 };
 use uuid::Uuid;
 
@@ -212,7 +205,7 @@ async fn what_goes_on_beside_a_question_keeps_the_place_of_its_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_wants_to_be_called_again_is_with_its_own_state_and_its_client_is_not_asked() {
-    use toolstead_domain::ports::tool_provider::InputRequired;
+    use toolstead_domain::InputRequired;
     let steps = |tool: ScriptedTool| {
         tool.ends_by(|moment| {
             let state = moment.context.answers.and_then(|answers| answers.state.clone());

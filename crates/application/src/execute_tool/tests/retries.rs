@@ -6,16 +6,8 @@ use proptest::prelude::*;
 use std::{sync::Mutex, time::Duration};
 use tokio::task::yield_now;
 use toolstead_domain::{
-    client_profile::ProtocolVersion,
-    event::EventKind,
-    ports::{
-        approver::APPROVAL_KEY,
-        caller::{LogMessage, NotAnswered},
-        execution_log::ExecutionFilter,
-        tool_provider::InputRequired,
-    },
-    testing::recording_caller::RecordingCaller,
-    tool_execution::OutcomeKind,
+    EventKind, ExecutionFilter, InputRequired, LogMessage, NotAnswered, OutcomeKind, ProtocolVersion,
+    ports::approver::APPROVAL_KEY, testing::recording_caller::RecordingCaller,
 };
 
 /// Approver that asks the client, and approves if the answer is `yes`.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::get_tool::{GetToolHandler, GetToolQuery};
-use toolstead_domain::{permission::policy::Mode, scope::View};
+use toolstead_domain::{Mode, View};
 
 fn here() -> Scope {
     Scope::of(Principal::local(), "s")

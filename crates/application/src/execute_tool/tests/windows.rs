@@ -2,14 +2,7 @@
 
 use super::{nesting::calls, *};
 use proptest::prelude::*;
-use toolstead_domain::{
-    ports::{
-        calls::UnknownName,
-        tool_provider::{CallContext, ProviderError},
-    },
-    tool_call::ToolCall,
-    tool_selection::ToolSelection,
-};
+use toolstead_domain::{CallContext, ProviderError, ToolCall, ToolSelection, UnknownName};
 
 /// Returns a call of `make` that makes these calls through a restricted view on these tools.
 fn make(window: &[&str], made: Value) -> Value {

@@ -1,7 +1,7 @@
 //! Rules that a user writes in place of the offered ones.
 
 use super::*;
-use toolstead_domain::access::Widening;
+use toolstead_domain::Widening;
 
 /// Calls a tool that runs `git log -1` three times, the first time with this answer. Returns the offered rule, and the
 /// number of approval requests.

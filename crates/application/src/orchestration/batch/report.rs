@@ -1,11 +1,7 @@
 //! The result of a batch: one block of text and one structured entry for each call, in the order of the calls.
 
 use serde_json::{Map, Value, json};
-use toolstead_domain::{
-    error_kind::ErrorKind,
-    tool_failure::ToolFailure,
-    tool_result::{ToolResult, text_block},
-};
+use toolstead_domain::{ToolFailure, ToolResult, error_kind::ErrorKind, tool_result::text_block};
 
 /// One call and its result.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,20 +7,8 @@ use std::{
 };
 use tokio::task::yield_now;
 use toolstead_domain::{
-    access::{Access, PathAccess},
-    client_profile::ClientProfile,
-    permission::grant::Grant,
-    ports::{
-        caller::SilentCaller,
-        calls::{Calls, NoCalls},
-        output_store::NoOutputs,
-        tool_provider::{CallOutcome, ToolProvider},
-    },
-    principal::Principal,
-    scope::View,
-    testing::samples,
-    tool_input_schema::{Formats, ToolInputSchema},
-    tool_selection::ToolSelection,
+    Access, CallOutcome, Calls, ClientProfile, Formats, Grant, NoCalls, NoOutputs, PathAccess, Principal, SilentCaller,
+    ToolInputSchema, ToolProvider, ToolSelection, View, testing::samples,
 };
 
 /// Tools by name: `read /path`, `write /path` and `fail /path` touch the path, `batch` is a batch, all others are unknown.

@@ -4,7 +4,7 @@ use super::{MAX_TEXT, NAME};
 use crate::orchestration::{definition::Definition, example_of};
 use serde_json::json;
 use std::sync::Arc;
-use toolstead_domain::{agent::definition::AgentDefinition, tool::Tool};
+use toolstead_domain::{AgentDefinition, Tool};
 
 /// Maximum number of agents in the description.
 const MAX_LISTED_AGENTS: usize = 32;

@@ -14,21 +14,8 @@ use std::{
 };
 use tokio::{runtime::Handle, time::sleep_until};
 use toolstead_domain::{
-    agent::event::{AgentEvent, AgentOutcome},
-    conversation::{ConversationId, Delegation},
-    error_kind::ErrorKind,
-    model::usage::Usage,
-    ports::{
-        caller::Caller,
-        calls::Calls,
-        tasks::{TaskEnd, TaskOutput, TaskWork},
-        tool_provider::CallContext,
-    },
-    principal::Principal,
-    tool_execution::CancelReason,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-    tool_selection::ToolSelection,
+    AgentEvent, AgentOutcome, CallContext, Caller, Calls, CancelReason, ConversationId, Delegation, Principal, TaskEnd,
+    TaskOutput, TaskWork, ToolFailure, ToolResult, ToolSelection, Usage, error_kind::ErrorKind,
 };
 
 /// Delegated work before it starts.

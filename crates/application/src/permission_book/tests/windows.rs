@@ -1,7 +1,7 @@
 //! Nested restricted views, and the approvals that are given in them.
 
 use super::*;
-use toolstead_domain::tool_selection::ToolSelection;
+use toolstead_domain::ToolSelection;
 
 /// A node in a tree of scopes: the scope around it, and the restricted view that leads to it.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::time::Duration;
-use toolstead_domain::{agent::budget::Budgets, model::usage::Prices};
+use toolstead_domain::{Budgets, Prices};
 
 /// A model that calls a tool in every answer.
 fn restless(answers: usize) -> Arc<ScriptedModel> {

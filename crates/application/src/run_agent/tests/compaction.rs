@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::run_agent::compaction::{RetainedPart, plan};
-use toolstead_domain::{ports::todo_store::TodoStore, testing::todo_store_contract, todo::TodoList};
+use toolstead_domain::{TodoList, TodoStore, testing::todo_store_contract};
 
 /// About a thousand tokens at the first guess.
 const THOUSAND: usize = 4_000;
@@ -211,7 +211,7 @@ async fn a_summary_that_fails_or_that_a_hook_is_against_leaves_the_run_able_to_g
             AgentHookResponse { block: Some("not now".into()), ..AgentHookResponse::default() }
         }
     }
-    use toolstead_domain::ports::agent_hook::{AgentHookEvent, AgentHookResponse};
+    use toolstead_domain::{AgentHookEvent, AgentHookResponse};
     let hooks: [Vec<Arc<dyn AgentHook>>; 2] = [Vec::new(), vec![Arc::new(Against)]];
     for (hooks, words) in hooks.into_iter().zip(["no summary could be made: busy", "a hook is against it: not now"]) {
         let house = house_of(10, hooks).await;

@@ -3,10 +3,7 @@
 use super::*;
 use async_trait::async_trait;
 use std::sync::Mutex;
-use toolstead_domain::{
-    ports::agent_hook::{AgentHookEvent, AgentHookResponse},
-    testing::scripted_approver::ScriptedApprover,
-};
+use toolstead_domain::{AgentHookEvent, AgentHookResponse, testing::scripted_approver::ScriptedApprover};
 
 /// Returns scripted responses, and records the events received.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! The tools that a model is offered, and the parts of results and images that it receives.
 
 use super::*;
-use toolstead_domain::{model::request::OfferedTool, tool_selection::ToolSelection};
+use toolstead_domain::{OfferedTool, ToolSelection};
 
 fn names(tools: &[OfferedTool]) -> Vec<&str> {
     tools.iter().map(|tool| tool.name.as_str()).collect()

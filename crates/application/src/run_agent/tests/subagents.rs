@@ -6,18 +6,8 @@ use async_trait::async_trait;
 use proptest::prelude::*;
 use std::{collections::BTreeMap, sync::Mutex};
 use toolstead_domain::{
-    agent::{budget::Budgets, definition::AgentDefinition},
-    conversation::Conversation,
-    model::usage::Prices,
-    ports::{
-        agent_catalogue::NoAgents,
-        agent_hook::{AgentHookEvent, AgentHookResponse},
-        models::Models,
-        tasks::{NewTask, TaskOutput, TaskWork, Tasks},
-    },
-    testing::scripted_approver::ScriptedApprover,
-    tool_execution::{Outcome, ToolExecution},
-    tool_failure::ToolFailure,
+    AgentDefinition, AgentHookEvent, AgentHookResponse, Budgets, Conversation, Models, NewTask, NoAgents, Outcome,
+    Prices, TaskOutput, TaskWork, Tasks, ToolExecution, ToolFailure, testing::scripted_approver::ScriptedApprover,
 };
 
 const EXAMPLES: Examples =

@@ -4,12 +4,9 @@ use super::*;
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use toolstead_domain::{
-    ports::tool_provider::{CallContext, CallOutcome, ProviderError},
-    question::{self, QuestionId},
+    CallContext, CallOutcome, ProviderError, QuestionId, Tool, ToolCall, ToolFailure,
+    question::{self},
     testing::scripted_provider::scripted_tool::Ending,
-    tool::Tool,
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
 };
 
 #[track_caller]

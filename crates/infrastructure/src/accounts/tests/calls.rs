@@ -4,9 +4,8 @@ use super::*;
 use async_trait::async_trait;
 use std::sync::Mutex;
 use tokio::{sync::Notify, task::yield_now, time::timeout};
-use toolstead_domain::ports::{
-    caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-    credentials::{Credentials, NoCredentials},
+use toolstead_domain::{
+    Caller, Credentials, InputRequest, InputResponse, LogMessage, NoCredentials, NotAnswered, Progress,
 };
 
 /// Client that behaves as the test defines.

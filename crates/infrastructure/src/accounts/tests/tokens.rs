@@ -5,7 +5,7 @@ use crate::accounts::sign_in_error::SignInError;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
 use tokio::sync::Notify;
-use toolstead_domain::ports::credentials::{Credentials, NoCredentials};
+use toolstead_domain::{Credentials, NoCredentials};
 
 /// Returns an issuer like Google's with numbered access tokens. It grants all requested scopes.
 async fn google() -> Bench {

@@ -11,7 +11,7 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 use serde::{Deserialize, Serialize};
-use toolstead_domain::{ports::clock::Timestamp, principal::Principal, secret::Secret};
+use toolstead_domain::{Principal, Secret, Timestamp};
 
 const VERSION: u32 = 1;
 /// Maximum size of a record, in bytes.

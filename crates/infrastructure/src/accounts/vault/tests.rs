@@ -10,7 +10,7 @@ use std::{
     process::{Command, Stdio},
 };
 use tempfile::TempDir;
-use toolstead_domain::{ports::clock::Timestamp, secret::Secret};
+use toolstead_domain::{Secret, Timestamp};
 
 struct Home {
     folder: TempDir,

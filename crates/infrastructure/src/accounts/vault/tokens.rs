@@ -1,6 +1,6 @@
 //! Tokens, and the key under which they are stored.
 
-use toolstead_domain::{ports::clock::Timestamp, principal::Principal, secret::Secret};
+use toolstead_domain::{Principal, Secret, Timestamp};
 
 /// Principal, issuer and purpose of tokens. Contains no secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
-use toolstead_domain::permission::decision::Verdict;
+use toolstead_domain::Verdict;
 
 /// The one host that may be shown.
 const ALLOWED: &str = "shop.example";

@@ -11,14 +11,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::Duration;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    tool::{Availability, ToolAnnotations},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Category, ToolAnnotations, ToolCall, ToolFailure, ToolResult};
 
 /// A tool for the browser of a session. It is a [`BuiltInTool`].
 pub trait BrowserTool: Send + Sync + 'static {

@@ -16,8 +16,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 use std::{fs, path::Path, sync::Arc, time::Duration};
 use toolstead_domain::{
-    error_kind::ErrorKind, permission::policy::PermissionPolicy, principal::Principal,
-    testing::in_memory_change_journal::InMemoryChangeJournal, workspace_roots::WorkspaceRoots,
+    PermissionPolicy, Principal, WorkspaceRoots, error_kind::ErrorKind,
+    testing::in_memory_change_journal::InMemoryChangeJournal,
 };
 
 mod borders;

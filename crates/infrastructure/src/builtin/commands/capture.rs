@@ -10,7 +10,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::watch;
-use toolstead_domain::tool_failure::ToolFailure;
+use toolstead_domain::ToolFailure;
 
 /// Maximum number of bytes in memory; a larger output is written to disk as a whole.
 const IN_MEMORY: usize = 1 << 20;

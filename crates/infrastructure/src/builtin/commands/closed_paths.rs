@@ -21,11 +21,7 @@ use std::{
     time::Duration,
 };
 use toolstead_domain::{
-    access::{Access, AccessKind, PathAccess},
-    error_kind::ErrorKind,
-    permission::{decision::Verdict, grant::Grant},
-    ports::tool_provider::CallContext,
-    tool_failure::ToolFailure,
+    Access, AccessKind, CallContext, Grant, PathAccess, ToolFailure, Verdict, error_kind::ErrorKind,
 };
 
 /// Maximum number of entries visited, in all roots together.

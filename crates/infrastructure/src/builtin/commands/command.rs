@@ -32,10 +32,7 @@ use tokio::{
     time::{sleep, sleep_until, timeout},
 };
 use toolstead_domain::{
-    error_kind::ErrorKind,
-    suggestion::{DefaultSuggestions, SUGGESTION, SuggestionFormatter},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    DefaultSuggestions, SuggestionFormatter, ToolFailure, ToolResult, error_kind::ErrorKind, suggestion::SUGGESTION,
 };
 
 /// Time for a command to end after SIGTERM.

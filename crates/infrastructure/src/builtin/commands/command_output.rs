@@ -15,7 +15,7 @@ use crate::builtin::{
 use regex::Regex;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolstead_domain::{ports::output_store::OutputHandle, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{OutputHandle, ToolFailure, ToolResult};
 
 /// Key in a result's `_meta` that lists stored outputs. The call path uses the same key.
 const OUTPUTS: &str = "toolstead/outputs";

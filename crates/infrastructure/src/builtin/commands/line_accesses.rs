@@ -14,10 +14,7 @@ use std::{
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
-use toolstead_domain::{
-    access::{Access, BuiltInRule, CommandAccess, PathAccess},
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{Access, BuiltInRule, CommandAccess, PathAccess, ToolFailure};
 
 /// Returns what a call that runs this text in that folder (absolute, without links) would touch. Resolves links;
 /// blocks. `search_path` is the `PATH` of the shell that runs it. Without it the text is not run by a shell, and no

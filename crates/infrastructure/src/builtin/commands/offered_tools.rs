@@ -10,14 +10,8 @@ use crate::builtin::tool_context::ToolContext;
 use serving::Serving;
 use std::{future::Future, os::unix::net::UnixListener, sync::Arc};
 use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    ports::calls::Calls,
-    tool::Tool,
-    tool_failure::ToolFailure,
-    tool_name::ToolName,
-    tool_selection::{ToolSelection, wildcard_match},
+    Access, Calls, Category, Tool, ToolFailure, ToolName, ToolSelection, error_kind::ErrorKind,
+    tool_selection::wildcard_match,
 };
 
 /// Maximum number of patterns of one offer.

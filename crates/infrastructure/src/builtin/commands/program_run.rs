@@ -17,10 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::{path::Path, sync::Arc};
 use toolstead_domain::{
-    access::{Access, CommandAccess},
-    error_kind::ErrorKind,
-    tool_failure::ToolFailure,
-    tool_result::{ToolResult, text_block},
+    Access, CommandAccess, ToolFailure, ToolResult, error_kind::ErrorKind, tool_result::text_block,
 };
 
 /// Number of characters reserved for remarks beside the output.

@@ -21,15 +21,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use toolstead_domain::{
-    access::Access,
-    descriptor_limit::DescriptorLimit,
-    error_kind::ErrorKind,
-    ports::tool_provider::CallContext,
-    principal::Principal,
-    sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
-    suggestion::Suggestion,
-    tool::Availability,
-    tool_failure::ToolFailure,
+    Access, Availability, CallContext, Confinement, DescriptorLimit, NetworkPolicy, Principal, SandboxLimits,
+    SandboxPolicy, Suggestion, ToolFailure, error_kind::ErrorKind,
 };
 
 /// Shell of the callers' command lines. It sees the whole `PATH`.
@@ -295,7 +288,7 @@ mod tests {
     use crate::{builtin::tests::Bench, sandbox::workspace::FolderNames};
     use serde_json::json;
     use std::{fs, os::unix::fs::PermissionsExt};
-    use toolstead_domain::workspace_roots::WorkspaceRoots;
+    use toolstead_domain::WorkspaceRoots;
 
     #[test]
     fn a_workspace_on_the_path_supplies_commands_and_not_the_programs_of_tools() {

@@ -17,11 +17,7 @@ use crate::{
     sandbox::launcher::Input,
 };
 use std::{borrow::Cow, collections::BTreeMap};
-use toolstead_domain::{
-    access::{Access, CommandAccess},
-    error_kind::ErrorKind,
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{Access, CommandAccess, ToolFailure, error_kind::ErrorKind};
 
 /// Output and exit code of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,7 +123,7 @@ impl ToolContext<'_> {
 mod tests {
     use crate::builtin::{prelude::*, tests::Bench};
     use std::time::Duration;
-    use toolstead_domain::permission::rule::Effect;
+    use toolstead_domain::Effect;
 
     /// Returns a tool that runs its arguments. `says` determines whether it declares the accesses.
     fn running(says: bool) -> AddedTool {

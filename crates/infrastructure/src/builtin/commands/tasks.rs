@@ -30,9 +30,7 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
-use toolstead_domain::{
-    error_kind::ErrorKind, ports::clock::Timestamp, suggestion::Suggestion, tool_failure::ToolFailure,
-};
+use toolstead_domain::{Suggestion, Timestamp, ToolFailure, error_kind::ErrorKind};
 
 /// Maximum number of running tasks of one session.
 const RUNNING_OF_A_SESSION: usize = 16;
@@ -559,7 +557,7 @@ mod tests {
         sandbox::launcher::{Input, LaunchSpec, Launcher},
     };
     use std::{sync::Barrier, thread};
-    use toolstead_domain::{principal::Principal, sandbox_policy::SandboxPolicy};
+    use toolstead_domain::{Principal, SandboxPolicy};
 
     async fn command(program: &str, args: &[&str]) -> Arc<Command> {
         let policy = SandboxPolicy::open(CommandSettings::default().environment);

@@ -10,11 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
-use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::caller::{Caller, Progress},
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{Caller, Progress, ToolFailure, error_kind::ErrorKind};
 
 /// Maximum time by which a call that waits for a task may exceed its own timeout.
 pub(crate) const SLACK: Duration = Duration::from_secs(5);

@@ -3,13 +3,7 @@
 use super::{InvalidBuiltInContext, beginning_with, members, unknown_argument};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Arc};
-use toolstead_domain::{
-    agent::definition::PromptCommand,
-    context::{Prompt, request::Completion},
-    error_kind::ErrorKind,
-    ports::agent_catalogue::AgentCatalogue,
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{AgentCatalogue, Completion, Prompt, PromptCommand, ToolFailure, error_kind::ErrorKind};
 
 /// Argument for the text that a user would type after the name.
 const WORDS: &str = "arguments";
@@ -84,7 +78,7 @@ fn unknown(command: &PromptCommand, argument: &str) -> ToolFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::agent::definition::CommandArgument;
+    use toolstead_domain::CommandArgument;
 
     fn command(named: &[(&str, Option<&str>)]) -> PromptCommand {
         let mut command = PromptCommand::new("git:fix", "Fixes", "Fix $1 for {{.who}}.");

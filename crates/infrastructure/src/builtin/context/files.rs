@@ -18,12 +18,7 @@ use crate::{
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use toolstead_domain::{
-    access::Access,
-    context::{ResourceTemplate, request::Completion},
-    ports::tool_provider::CallContext,
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{Access, CallContext, Completion, ResourceTemplate, ToolFailure};
 
 /// Template of all files.
 const TEMPLATE: &str = "file:///{path}";

@@ -8,11 +8,7 @@ use super::{InvalidBuiltInContext, beginning_with, members, unknown_argument};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use toml_edit::{DocumentMut, Item, Table};
-use toolstead_domain::{
-    context::{Prompt, request::Completion},
-    error_kind::ErrorKind,
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{Completion, Prompt, ToolFailure, error_kind::ErrorKind};
 
 const FILES: &[&str] = &[
     include_str!("prompts/code_review.toml"),

@@ -14,19 +14,8 @@ use std::{
 };
 use tempfile::TempDir;
 use toolstead_domain::{
-    client_profile::ClientProfile,
-    context::Prompt,
-    permission::{
-        decision::Verdict,
-        grant::Grant,
-        path_pattern::PatternBase,
-        policy::PermissionPolicy,
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    ports::{caller::SilentCaller, calls::NoCalls, output_store::NoOutputs},
-    principal::Principal,
-    testing::samples,
-    workspace_roots::WorkspaceRoots,
+    ClientProfile, Effect, Grant, NoCalls, NoOutputs, PatternBase, PermissionPolicy, PermissionRule, Principal, Prompt,
+    SilentCaller, Verdict, WorkspaceRoots, permission::rule::RuleOrigin, testing::samples,
 };
 
 struct Bench {

@@ -1,7 +1,7 @@
 //! Texts of the caller that a result repeats, shortened to fit.
 
 use serde_json::Value;
-use toolstead_domain::alias::dialect_adapter::{AdaptedResult, AdapterInput};
+use toolstead_domain::{AdaptedResult, AdapterInput};
 
 /// Maximum number of characters of a line or pattern that a result repeats.
 const MAX_REPEATED_CHARACTERS: usize = 200;
@@ -26,7 +26,7 @@ pub(super) fn with_members(answered: &AdapterInput<'_>, said: AdaptedResult, mem
 mod tests {
     use super::*;
     use serde_json::json;
-    use toolstead_domain::tool_result::ToolResult;
+    use toolstead_domain::ToolResult;
 
     #[test]
     fn what_was_given_is_repeated_in_part_and_members_stay_within_the_budget() {

@@ -13,13 +13,7 @@ use super::{
 };
 use serde_json::Value;
 use std::path::Path;
-use toolstead_domain::{
-    alias::{
-        Rewrite::Default,
-        dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
-    },
-    tool_result::NO_OUTPUT,
-};
+use toolstead_domain::{AdaptedResult, AdapterInput, DialectAdapter, alias::Rewrite::Default, tool_result::NO_OUTPUT};
 
 /// Dialect adapters by the names of the tools.
 pub(super) const ADAPTERS: AdapterTable = &[

@@ -7,13 +7,7 @@ mod search;
 mod web;
 
 use super::{AdapterTable, caller_text::shorten};
-use toolstead_domain::{
-    alias::{
-        Rewrite::Default,
-        dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
-    },
-    error_kind::ErrorKind,
-};
+use toolstead_domain::{AdaptedResult, AdapterInput, DialectAdapter, alias::Rewrite::Default, error_kind::ErrorKind};
 
 /// Dialect adapters by the names of the tools.
 pub(super) const ADAPTERS: AdapterTable = &[

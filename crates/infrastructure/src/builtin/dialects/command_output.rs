@@ -1,10 +1,7 @@
 //! The output of a command, for dialects that show little else.
 
 use serde_json::Value;
-use toolstead_domain::{
-    alias::dialect_adapter::AdapterInput,
-    tool_result::{NO_OUTPUT, ToolResult},
-};
+use toolstead_domain::{AdapterInput, ToolResult, tool_result::NO_OUTPUT};
 
 /// Maximum time in milliseconds by which a command may exceed its timeout until it has ended.
 const TIME_TO_END: f64 = 5_000.0;
@@ -115,7 +112,7 @@ fn first_block(answered: &AdapterInput<'_>) -> String {
 mod tests {
     use super::*;
     use serde_json::{Map, json};
-    use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::text_block};
+    use toolstead_domain::{ToolFailure, error_kind::ErrorKind, tool_result::text_block};
 
     #[test]
     fn of_the_end_only_the_exit_code_and_the_time_are_left_out() {

@@ -10,9 +10,9 @@ use super::{
 };
 use serde_json::Value;
 use std::fmt::Write as _;
-use toolstead_domain::alias::{
-    Rewrite::{Default, DefaultUnless, Set},
-    dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
+use toolstead_domain::{
+    AdaptedResult, AdapterInput, DialectAdapter,
+    alias::Rewrite::{Default, DefaultUnless, Set},
 };
 
 /// Dialect adapters by the names of the tools.
@@ -279,7 +279,7 @@ fn processes(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
 mod tests {
     use super::*;
     use serde_json::Map;
-    use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+    use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
     #[test]
     fn what_a_server_says_of_an_error_cannot_leave_its_tag() {

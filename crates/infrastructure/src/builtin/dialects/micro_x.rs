@@ -8,13 +8,7 @@ use super::{
 };
 use crate::services::anthropic_admin::money::rounded;
 use serde_json::{Map, Value};
-use toolstead_domain::{
-    alias::{
-        Rewrite::Default,
-        dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
-    },
-    error_kind::ErrorKind,
-};
+use toolstead_domain::{AdaptedResult, AdapterInput, DialectAdapter, alias::Rewrite::Default, error_kind::ErrorKind};
 
 /// Dialect adapters by the names of the tools.
 pub(super) const ADAPTERS: AdapterTable = &[

@@ -7,11 +7,8 @@ use super::{
 };
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    alias::{
-        Rewrite::{Default, DefaultUnless},
-        dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
-    },
-    category::Category,
+    AdaptedResult, AdapterInput, Category, DialectAdapter,
+    alias::Rewrite::{Default, DefaultUnless},
     error_kind::ErrorKind,
 };
 

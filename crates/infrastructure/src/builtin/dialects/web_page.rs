@@ -1,7 +1,7 @@
 //! A fetched page, for dialects that show little but its text.
 
 use serde_json::Value;
-use toolstead_domain::alias::dialect_adapter::AdapterInput;
+use toolstead_domain::AdapterInput;
 
 /// Returns the text of a page without Toolstead's text around it; `None` for an image, a redirect, or a page without
 /// content.
@@ -43,7 +43,7 @@ pub(super) fn grouped(number: u64) -> String {
 mod tests {
     use super::*;
     use serde_json::{Map, json};
-    use toolstead_domain::tool_result::ToolResult;
+    use toolstead_domain::ToolResult;
 
     #[test]
     fn numbers_are_grouped() {

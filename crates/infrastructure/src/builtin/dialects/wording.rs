@@ -1,10 +1,7 @@
 //! Formatting that several dialects share.
 
 use serde_json::Value;
-use toolstead_domain::{
-    alias::dialect_adapter::{AdaptedResult, AdapterInput},
-    error_kind::ErrorKind,
-};
+use toolstead_domain::{AdaptedResult, AdapterInput, error_kind::ErrorKind};
 
 /// Returns JSON indented by two spaces.
 pub(super) fn pretty(value: &Value) -> String {
@@ -68,7 +65,7 @@ pub(super) fn below(folder: &str, path: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::{Map, json};
-    use toolstead_domain::tool_result::ToolResult;
+    use toolstead_domain::ToolResult;
 
     #[test]
     fn remarks_stand_at_the_end_of_a_text() {

@@ -7,7 +7,7 @@ use crate::builtin::{
         text_encoding::{TextDetection, TextEncoding, detect},
     },
 };
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// A file with appended text.
 pub(crate) struct AppendedFile {

@@ -22,11 +22,7 @@ use crate::{
 };
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, io, path::PathBuf};
 use toolstead_domain::{
-    access::PathAccess,
-    content_digest::ContentDigest,
-    error_kind::ErrorKind,
-    ports::change_journal::{FileChange, FileState, StoredBlob},
-    tool_failure::ToolFailure,
+    ContentDigest, FileChange, FileState, PathAccess, StoredBlob, ToolFailure, error_kind::ErrorKind,
 };
 
 /// Maximum number of files in a set.

@@ -10,9 +10,7 @@ use std::{
     io::{self, Read, Seek, SeekFrom},
     path::PathBuf,
 };
-use toolstead_domain::{
-    content_digest::ContentDigest, error_kind::ErrorKind, ports::output_store::StoredContent, tool_failure::ToolFailure,
-};
+use toolstead_domain::{ContentDigest, StoredContent, ToolFailure, error_kind::ErrorKind};
 
 /// An open regular file or stored output.
 pub(crate) struct Content {

@@ -15,7 +15,7 @@ use crate::{
     },
     sandbox::workspace::granted_workspace::GrantedWorkspace,
 };
-use toolstead_domain::{content_digest::ContentDigest, tool_failure::ToolFailure};
+use toolstead_domain::{ContentDigest, ToolFailure};
 
 /// Maximum number of bytes that are read to recognise the type.
 const SAMPLE_BYTES: u64 = 1 << 20;

@@ -1,7 +1,7 @@
 //! Etags: short digests of contents in arguments and results.
 
 use sha2::{Digest, Sha256};
-use toolstead_domain::content_digest::ContentDigest;
+use toolstead_domain::ContentDigest;
 
 /// Number of hexadecimal digits of an etag.
 const DIGITS: usize = 16;

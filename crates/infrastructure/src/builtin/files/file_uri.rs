@@ -1,7 +1,7 @@
 //! `file:` URIs: a single form of percent-encoding, decoded once, and paths without `.` or `..`.
 
 use std::fmt::Write;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Prefix of every URI of a file on this machine; the path follows without its first slash.
 const PREFIX: &str = "file:///";

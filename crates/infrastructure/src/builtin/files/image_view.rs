@@ -13,7 +13,7 @@ use std::{
     io::Cursor,
     panic::{self, AssertUnwindSafe},
 };
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Maximum size in bytes of a decoded file.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 << 20;

@@ -21,7 +21,7 @@ use crate::{
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// "Unlimited" depth ends here: paths cannot be much deeper.
 const MAX_DEPTH: usize = 2048;

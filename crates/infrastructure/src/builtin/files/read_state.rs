@@ -6,11 +6,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use toolstead_domain::{
-    content_digest::ContentDigest,
-    ports::{read_state::ReadState, tool_provider::CallContext, tool_repository::StoreError},
-    principal::Principal,
-};
+use toolstead_domain::{CallContext, ContentDigest, Principal, ReadState, StoreError};
 
 /// Maximum number of files of one session. The least recently read are forgotten first, and a forgotten file counts as
 /// never read.

@@ -32,16 +32,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use toolstead_domain::{
-    access::Access,
+    Access, Availability, CallId, FileChange, JournalEntry, StoreError, ToolCall, ToolFailure, ToolResult,
     error_kind::ErrorKind,
-    ports::{
-        change_journal::{FileChange, JournalEntry},
-        tool_repository::StoreError,
-    },
-    tool::Availability,
-    tool_call::{CallId, ToolCall},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
 };
 
 /// Maximum number of a session's changes that are searched.

@@ -10,7 +10,7 @@ use crate::builtin::{
     tool_context::ToolContext,
 };
 use crate::sandbox::workspace::write::WriteOptions;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 impl ToolContext<'_> {
     /// Reads a whole file, or a stored output by its handle. The file then counts as read by the session.

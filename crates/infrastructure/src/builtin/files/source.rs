@@ -5,13 +5,7 @@ use crate::{
     sandbox::workspace::{file_handle::FileHandle, granted_workspace::GrantedWorkspace},
 };
 use toolstead_domain::{
-    access::Access,
-    error_kind::ErrorKind,
-    ports::{
-        output_store::{OutputHandle, StoredContent, StoredOutput},
-        tool_repository::StoreError,
-    },
-    tool_failure::ToolFailure,
+    Access, OutputHandle, StoreError, StoredContent, StoredOutput, ToolFailure, error_kind::ErrorKind,
 };
 
 /// A source to read. A bare handle (`o17`) names an output and never a file: such a file is `./o17`.

@@ -12,7 +12,7 @@ use crate::{
     sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
 use std::borrow::Cow;
-use toolstead_domain::{error_kind::ErrorKind, ports::tool_provider::CONTENT_NOT_SHOWN, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind, ports::tool_provider::CONTENT_NOT_SHOWN};
 
 /// Options of an edit.
 pub(crate) const EDIT: WriteOptions = WriteOptions { create_folders: true, overwrite: true, mode: None };

@@ -18,16 +18,10 @@ use std::{io::Read, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 use toolstead_domain::{
-    access::Access,
+    Access, Availability, Effect, NoAccounts, OutputStore, PermissionPolicy, Principal, ToolFailure, ToolResult,
+    WorkspaceRoots,
     error_kind::ErrorKind,
-    permission::{policy::PermissionPolicy, rule::Effect},
-    ports::{credentials::NoAccounts, output_store::OutputStore},
-    principal::Principal,
     testing::{fake_credentials::FakeCredentials, in_memory_change_journal::InMemoryChangeJournal},
-    tool::Availability,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-    workspace_roots::WorkspaceRoots,
 };
 
 /// The tools, signed in at a server.

@@ -9,7 +9,7 @@ use std::{
     io::{self, Read, Seek, SeekFrom},
     sync::{Mutex, PoisonError},
 };
-use toolstead_domain::content_digest::ContentDigest;
+use toolstead_domain::ContentDigest;
 
 /// Distance in bytes between two checkpoints; more in files with more than [`CHECKPOINTS`] of them.
 const STRIDE: u64 = 256 << 10;

@@ -26,7 +26,7 @@ use crate::builtin::text::{
 };
 use crate::sandbox::workspace::stop::Stop;
 use std::{borrow::Cow, ops::Range};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Maximum number of places shown with their surroundings.
 const SHOWN_PLACES: usize = 3;

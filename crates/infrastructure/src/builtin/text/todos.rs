@@ -2,12 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::tool_repository::StoreError,
-    todo::{Todo, TodoList},
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{StoreError, Todo, TodoList, ToolFailure, error_kind::ErrorKind};
 
 /// One thing to do, as it is kept.
 #[derive(Serialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use crate::sandbox::workspace::unmistakable;
 use chrono::{DateTime, SecondsFormat, Utc};
 use std::{borrow::Cow, path::Path};
-use toolstead_domain::ports::clock::Timestamp;
+use toolstead_domain::Timestamp;
 
 /// Returns a time in RFC 3339, in UTC and to the second.
 pub(crate) fn rfc3339(time: Timestamp) -> String {

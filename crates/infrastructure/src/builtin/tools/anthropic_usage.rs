@@ -19,14 +19,7 @@ use std::{
     fmt::Write as _,
     time::{Duration, Instant},
 };
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    tool::{Availability, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that reports usage and cost of an organisation at Anthropic.
 pub(crate) struct AnthropicUsage;
@@ -237,7 +230,7 @@ mod tests {
     };
     use serde_json::json;
     use std::{path::Path, sync::Arc};
-    use toolstead_domain::{permission::rule::Effect, secret::Secret};
+    use toolstead_domain::{Effect, Secret};
 
     fn run_in(folder: &Path, server: &TestServer) -> TestRun {
         let admin = AnthropicAdmin { base_url: server.url(""), key: Secret::new("sk-ant-admin-1") };

@@ -19,9 +19,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{
-    access::Access, category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Number of lines shown before the new ones.
 const RADIUS: usize = 3;

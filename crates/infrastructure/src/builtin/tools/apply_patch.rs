@@ -26,10 +26,7 @@ use crate::builtin::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, ports::tool_provider::CONTENT_NOT_SHOWN,
-    tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, error_kind::ErrorKind, ports::tool_provider::CONTENT_NOT_SHOWN, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Maximum number of changed places shown, over all files.
 const SHOWN_PLACES: usize = 6;

@@ -7,16 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    model::{message::Message, reply::StopReason, request::ModelRequest},
-    ports::model_provider::ModelProvider,
-    tool::{Availability, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, Message, ModelProvider, ModelRequest, StopReason, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that asks a configured model once, without tools.
 pub(crate) struct AskModel;
@@ -164,18 +155,7 @@ mod tests {
     use crate::sandbox::workspace::Workspace;
     use serde_json::{Value, json};
     use std::sync::Arc;
-    use toolstead_domain::{
-        access::Access,
-        error_kind::ErrorKind,
-        event::EventKind,
-        model::{error::ModelError, reply::StopReason, usage::Usage},
-        ports::{model_provider::ModelProvider, models::Models},
-        testing::{
-            recording_events::RecordingEvents,
-            scripted_model::{ScriptedAnswer, ScriptedModel},
-        },
-        tool::Availability,
-    };
+    use toolstead_domain::{Access, Availability, error_kind::ErrorKind, EventKind, ModelError, ModelProvider, Models, StopReason, testing::{recording_events::RecordingEvents, scripted_model::{ScriptedAnswer, ScriptedModel}}, Usage};
 
     /// A single model, which is the weak one as well.
     struct One(Arc<ScriptedModel>);

@@ -14,19 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::HashSet, time::Duration};
 use tokio::time::timeout;
-use toolstead_domain::{
-    category::Category,
-    error_kind::ErrorKind,
-    ports::{
-        caller::NotAnswered,
-        question_store::{QuestionError, QuestionStore},
-        tool_repository::StoreError,
-    },
-    question::{Choice, DeferredQuestions, Question, QuestionId, waiting_for},
-    tool::ToolAnnotations,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Category, Choice, DeferredQuestions, error_kind::ErrorKind, NotAnswered, Question, question::waiting_for, QuestionError, QuestionId, QuestionStore, StoreError, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that asks the user.
 pub(crate) struct AskUser;

@@ -36,14 +36,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::time::sleep;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    tool::{Availability, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Maximum size of a command, in bytes. Linux accepts no longer argument (`MAX_ARG_STRLEN`).
 const MAX_COMMAND_BYTES: usize = 128 << 10;

@@ -12,7 +12,7 @@ use crate::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult};
 
 /// Tool that clicks an element of the open page.
 pub(crate) struct BrowserClick;

@@ -10,7 +10,7 @@ use crate::builtin::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult};
 
 /// Tool that closes the browser of the session.
 pub(crate) struct BrowserClose;

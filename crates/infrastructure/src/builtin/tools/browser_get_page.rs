@@ -8,7 +8,7 @@ use crate::builtin::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult};
 
 /// Tool that returns the open page.
 pub(crate) struct BrowserGetPage;

@@ -18,7 +18,7 @@ use image::ImageFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{error_kind::ErrorKind, ToolFailure, ToolResult};
 
 /// Tool that shows the page as a picture, or saves it as a file.
 pub(crate) struct BrowserScreenshot;

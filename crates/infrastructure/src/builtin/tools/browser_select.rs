@@ -9,7 +9,7 @@ use crate::builtin::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult};
 
 /// Tool that chooses options of a list.
 pub(crate) struct BrowserSelect;

@@ -6,7 +6,7 @@ use crate::builtin::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult};
 
 /// Tool that lists, selects and closes tabs.
 pub(crate) struct BrowserTabs;

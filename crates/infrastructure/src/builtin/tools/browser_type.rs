@@ -12,7 +12,7 @@ use crate::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{error_kind::ErrorKind, ToolFailure, ToolResult};
 
 /// Tool that types text, presses keys and attaches files.
 pub(crate) struct BrowserType;

@@ -15,13 +15,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    tool::{Availability, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Category, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that reads an event of Google Calendar.
 pub(crate) struct CalendarGetEvent;

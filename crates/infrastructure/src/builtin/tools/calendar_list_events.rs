@@ -18,14 +18,7 @@ use chrono::{DateTime, FixedOffset, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    tool::{Availability, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that lists events of Google Calendar.
 pub(crate) struct CalendarListEvents;

@@ -14,10 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write;
-use toolstead_domain::{
-    category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
 use tz::TimeZone;
 
 /// Tool that returns the current time.

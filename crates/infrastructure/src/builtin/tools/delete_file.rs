@@ -18,9 +18,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{
-    access::Access, category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that removes a file.
 pub(crate) struct DeleteFile;

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
-use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{Category, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Timeout of measuring one disk. A disk that takes longer hangs, as one whose server is unavailable does.
 const TIME_FOR_A_DISK: Duration = Duration::from_secs(2);

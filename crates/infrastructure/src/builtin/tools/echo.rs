@@ -3,7 +3,7 @@
 use crate::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{Category, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that returns a message.
 pub(crate) struct Echo;

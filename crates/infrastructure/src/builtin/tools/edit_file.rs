@@ -23,9 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
-use toolstead_domain::{
-    access::Access, category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Maximum number of line numbers in the structured content.
 const NAMED_LINES: usize = 1000;

@@ -26,10 +26,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Number of bytes at the beginning of a text that are searched for its line ending.
 const TELLING_BYTES: usize = 64 << 10;

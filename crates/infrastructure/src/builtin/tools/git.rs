@@ -26,14 +26,7 @@ use std::{
     str,
     sync::Arc,
 };
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    tool::{Availability, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::{ToolResult, text_block},
-};
+use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, tool_result::text_block, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Overrides for the configuration of a repository, which is untrusted: these keys would make git run programs.
 const HARMLESS_CONFIG: &[&str] = &[

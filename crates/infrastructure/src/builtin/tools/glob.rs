@@ -26,10 +26,7 @@ use std::{
     cmp::{Ordering, Reverse},
     time::Duration,
 };
-use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, ports::clock::Timestamp, tool::ToolAnnotations,
-    tool_failure::ToolFailure, tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, error_kind::ErrorKind, Timestamp, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Maximum number of patterns without braces that a pattern may expand to.
 const MAX_ALTERNATIVES: usize = 1000;

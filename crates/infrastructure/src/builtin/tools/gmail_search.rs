@@ -14,13 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    tool::{Availability, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Category, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that finds messages in Gmail.
 pub(crate) struct GmailSearch;

@@ -15,13 +15,7 @@ use crate::builtin::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    tool::{OutputReading, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, OutputReading, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that finds text in files.
 pub(crate) struct Grep;

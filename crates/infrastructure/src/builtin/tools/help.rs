@@ -4,14 +4,7 @@ use crate::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolstead_domain::{
-    category::Category,
-    error_kind::ErrorKind,
-    tool::{Tool, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_input_schema::nearest_name,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Category, error_kind::ErrorKind, Tool, tool_input_schema::nearest_name, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that explains the other tools to a model.
 pub(crate) struct Help;

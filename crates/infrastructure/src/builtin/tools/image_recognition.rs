@@ -27,20 +27,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    content_digest::ContentDigest,
-    error_kind::ErrorKind,
-    model::{
-        message::{Block, Image, Message, Role},
-        request::ModelRequest,
-    },
-    ports::model_provider::ModelProvider,
-    tool::{Availability, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Block, Category, ContentDigest, error_kind::ErrorKind, Image, Message, ModelProvider, ModelRequest, Role, ToolAnnotations, ToolFailure, ToolResult};
 use url::Url;
 
 /// Tool that asks a model about an image.
@@ -258,14 +245,7 @@ mod tests {
     use image::{ImageFormat, RgbImage};
     use serde_json::{Value, json};
     use std::{io::Cursor, path::Path, sync::Arc};
-    use toolstead_domain::{
-        error_kind::ErrorKind,
-        model::message::Block,
-        permission::rule::Effect,
-        ports::{model_provider::ModelProvider, models::Models},
-        testing::scripted_model::{ScriptedAnswer, ScriptedModel},
-        tool::Availability,
-    };
+    use toolstead_domain::{Availability, Block, Effect, error_kind::ErrorKind, ModelProvider, Models, testing::scripted_model::{ScriptedAnswer, ScriptedModel}};
 
     struct Only(Arc<ScriptedModel>);
 

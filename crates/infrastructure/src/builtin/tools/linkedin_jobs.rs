@@ -16,14 +16,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    tool::{Availability, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that searches the guest pages of LinkedIn for jobs.
 pub(crate) struct LinkedinJobs;

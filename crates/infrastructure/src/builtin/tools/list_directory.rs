@@ -14,9 +14,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolstead_domain::{
-    access::Access, category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that lists the content of a folder.
 pub(crate) struct ListDirectory;

@@ -26,10 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Maximum number of places that are shown with their surroundings, over all files.
 const SHOWN_PLACES: usize = 6;

@@ -11,10 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::net::IpAddr;
-use toolstead_domain::{
-    category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that lists the active network interfaces.
 pub(crate) struct NetworkInfo;

@@ -25,10 +25,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
 
 /// UTF-8 byte order mark, which some editors write.
 const MARK: &[u8] = b"\xef\xbb\xbf";

@@ -44,16 +44,7 @@ use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::timeout,
 };
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    content_digest::ContentDigest,
-    error_kind::ErrorKind,
-    ports::{read_state::ReadState, tool_repository::StoreError},
-    tool::{OutputReading, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, ContentDigest, error_kind::ErrorKind, OutputReading, ReadState, StoreError, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that reads files of all kinds, and stored outputs.
 pub(crate) struct ReadFile;

@@ -11,14 +11,7 @@ use crate::builtin::{
     tool_environment::ToolEnvironment,
 };
 use serde_json::Value;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    tool::{Availability, ToolAnnotations},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Category, ToolAnnotations, ToolCall, ToolFailure, ToolResult};
 
 /// Tool that repeats a change that was undone.
 pub(crate) struct Redo;

@@ -30,14 +30,7 @@ use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
 };
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    tool::{Availability, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Maximum size of the code, in bytes. Longer code belongs in a file.
 const MAX_CODE_BYTES: usize = 1 << 20;

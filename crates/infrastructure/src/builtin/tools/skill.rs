@@ -5,16 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::{path::Path, sync::Arc};
-use toolstead_domain::{
-    access::{Access, PathAccess},
-    agent::definition::Skill as Written,
-    category::Category,
-    error_kind::ErrorKind,
-    tool::{Availability, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_input_schema::nearest_name,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, PathAccess, Skill as Written, tool_input_schema::nearest_name, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Maximum number of characters of names and descriptions in the list of tools.
 const BUDGET: usize = 4_000;
@@ -149,11 +140,7 @@ mod tests {
     use async_trait::async_trait;
     use serde_json::{Value, json};
     use std::sync::Mutex;
-    use toolstead_domain::{
-        agent::definition::{AgentDefinition, PromptCommand},
-        permission::rule::Effect,
-        ports::agent_catalogue::AgentCatalogue,
-    };
+    use toolstead_domain::{AgentCatalogue, AgentDefinition, Effect, PromptCommand};
 
     /// Skills that a test changes.
     #[derive(Default)]

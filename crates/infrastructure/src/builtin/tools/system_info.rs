@@ -14,7 +14,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{Category, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that describes the machine.
 pub(crate) struct SystemInfo;

@@ -7,14 +7,7 @@ use crate::builtin::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{
-    access::{Access, CommandAccess},
-    category::Category,
-    error_kind::ErrorKind,
-    tool::ToolAnnotations,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, CommandAccess, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
 
 const MAX_TEXT_BYTES: usize = 1 << 20;
 

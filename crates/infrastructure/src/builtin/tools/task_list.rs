@@ -11,7 +11,7 @@ use crate::builtin::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{Category, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that lists tasks.
 pub(crate) struct TaskList;

@@ -18,10 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{sync::atomic::Ordering, time::Duration};
 use tokio::time::timeout;
-use toolstead_domain::{
-    category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Number of characters reserved for remarks and members beside the output.
 const ROOM_FOR_REMARKS: usize = 900;

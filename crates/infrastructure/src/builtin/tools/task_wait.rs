@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout;
-use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{Category, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that waits for tasks.
 pub(crate) struct TaskWait;

@@ -10,13 +10,7 @@ use crate::builtin::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{
-    category::Category,
-    todo::{Todo, TodoList, TodoPriority, TodoStatus},
-    tool::ToolAnnotations,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Category, Todo, TodoList, TodoPriority, TodoStatus, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that returns the plan.
 pub(crate) struct TodoRead;

@@ -11,15 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::HashSet;
-use toolstead_domain::{
-    category::Category,
-    error_kind::ErrorKind,
-    event::{EventKind, EventOrigin},
-    todo::{Todo, TodoList, TodoPriority, TodoStatus},
-    tool::ToolAnnotations,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Category, error_kind::ErrorKind, EventKind, EventOrigin, Todo, TodoList, TodoPriority, TodoStatus, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that replaces the plan.
 pub(crate) struct TodoWrite;
@@ -257,7 +249,7 @@ impl From<Priority> for TodoPriority {
 mod tests {
     use crate::builtin::tests::Bench;
     use serde_json::{Value, json};
-    use toolstead_domain::{error_kind::ErrorKind, principal::Principal};
+    use toolstead_domain::{error_kind::ErrorKind, Principal};
 
     fn todo(content: &str, status: &str) -> Value {
         json!({"content": content, "status": status})

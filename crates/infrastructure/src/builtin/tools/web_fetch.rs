@@ -26,9 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use toolstead_domain::{
-    access::Access, category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that fetches a page.
 pub(crate) struct WebFetch;

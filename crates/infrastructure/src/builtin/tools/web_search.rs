@@ -13,15 +13,7 @@ use std::{
     fmt::Write as _,
     time::{Duration, Instant},
 };
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    ports::web_search::{Domains, Freshness, SearchBounds, WebHit, WebQuery},
-    tool::{Availability, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Availability, Category, Domains, error_kind::ErrorKind, Freshness, SearchBounds, ToolAnnotations, ToolFailure, ToolResult, WebHit, WebQuery};
 use url::Host;
 
 /// Tool that searches the web.
@@ -222,9 +214,7 @@ mod tests {
     use crate::builtin::{provider::InProcessTools, testing::TestRun, tools::all};
     use serde_json::json;
     use std::{path::Path, sync::Arc};
-    use toolstead_domain::{
-        permission::rule::Effect, ports::web_search::WebSearchError, testing::scripted_search::ScriptedSearch,
-    };
+    use toolstead_domain::{Effect, testing::scripted_search::ScriptedSearch, WebSearchError};
 
     fn run_in(folder: &Path, search: ScriptedSearch) -> (Arc<ScriptedSearch>, TestRun) {
         let search = Arc::new(search);

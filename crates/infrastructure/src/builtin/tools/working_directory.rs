@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
-use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{Category, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that returns the folder for relative paths, and the roots of the workspace.
 pub(crate) struct WorkingDirectory;

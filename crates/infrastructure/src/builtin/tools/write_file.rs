@@ -24,10 +24,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{
-    access::Access, category::Category, content_digest::ContentDigest, error_kind::ErrorKind, tool::ToolAnnotations,
-    tool_failure::ToolFailure, tool_result::ToolResult,
-};
+use toolstead_domain::{Access, Category, ContentDigest, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Value of `if_match` for a file that must not exist.
 const ABSENT: &str = "absent";

@@ -5,7 +5,7 @@ use crate::egress::{
     connector::ConnectError,
     host::{Host, InvalidHost},
 };
-use toolstead_domain::{permission::decision::Verdict, suggestion::Suggestion};
+use toolstead_domain::{Suggestion, Verdict};
 
 type Target = (Host, u16);
 

@@ -586,7 +586,7 @@ async fn a_confined_command_reaches_a_listed_host_and_no_other() {
         child_environment,
         sandbox::launcher::{Input, LaunchSpec, Launcher},
     };
-    use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
+    use toolstead_domain::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
 
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let ask = r#"ask() { exec 3<>"/dev/tcp/${proxy%:*}/${proxy##*:}"

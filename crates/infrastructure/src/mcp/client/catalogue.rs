@@ -26,13 +26,7 @@ use std::{
     fmt,
     sync::Arc,
 };
-use toolstead_domain::{
-    category::Category,
-    client_profile::Generation,
-    json_memory,
-    tool::{Tool, ToolSource},
-    tool_name::ToolName,
-};
+use toolstead_domain::{Category, Generation, Tool, ToolName, ToolSource, json_memory};
 
 /// Maximum length of a cursor to send back, in bytes.
 pub(super) const MAX_CURSOR_BYTES: usize = 64 << 10;
@@ -345,7 +339,7 @@ mod tests {
         wire::incoming::Incoming,
     };
     use serde_json::json;
-    use toolstead_domain::server_name::ServerName;
+    use toolstead_domain::ServerName;
 
     fn answer(result: &str) -> Answer {
         match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).into()) {

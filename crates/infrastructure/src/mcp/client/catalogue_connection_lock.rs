@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
-use toolstead_domain::principal::Principal;
+use toolstead_domain::Principal;
 
 /// Time for which a server may still ask questions for an abandoned call.
 const LATE_MESSAGE_TIME: Duration = Duration::from_secs(60);

@@ -3,10 +3,7 @@
 use serde::Deserialize;
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite};
-use toolstead_domain::{
-    client_profile::ProtocolVersion, sandbox_policy::SandboxLimits, server_name::ServerName,
-    tool_selection::wildcard_match,
-};
+use toolstead_domain::{ProtocolVersion, SandboxLimits, ServerName, tool_selection::wildcard_match};
 use url::Url;
 
 use crate::mcp::{client::question_kind::QuestionKind, wire::lines::MAX_MESSAGE_BYTES};

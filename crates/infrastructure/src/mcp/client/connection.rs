@@ -26,10 +26,7 @@ use crate::{
 use serde_json::{Map, Value};
 use std::{path::PathBuf, pin::pin, sync::Arc, time::Duration};
 use tokio::time::timeout;
-use toolstead_domain::{
-    client_profile::{Generation, ProtocolVersion},
-    provider_identity::ProviderIdentity,
-};
+use toolstead_domain::{Generation, ProtocolVersion, ProviderIdentity};
 
 /// Reason for the failure of a child-process server in an application without a launcher.
 const NO_LAUNCHER: &str = "this program starts no servers: build `toolstead-infrastructure` with the feature `mcp-stdio` \

@@ -15,10 +15,7 @@ use futures::FutureExt;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout};
-use toolstead_domain::{
-    client_profile::Generation,
-    ports::tool_provider::{CallContext, ProviderState},
-};
+use toolstead_domain::{CallContext, Generation, ProviderState};
 
 /// Connection of one request.
 pub(super) enum SelectedConnection {

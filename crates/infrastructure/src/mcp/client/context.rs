@@ -22,23 +22,9 @@ use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 use toolstead_domain::{
-    access::Access,
-    client_profile::{Generation, LogLevel},
-    context::{
-        ContextCatalogue,
-        notice::ContextNotice,
-        request::{Completion, CompletionOf, ContextRequest},
-    },
-    error_kind::ErrorKind,
-    ports::{
-        context_provider::ContextProvider,
-        tool_provider::{CallContext, CallOutcome, ProviderError, ProviderState},
-    },
-    server_name::ServerName,
-    tool_call::ToolCall,
-    tool_execution::RequestKind,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    Access, CallContext, CallOutcome, Completion, CompletionOf, ContextCatalogue, ContextNotice, ContextProvider,
+    ContextRequest, Generation, LogLevel, ProviderError, ProviderState, RequestKind, ServerName, ToolCall, ToolFailure,
+    ToolResult, error_kind::ErrorKind,
 };
 
 /// Maximum time to wait for a modern server to acknowledge a subscription.

@@ -2,7 +2,7 @@
 
 use crate::mcp::client::{own_members, request_error::RequestError};
 use serde_json::{Map, Value};
-use toolstead_domain::tool_result::ToolResult;
+use toolstead_domain::ToolResult;
 
 /// Maximum length of a task id, in bytes.
 const MAX_ID_BYTES: usize = 1024;

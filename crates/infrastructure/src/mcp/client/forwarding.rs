@@ -15,10 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::time::{self, sleep, timeout_at};
-use toolstead_domain::{
-    client_profile::{ClientProfile, Generation},
-    ports::tool_provider::{CallContext, ProviderState},
-};
+use toolstead_domain::{CallContext, ClientProfile, Generation, ProviderState};
 
 /// Request in progress.
 struct Attempt<'a> {

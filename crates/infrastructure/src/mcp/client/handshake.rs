@@ -7,7 +7,7 @@ use crate::mcp::client::{
     transport::Transport,
 };
 use serde_json::Map;
-use toolstead_domain::client_profile::ProtocolVersion;
+use toolstead_domain::ProtocolVersion;
 
 /// Initializes the connection to a legacy server (MCP 2025-11-25, basic/lifecycle).
 ///

@@ -45,11 +45,7 @@ use std::{
     time::Duration,
 };
 use tokio::{runtime::Handle, sync::Mutex, time::timeout};
-use toolstead_domain::{
-    client_profile::{Generation, ProtocolVersion},
-    error_chain::with_causes,
-    ports::caller::Caller,
-};
+use toolstead_domain::{Caller, Generation, ProtocolVersion, error_chain::with_causes};
 use url::Url;
 
 /// Timeout of a message without a response: a notification, a response to a ping, the end of a session.

@@ -4,7 +4,7 @@ use crate::mcp::client::config::{McpTransport, ServerProfile, ToolNames, Upstrea
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
-use toolstead_domain::provider_identity::ProviderIdentity;
+use toolstead_domain::ProviderIdentity;
 
 /// Returns the identity of the server with this configuration. Values of environment variables and headers are not part
 /// of it, so that a new token does not make another server. `working_dir` is the working folder of a child process.
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::mcp::client::config::{HttpUpstream, OnlyTools, StdioUpstream};
     use std::collections::BTreeMap;
-    use toolstead_domain::server_name::ServerName;
+    use toolstead_domain::ServerName;
     use url::Url;
 
     fn stdio(change: impl FnOnce(&mut UpstreamConfig, &mut StdioUpstream)) -> ProviderIdentity {

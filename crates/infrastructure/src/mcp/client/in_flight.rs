@@ -15,10 +15,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
-use toolstead_domain::{
-    ports::caller::{InputRequest, LogMessage, Progress},
-    principal::Principal,
-};
+use toolstead_domain::{InputRequest, LogMessage, Principal, Progress};
 
 /// Maximum number of pending progress reports and log messages of a call, and of all its questions. Further notices
 /// replace the oldest; further questions are refused.
@@ -437,7 +434,7 @@ fn number(id: &Id) -> Option<i64> {
 mod tests {
     use super::*;
     use crate::mcp::wire::incoming::Incoming;
-    use toolstead_domain::client_profile::LogLevel;
+    use toolstead_domain::LogLevel;
 
     const CALL: Purpose = Purpose::Call { progress: true };
 

@@ -31,7 +31,7 @@ use std::{
 };
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
-use toolstead_domain::ports::caller::Caller;
+use toolstead_domain::Caller;
 
 /// Maximum time to wait for a server to read our response to its request.
 const TIME_TO_READ: Duration = Duration::from_secs(1);

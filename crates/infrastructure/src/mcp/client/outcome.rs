@@ -7,15 +7,8 @@ use crate::mcp::{
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, fmt};
 use toolstead_domain::{
-    client_profile::Generation,
-    error_kind::ErrorKind,
-    ports::{
-        caller::InputRequest,
-        tool_provider::{CallOutcome, InputRequired},
-    },
-    server_name::ServerName,
-    tool_failure::{ToolFailure, UpstreamError},
-    tool_result::{ToolResult, text_block},
+    CallOutcome, Generation, InputRequest, InputRequired, ServerName, ToolFailure, ToolResult, UpstreamError,
+    error_kind::ErrorKind, tool_result::text_block,
 };
 
 /// Maximum length of a server's error text to pass on, in characters.

@@ -27,12 +27,7 @@ use tokio::{
     sync::{Notify, watch},
     time::Instant,
 };
-use toolstead_domain::{
-    client_capability::Capability,
-    context::notice::ContextNotice,
-    ports::caller::{InputRequest, LogMessage, Progress},
-    server_name::ServerName,
-};
+use toolstead_domain::{Capability, ContextNotice, InputRequest, LogMessage, Progress, ServerName};
 
 /// Maximum length of a server's log text in our own log, in characters.
 const LOGGED_CHARACTERS: usize = 500;

@@ -27,7 +27,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-use toolstead_domain::{client_profile::Generation, principal::Principal};
+use toolstead_domain::{Generation, Principal};
 
 /// Maximum number of connections of one server that carry one call at a time. Each may be a process, and a call that
 /// asks the user may occupy it for minutes. Also the maximum number of such connections that idle until the next call.

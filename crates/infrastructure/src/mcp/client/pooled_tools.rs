@@ -9,7 +9,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 use tokio::sync::Notify;
-use toolstead_domain::tool::Tool;
+use toolstead_domain::Tool;
 
 /// Tools of the shared pooled connection, and change notifications of all pooled connections.
 #[derive(Debug, Default)]

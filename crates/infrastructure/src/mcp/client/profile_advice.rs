@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::mcp::client::config::StdioUpstream;
     use std::collections::BTreeMap;
-    use toolstead_domain::server_name::ServerName;
+    use toolstead_domain::ServerName;
 
     fn server(profile: ServerProfile) -> UpstreamConfig {
         let child = StdioUpstream { command: "x".into(), args: vec![], env: BTreeMap::new(), working_dir: None };

@@ -2,10 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use toolstead_domain::{
-    client_capability::Capability, error_kind::ErrorKind, ports::tool_provider::InputRequired, server_name::ServerName,
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{Capability, InputRequired, ServerName, ToolFailure, error_kind::ErrorKind};
 
 /// Maximum size of a client capability to pass on, in bytes of JSON. Connections are stored with their declared
 /// capabilities.
@@ -122,7 +119,7 @@ pub(super) fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::ports::caller::InputRequest;
+    use toolstead_domain::InputRequest;
 
     #[test]
     fn what_a_server_may_not_ask_is_refused_and_what_the_client_cannot_is_not_judged_here() {

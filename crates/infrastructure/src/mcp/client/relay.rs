@@ -24,7 +24,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, Sleep, sleep};
-use toolstead_domain::ports::caller::{Caller, InputRequest, InputResponse, NotAnswered};
+use toolstead_domain::{Caller, InputRequest, InputResponse, NotAnswered};
 
 /// Runs `exchange` to its end. Delivers progress, log messages and questions to the caller meanwhile.
 ///

@@ -9,11 +9,7 @@ use crate::mcp::{
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use toolstead_domain::{
-    client_profile::{Generation, LogLevel, ProtocolVersion},
-    ports::tool_provider::Answers,
-    principal::Principal,
-};
+use toolstead_domain::{Answers, Generation, LogLevel, Principal, ProtocolVersion};
 
 /// Name of this client in both generations.
 const CLIENT_NAME: &str = "toolstead";
@@ -235,7 +231,7 @@ fn write(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
 mod tests {
     use super::*;
     use crate::mcp::wire::message::Message;
-    use toolstead_domain::ports::caller::InputResponse;
+    use toolstead_domain::InputResponse;
 
     fn map(value: Value) -> Map<String, Value> {
         value.as_object().unwrap().clone()

@@ -5,7 +5,7 @@ use crate::mcp::{
     wire::{incoming::Answer, meta},
 };
 use serde_json::{Map, Value, json};
-use toolstead_domain::client_profile::{Generation, ProtocolVersion};
+use toolstead_domain::{Generation, ProtocolVersion};
 
 /// Description of a server.
 #[derive(Debug, Clone, PartialEq)]

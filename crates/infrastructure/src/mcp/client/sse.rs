@@ -34,7 +34,7 @@ use serde_json::{Map, Value};
 use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::{runtime::Handle, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
-use toolstead_domain::{error_chain::with_causes, ports::caller::Caller};
+use toolstead_domain::{Caller, error_chain::with_causes};
 use url::Url;
 
 /// Timeout of a message without a response: a notification, or a response to a ping.

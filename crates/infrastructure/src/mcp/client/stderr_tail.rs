@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::io::AsyncRead;
 use tokio_util::task::AbortOnDropHandle;
-use toolstead_domain::server_name::ServerName;
+use toolstead_domain::ServerName;
 
 const KEPT_LINES: usize = 20;
 const KEPT_CHARACTERS: usize = 500;

@@ -13,7 +13,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
-use toolstead_domain::{error_chain::with_causes, workspace_roots::WorkspaceRoots};
+use toolstead_domain::{WorkspaceRoots, error_chain::with_causes};
 
 /// Launcher of MCP servers by their profiles ([`ServerProfile`](super::config::ServerProfile)).
 #[derive(Debug, Clone)]

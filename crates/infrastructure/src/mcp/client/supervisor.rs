@@ -24,10 +24,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 use tokio_util::task::AbortOnDropHandle;
-use toolstead_domain::{
-    client_profile::{Generation, ProtocolVersion},
-    ports::tool_provider::ProviderState,
-};
+use toolstead_domain::{Generation, ProtocolVersion, ProviderState};
 
 /// Minimum time between two listings that the server's notifications cause.
 const LISTING_INTERVAL: Duration = Duration::from_millis(200);

@@ -10,12 +10,9 @@ use crate::mcp::client::{
 };
 use serde_json::{Map, Value};
 use toolstead_domain::{
-    client_capability::Capability,
-    client_profile::{ClientProfile, Generation},
+    CallContext, Capability, ClientProfile, Generation, InputRequest, TaskMethod, TaskRequest, ToolFailure,
     error_kind::ErrorKind,
-    ports::{caller::InputRequest, tool_provider::CallContext},
-    task_request::{TaskMethod, TaskRequest, takes_tasks, tasks_declared},
-    tool_failure::ToolFailure,
+    task_request::{takes_tasks, tasks_declared},
 };
 
 /// Adds the capability for tasks to the capabilities to declare, if the client supports tasks.

@@ -15,7 +15,7 @@ use crate::mcp::{
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::{fmt::Debug, sync::Arc, time::Duration};
-use toolstead_domain::{client_profile::ProtocolVersion, ports::caller::Caller};
+use toolstead_domain::{Caller, ProtocolVersion};
 
 /// Transport to one server. Dropping it ends everything it started.
 #[async_trait]

@@ -12,13 +12,7 @@ use crate::models::{
 use answer::AnthropicDecoder;
 use http::{HeaderMap, HeaderName, HeaderValue, header::InvalidHeaderValue};
 use serde_json::Value;
-use toolstead_domain::{
-    model::{
-        error::ModelError,
-        request::{ModelRequest, OfferedTool},
-    },
-    secret::Secret,
-};
+use toolstead_domain::{ModelError, ModelRequest, OfferedTool, Secret};
 
 /// Provider name of sealed blocks.
 const PROVIDER: &str = "anthropic";

@@ -17,14 +17,8 @@ use http::{HeaderMap, HeaderValue, header::InvalidHeaderValue};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use toolstead_domain::{
-    model::{
-        error::ModelError,
-        message::{Block, Image, Message, Role, SealedBlock, ToolArguments},
-        reply::{ModelEvent, StopReason},
-        request::{ModelRequest, OfferedTool},
-        usage::Usage,
-    },
-    secret::Secret,
+    Block, Image, Message, ModelError, ModelEvent, ModelRequest, OfferedTool, Role, SealedBlock, Secret, StopReason,
+    ToolArguments, Usage,
 };
 
 /// Protocol of Gemini.

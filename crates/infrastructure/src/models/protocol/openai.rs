@@ -5,7 +5,7 @@ use http::{
     HeaderMap, HeaderValue,
     header::{AUTHORIZATION, InvalidHeaderValue},
 };
-use toolstead_domain::{model::message::Image, secret::Secret};
+use toolstead_domain::{Image, Secret};
 
 /// Maximum length of a tool name.
 pub(super) const MAX_NAME: usize = 64;

@@ -18,14 +18,8 @@ use http::{HeaderMap, header::InvalidHeaderValue};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use toolstead_domain::{
-    model::{
-        error::ModelError,
-        message::{Block, Image, Message, Role, SealedBlock, ToolArguments},
-        reply::{ModelEvent, StopReason},
-        request::{ModelRequest, OfferedTool},
-        usage::Usage,
-    },
-    secret::Secret,
+    Block, Image, Message, ModelError, ModelEvent, ModelRequest, OfferedTool, Role, SealedBlock, Secret, StopReason,
+    ToolArguments, Usage,
 };
 
 /// Protocol of Chat Completions.

@@ -22,14 +22,8 @@ use serde_json::{
 };
 use std::collections::BTreeMap;
 use toolstead_domain::{
-    model::{
-        error::ModelError,
-        message::{Block, Image, Message, Role, SealedBlock, ToolArguments, ToolResultBlock},
-        reply::{ModelEvent, StopReason},
-        request::{ModelRequest, OfferedTool},
-        usage::Usage,
-    },
-    secret::Secret,
+    Block, Image, Message, ModelError, ModelEvent, ModelRequest, OfferedTool, Role, SealedBlock, Secret, StopReason,
+    ToolArguments, ToolResultBlock, Usage,
 };
 
 /// Protocol of Responses.

@@ -5,11 +5,7 @@ use crate::models::{
     settings::ModelSettings,
 };
 use serde_json::Value;
-use toolstead_domain::model::{
-    error::ModelError,
-    message::{Block, Image},
-    usage::Usage,
-};
+use toolstead_domain::{Block, Image, ModelError, Usage};
 
 /// Returns the path to append to the base URL. A base URL without a path gets the usual version prefix.
 pub(super) fn path(settings: &ModelSettings, version: &str, path: &str) -> String {

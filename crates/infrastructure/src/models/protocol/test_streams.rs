@@ -7,11 +7,9 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
-use toolstead_domain::model::{
-    error::ModelError,
-    message::{Block, Image, Message, Role, ToolArguments, ToolResultBlock, ToolUse},
-    reply::ModelEvent,
-    request::{ModelRequest, OfferedTool},
+use toolstead_domain::{
+    Block, Image, Message, ModelError, ModelEvent, ModelRequest, OfferedTool, Role, ToolArguments, ToolResultBlock,
+    ToolUse,
 };
 
 /// Beginning of an image of 2 by 2 pixels.

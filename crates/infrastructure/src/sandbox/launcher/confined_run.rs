@@ -25,7 +25,7 @@ use tokio::{
     io::{Interest, unix::AsyncFd},
     time::timeout,
 };
-use toolstead_domain::descriptor_limit::DescriptorLimit;
+use toolstead_domain::DescriptorLimit;
 
 /// Time after which an init that was requested to end is killed. It first kills the processes of the run and then
 /// cleans up the workspace, which is a limited amount of work that takes far less.

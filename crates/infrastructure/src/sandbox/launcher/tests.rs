@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
+use toolstead_domain::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
 
 fn policy(environment: BTreeMap<String, String>) -> SandboxPolicy {
     SandboxPolicy {

@@ -6,7 +6,7 @@ use std::{
     os::fd::AsFd,
     time::{SystemTime, UNIX_EPOCH},
 };
-use toolstead_domain::ports::clock::Timestamp;
+use toolstead_domain::Timestamp;
 
 /// Type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

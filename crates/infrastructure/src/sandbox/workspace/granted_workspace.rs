@@ -18,11 +18,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use toolstead_domain::{
-    access::{Access, PathAccess},
-    permission::grant::Grant,
-    tool_input_schema::nearest_name,
-};
+use toolstead_domain::{Access, Grant, PathAccess, tool_input_schema::nearest_name};
 
 /// Maximum number of names in a folder that are compared with a missing one.
 const NAMES_LOOKED_AT: usize = 1000;

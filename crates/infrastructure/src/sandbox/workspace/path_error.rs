@@ -5,9 +5,7 @@ use std::{
     io,
     path::{Path, PathBuf},
 };
-use toolstead_domain::{
-    access::Access, descriptor_limit::DescriptorLimit, error_kind::ErrorKind, tool_failure::ToolFailure,
-};
+use toolstead_domain::{Access, DescriptorLimit, ToolFailure, error_kind::ErrorKind};
 
 /// Reason why a path could not be used.
 #[derive(Debug, thiserror::Error)]

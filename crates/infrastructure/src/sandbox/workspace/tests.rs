@@ -26,17 +26,8 @@ use std::{
 };
 use tempfile::TempDir;
 use toolstead_domain::{
-    category::Category,
-    permission::{
-        grant::Grant,
-        path_pattern::PatternBase,
-        policy::{Mode as PolicyMode, PermissionPolicy},
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    tool::{Tool, ToolSource},
-    tool_failure::ToolFailure,
-    tool_name::ToolName,
-    workspace_roots::WorkspaceRoots,
+    Category, Effect, Grant, Mode as PolicyMode, PatternBase, PermissionPolicy, PermissionRule, Tool, ToolFailure,
+    ToolName, ToolSource, WorkspaceRoots, permission::rule::RuleOrigin,
 };
 
 /// A folder with a root `w`, a read-only root `ro` (and another one of the kernel), and `out`, which no call may

@@ -33,10 +33,7 @@ use std::{
     },
     thread::{self, Scope},
 };
-use toolstead_domain::{
-    access::PathAccess,
-    permission::grant::{Grant, ReadingBelow},
-};
+use toolstead_domain::{Grant, PathAccess, ReadingBelow};
 pub use unreadable_reason::UnreadableReason;
 
 /// Maximum number of threads. More threads wait for each other more than they help.

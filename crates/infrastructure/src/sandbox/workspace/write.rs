@@ -18,7 +18,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
 };
-use toolstead_domain::access::{Access, PathAccess};
+use toolstead_domain::{Access, PathAccess};
 
 impl GrantedWorkspace {
     /// Locks the target of a path for writing. Other calls that write to the same target wait.

@@ -8,7 +8,7 @@ use std::{
     ffi::OsString,
     os::fd::{BorrowedFd, OwnedFd},
 };
-use toolstead_domain::access::PathAccess;
+use toolstead_domain::PathAccess;
 
 /// A target for writing, held by the handle of its folder. Meanwhile no other call writes to it, in any process of this
 /// user.

@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolstead_domain::secret::Secret;
+use toolstead_domain::Secret;
 
 const KEY: &str = "sk-ant-admin-0123456789";
 

@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::Notify;
-use toolstead_domain::{ports::caller::SilentCaller, principal::Principal, testing::fake_credentials::FakeCredentials};
+use toolstead_domain::{Principal, SilentCaller, testing::fake_credentials::FakeCredentials};
 
 async fn with<T>(server: &TestServer, work: impl AsyncFnOnce(&Gmail<'_>) -> T) -> T {
     let reach = WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default());

@@ -9,7 +9,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 use tokio::sync::Notify;
-use toolstead_domain::{ports::caller::SilentCaller, testing::fake_credentials::FakeCredentials};
+use toolstead_domain::{SilentCaller, testing::fake_credentials::FakeCredentials};
 
 const DOUBT: &str = "It may have been done.";
 

@@ -23,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::time::{sleep, timeout_at};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 use url::Url;
 
 /// Maximum number of requests for a page that is refused.

@@ -1,7 +1,7 @@
 //! Numbers of jobs, and the addresses that contain one.
 
 use std::fmt;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 use url::{Host, Url};
 
 /// The number of a job at LinkedIn.

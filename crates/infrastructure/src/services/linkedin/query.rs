@@ -1,7 +1,7 @@
 //! A search for jobs, and the address of its guest pages.
 
 use crate::services::address::below;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 use url::Url;
 
 /// A filter: its parameter, and its words with their codes at LinkedIn.

@@ -4,7 +4,7 @@ use super::pages::{Order, ParsedPage};
 use crate::helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds};
 use bytes::Bytes;
 use std::{io::Cursor, time::Instant};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Name of the helper that parses guest pages.
 pub const HELPER: &str = "linkedin";

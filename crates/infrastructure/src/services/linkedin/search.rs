@@ -5,7 +5,7 @@ use super::{
     query::{JobQuery, WORKPLACE},
 };
 use std::{collections::HashSet, mem::take};
-use toolstead_domain::tool_failure::ToolFailure;
+use toolstead_domain::ToolFailure;
 
 /// Number of jobs per page. LinkedIn requires starts that are multiples of it.
 const PAGE: usize = 10;

@@ -17,7 +17,7 @@ use std::{
     sync::{Arc, atomic::AtomicUsize, atomic::Ordering},
     time::{Duration, Instant},
 };
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 const CARD: &str = r##"<li>
   <div class="base-card relative base-card--link base-search-card base-search-card--link job-search-card" data-entity-urn="urn:li:jobPosting:4000000001">

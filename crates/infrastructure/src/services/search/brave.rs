@@ -8,7 +8,7 @@ use crate::{
 use http::{HeaderMap, HeaderName};
 use serde_json::Value;
 use std::time::Duration;
-use toolstead_domain::ports::web_search::{Domains, Freshness, WebHit, WebQuery, WebSearchError};
+use toolstead_domain::{Domains, Freshness, WebHit, WebQuery, WebSearchError};
 
 /// Maximum number of hits per answer, and of pages.
 const HITS: usize = 20;

@@ -14,7 +14,7 @@ use std::{
     io::{Cursor, Read},
     time::Instant,
 };
-use toolstead_domain::ports::web_search::{Freshness, WebHit, WebQuery, WebSearchError};
+use toolstead_domain::{Freshness, WebHit, WebQuery, WebSearchError};
 use url::Url;
 
 /// Name of the helper that parses its pages.

@@ -4,10 +4,7 @@ use super::{Order, Refusal, Service, age, listed, no_such_page, text};
 use crate::services::address::below;
 use http::HeaderName;
 use serde_json::{Value, json};
-use toolstead_domain::ports::{
-    clock::Timestamp,
-    web_search::{Domains, WebHit, WebQuery, WebSearchError},
-};
+use toolstead_domain::{Domains, Timestamp, WebHit, WebQuery, WebSearchError};
 
 /// Maximum number of hits of the only answer.
 const HITS: usize = 100;

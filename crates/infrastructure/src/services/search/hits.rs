@@ -2,7 +2,7 @@
 
 use crate::services::one_line::one_line;
 use std::collections::HashSet;
-use toolstead_domain::ports::web_search::{WebHit, WebQuery};
+use toolstead_domain::{WebHit, WebQuery};
 use url::Url;
 
 const TITLE: usize = 300;
@@ -39,7 +39,7 @@ fn page(text: &str) -> Option<Url> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::ports::web_search::Domains;
+    use toolstead_domain::Domains;
 
     fn hit(url: &str) -> WebHit {
         WebHit { title: "A".into(), url: url.into(), ..WebHit::default() }

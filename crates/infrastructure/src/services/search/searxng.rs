@@ -4,7 +4,7 @@ use super::{Order, Refusal, Service, age, listed, text, with_sites};
 use crate::services::{address::below, foreign_text::clean_text, one_line::one_line};
 use http::header;
 use serde_json::Value;
-use toolstead_domain::ports::web_search::{Freshness, WebHit, WebQuery, WebSearchError};
+use toolstead_domain::{Freshness, WebHit, WebQuery, WebSearchError};
 
 /// Maximum length of a query that its engines accept, in characters and in words.
 const CHARACTERS: usize = 400;

@@ -4,7 +4,7 @@ use super::{Order, Refusal, Service, age, listed, no_such_page, text};
 use crate::services::address::below;
 use http::header;
 use serde_json::{Value, json};
-use toolstead_domain::ports::web_search::{Domains, Freshness, WebHit, WebQuery, WebSearchError};
+use toolstead_domain::{Domains, Freshness, WebHit, WebQuery, WebSearchError};
 
 /// Maximum number of hits of the only answer.
 const HITS: usize = 20;

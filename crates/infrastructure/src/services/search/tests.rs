@@ -9,13 +9,7 @@ use crate::{
 use serde_json::json;
 use std::time::{Duration, Instant};
 use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::{
-        clock::Timestamp,
-        web_search::{Domains, Freshness},
-    },
-    testing::fixed_clock::FixedClock,
-    tool_failure::ToolFailure,
+    Domains, Freshness, Timestamp, ToolFailure, error_kind::ErrorKind, testing::fixed_clock::FixedClock,
 };
 
 const KEY: &str = "key-0123456789";

@@ -9,7 +9,7 @@ use crate::shell_analysis::{
     judging::builtins::writes_a_variable,
     word::{Dynamic, Word},
 };
-use toolstead_domain::access::BuiltInRule;
+use toolstead_domain::BuiltInRule;
 
 /// Upper-case variables whose value may be printed. Others may hold a secret that the configuration passes to commands.
 const PRINTABLE_VARIABLES: &[&str] = &["HOME", "LINENO", "OLDPWD", "PWD", "SECONDS", "USER"];

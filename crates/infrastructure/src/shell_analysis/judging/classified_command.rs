@@ -7,7 +7,7 @@ use crate::shell_analysis::{
     word::Word,
 };
 use std::{collections::HashSet, sync::Arc};
-use toolstead_domain::access::{BuiltInRule, ParseConfidence};
+use toolstead_domain::{BuiltInRule, ParseConfidence};
 
 /// Words after quote removal.
 pub(crate) type Words = Vec<Arc<str>>;

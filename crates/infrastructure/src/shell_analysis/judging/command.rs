@@ -15,7 +15,7 @@ use crate::shell_analysis::{
     folders::{self, FolderChange, Folders},
     word::{Dynamic, Word},
 };
-use toolstead_domain::access::ParseConfidence;
+use toolstead_domain::ParseConfidence;
 
 /// Returns the reason why the name of the program is unknown, if it is.
 fn unknown_name(name: &Word) -> Option<&'static str> {

@@ -10,7 +10,7 @@ use crate::shell_analysis::{
     folders::Folders,
     word::{Dynamic, Word},
 };
-use toolstead_domain::access::ParseConfidence;
+use toolstead_domain::ParseConfidence;
 
 /// Interpreters that start normally even with an option for the version or for help.
 const NEVER_ANSWER: &[&str] = &["erl", "escript", "tclsh", "wish"];

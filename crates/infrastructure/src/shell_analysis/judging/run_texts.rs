@@ -6,7 +6,7 @@ use crate::shell_analysis::{
     folders::Folders,
     word::Word,
 };
-use toolstead_domain::access::ParseConfidence;
+use toolstead_domain::ParseConfidence;
 
 /// Returns the confidence in a program that runs a text: one of its arguments, or a file that it reads.
 pub(super) fn judge_text(words: &[Word], folders: &Folders) -> ParseConfidence {

@@ -6,7 +6,7 @@ use crate::shell_analysis::{
     folders::Folders,
     word::{Dynamic, Word},
 };
-use toolstead_domain::access::ParseConfidence;
+use toolstead_domain::ParseConfidence;
 
 /// Strongest effect of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,7 @@ use crate::shell_analysis::{
     catalogue::{bare, known_as, program},
     word::Word,
 };
-use toolstead_domain::access::ParseConfidence;
+use toolstead_domain::ParseConfidence;
 
 /// Maximum number of words in a command whose suffixes are all read. A command with more is opaque.
 const MAX_SUFFIX_WORDS: usize = 256;

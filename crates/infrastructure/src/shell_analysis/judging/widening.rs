@@ -2,7 +2,7 @@
 
 use crate::shell_analysis::catalogue::{Class, known_as, named, offered_rules::OFFERED_RULES};
 use std::sync::Arc;
-use toolstead_domain::access::Widening;
+use toolstead_domain::Widening;
 
 /// Returns how far a rule may go beyond a plain command with these words. Returns `None` for shells, interpreters, and
 /// programs that start others or run code of the project.

@@ -17,7 +17,7 @@ use crate::shell_analysis::{
     word::{Expansion, Expansions, Misread, Word},
 };
 use std::{collections::HashSet, path::Path, sync::Arc};
-use toolstead_domain::access::{CommandAccess, ParseConfidence};
+use toolstead_domain::{CommandAccess, ParseConfidence};
 use tree_sitter::Node;
 
 /// Maximum number of opaque parts that are listed. Further ones change nothing for a rule.

@@ -12,7 +12,7 @@ use super::{
 use crate::shell_analysis::{
     analysis::Analysis, folders::Folders, judging::classified_command::Analyse, limits::Limits,
 };
-use toolstead_domain::access::BuiltInRule;
+use toolstead_domain::BuiltInRule;
 use tree_sitter::Node;
 
 /// Maximum number of simple commands. A text with more is opaque.

@@ -7,16 +7,8 @@ use serde_json::Map;
 use sha2::{Digest as _, Sha256};
 use std::{fmt::Write as _, fs};
 use toolstead_domain::{
-    access::{Access, PathAccess},
-    category::Category,
-    permission::{
-        path_pattern::PatternBase,
-        policy::PermissionPolicy,
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    tool::{Tool, ToolSource},
-    tool_name::ToolName,
-    workspace_roots::WorkspaceRoots,
+    Access, Category, Effect, PathAccess, PatternBase, PermissionPolicy, PermissionRule, Tool, ToolName, ToolSource,
+    WorkspaceRoots, permission::rule::RuleOrigin,
 };
 
 const LINES: usize = 100_000;

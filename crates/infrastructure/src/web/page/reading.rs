@@ -6,7 +6,7 @@ use crate::{
     web::charset::charset_of,
 };
 use std::{fmt, io::Cursor, time::Instant};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 use url::Url;
 
 /// Maximum number of bytes of the child's answer apart from the text of the page: outline, links and notes.

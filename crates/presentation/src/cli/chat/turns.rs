@@ -1,6 +1,6 @@
 //! Turns of a conversation, for undoing them.
 
-use toolstead_domain::conversation::event::{ConversationEvent, ConversationEventKind};
+use toolstead_domain::{ConversationEvent, ConversationEventKind};
 
 /// Returns the beginning of each turn that was not undone, oldest first: the number of the event before it.
 pub(super) fn beginnings(events: &[ConversationEvent]) -> Vec<u64> {
@@ -27,7 +27,7 @@ pub(super) fn beginnings(events: &[ConversationEvent]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{model::message::Block, ports::clock::Timestamp};
+    use toolstead_domain::{Block, Timestamp};
 
     #[track_caller]
     fn check(told: &str, expected: &[u64]) {

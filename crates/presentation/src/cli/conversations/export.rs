@@ -3,12 +3,7 @@
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use toolstead_domain::{
-    conversation::{
-        ConversationId,
-        event::{ConversationEvent, ConversationEventKind},
-        transcript::counted,
-    },
-    model::message::{Block, ToolArguments},
+    Block, ConversationEvent, ConversationEventKind, ConversationId, ToolArguments, conversation::transcript::counted,
 };
 use uuid::{Builder, Uuid};
 
@@ -100,13 +95,7 @@ fn line_id(id: ConversationId, number: u64, index: u64) -> Uuid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{
-        model::{
-            message::{ToolResultBlock, ToolUse},
-            usage::Usage,
-        },
-        ports::clock::Timestamp,
-    };
+    use toolstead_domain::{Timestamp, ToolResultBlock, ToolUse, Usage};
 
     #[test]
     fn each_text_call_and_result_is_a_line() {

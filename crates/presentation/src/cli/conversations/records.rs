@@ -5,10 +5,7 @@
 
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use toolstead_domain::{
-    conversation::event::{ConversationEvent, ConversationEventKind},
-    model::message::{Block, ToolArguments},
-};
+use toolstead_domain::{Block, ConversationEvent, ConversationEventKind, ToolArguments};
 
 /// Returns the records of all completed calls, each with the number of its event, the model's id of the call, and the
 /// id of its audit record.

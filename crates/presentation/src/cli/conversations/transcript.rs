@@ -3,12 +3,7 @@
 use crate::cli::output::visible;
 use std::collections::HashMap;
 use toolstead_domain::{
-    conversation::{
-        Conversation,
-        event::{ConversationEvent, ConversationEventKind},
-        transcript::counted,
-    },
-    model::message::{Block, ToolResultBlock},
+    Block, Conversation, ConversationEvent, ConversationEventKind, ToolResultBlock, conversation::transcript::counted,
 };
 
 /// Maximum number of lines shown of the text of a failure.
@@ -165,15 +160,7 @@ impl TranscriptBuilder {
 mod tests {
     use super::*;
     use serde_json::{Map, json};
-    use toolstead_domain::{
-        model::{
-            message::{ToolArguments, ToolUse},
-            reply::StopReason,
-            usage::Usage,
-        },
-        ports::clock::Timestamp,
-        principal::Principal,
-    };
+    use toolstead_domain::{Principal, StopReason, Timestamp, ToolArguments, ToolUse, Usage};
 
     fn answered(text: &str, calls: &[&str]) -> ConversationEventKind {
         let call = |id: &&str| {

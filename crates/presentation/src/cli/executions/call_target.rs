@@ -1,7 +1,7 @@
 //! Summary of a call's subject: the command, the path, the host.
 
 use serde_json::Value;
-use toolstead_domain::tool_execution::{RequestKind, ToolExecution};
+use toolstead_domain::{RequestKind, ToolExecution};
 
 /// Returns the subject of a call on one line: the command line, or else the first access, or else the arguments.
 pub(super) fn call_target(execution: &ToolExecution) -> String {

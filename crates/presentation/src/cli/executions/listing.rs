@@ -3,7 +3,7 @@
 use super::call_target::call_target;
 use crate::cli::output::visible;
 use chrono::DateTime;
-use toolstead_domain::tool_execution::ToolExecution;
+use toolstead_domain::ToolExecution;
 
 /// Number of digits of an id that contain its time stamp in milliseconds. Two calls rarely share them.
 const ID_DIGITS: usize = 12;
@@ -95,7 +95,7 @@ fn shortened(text: &str, at_most: usize) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
-    use toolstead_domain::{error_kind::ErrorKind, testing::samples, tool_execution::Outcome};
+    use toolstead_domain::{Outcome, error_kind::ErrorKind, testing::samples};
 
     fn executions() -> Vec<ToolExecution> {
         let path = "/home/somebody/projects/one/crates/presentation/src/cli/executions.rs";

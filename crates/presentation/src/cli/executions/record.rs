@@ -4,7 +4,7 @@ use super::{call_target::call_target, listing::took, time};
 use crate::cli::output::visible;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use toolstead_domain::tool_execution::{Outcome, RequestKind, ToolExecution};
+use toolstead_domain::{Outcome, RequestKind, ToolExecution};
 
 /// Returns a record as JSON, with the names of the audit log.
 pub(super) fn to_json(execution: &ToolExecution) -> Value {
@@ -118,7 +118,7 @@ fn detail(execution: &ToolExecution) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{error_kind::ErrorKind, testing::samples, tool_execution::CancelReason};
+    use toolstead_domain::{CancelReason, error_kind::ErrorKind, testing::samples};
 
     #[test]
     fn kodelets_record_stands_beside_our_own() {

@@ -4,12 +4,8 @@ use super::call_target::call_target;
 use crate::cli::output::visible;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use toolstead_application::list_executions::ListExecutionsHandler;
-use toolstead_domain::{
-    ports::{execution_log::ExecutionFilter, tool_repository::StoreError},
-    tool_call::CallId,
-    tool_execution::{RequestKind, ToolExecution},
-};
+use toolstead_application::ListExecutionsHandler;
+use toolstead_domain::{CallId, ExecutionFilter, RequestKind, StoreError, ToolExecution};
 
 /// Maximum number of calls shown in a tree.
 const MAX_CALLS: u32 = 200;
@@ -96,10 +92,9 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use toolstead_domain::{
+        ExecutionLog, Outcome,
         error_kind::ErrorKind,
-        ports::execution_log::ExecutionLog,
         testing::{in_memory_execution_log::InMemoryExecutionLog, samples},
-        tool_execution::Outcome,
     };
 
     async fn tree(rows: impl IntoIterator<Item = (u32, u32)>) -> Tree {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::approval_question::{ApprovalQuestion, common_scopes};
 use std::{fs::File, io, sync::atomic::AtomicBool};
-use toolstead_domain::ports::approver::{Approval, ApprovalScope};
+use toolstead_domain::{Approval, ApprovalScope};
 
 /// Scope of each part, with the rules that the user edited.
 #[derive(Debug, PartialEq)]

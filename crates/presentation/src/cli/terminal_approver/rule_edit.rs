@@ -7,12 +7,7 @@ use std::{
     io::{self, Write},
     sync::{Arc, atomic::AtomicBool},
 };
-use toolstead_domain::{
-    access::Access,
-    permission::offered_rule::check_written_rule,
-    ports::approver::{ApprovalPart, ApprovalRequest},
-    tool::Tool,
-};
+use toolstead_domain::{Access, ApprovalPart, ApprovalRequest, Tool, permission::offered_rule::check_written_rule};
 
 /// Maximum length of an edited rule in characters.
 const MAX_CHARACTERS: usize = 1_000;

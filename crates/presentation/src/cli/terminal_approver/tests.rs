@@ -20,10 +20,7 @@ use std::{
     io::{Read, Write},
     os::unix::ffi::OsStrExt,
 };
-use toolstead_domain::{
-    access::Access,
-    ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-};
+use toolstead_domain::{Access, Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress};
 
 /// Time limit of everything that a test waits for.
 const SOON: Duration = Duration::from_secs(20);

@@ -15,7 +15,7 @@ use crate::config::{
     problem::Problem,
 };
 use std::{path::Path, sync::Arc};
-use toolstead_domain::agent::definition::{AgentDefinition, PromptCommand, Skill};
+use toolstead_domain::{AgentDefinition, PromptCommand, Skill};
 use toolstead_infrastructure::builtin::command_tools;
 
 /// Maximum length of a name in bytes.

@@ -7,7 +7,7 @@ use crate::config::{
     problem::Problem,
 };
 use std::{path::Path, sync::Arc};
-use toolstead_domain::agent::definition::CommandArgument;
+use toolstead_domain::CommandArgument;
 
 /// Maximum number of arguments of a recipe.
 const MOST_ARGUMENTS: usize = 64;

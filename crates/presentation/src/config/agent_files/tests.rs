@@ -3,7 +3,7 @@
 use super::*;
 use std::{fs, os::unix::fs::symlink};
 use tempfile::TempDir;
-use toolstead_domain::tool_selection::ToolSelection;
+use toolstead_domain::ToolSelection;
 
 /// A home and a project, each with nothing in it.
 struct Machine {

@@ -2,7 +2,7 @@
 //! never adds one.
 
 use crate::config::{origin::Origin, policy::canonical_name, problem::Problem};
-use toolstead_domain::tool_selection::ToolSelection;
+use toolstead_domain::ToolSelection;
 
 /// Name of a tool, and the origin of the name.
 pub(super) type NameWithOrigin = (String, Origin);

@@ -9,11 +9,7 @@ use crate::config::{
     problem::{ConfigError, Problem},
 };
 use std::sync::Arc;
-use toolstead_domain::{
-    permission::rule::{PermissionRule, RuleSubject},
-    tool::Tool,
-    tool_input_schema::nearest_name,
-};
+use toolstead_domain::{PermissionRule, RuleSubject, Tool, tool_input_schema::nearest_name};
 use toolstead_infrastructure::{
     hooks::{filter::HookFilter, matcher::Matcher},
     mcp::client::config::ToolNames,

@@ -1,10 +1,7 @@
 //! Rules that are reported, and rules that cover something and are not reported.
 
 use super::*;
-use toolstead_domain::permission::{
-    path_pattern::PatternBase,
-    rule::{Effect, RuleOrigin},
-};
+use toolstead_domain::{Effect, PatternBase, permission::rule::RuleOrigin};
 
 fn rule(text: &str) -> PermissionRule {
     PermissionRule::parse(Effect::Allow, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap()

@@ -14,12 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use toolstead_domain::{
-    permission::{
-        path_pattern,
-        rule::{Effect, PermissionRule},
-    },
-    tool_input_schema::nearest_name,
-    workspace_roots::lexical,
+    Effect, PermissionRule, permission::path_pattern, tool_input_schema::nearest_name, workspace_roots::lexical,
 };
 use toolstead_infrastructure::builtin::{command_tools, names_and_aliases};
 

@@ -8,7 +8,7 @@ use http::{
     request::Parts,
 };
 use std::{fmt, hint::black_box, sync::Arc};
-use toolstead_domain::principal::Principal;
+use toolstead_domain::Principal;
 
 /// Port that authenticates requests by their heads.
 ///
@@ -18,7 +18,7 @@ use toolstead_domain::principal::Principal;
 ///
 /// ```
 /// use http::{HeaderValue, request::Parts};
-/// use toolstead_domain::principal::Principal;
+/// use toolstead_domain::Principal;
 /// use toolstead_presentation::mcp_server::http::authenticator::{Authenticated, Authenticator, NotAuthenticated, sole};
 ///
 /// /// Trusts the proxy in front of it, through which every request passes.

@@ -7,7 +7,7 @@ use super::{
 use async_trait::async_trait;
 use http::{HeaderValue, StatusCode, request::Parts};
 use std::fmt;
-use toolstead_domain::principal::Principal;
+use toolstead_domain::Principal;
 
 /// Fixed set of tokens, each of which authenticates one principal.
 #[derive(Debug)]

@@ -42,11 +42,7 @@ use tokio::{
     time::{Interval, MissedTickBehavior, interval},
 };
 use tokio_util::sync::CancellationToken;
-use toolstead_domain::{
-    client_profile::{Generation, ProtocolVersion},
-    error_kind::ErrorKind,
-    ports::tool_provider::ProviderState,
-};
+use toolstead_domain::{Generation, ProtocolVersion, ProviderState, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::{
     client_message::{ClientMessage, ToolCallParams},
     headers,

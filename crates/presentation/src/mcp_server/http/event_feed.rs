@@ -9,7 +9,7 @@ use futures::stream;
 use std::time::Duration;
 use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
-use toolstead_application::event_bus::{EventSubscription, ReceivedEvent};
+use toolstead_application::{EventSubscription, ReceivedEvent};
 use toolstead_infrastructure::http::sse::write_event;
 
 /// Returns a stream of future events, one JSON object each, until `end` is cancelled.

@@ -128,7 +128,7 @@ mod tests {
     use async_trait::async_trait;
     use futures::FutureExt;
     use http::Request;
-    use toolstead_domain::principal::Principal;
+    use toolstead_domain::Principal;
 
     fn settings() -> HttpSettings {
         let mut settings = HttpSettings::default();

@@ -9,7 +9,7 @@ use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
-use toolstead_application::tool_registry::{ToolRegistry, snapshot::RegisteredTool};
+use toolstead_application::{RegisteredTool, ToolRegistry};
 use toolstead_domain::error_kind::ErrorKind;
 use toolstead_infrastructure::mcp::wire::{
     headers::{self, InvalidHeader, ParamHeaders},

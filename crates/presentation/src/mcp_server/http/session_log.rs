@@ -1,7 +1,7 @@
 //! Log lines about the start and the end of sessions. The id is that of the session in audit records.
 
 use crate::{mcp_server::protocol_error::quoted, telemetry::SERVER};
-use toolstead_domain::{client_profile::ClientProfile, principal::Principal};
+use toolstead_domain::{ClientProfile, Principal};
 
 /// Reason for the end of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

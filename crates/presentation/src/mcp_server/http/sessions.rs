@@ -19,13 +19,8 @@ use std::{
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
-use toolstead_application::cancel_signal::CancelSignal;
-use toolstead_domain::{
-    client_profile::{ClientProfile, LogLevel},
-    principal::Principal,
-    scope::Scope,
-    tool_execution::CancelReason,
-};
+use toolstead_application::CancelSignal;
+use toolstead_domain::{CancelReason, ClientProfile, LogLevel, Principal, Scope};
 
 /// Number of random bytes in a session's id. It cannot be guessed, and does not replace the token.
 const ID_BYTES: usize = 24;

@@ -15,7 +15,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-use toolstead_domain::principal::Principal;
+use toolstead_domain::Principal;
 use uuid::Uuid;
 
 /// Maximum length in bytes of a client's name that is stored unchanged.

@@ -21,12 +21,8 @@ use tokio::{
     sync::{mpsc, watch},
     time::timeout,
 };
-use toolstead_application::cancel_signal::CancelSignal;
-use toolstead_domain::{
-    client_capability::Capability,
-    client_profile::ClientProfile,
-    ports::caller::{Caller, InputRequest, InputResponse},
-};
+use toolstead_application::CancelSignal;
+use toolstead_domain::{Caller, Capability, ClientProfile, InputRequest, InputResponse};
 use toolstead_infrastructure::mcp::wire::lines::LineSender;
 use url::Url;
 

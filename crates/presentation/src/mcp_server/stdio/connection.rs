@@ -28,12 +28,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolstead_domain::{
-    client_capability::Capability,
-    client_profile::{ClientProfile, Generation, ProtocolVersion},
+    CancelReason, Capability, ClientProfile, Generation, ProtocolVersion, Scope, Session, SessionState,
     error_kind::ErrorKind,
-    scope::Scope,
-    session::{Session, SessionState},
-    tool_execution::CancelReason,
 };
 use toolstead_infrastructure::mcp::wire::{
     client_message::parse_message,

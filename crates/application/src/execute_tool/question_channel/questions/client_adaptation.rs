@@ -3,10 +3,8 @@
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use toolstead_domain::{
-    invisible_characters::displaces_text,
-    ports::caller::{InputRequest, InputResponse, NotAnswered},
-    tool::{Tool, ToolSource},
-    workspace_roots::{WorkspaceRoots, lexical},
+    InputRequest, InputResponse, NotAnswered, Tool, ToolSource, WorkspaceRoots, invisible_characters::displaces_text,
+    workspace_roots::lexical,
 };
 
 /// Member of `_meta` that names the server for programs.
@@ -133,7 +131,7 @@ fn decoded(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{category::Category, server_name::ServerName, tool_name::ToolName};
+    use toolstead_domain::{Category, ServerName, ToolName};
 
     fn tool() -> Tool {
         let server = ServerName::parse("git").unwrap();

@@ -8,15 +8,8 @@ use crate::execute_tool::{
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use toolstead_domain::{
-    error_kind::ErrorKind,
-    labels::Labels,
-    ports::{
-        caller::{InputRequest, InputResponse, NotAnswered},
-        clock::Clock,
-        execution_log::ExecutionLog,
-    },
-    tool_call::{CallId, ToolCall},
-    tool_execution::{CancelReason, Outcome, RequestKind, ToolExecution},
+    CallId, CancelReason, Clock, ExecutionLog, InputRequest, InputResponse, Labels, NotAnswered, Outcome, RequestKind,
+    ToolCall, ToolExecution, error_kind::ErrorKind,
 };
 use uuid::Uuid;
 

@@ -11,7 +11,7 @@ use crate::{
 use serde_json::json;
 use std::{fs, path::Path, sync::Arc, time::Duration};
 use tokio::time::timeout;
-use toolstead_domain::{access::Access, error_kind::ErrorKind, permission::rule::Effect, principal::Principal};
+use toolstead_domain::{Access, Effect, Principal, error_kind::ErrorKind};
 
 const IDLE: Duration = Duration::from_secs(300);
 const LONG: Duration = Duration::from_secs(60);

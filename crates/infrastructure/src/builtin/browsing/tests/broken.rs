@@ -9,7 +9,7 @@ use crate::{
 use serde_json::json;
 use std::{fs, os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 use tempfile::TempDir;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Returns tools whose browser is this shell script.
 fn tools_with(script: &str, start_limit: Duration) -> (TempDir, TestRun, Arc<Browsers>) {

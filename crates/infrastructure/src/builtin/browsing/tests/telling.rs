@@ -5,7 +5,7 @@ use crate::builtin::testing::TestRun;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tempfile::TempDir;
-use toolstead_domain::{error_kind::ErrorKind, suggestion::Suggestion, tool_failure::ToolFailure};
+use toolstead_domain::{Suggestion, ToolFailure, error_kind::ErrorKind};
 
 const HANDS: &str = r#"<title>Hands</title><h1>Hands</h1>
 <button onclick="document.body.insertAdjacentHTML('afterbegin', '<button>New</button>'.repeat(3))">Grow</button>

@@ -8,12 +8,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
-use toolstead_domain::{
-    access::{Access, PathAccess},
-    error_kind::ErrorKind,
-    permission::grant::Grant,
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{Access, Grant, PathAccess, ToolFailure, error_kind::ErrorKind};
 
 /// Maximum number of hidden paths. Each is a mount of the same cover: this number takes about 0.2 s.
 pub(super) const MAX_HIDDEN: usize = 20_000;
@@ -144,7 +139,7 @@ fn foremost<T: Ord>(all: impl Iterator<Item = T>) -> Option<(T, usize)> {
 mod tests {
     use super::*;
     use std::{cell::Cell, sync::Arc};
-    use toolstead_domain::{permission::policy::PermissionPolicy, testing::samples, workspace_roots::WorkspaceRoots};
+    use toolstead_domain::{PermissionPolicy, WorkspaceRoots, testing::samples};
 
     #[test]
     fn the_lowest_folders_that_fit_are_found_without_a_look_at_each_level() {

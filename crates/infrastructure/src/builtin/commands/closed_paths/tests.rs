@@ -2,7 +2,7 @@
 
 use crate::builtin::tests::Bench;
 use serde_json::json;
-use toolstead_domain::permission::rule::Effect;
+use toolstead_domain::Effect;
 
 #[track_caller]
 fn check(rules: &[&str], command: &str, these: &[&str], those: &[&str]) {

@@ -6,7 +6,7 @@ mod answers;
 
 use super::*;
 use crate::sandbox::workspace::FolderNames;
-use toolstead_domain::workspace_roots::WorkspaceRoots;
+use toolstead_domain::WorkspaceRoots;
 
 /// Returns what a text would touch in a folder with `sub/` and `link`, which leads to another folder; the folders'
 /// names are left out. The files that a command names follow it.

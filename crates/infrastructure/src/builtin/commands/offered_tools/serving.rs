@@ -27,10 +27,7 @@ use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::sleep,
 };
-use toolstead_domain::{
-    error_kind::ErrorKind, json_memory::has_too_many_values, ports::calls::NestedCall, tool::Tool,
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{NestedCall, Tool, ToolFailure, error_kind::ErrorKind, json_memory::has_too_many_values};
 
 /// Maximum number of connections at once. Others wait.
 pub(super) const CONNECTIONS: usize = 64;

@@ -9,12 +9,7 @@ use std::sync::{
     Mutex,
     atomic::{AtomicUsize, Ordering},
 };
-use toolstead_domain::{
-    ports::calls::{CallPreview, NestedCall},
-    scope::View,
-    testing::samples,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{CallPreview, NestedCall, ToolResult, View, testing::samples};
 
 /// Tools: most return their arguments, one never returns, one waits for an approver that does not answer, and one
 /// returns a large result.

@@ -40,9 +40,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
     time::timeout,
 };
-use toolstead_domain::{
-    error_kind::ErrorKind, ports::clock::Timestamp, principal::Principal, tool_failure::ToolFailure,
-};
+use toolstead_domain::{Principal, Timestamp, ToolFailure, error_kind::ErrorKind};
 
 /// Timeout of each part of the owner's answer to a new follower.
 const TIME_TO_ANSWER: Duration = Duration::from_secs(15);

@@ -9,11 +9,7 @@ use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
 };
-use toolstead_domain::{
-    event::{EventKind, EventOrigin},
-    ports::event_sink::EventSink,
-    tool_call::CallId,
-};
+use toolstead_domain::{CallId, EventKind, EventOrigin, EventSink};
 
 /// Minimum interval between two output events of a task.
 const BETWEEN_OUTPUTS: Duration = Duration::from_secs(1);

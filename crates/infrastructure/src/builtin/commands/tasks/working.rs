@@ -14,14 +14,9 @@ use futures::FutureExt;
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use toolstead_domain::{
+    Clock, EventSink, Principal, TaskEnd, TaskOutput, TaskWork, ToolFailure,
     error_kind::ErrorKind,
-    ports::{
-        clock::Clock,
-        event_sink::EventSink,
-        tasks::{self, TaskEnd, TaskOutput, TaskWork},
-    },
-    principal::Principal,
-    tool_failure::ToolFailure,
+    ports::tasks::{self},
 };
 
 /// Accepts work as tasks, beside commands.
@@ -129,7 +124,7 @@ mod tests {
     use super::{super::Status, *};
     use crate::system_clock::SystemClock;
     use tokio::sync::oneshot;
-    use toolstead_domain::ports::{event_sink::NoEvents, tasks::Tasks as _};
+    use toolstead_domain::{NoEvents, Tasks as _};
 
     /// Work that writes a text and ends like this; `None`: never.
     struct Says(Option<TaskEnd>, Option<oneshot::Sender<()>>);

@@ -6,10 +6,7 @@ use crate::builtin::dialects::{
     command_output::{CommandOutput, command_remark, time_had, with_remark},
 };
 use serde_json::Value;
-use toolstead_domain::{
-    alias::dialect_adapter::{AdaptedResult, AdapterInput},
-    error_kind::ErrorKind,
-};
+use toolstead_domain::{AdaptedResult, AdapterInput, error_kind::ErrorKind};
 
 /// Returns the result of a command line.
 pub(super) fn command(answered: &AdapterInput<'_>, name: &str) -> Option<AdaptedResult> {

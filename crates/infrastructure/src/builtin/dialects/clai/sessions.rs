@@ -2,7 +2,7 @@
 
 use super::{failed, items, shown};
 use serde_json::{Map, Value, json};
-use toolstead_domain::alias::dialect_adapter::{AdaptedResult, AdapterInput};
+use toolstead_domain::{AdaptedResult, AdapterInput};
 
 /// Returns the JSON of an async command, or the error of the tool of that name.
 fn json_result(

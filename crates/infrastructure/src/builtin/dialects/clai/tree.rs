@@ -3,7 +3,7 @@
 use super::{is_complete, items};
 use crate::builtin::dialects::wording::with_remarks;
 use serde_json::Value;
-use toolstead_domain::alias::dialect_adapter::AdapterInput;
+use toolstead_domain::AdapterInput;
 
 /// Returns the tree with the number of its folders and files; `None` if the result is not complete.
 pub(super) fn drawn(answered: &AdapterInput<'_>) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use crate::builtin::dialects::caller_text::with_members;
 use serde_json::{Value, json};
-use toolstead_domain::alias::dialect_adapter::{AdaptedResult, AdapterInput};
+use toolstead_domain::{AdaptedResult, AdapterInput};
 
 /// Adds Toolstead's own members, because they contain whether questions are pending.
 pub(super) fn asked(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {

@@ -2,10 +2,7 @@
 
 use crate::builtin::dialects::command_output::{CommandOutput, command_remark, time_had, with_remark};
 use serde_json::{Value, json};
-use toolstead_domain::{
-    alias::dialect_adapter::{AdaptedResult, AdapterInput},
-    error_kind::ErrorKind,
-};
+use toolstead_domain::{AdaptedResult, AdapterInput, error_kind::ErrorKind};
 
 pub(super) fn bash(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if let Err(failure) = answered.outcome {

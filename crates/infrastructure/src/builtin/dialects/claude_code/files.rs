@@ -6,7 +6,7 @@ use crate::builtin::dialects::{
     wording::{is_dry_run, notes},
 };
 use serde_json::{Value, json};
-use toolstead_domain::alias::dialect_adapter::{AdaptedResult, AdapterInput};
+use toolstead_domain::{AdaptedResult, AdapterInput};
 
 /// Returns a text. For other files it returns `None`, for Toolstead's own result.
 pub(super) fn read(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {

@@ -2,7 +2,7 @@
 
 use crate::builtin::dialects::wording::with_remarks;
 use serde_json::{Value, json};
-use toolstead_domain::alias::dialect_adapter::{AdaptedResult, AdapterInput};
+use toolstead_domain::{AdaptedResult, AdapterInput};
 
 pub(super) fn globbed(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {

@@ -6,7 +6,7 @@ use crate::builtin::dialects::{
 };
 use http::StatusCode;
 use serde_json::{Value, json};
-use toolstead_domain::alias::dialect_adapter::{AdaptedResult, AdapterInput};
+use toolstead_domain::{AdaptedResult, AdapterInput};
 
 /// Returns the answer of the model, or the page, with the members that clients use.
 pub(super) fn fetched(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {

@@ -4,10 +4,8 @@ use super::{format_result, plain};
 use serde_json::Value;
 use std::fmt::Write as _;
 use toolstead_domain::{
-    alias::{
-        Rewrite::{Default, ZeroIs},
-        dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
-    },
+    AdaptedResult, AdapterInput, DialectAdapter,
+    alias::Rewrite::{Default, ZeroIs},
     error_kind::ErrorKind,
 };
 
@@ -173,7 +171,7 @@ fn attributes(all: &[(&str, &str)]) -> String {
 mod tests {
     use super::*;
     use serde_json::{Map, json};
-    use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
+    use toolstead_domain::{ToolFailure, ToolResult};
 
     #[track_caller]
     fn said(face: &DialectAdapter, outcome: Result<&ToolResult, &ToolFailure>, in_tags: bool) -> AdaptedResult {

@@ -5,7 +5,7 @@ use crate::{
     sandbox::workspace::{draft::Draft, path_error::PathError, write::WriteResult},
 };
 use std::io;
-use toolstead_domain::tool_failure::ToolFailure;
+use toolstead_domain::ToolFailure;
 
 /// Failure of changes that were not made.
 pub(super) struct ApplyFailure {

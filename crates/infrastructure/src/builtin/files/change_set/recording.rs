@@ -7,17 +7,8 @@ use std::{
 };
 use tokio::runtime::Handle;
 use toolstead_domain::{
-    content_digest::ContentDigest,
-    error_kind::ErrorKind,
-    event::{EventKind, EventOrigin, FileChangeKind},
-    ports::{
-        change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, StoredBlob},
-        clock::Timestamp,
-        event_sink::EventSink,
-        read_state::ReadState,
-    },
-    tool_call::CallId,
-    tool_failure::ToolFailure,
+    CallId, ChangeJournal, ContentDigest, EventKind, EventOrigin, EventSink, FileChange, FileChangeKind, FileState,
+    JournalEntry, ReadState, StoredBlob, Timestamp, ToolFailure, error_kind::ErrorKind,
 };
 use uuid::Uuid;
 

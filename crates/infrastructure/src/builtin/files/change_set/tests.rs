@@ -14,7 +14,7 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 use serde_json::json;
-use toolstead_domain::tool_call::CallId;
+use toolstead_domain::CallId;
 use uuid::Uuid;
 
 const WRITE: WriteOptions = WriteOptions { create_folders: true, overwrite: true, mode: None };

@@ -5,7 +5,7 @@ use crate::builtin::tests::Bench;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use image::{Rgb, RgbImage};
 use serde_json::{Value, json};
-use toolstead_domain::tool_result::ToolResult;
+use toolstead_domain::ToolResult;
 
 /// Returns a picture of noise, which no encoder can make small.
 fn noise(width: u32, height: u32) -> RgbImage {

@@ -13,7 +13,7 @@ use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     path::PathBuf,
 };
-use toolstead_domain::ports::clock::Timestamp;
+use toolstead_domain::Timestamp;
 
 /// Maximum number of file types that a summary names.
 const KINDS: usize = 3;

@@ -1,10 +1,7 @@
 //! The order of changes: which is the last one, and which are undone.
 
 use std::collections::HashMap;
-use toolstead_domain::{
-    ports::change_journal::{JournalEntry, undone},
-    tool_call::CallId,
-};
+use toolstead_domain::{CallId, JournalEntry, ports::change_journal::undone};
 
 /// Minimum number of hexadecimal digits that name a call.
 const MIN_DIGITS: usize = 8;
@@ -90,7 +87,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{principal::Principal, testing::samples};
+    use toolstead_domain::{Principal, testing::samples};
 
     fn entry(number: u32, reverts: Option<u32>) -> JournalEntry {
         JournalEntry {

@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use toolstead_domain::tool_call::CallId;
+use toolstead_domain::CallId;
 
 /// Maximum number of calls remembered between decision and execution. A forgotten call is refused.
 const REMEMBERED: usize = 1000;

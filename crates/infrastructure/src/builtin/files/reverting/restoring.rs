@@ -8,12 +8,7 @@ use crate::{
     sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
 use std::{collections::HashSet, path::PathBuf};
-use toolstead_domain::{
-    content_digest::ContentDigest,
-    error_kind::ErrorKind,
-    ports::change_journal::{FileState, JournalEntry},
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{ContentDigest, FileState, JournalEntry, ToolFailure, error_kind::ErrorKind};
 
 /// One file of an entry, whatever the number of steps in which the call changed it.
 #[derive(Debug, Clone, PartialEq, Eq)]

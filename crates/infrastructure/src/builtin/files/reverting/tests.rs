@@ -5,13 +5,7 @@ use futures::FutureExt;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::change_journal::{ChangeJournal, JournalEntry},
-    principal::Principal,
-    testing::samples,
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{ChangeJournal, JournalEntry, Principal, ToolFailure, error_kind::ErrorKind, testing::samples};
 
 /// Replaces the ids of calls by `#1`, `#2`, …
 fn numbered(text: &str) -> String {

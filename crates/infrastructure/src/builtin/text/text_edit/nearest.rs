@@ -6,7 +6,7 @@ use crate::builtin::text::{
     wording::counted,
 };
 use std::{collections::HashSet, ops::Range};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Maximum number of lines of a file that are compared with the missing text.
 const MAX_COMPARED_LINES: usize = 100_000;

@@ -4,7 +4,7 @@
 
 use crate::builtin::text::wording::counted;
 use regex::{Captures, Regex};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// A replacement whose groups all exist.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use crate::builtin::text::{
 use crate::sandbox::workspace::stop::Stop;
 use regex::{Regex, RegexBuilder};
 use std::{ops::Range, rc::Rc};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Maximum size in bytes of a compiled regular expression.
 const MAX_REGEX_BYTES: usize = 1 << 20;

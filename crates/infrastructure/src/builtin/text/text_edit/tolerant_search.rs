@@ -7,7 +7,7 @@ use crate::builtin::text::text_edit::{
     folded_text::{FoldedText, Folds},
 };
 use std::{collections::HashMap, ops::Range, rc::Rc};
-use toolstead_domain::tool_failure::ToolFailure;
+use toolstead_domain::ToolFailure;
 
 /// Number of lines between two checks of the deadline.
 const LINES_BETWEEN_LOOKS: usize = 256;

@@ -26,7 +26,7 @@ use crate::{
     sandbox::workspace::{granted_workspace::GrantedWorkspace, path_error::PathError, write::WriteOptions},
 };
 use std::collections::{BTreeMap, BTreeSet};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{error_kind::ErrorKind, ToolFailure};
 
 /// Maximum number of problems that are described.
 const DESCRIBED: usize = 10;

@@ -5,19 +5,7 @@ use crate::builtin::{
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolstead_domain::{
-    client_profile::{ClientProfile, ProtocolVersion},
-    error_kind::ErrorKind,
-    ports::{
-        caller::{InputResponse, NotAnswered},
-        question_store::QuestionStore,
-    },
-    principal::Principal,
-    question::{QuestionId, waited_for},
-    testing::{
-        in_memory_questions::InMemoryQuestions, question_store_contract::questions, recording_caller::RecordingCaller,
-    },
-};
+use toolstead_domain::{ClientProfile, error_kind::ErrorKind, InputResponse, NotAnswered, Principal, ProtocolVersion, question::waited_for, QuestionId, QuestionStore, testing::{in_memory_questions::InMemoryQuestions, question_store_contract::questions, recording_caller::RecordingCaller}};
 
 fn one() -> Value {
     json!({"questions": [{

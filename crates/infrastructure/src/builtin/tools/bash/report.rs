@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{error_kind::ErrorKind, ToolFailure, ToolResult};
 
 /// Number of characters reserved for remarks beside the output.
 const ROOM_FOR_REMARKS: usize = 900;

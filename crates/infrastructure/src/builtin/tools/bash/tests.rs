@@ -6,12 +6,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::clock::{Clock, Timestamp},
-    principal::Principal,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Clock, error_kind::ErrorKind, Principal, Timestamp, ToolResult};
 
 fn run(bench: &Bench, command: &str) -> ToolResult {
     bench.call("bash", json!({"command": command})).unwrap_or_else(|failure| failure.into_result())

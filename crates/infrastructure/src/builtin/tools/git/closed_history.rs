@@ -14,12 +14,7 @@ use std::{
     path::{Path, PathBuf},
     str,
 };
-use toolstead_domain::{
-    access::{Access, PathAccess},
-    error_kind::ErrorKind,
-    tool_failure::ToolFailure,
-    workspace_roots::lexical,
-};
+use toolstead_domain::{Access, error_kind::ErrorKind, PathAccess, ToolFailure, workspace_roots::lexical};
 
 /// Maximum size of a list of files, in bytes.
 const MAX_LIST: usize = 4 << 20;

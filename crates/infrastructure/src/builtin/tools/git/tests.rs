@@ -2,7 +2,7 @@
 
 use crate::builtin::tests::Bench;
 use serde_json::{Value, json};
-use toolstead_domain::{error_kind::ErrorKind, permission::rule::Effect};
+use toolstead_domain::{Effect, error_kind::ErrorKind};
 
 /// Creates a repository with two commits.
 fn repository() -> Bench {

@@ -11,7 +11,7 @@ use std::{
     path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
 };
-use toolstead_domain::ports::clock::Timestamp;
+use toolstead_domain::Timestamp;
 
 /// Maximum number of stored lines per matching line, on average. Context lines count.
 const LINES_PER_HIT: usize = 2;

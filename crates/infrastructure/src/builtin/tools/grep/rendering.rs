@@ -15,7 +15,7 @@ use crate::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult};
 
 /// Default maximum number of lines.
 const USUAL_LINES: usize = 250;

@@ -29,10 +29,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
-use toolstead_domain::{
-    ports::{clock::Timestamp, output_store::StoredContent},
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{StoredContent, Timestamp, ToolFailure};
 
 /// Maximum depth of folders. Paths cannot be much deeper.
 const MAX_DEPTH: usize = 2048;

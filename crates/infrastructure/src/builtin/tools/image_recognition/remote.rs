@@ -8,7 +8,7 @@ use crate::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use std::time::{Duration, Instant};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{error_kind::ErrorKind, ToolFailure};
 use url::Url;
 
 /// Maximum size of a fetched image, in bytes.

@@ -13,7 +13,7 @@ use crate::builtin::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use image::ImageFormat;
 use serde_json::json;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{error_kind::ErrorKind, ToolFailure, ToolResult};
 
 /// An image that is ready to be shown.
 pub(super) struct Picture {

@@ -22,7 +22,7 @@ use std::{
     borrow::Cow,
     io::{self, Cursor},
 };
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{error_kind::ErrorKind, ToolFailure};
 
 /// Number of bytes at the beginning of a text that are searched for its line ending.
 const TELLING_BYTES: usize = 64 << 10;

@@ -11,11 +11,7 @@ use crate::builtin::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolstead_domain::{
-    error_kind::ErrorKind,
-    tool_failure::ToolFailure,
-    tool_result::{ToolResult, text_block},
-};
+use toolstead_domain::{error_kind::ErrorKind, tool_result::text_block, ToolFailure, ToolResult};
 
 /// Number of characters reserved for remarks beside the output.
 const ROOM_FOR_REMARKS: usize = 900;

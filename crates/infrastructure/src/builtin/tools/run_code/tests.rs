@@ -21,16 +21,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolstead_domain::{
-    access::{Access, ParseConfidence},
-    category::Category,
-    error_kind::ErrorKind,
-    permission::{policy::PermissionPolicy, rule::Effect},
-    tool::{Availability, Tool, ToolSource},
-    tool_name::ToolName,
-    tool_result::ToolResult,
-    workspace_roots::WorkspaceRoots,
-};
+use toolstead_domain::{Access, Availability, Category, Effect, error_kind::ErrorKind, ParseConfidence, PermissionPolicy, Tool, ToolName, ToolResult, ToolSource, WorkspaceRoots};
 
 fn run(language: &str, code: &str) -> ToolResult {
     let arguments = json!({"language": language, "code": code, "tools": [], "stdin": "the rest ü\n"});

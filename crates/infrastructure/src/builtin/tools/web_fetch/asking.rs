@@ -3,10 +3,7 @@
 use super::{foreign::mark, reading::Text};
 use crate::builtin::{model_answer, tool_context::ToolContext, tool_environment::ToolEnvironment};
 use std::{sync::Arc, time::Instant};
-use toolstead_domain::{
-    model::{message::Message, request::ModelRequest},
-    ports::model_provider::ModelProvider,
-};
+use toolstead_domain::{Message, ModelProvider, ModelRequest};
 use url::Url;
 
 /// Name of the model for small tasks.

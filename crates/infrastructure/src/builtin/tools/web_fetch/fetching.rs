@@ -13,7 +13,7 @@ use crate::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use std::time::{Duration, Instant};
-use toolstead_domain::{error_kind::ErrorKind, suggestion::Suggestion, tool_failure::ToolFailure};
+use toolstead_domain::{error_kind::ErrorKind, Suggestion, ToolFailure};
 use url::Url;
 
 /// Maximum size of a response after decompression, in bytes.

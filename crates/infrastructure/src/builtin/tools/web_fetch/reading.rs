@@ -20,7 +20,7 @@ use crate::{
 use bytes::Bytes;
 use image::ImageFormat;
 use std::time::Instant;
-use toolstead_domain::{tool_failure::ToolFailure, invisible_characters::removal_note};
+use toolstead_domain::{invisible_characters::removal_note, ToolFailure};
 
 /// Maximum number of characters of a title.
 const MAX_TITLE: usize = 200;

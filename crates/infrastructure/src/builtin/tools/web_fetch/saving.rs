@@ -14,11 +14,7 @@ use crate::{
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
-use toolstead_domain::{
-    access::{Access, PathAccess},
-    error_kind::ErrorKind,
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{Access, error_kind::ErrorKind, PathAccess, ToolFailure};
 use url::Url;
 
 const FOLDER: &str = "web-archives";

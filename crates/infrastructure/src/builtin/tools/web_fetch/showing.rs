@@ -16,9 +16,7 @@ use crate::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 use std::io::Cursor;
-use toolstead_domain::{
-    error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult, invisible_characters::removal_note,
-};
+use toolstead_domain::{error_kind::ErrorKind, invisible_characters::removal_note, ToolFailure, ToolResult};
 use url::Url;
 
 /// Number of characters reserved for Toolstead's own text and the members of the structured content, beside the

@@ -12,18 +12,7 @@ use crate::{
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
-use toolstead_domain::{
-    error_kind::ErrorKind,
-    permission::rule::Effect,
-    ports::{clock::Timestamp, model_provider::ModelProvider, models::Models},
-    principal::Principal,
-    testing::{
-        fixed_clock::FixedClock,
-        scripted_model::{ScriptedAnswer, ScriptedModel},
-    },
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{Effect, error_kind::ErrorKind, ModelProvider, Models, Principal, testing::{fixed_clock::FixedClock, scripted_model::{ScriptedAnswer, ScriptedModel}}, Timestamp, ToolFailure, ToolResult};
 
 /// A site under the names `docs.example` and `other.example`, by https.
 struct Site {

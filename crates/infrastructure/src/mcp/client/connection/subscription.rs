@@ -7,7 +7,7 @@ use crate::mcp::client::{
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, time::Duration};
 use tokio::time::sleep;
-use toolstead_domain::context::notice::ContextNotice;
+use toolstead_domain::ContextNotice;
 
 /// Listens for all changes that the server can report, and for changes of the subscribed resources. If these change,
 /// opens a new stream and keeps the old one until the new one is acknowledged.

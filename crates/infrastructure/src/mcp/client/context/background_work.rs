@@ -19,10 +19,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 use toolstead_domain::{
-    client_profile::{Generation, LogLevel},
-    context::{Prompt, Resource, ResourceTemplate, notice::ContextNotice},
-    principal::Principal,
-    tool_name::ToolName,
+    ContextNotice, Generation, LogLevel, Principal, Prompt, ResourceTemplate, ToolName, context::Resource,
 };
 
 /// Minimum time between two listings that the server's notifications cause.

@@ -16,7 +16,7 @@ use crate::mcp::{
 };
 use serde_json::{Map, Value, value::RawValue};
 use std::collections::{BTreeMap, HashSet};
-use toolstead_domain::{context::InvalidDefinition, json_memory, server_name::ServerName};
+use toolstead_domain::{InvalidDefinition, ServerName, json_memory};
 
 /// Maximum number of definitions of one list.
 const MAX_DEFINITIONS: usize = 10_000;
@@ -144,7 +144,7 @@ impl<T, P: Fn(Map<String, Value>) -> Result<T, InvalidDefinition>> Draft<'_, T, 
 mod tests {
     use super::*;
     use crate::mcp::wire::incoming::Incoming;
-    use toolstead_domain::context::{Resource, ResourceTemplate};
+    use toolstead_domain::{ResourceTemplate, context::Resource};
 
     fn answer(result: &str) -> Answer {
         match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).into()) {

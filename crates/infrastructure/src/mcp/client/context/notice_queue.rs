@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 use tokio::sync::Notify;
-use toolstead_domain::context::notice::ContextNotice;
+use toolstead_domain::ContextNotice;
 
 /// Maximum number of waiting notifications; the oldest is dropped.
 const UNHEARD: usize = 256;

@@ -5,10 +5,7 @@ use crate::mcp::{
     wire::{incoming::Answer, message::RpcError},
 };
 use serde_json::Value;
-use toolstead_domain::{
-    client_profile::Generation, error_kind::ErrorKind, ports::tool_provider::CallOutcome, tool_execution::RequestKind,
-    tool_failure::ToolFailure, tool_result::ToolResult,
-};
+use toolstead_domain::{CallOutcome, Generation, RequestKind, ToolFailure, ToolResult, error_kind::ErrorKind};
 
 impl CallTarget<'_> {
     /// Returns the outcome of a response: the members of its result, unchanged.

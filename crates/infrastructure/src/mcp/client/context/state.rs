@@ -12,10 +12,7 @@ use std::{
     },
 };
 use tokio::sync::watch;
-use toolstead_domain::{
-    client_profile::LogLevel,
-    context::{ContextCatalogue, Prompt, Resource, ResourceTemplate},
-};
+use toolstead_domain::{ContextCatalogue, LogLevel, Prompt, ResourceTemplate, context::Resource};
 
 /// Maximum length of a server's instructions for models to retain, in characters.
 const INSTRUCTIONS: usize = 16 << 10;

@@ -6,7 +6,7 @@ use crate::mcp::client::request::RequestWriter;
 use http::StatusCode;
 use std::time::Duration;
 use tokio::time::sleep;
-use toolstead_domain::client_profile::Generation;
+use toolstead_domain::Generation;
 
 /// Maximum pause between two streams without an event.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);

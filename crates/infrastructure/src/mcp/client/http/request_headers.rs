@@ -8,7 +8,7 @@ use crate::mcp::{
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use toolstead_domain::client_profile::{Generation, ProtocolVersion};
+use toolstead_domain::{Generation, ProtocolVersion};
 
 /// Headers that the protocol sets, and those of a single connection.
 const RESERVED: [&str; 6] = ["accept", "content-type", "content-length", "transfer-encoding", "connection", "host"];

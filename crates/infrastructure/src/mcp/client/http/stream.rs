@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
-use toolstead_domain::client_profile::Generation;
+use toolstead_domain::Generation;
 
 /// Pause before a stream is reopened if the server specifies none.
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);

@@ -16,10 +16,7 @@ use std::{
     collections::BTreeMap,
     path::{Component, Path, PathBuf},
 };
-use toolstead_domain::{
-    sandbox_policy::{Confinement, NetworkPolicy, SandboxPolicy},
-    workspace_roots::lexical,
-};
+use toolstead_domain::{Confinement, NetworkPolicy, SandboxPolicy, workspace_roots::lexical};
 
 /// Working folder of a server that has no access to the workspace.
 const NEUTRAL_FOLDER: &str = "/tmp";
@@ -178,7 +175,7 @@ mod tests {
         sandbox::launcher::Launcher,
     };
     use tokio::io::AsyncReadExt;
-    use toolstead_domain::{server_name::ServerName, workspace_roots::WorkspaceRoots};
+    use toolstead_domain::{ServerName, WorkspaceRoots};
 
     /// Workspace with links and a program, and folders outside of it that no server may access.
     struct Workspace {

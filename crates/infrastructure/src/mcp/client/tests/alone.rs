@@ -15,7 +15,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 use tokio::{sync::Notify, time::timeout};
-use toolstead_domain::{client_profile::ProtocolVersion, error_kind::ErrorKind};
+use toolstead_domain::{ProtocolVersion, error_kind::ErrorKind};
 
 #[tokio::test]
 async fn a_server_is_listed_called_and_closed_in_a_few_lines() {

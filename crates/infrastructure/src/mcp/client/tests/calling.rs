@@ -9,13 +9,8 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::{sync::Mutex, time::Instant};
 use toolstead_domain::{
-    category::Category,
-    client_profile::{ClientProfile, LogLevel},
-    permission::grant::Grant,
-    ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-    principal::Principal,
-    tool_call::CallId,
-    tool_name::ToolName,
+    CallId, Caller, Category, ClientProfile, Grant, InputRequest, InputResponse, LogLevel, LogMessage, NotAnswered,
+    Principal, Progress, ToolName,
 };
 use uuid::Uuid;
 

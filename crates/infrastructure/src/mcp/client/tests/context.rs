@@ -15,23 +15,9 @@ use tokio::{
     time::timeout,
 };
 use toolstead_domain::{
-    category::Category,
-    client_profile::{ClientProfile, LogLevel},
-    context::{
-        ContextCatalogue,
-        notice::ContextNotice,
-        request::{Completion, CompletionOf, ContextRequest},
-    },
-    permission::grant::Grant,
-    ports::{
-        context_provider::ContextProvider,
-        tool_provider::{Answers, CallContext, CallOutcome, ForwardedMembers},
-    },
-    principal::Principal,
-    tool::{Tool, ToolSource},
-    tool_call::{CallId, ToolCall},
-    tool_failure::ToolFailure,
-    tool_name::ToolName,
+    Answers, CallContext, CallId, CallOutcome, Category, ClientProfile, Completion, CompletionOf, ContextCatalogue,
+    ContextNotice, ContextProvider, ContextRequest, ForwardedMembers, Grant, LogLevel, Principal, Tool, ToolCall,
+    ToolFailure, ToolName, ToolSource,
 };
 use uuid::Uuid;
 

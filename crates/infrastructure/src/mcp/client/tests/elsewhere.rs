@@ -9,10 +9,7 @@ use crate::mcp::client::config::{McpTransport, ToolNames, UpstreamConfig};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
-use toolstead_domain::{
-    context::notice::ContextNotice,
-    ports::{context_provider::ContextProvider, tool_provider::ToolProvider},
-};
+use toolstead_domain::{ContextNotice, ContextProvider, ToolProvider};
 
 /// Returns a server up to 2025-11-25 whose process adds a tool, a resource and a prompt after a call and reports the
 /// change.

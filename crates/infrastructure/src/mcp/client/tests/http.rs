@@ -23,11 +23,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::timeout,
 };
-use toolstead_domain::{
-    client_profile::ProtocolVersion,
-    error_kind::ErrorKind,
-    ports::tool_provider::{ProviderState, ToolProvider},
-};
+use toolstead_domain::{ProtocolVersion, ProviderState, ToolProvider, error_kind::ErrorKind};
 use url::Url;
 
 /// Requests that a server received.

@@ -23,13 +23,8 @@ use tokio::{
     time::timeout,
 };
 use toolstead_domain::{
-    client_profile::ProtocolVersion,
-    error_kind::ErrorKind,
-    ports::{
-        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-        tool_provider::{ProviderState, ToolProvider},
-    },
-    server_name::ServerName,
+    Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress, ProtocolVersion, ProviderState, ServerName,
+    ToolProvider, error_kind::ErrorKind,
 };
 
 /// Methods that each connection received.

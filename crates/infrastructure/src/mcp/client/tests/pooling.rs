@@ -21,12 +21,8 @@ use std::{
 };
 use tokio::{sync::watch, time::timeout};
 use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::{
-        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-        tool_provider::{CallContext, ProviderState, ToolProvider},
-    },
-    principal::Principal,
+    CallContext, Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Principal, Progress, ProviderState,
+    ToolProvider, error_kind::ErrorKind,
 };
 
 /// Observations of a legacy server, by connection.

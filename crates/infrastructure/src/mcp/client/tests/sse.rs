@@ -26,11 +26,7 @@ use tokio::{
     },
     time::timeout,
 };
-use toolstead_domain::{
-    client_profile::ProtocolVersion,
-    error_kind::ErrorKind,
-    ports::tool_provider::{ProviderState, ToolProvider},
-};
+use toolstead_domain::{ProtocolVersion, ProviderState, ToolProvider, error_kind::ErrorKind};
 use url::Url;
 
 const ENDPOINT: &str = "event: endpoint\ndata: /messages?session=1\n\n";

@@ -15,12 +15,7 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, VecDeque},
 };
-use toolstead_domain::model::{
-    error::ModelError,
-    message::{Block, SealedBlock, ToolArguments},
-    reply::{ModelEvent, StopReason},
-    usage::Usage,
-};
+use toolstead_domain::{Block, ModelError, ModelEvent, SealedBlock, StopReason, ToolArguments, Usage};
 
 /// Maximum number of blocks of an answer.
 const MAX_BLOCKS: usize = 10_000;

@@ -10,11 +10,7 @@ use crate::models::{
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::borrow::Cow;
-use toolstead_domain::model::{
-    error::ModelError,
-    message::{Block, Message, Role, SealedBlock, ToolResultBlock},
-    request::{ModelRequest, OfferedTool},
-};
+use toolstead_domain::{Block, Message, ModelError, ModelRequest, OfferedTool, Role, SealedBlock, ToolResultBlock};
 
 /// Minimum thinking budget, in tokens.
 const MIN_THINKING: u64 = 1024;

@@ -7,12 +7,8 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc};
 use toolstead_domain::{
+    Block, Image, Message, ModelEvent, Role, SealedBlock, StopReason, ToolArguments, ToolResultBlock, ToolUse, Usage,
     error_kind::ErrorKind,
-    model::{
-        message::{Block, Image, Message, Role, SealedBlock, ToolArguments, ToolResultBlock, ToolUse},
-        reply::{ModelEvent, StopReason},
-        usage::Usage,
-    },
 };
 
 /// Recorded stream with changed texts: thinking, a text, a call, and unknown events.

@@ -24,10 +24,7 @@ use std::{
     sync::Arc,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
-use toolstead_domain::{
-    descriptor_limit::DescriptorLimit,
-    sandbox_policy::{Confinement, NetworkPolicy, SandboxPolicy},
-};
+use toolstead_domain::{Confinement, DescriptorLimit, NetworkPolicy, SandboxPolicy};
 
 /// A workspace, with files beside it that a run must not reach.
 struct World {

@@ -13,7 +13,7 @@ use std::{
     },
     path::{Path, PathBuf},
 };
-use toolstead_domain::access::PathAccess;
+use toolstead_domain::PathAccess;
 
 /// Size of the buffer for one read of a folder, in bytes.
 const BUFFER_BYTES: usize = 32 << 10;

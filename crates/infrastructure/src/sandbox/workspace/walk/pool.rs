@@ -12,7 +12,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
-use toolstead_domain::access::PathAccess;
+use toolstead_domain::PathAccess;
 
 /// Number of entries in a part. A folder with more entries is shared between threads.
 const PART: usize = 64;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::approval_question::tests::asked_about_reading;
-use toolstead_domain::access::{CommandAccess, Widening};
+use toolstead_domain::{CommandAccess, Widening};
 
 /// A call of two commands, whose rules may be edited.
 fn asked_about_commands() -> Asked {

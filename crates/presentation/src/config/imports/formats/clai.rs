@@ -5,7 +5,7 @@ use crate::config::{
     node::{Content, Member, Node},
     origin::Origin,
 };
-use toolstead_domain::permission::rule::Effect;
+use toolstead_domain::Effect;
 
 pub(super) const FORMAT: Format = Format { keys: &["tools", "use_tools", "use-tools"], take };
 

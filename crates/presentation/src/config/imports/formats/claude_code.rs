@@ -9,7 +9,7 @@ use crate::config::{
     origin::Origin,
     problem::Problem,
 };
-use toolstead_domain::permission::rule::Effect;
+use toolstead_domain::Effect;
 
 pub(super) const FORMAT: Format = Format { keys: &["permissions"], take };
 

@@ -6,7 +6,7 @@ use crate::config::{
     origin::Origin,
 };
 use std::path::Path;
-use toolstead_domain::{permission::rule::Effect, workspace_roots::lexical};
+use toolstead_domain::{Effect, workspace_roots::lexical};
 
 /// Programs that kodelet never runs, regardless of its lists.
 const BANNED: &[&str] = &["vim", "view", "less", "more", "cd"];

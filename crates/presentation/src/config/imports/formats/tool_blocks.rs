@@ -10,7 +10,7 @@ use crate::config::{
     policy::{is_known_tool, is_of_mcp, no_such_tool},
     problem::Problem,
 };
-use toolstead_domain::{permission::rule::Effect, tool_input_schema::nearest_name};
+use toolstead_domain::{Effect, tool_input_schema::nearest_name};
 use toolstead_infrastructure::builtin::names_and_aliases;
 
 /// Keys of a tool's block, as in Toolstead's own files.

@@ -20,12 +20,7 @@ use crate::mcp_server::{
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
-use toolstead_domain::{
-    client_profile::Generation,
-    error_kind::ErrorKind,
-    scope::Scope,
-    session::{SessionError, SessionState},
-};
+use toolstead_domain::{Generation, Scope, SessionError, SessionState, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::{
     headers::SESSION_ID,
     message::{Id, RpcError, error_response},

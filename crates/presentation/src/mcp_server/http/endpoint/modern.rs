@@ -20,11 +20,8 @@ use crate::mcp_server::{
 };
 use http::{HeaderMap, Response, StatusCode};
 use std::{sync::Arc, time::Instant};
-use toolstead_application::cancel_signal::CancelSignal;
-use toolstead_domain::{
-    client_profile::{ClientProfile, Generation},
-    scope::Scope,
-};
+use toolstead_application::CancelSignal;
+use toolstead_domain::{ClientProfile, Generation, Scope};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 impl RequestPermit {

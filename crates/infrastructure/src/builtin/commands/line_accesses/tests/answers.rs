@@ -7,19 +7,9 @@ use crate::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 use serde_json::Map;
 use std::fmt::Write;
 use toolstead_domain::{
-    access::ParseConfidence,
-    category::Category,
-    permission::{
-        decision::{Cause, Verdict},
-        offered_rule::offered_rule,
-        path_pattern::PatternBase,
-        policy::PermissionPolicy,
-        read_only_commands::ReadOnlyCommands,
-        rule::{Effect, PermissionRule, RuleOrigin},
-    },
-    ports::approver::{ApprovalPart, ApprovalScope},
-    tool::{Tool, ToolSource},
-    tool_name::ToolName,
+    ApprovalPart, ApprovalScope, Category, Cause, Effect, ParseConfidence, PatternBase, PermissionPolicy,
+    PermissionRule, ReadOnlyCommands, Tool, ToolName, ToolSource, Verdict,
+    permission::{offered_rule::offered_rule, rule::RuleOrigin},
 };
 
 const FIXTURE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/command-lines.txt"));

@@ -14,7 +14,7 @@ use regex::Regex;
 use std::path::Path;
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
-use toolstead_domain::sandbox_policy::SandboxPolicy;
+use toolstead_domain::SandboxPolicy;
 
 const NOW: Timestamp = Timestamp(1_772_366_400_000_000);
 
