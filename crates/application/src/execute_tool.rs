@@ -20,8 +20,10 @@ pub mod explain;
 mod hook_words;
 mod hooks;
 mod nested_answer;
+mod nested_calls;
 mod nesting;
 mod output;
+mod output_budget;
 mod parked_calls;
 mod ports;
 mod preview;
@@ -257,12 +259,20 @@ async fn run_and_record(
         // Boxed: the future is large, and most calls have no hooks.
         Some(hooks) => {
             let execution = record.execution().to_execution();
-            let after = Box::pin(ending::run_after_hooks(handler, &command, *hooks, execution, outcome));
+            let after = Box::pin(ending::run_after_hooks(
+                &handler.ports,
+                &handler.settings,
+                &command,
+                *hooks,
+                execution,
+                outcome,
+            ));
             let (changed, outcome) = after.await;
             (Some(changed), outcome)
         }
     };
-    let (stored, report) = ending::store(handler, &command, &record, changed.as_deref(), &outcome);
+    let (stored, report) =
+        ending::store(&handler.ports, &handler.settings, &command, &record, changed.as_deref(), &outcome);
     match stored.await {
         Ok(()) => report.publish(&handler.ports.events),
         Err(source) => return Err(ending::audit_failure(outcome, source)),

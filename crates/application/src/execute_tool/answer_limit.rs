@@ -1,7 +1,7 @@
 //! Size limit of the answers to requests other than tool calls. A truncated resource would be a different one, so an
 //! answer over the limit is an error.
 
-use super::{ExecuteToolError, record::each_piece};
+use super::{error::ExecuteToolError, record::each_piece};
 use serde_json::json;
 use toolstead_domain::{CallOutcome, ToolFailure, error_kind::ErrorKind};
 

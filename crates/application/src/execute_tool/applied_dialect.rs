@@ -1,7 +1,7 @@
 //! The dialect in which a caller receives the answer of a call. It is applied last, after the record is stored: rules,
 //! hooks, the record and the budget apply to the tool's own answer.
 
-use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, hook_words};
+use super::{command::ExecuteToolCommand, error::ExecuteToolError, hook_words, settings::CallSettings};
 use crate::tool_registry::ToolRegistry;
 use serde_json::{Map, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,7 +1,9 @@
 //! Approval of a call: from the decision of the policy to permission, or to a refusal that explains itself.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError, Nesting,
+    command::ExecuteToolCommand,
+    error::ExecuteToolError,
+    nesting::Nesting,
     preview::Previews,
     question_channel::QuestionChannel,
     record::{Record, digest},

@@ -1,7 +1,9 @@
 //! Preparation of arguments: from the caller's JSON to values that are valid under the tool's schema.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError, applied_dialect,
+    applied_dialect,
+    command::ExecuteToolCommand,
+    error::ExecuteToolError,
     record::Record,
     references::{self, SubstitutedArguments},
     running,

@@ -1,9 +1,11 @@
 //! The steps of a call, in their order.
 
 use super::{
-    AuditFailure, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, answer_limit,
+    ExecuteToolHandler, answer_limit,
     approval::{self, Approvals},
     arguments::{self, PreparedArguments},
+    command::ExecuteToolCommand,
+    error::{AuditFailure, ExecuteToolError},
     events,
     hooks::HookOutcome,
     output::{self, overflow_writer::OverflowWriter},

@@ -1,6 +1,6 @@
 //! The command that calls a tool.
 
-use super::Nesting;
+use super::nesting::Nesting;
 use crate::{cancel_signal::CancelSignal, context_registry::answerer::Answerer};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};

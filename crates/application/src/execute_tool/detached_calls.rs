@@ -2,7 +2,8 @@
 //! audit record has the starting call as its parent.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolHandler,
+    ExecuteToolHandler,
+    command::ExecuteToolCommand,
     nested_answer::{answer, failure},
     window_label::labels_in,
 };

@@ -1,11 +1,14 @@
 //! The end of a call: the hooks after it, its final record, and its events and log line once that is stored.
 
 use super::{
-    AuditFailure, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler,
     call_log::CallLine,
+    command::ExecuteToolCommand,
+    error::{AuditFailure, ExecuteToolError},
     events::{self, EndEvents},
     hooks::HookOutcome,
+    ports::ExecuteToolPorts,
     record::Record,
+    settings::CallSettings,
 };
 use crate::event_bus::EventBus;
 use futures::future::BoxFuture;
@@ -21,31 +24,33 @@ pub(super) struct EndReport {
 
 /// Runs the hooks after a call. They may change its output and its record.
 pub(super) async fn run_after_hooks(
-    handler: &ExecuteToolHandler,
+    ports: &ExecuteToolPorts,
+    settings: &CallSettings,
     command: &ExecuteToolCommand,
     hooks: HookOutcome,
     mut execution: ToolExecution,
     outcome: Outcome,
 ) -> (Box<ToolExecution>, Outcome) {
-    let budget = handler.settings.bounded_output();
-    let outcome = hooks.after(&handler.ports.hooks, command, &mut execution, outcome, budget).await;
+    let budget = settings.bounded_output();
+    let outcome = hooks.after(&ports.hooks, command, &mut execution, outcome, budget).await;
     (Box::new(execution), outcome)
 }
 
 /// Stores the final record, or the one that hooks changed. Returns the future, and the report to publish once it is
 /// done.
 pub(super) fn store<'a>(
-    handler: &'a ExecuteToolHandler,
+    ports: &'a ExecuteToolPorts,
+    settings: &CallSettings,
     command: &ExecuteToolCommand,
     record: &'a Record,
     changed: Option<&'a ToolExecution>,
     outcome: &Outcome,
 ) -> (BoxFuture<'a, Result<(), StoreError>>, EndReport) {
     let execution = changed.map_or_else(|| record.execution(), ExecutionRef::from);
-    let details = handler.settings.tells_details.then_some(record);
-    let events = events::end(&handler.ports.events, command, &execution, outcome, details);
+    let details = settings.tells_details.then_some(record);
+    let events = events::end(&ports.events, command, &execution, outcome, details);
     let line = CallLine::of(&execution);
-    (handler.ports.log.record_ref(execution), EndReport { events, line })
+    (ports.log.record_ref(execution), EndReport { events, line })
 }
 
 /// Returns the error of a call whose final record cannot be stored. An earlier error of this kind takes precedence.

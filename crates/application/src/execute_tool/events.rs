@@ -1,6 +1,6 @@
 //! Events about a call, published during its steps.
 
-use super::{ExecuteToolCommand, ExecuteToolError, record::Record};
+use super::{command::ExecuteToolCommand, error::ExecuteToolError, record::Record};
 use crate::{event_bus::EventBus, redaction::Redaction};
 use async_trait::async_trait;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The decision on a call, determined without running it.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, arguments, record::Record, resolution, running,
-    validation::Validation,
+    ExecuteToolHandler, arguments, command::ExecuteToolCommand, error::ExecuteToolError, record::Record, resolution,
+    running, validation::Validation,
 };
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};

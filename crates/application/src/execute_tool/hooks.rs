@@ -1,10 +1,12 @@
 //! Hooks before and after a call.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError,
     arguments::{validate_arguments, with_defaults},
+    command::ExecuteToolCommand,
+    error::ExecuteToolError,
     hook_words::joined,
-    output::{self, Budget},
+    output,
+    output_budget::OutputBudget,
     record::Record,
     running,
     validation::Validation,
@@ -119,7 +121,7 @@ impl HookOutcome {
         command: &ExecuteToolCommand,
         execution: &mut ToolExecution,
         mut outcome: Result<CallOutcome, ExecuteToolError>,
-        budget: Budget,
+        budget: OutputBudget,
     ) -> Result<CallOutcome, ExecuteToolError> {
         let mut context = self.context;
         for hook in hooks {
@@ -205,7 +207,7 @@ async fn cancellable<T>(work: impl Future<Output = T>, command: &ExecuteToolComm
 
 /// Returns the output that a hook substituted, or a notice if it exceeds the budget. It is not cut, and the original is
 /// not restored, because the hook may have hidden parts of it.
-fn withheld_if_too_long(output: ToolResult, hook: &str, budget: Budget) -> ToolResult {
+fn withheld_if_too_long(output: ToolResult, hook: &str, budget: OutputBudget) -> ToolResult {
     match output::is_within(&output, budget) {
         true => output,
         false => ToolResult::text(format!(

@@ -1,6 +1,6 @@
 //! Conversion of a call's outcome for the call that made it.
 
-use super::ExecuteToolError;
+use super::error::ExecuteToolError;
 use toolstead_domain::{CallOutcome, ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// Returns the result of a nested call.

@@ -11,55 +11,30 @@ mod media;
 pub(super) mod overflow_writer;
 mod structured;
 
-use super::ExecuteToolError;
+use super::{error::ExecuteToolError, output_budget::OutputBudget};
 use crate::tool_registry::{SharedTool, output_readers::OutputReaders};
 use cut::JoinedText;
 use overflow_writer::{OverflowWriter, StoredPart};
 use serde_json::Value;
 use toolstead_domain::{
     CallOutcome, NotValid, SchemaValidator, ToolFailure, ToolInputSchema, ToolResult, UpstreamError,
-    error_kind::ErrorKind, json_memory::has_too_many_values, ports::calls::WHOLE_OUTPUT, tool_result::text_block,
+    error_kind::ErrorKind, json_memory::has_too_many_values, tool_result::text_block,
 };
 
 /// Key in a result's `_meta` that lists the stored outputs: `[{"of": "text", "handle": "o17", …}]`.
 const OUTPUTS: &str = "toolstead/outputs";
 
-/// Size limits of a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Budget {
-    /// Maximum number of characters of each view.
-    pub(super) characters: usize,
-    /// Maximum number of bytes of binary content in its wire form, base64.
-    pub(super) media_bytes: usize,
-}
-
-impl Budget {
-    /// Budget without limits.
-    pub(super) const WHOLE: Self = Self { characters: usize::MAX, media_bytes: usize::MAX };
-
-    /// Returns the budget that the parent of a nested call requests: a smaller one, or no limits.
-    pub(super) fn requested_by_parent(self, wanted: Option<usize>) -> Self {
-        if wanted == Some(WHOLE_OUTPUT) { Self::WHOLE } else { self.up_to(wanted) }
-    }
-
-    /// Returns the budget limited to `wanted` in each respect.
-    pub(super) fn up_to(self, wanted: Option<usize>) -> Self {
-        let wanted = wanted.unwrap_or(usize::MAX);
-        Self { characters: self.characters.min(wanted), media_bytes: self.media_bytes.min(wanted) }
-    }
-
-    fn less(self, text: &str) -> Self {
-        Self { characters: self.characters.saturating_sub(text.chars().count() + 1), ..self }
-    }
-}
-
 /// Returns `true` if the outcome is known to pass unchanged: a short result of plain texts of a tool without an output
 /// schema, or an error without partial output.
-pub(super) fn fits(registered: &SharedTool, outcome: &Result<CallOutcome, ExecuteToolError>, budget: Budget) -> bool {
+pub(super) fn fits(
+    registered: &SharedTool,
+    outcome: &Result<CallOutcome, ExecuteToolError>,
+    budget: OutputBudget,
+) -> bool {
     match outcome {
         Ok(CallOutcome::Done(result)) => {
             (result.is_error() || registered.output_schema().is_none())
-                && (budget == Budget::WHOLE || has_short_texts_alone(result, budget.characters))
+                && (budget == OutputBudget::WHOLE || has_short_texts_alone(result, budget.characters))
         }
         Ok(CallOutcome::InputRequired(_)) => true,
         Err(ExecuteToolError::Failed(failure)) => failure.partial.is_none(),
@@ -91,14 +66,14 @@ fn has_short_texts_alone(result: &ToolResult, characters: usize) -> bool {
 pub(super) async fn bound(
     outcome: Result<CallOutcome, ExecuteToolError>,
     registered: &SharedTool,
-    budget: Budget,
+    budget: OutputBudget,
     mut keeper: OverflowWriter<'_>,
     schemas: &dyn SchemaValidator,
 ) -> Result<CallOutcome, ExecuteToolError> {
     match outcome {
         Ok(CallOutcome::Done(result)) => {
             let result = check_structured_content(registered, result)?;
-            if budget == Budget::WHOLE {
+            if budget == OutputBudget::WHOLE {
                 return Ok(CallOutcome::Done(result));
             }
             let schema = if result.is_error() { None } else { registered.output_schema() };
@@ -165,7 +140,7 @@ fn bound_upstream(error: &mut UpstreamError, budget: usize) {
 async fn bounded(
     mut result: ToolResult,
     promised: Option<OutputSchema<'_>>,
-    budget: Budget,
+    budget: OutputBudget,
     keeper: &mut OverflowWriter<'_>,
 ) -> ToolResult {
     let notice = extra_members::bound(&mut result, budget.characters, keeper).await;
@@ -241,7 +216,7 @@ fn is_json_of(text: &str, value: &Value) -> bool {
 }
 
 /// Returns `true` if the result is within the budget.
-pub(super) fn is_within(result: &ToolResult, budget: Budget) -> bool {
+pub(super) fn is_within(result: &ToolResult, budget: OutputBudget) -> bool {
     let shown = result.content().iter().map(|block| match (block_text(block), media::data(block)) {
         (Some(text), _) => text.chars().count(),
         (None, Some(_)) => 0,

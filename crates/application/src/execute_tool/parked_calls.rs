@@ -7,7 +7,7 @@ pub(super) mod rounds;
 mod sealed_state;
 mod waiting_room;
 
-use super::{ExecuteToolCommand, ExecuteToolError, record::each_piece};
+use super::{command::ExecuteToolCommand, error::ExecuteToolError, record::each_piece};
 use crate::open_calls::{NotAdmitted, OpenCalls};
 use parked_call::{AttachError, ParkedCall, Terms};
 use sealed_state::{Digest, Seal};

@@ -1,6 +1,8 @@
 //! Preview of the changes of a call for its approver, determined without changing anything.
 
-use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolPorts, running};
+use super::{
+    command::ExecuteToolCommand, error::ExecuteToolError, ports::ExecuteToolPorts, running, settings::CallSettings,
+};
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
     Access, Grant, PermissionPolicy, ToolCall, ToolFailure, ToolProvider, Verdict, error_kind::ErrorKind,

@@ -4,9 +4,11 @@
 mod questions;
 
 use super::{
-    ExecuteToolCommand, ExecuteToolPorts, Nesting,
     activity_tracker::{ActivityTracker, BlockedGuard},
+    command::ExecuteToolCommand,
     events,
+    nesting::Nesting,
+    ports::ExecuteToolPorts,
     record::Record,
     waiting_time::{Wait, WaitingTime},
 };

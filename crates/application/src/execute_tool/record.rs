@@ -1,8 +1,11 @@
 //! The audit record of one call, filled in by its steps.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError, Nesting, RecordedArguments,
+    command::ExecuteToolCommand,
     decision_text_cache::{DecisionTextCache, DecisionTexts},
+    error::ExecuteToolError,
+    nesting::Nesting,
+    settings::RecordedArguments,
 };
 use crate::redaction::{LOOKED_AT, REDACTED, Redaction, is_plain_value, is_secret_name, redacted};
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! Resolution of the called tool, and admission of the call.
 
-use super::{ExecuteToolCommand, ExecuteToolError};
+use super::{command::ExecuteToolCommand, error::ExecuteToolError};
 use crate::{
     open_calls::{NotAdmitted, OpenCallGuard, OpenCalls},
     tool_registry::{AbsentServer, SharedTool, ToolRegistry, snapshot::ResolveError},

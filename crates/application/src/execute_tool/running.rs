@@ -1,11 +1,15 @@
 //! The only module that calls providers: with timeouts, cancellable, and safe from panics.
 
 use super::{
-    CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts, applied_dialect,
+    ExecuteToolHandler, applied_dialect,
+    command::ExecuteToolCommand,
+    error::ExecuteToolError,
     events::PublishingCaller,
-    nesting::NestedCalls,
+    nested_calls::NestedCalls,
+    ports::ExecuteToolPorts,
     question_channel::{QuestionChannel, Questions},
     record::Record,
+    settings::CallSettings,
     waiting_time::over,
 };
 use crate::{cancel_signal::CancelSignal, redaction::Redaction};

@@ -1,6 +1,6 @@
 //! Limits of every call.
 
-use super::{Nesting, output::Budget, tool_timeouts::ToolTimeouts};
+use super::{nesting::Nesting, output_budget::OutputBudget, tool_timeouts::ToolTimeouts};
 use std::time::Duration;
 use toolstead_domain::{Tool, ToolProvider};
 
@@ -51,13 +51,13 @@ impl Default for CallSettings {
 }
 
 impl CallSettings {
-    pub(super) fn bounded_output(&self) -> Budget {
-        Budget { characters: self.output_characters, media_bytes: self.media_bytes }
+    pub(super) fn bounded_output(&self) -> OutputBudget {
+        OutputBudget { characters: self.output_characters, media_bytes: self.media_bytes }
     }
 
     /// Returns the budget of results of the provider's tools.
-    pub(super) fn output_budget(&self, provider: &dyn ToolProvider) -> Budget {
-        if provider.bounds_output() { self.bounded_output() } else { Budget::WHOLE }
+    pub(super) fn output_budget(&self, provider: &dyn ToolProvider) -> OutputBudget {
+        if provider.bounds_output() { self.bounded_output() } else { OutputBudget::WHOLE }
     }
 
     /// Returns the timeout of a call of the tool that requests `wanted`, limited to the rest of its parent's time.

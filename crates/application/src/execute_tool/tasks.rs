@@ -1,6 +1,6 @@
 //! Calls that continue as tasks of their providers. Each has an id of Toolstead, valid for its owner only.
 
-use super::{ExecuteToolCommand, ExecuteToolError};
+use super::{command::ExecuteToolCommand, error::ExecuteToolError};
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},

@@ -1,6 +1,6 @@
 //! Validation of values against schemas, in this process or in a separate one.
 
-use super::{ExecuteToolError, running};
+use super::{error::ExecuteToolError, running};
 use crate::cancel_signal::CancelSignal;
 use serde_json::Value;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     cancel_signal::CancelSignal,
-    execute_tool::ExecuteToolError,
+    execute_tool::error::ExecuteToolError,
     open_calls::{NotAdmitted, OpenCalls},
 };
 use async_trait::async_trait;

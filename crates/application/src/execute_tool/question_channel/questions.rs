@@ -4,7 +4,8 @@ mod client_adaptation;
 mod question_records;
 
 use crate::execute_tool::{
-    ExecuteToolPorts, events,
+    events,
+    ports::ExecuteToolPorts,
     record::{Record, each_piece},
 };
 pub(crate) use client_adaptation::adapt_for_client;

@@ -2,7 +2,7 @@
 
 use super::client_adaptation::host_of;
 use crate::execute_tool::{
-    ExecuteToolPorts,
+    ports::ExecuteToolPorts,
     record::{Record, digest},
 };
 use serde_json::{Value, json};
