@@ -227,7 +227,7 @@ fn no_layer_calls_past_the_path_of_a_call() {
         .iter()
         .filter(|(_, code)| ["mcp_client::", "McpClient", "TestRun"].iter().any(|door| code.contains(door)));
     let past: Vec<_> = past.map(|(file, _)| file.display().to_string()).collect();
-    assert!(past.is_empty(), "these doors are for programs that use a room alone: {past:?}");
+    assert!(past.is_empty(), "these extension points are for applications that use one module alone: {past:?}");
 }
 
 #[test]

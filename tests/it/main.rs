@@ -17,6 +17,8 @@ mod architecture;
 mod asked_models;
 /// An agent asks the user: by forms, at a terminal, and deferred.
 mod asked_person;
+/// MCP mounted in a server of a team's own.
+mod axum_mount_example;
 /// A real browser in a small shop, through the binaries.
 mod browser;
 /// One browser a session, and nothing of it when that ends.
@@ -31,18 +33,18 @@ mod configuration;
 mod context;
 /// Conversations with agents are shown, copied and undone with their file changes.
 mod conversations;
+/// Literal calls of other tool systems are answered as these systems answer.
+mod dialect_answers;
 /// The console blocks of the documentation, run as they are written.
 mod doc_examples;
-/// The doors for tools in Rust: the examples and their page.
-mod doors;
 /// Changes of files by several processes, and across kills.
 mod editing;
 /// The built-in tools in one folder, for tests of these.
 mod editor;
 /// A program that embeds Toolstead adds tools of its own.
 mod embedding;
-/// Literal calls of other tool systems are answered as these systems answer.
-mod faces;
+/// Tools in Rust: the examples and their page.
+mod embedding_example;
 /// Messages of servers reach clients unchanged.
 mod fidelity;
 /// Limits on wording that the style rules forbid.
@@ -61,8 +63,6 @@ mod model_server;
 mod models;
 /// `toolstead models`.
 mod models_command;
-/// MCP mounted in a server of a team's own.
-mod mounted;
 /// Large results: truncated to their budget, stored under handles, passed on by reference.
 mod output_handles;
 mod outputs;
@@ -96,6 +96,8 @@ mod tool_docs;
 /// A command calls tools by the program `tool`, through the command line.
 mod tools_as_commands;
 
+/// The names and parameters that other systems know our file tools by.
+mod aliases;
 /// The real binaries and the real peers, for the tests below.
 mod binaries;
 /// The command line, through the real binary.
@@ -135,7 +137,7 @@ mod model_providers;
 /// Calls out of calls.
 mod nested_calls;
 /// Notifications outside of requests.
-mod news;
+mod notifications;
 /// Ordinary work succeeds in the sandbox.
 mod ordinary_life;
 /// Real upstream servers, of which one may be killed.
@@ -151,8 +153,6 @@ mod server_programs;
 mod seven_servers;
 /// Commands, tasks and what becomes of their processes, through the real binaries.
 mod shell;
-/// The names and parameters that other systems know our file tools by.
-mod spellings;
 /// Agents that hand work to others.
 mod subagents;
 /// Trust applies to a content at a path.

@@ -314,7 +314,7 @@ impl AppBuilder {
     }
 
     /// Sets the name of the embedding application. Rules, lists and the audit log refer to the tools that it adds as
-    /// `embedded:NAME`. The default name is `program_name`. No provider and no configured server may have the same name.
+    /// `embedded:NAME`. The default name is `program`. No provider and no configured server may have the same name.
     #[must_use]
     pub fn program_name(mut self, name: ServerName) -> Self {
         self.program_name = name;

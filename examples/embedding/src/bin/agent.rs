@@ -1,4 +1,4 @@
-use doors::{forecast::Forecast, offline_model::OfflineModel};
+use embedding::{forecast::Forecast, offline_model::OfflineModel};
 use std::{error::Error, sync::Arc};
 use toolstead_presentation::prelude::*;
 

@@ -21,7 +21,7 @@ use toolstead_presentation::{
 };
 
 /// Tools of the examples, as they appear in the page.
-#[path = "../../examples/doors/src/lib.rs"]
+#[path = "../../examples/embedding/src/lib.rs"]
 #[expect(unreachable_pub, reason = "they are another program's")]
 mod examples;
 
@@ -52,7 +52,7 @@ fn the_page_on_embedding_consists_of_the_examples() {
         let named = before.lines().rev().find(|line| line.starts_with("[`examples/")).unwrap_or_default();
         let file = named.split('`').nth(1).unwrap_or_else(|| panic!("no line names the file of this code: {code}"));
         let whole = fs::read_to_string(repository().join(file)).unwrap();
-        if file.starts_with("examples/doors/") {
+        if file.starts_with("examples/embedding/") {
             assert_eq!(code, whole, "{file}");
             shown.insert(file.to_owned());
         } else {
@@ -62,15 +62,15 @@ fn the_page_on_embedding_consists_of_the_examples() {
             assert!(whole.windows(part.len()).any(|lines| lines == part), "{file} has no such lines: {code}");
         }
     }
-    let mut all = example_files("examples/doors/src");
-    assert!(all.remove("examples/doors/src/lib.rs"));
+    let mut all = example_files("examples/embedding/src");
+    assert!(all.remove("examples/embedding/src/lib.rs"));
     assert_eq!(shown, all);
 }
 
 #[test]
 fn a_typed_tool_takes_25_lines_a_server_15_and_an_agent_30() {
     for (file, most) in [("src/forecast.rs", 25), ("src/bin/server.rs", 15), ("src/bin/agent.rs", 30)] {
-        let text = fs::read_to_string(repository().join("examples/doors").join(file)).unwrap();
+        let text = fs::read_to_string(repository().join("examples/embedding").join(file)).unwrap();
         assert!(text.lines().count() <= most, "{file} has {} lines", text.lines().count());
     }
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 #[test]
 fn the_program_serves_mcp_to_those_who_have_a_key() {
-    let output = Command::new(env!("CARGO_BIN_EXE_mounted")).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_axum-mount")).output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
     assert!(stdout.contains("with the key `ada's-long-key`: HTTP/1.1 200 OK\n"), "{stdout}");

@@ -1,4 +1,4 @@
-use doors::{closures, forecast::Forecast, release_notes::ReleaseNotes};
+use embedding::{closures, forecast::Forecast, release_notes::ReleaseNotes};
 use std::error::Error;
 use toolstead_presentation::prelude::*;
 

@@ -1,4 +1,4 @@
-use doors::forecast::Forecast;
+use embedding::forecast::Forecast;
 use toolstead_presentation::prelude::*;
 
 fn main() -> ExitCode {
