@@ -127,6 +127,8 @@ mod everything;
 mod gmail;
 /// Google: tokens, and Gmail.
 mod google_server;
+/// Snapshots of the help pages.
+mod help_pages;
 /// Hooks of the user.
 mod hooks;
 mod hostile_schemas;
