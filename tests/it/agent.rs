@@ -318,7 +318,7 @@ async fn what_nobody_may_answer_is_denied_and_the_failure_stands_open_with_its_r
     let output = place.run(&["query", "Write it."]);
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "I may not.\n"));
     let told = stderr(&output);
-    for part in ["• write_file a.txt failed after", "Nobody can be asked here.", "--allow 'Write(//"] {
+    for part in ["• write_file a.txt failed after", "No approver is available.", "--allow 'Write(//"] {
         assert!(told.contains(part), "{part}: {told}");
     }
     assert!(!place.home.work().join("a.txt").exists());
@@ -493,7 +493,7 @@ async fn ctrl_c_ends_the_wait_for_a_required_server() {
 async fn a_bound_of_costs_that_cannot_hold_is_told() {
     let place = Place::of(ModelServer::answering(|_| Says::text("Hello.").into()).await, "");
     let told = |arguments: &[&str]| stderr(&place.run(arguments));
-    let about = "the prices of the model `main` are not known";
+    let about = "the prices of the model `main` are unknown";
     assert!(!told(&["query", "--max-cost", "1", "Hello."]).contains(about));
     let config = fs::read_to_string(&place.config).unwrap();
     let without: String =

@@ -233,7 +233,7 @@ async fn an_agent_works_in_the_background_as_a_task() {
     let seen = place.server.seen();
     let told = results(asked(&seen, "Hand over").last().unwrap());
     let has = |at: usize, text: &str| assert!(told[at].contains(text), "{text} in {}", told[at]);
-    has(0, "works in the background as `task_1`");
+    has(0, "runs in the background as `task_1`");
     has(1, "`task_1` (general: look) is done after");
     has(2, "I look.");
     has(2, "Seen.");

@@ -101,7 +101,7 @@ pub enum UndoConversationError {
     #[error("there is no conversation {0}")]
     NotFound(ConversationId),
     /// The conversation is shorter.
-    #[error("the conversation has {events} events, so it cannot be taken back to event {to}")]
+    #[error("the conversation has {events} events, so it cannot be undone to event {to}")]
     NoSuchEvent {
         /// Number of the requested event.
         to: u64,
@@ -301,7 +301,7 @@ impl UndoConversationHandler {
         match self.ports.execute_tool.handle(command).await {
             Ok(CallOutcome::Done(result)) if result.is_error() => Err(result.joined_text()),
             Ok(CallOutcome::Done(_)) => Ok(()),
-            Ok(CallOutcome::InputRequired(_)) => Err("it asks for answers that cannot be given here".into()),
+            Ok(CallOutcome::InputRequired(_)) => Err("it needs answers that are unavailable here".into()),
             Err(error) => Err(in_words(&error)),
         }
     }
@@ -349,7 +349,7 @@ fn named(changing: &ChangingCall) -> String {
 }
 
 fn describe_failure(left: &[SkippedCall], stuck: &[ChangingCall]) -> String {
-    let mut text = "the conversation was not taken back, because not all changes of its calls can be:".to_owned();
+    let mut text = "the conversation was not undone, because not all changes of its calls can be:".to_owned();
     for SkippedCall { call, why } in left {
         text.push_str(&format!("\n{}: {}", named(call), why.trim_end()));
     }
@@ -362,7 +362,7 @@ fn describe_stuck_calls(stuck: &[ChangingCall]) -> String {
         [] => "\nAll files are as they were.".into(),
         stuck => {
             let stuck: Vec<String> = stuck.iter().map(named).collect();
-            format!("\nTaken back by then, and not done again: {}. All other files are as they were.", stuck.join("; "))
+            format!("\nUndone before that, and not restored: {}. All other files are as they were.", stuck.join("; "))
         }
     }
 }

@@ -58,9 +58,9 @@ impl OrchestratingTool for Batch {
         let description = format!(
             "Calls several tools at once and gives their results in the order of the calls. Use it for calls that do not \
              need each other's results: it saves a turn for each. Calls that only read, or change different files, run side \
-             by side, {AT_ONCE} at once; others run one after another, in their order. Each call is judged, asked about and \
-             recorded as if it were made alone. All are checked before the first one runs: where a tool is unknown or \
-             arguments do not fit, none is run. A batch holds no other batch."
+             by side, {AT_ONCE} at once; others run one after another, in their order. Each call is checked, approved \
+             and recorded as if it were made alone. All are checked before the first one runs: where a tool is unknown \
+             or arguments do not fit, none is run. Batches cannot be nested."
         );
         let invocation = json!({
             "type": "object",
@@ -114,17 +114,17 @@ impl OrchestratingTool for Batch {
                         "type": "object",
                         "required": ["index", "tool_name", "is_error", "text"],
                         "properties": {
-                            "index": {"type": "integer", "description": "The place of the call, from 0."},
+                            "index": {"type": "integer", "description": "Index of the call, from 0."},
                             "tool_name": {"type": "string"},
                             "is_error": {"type": "boolean"},
                             "error_kind": {"type": "string"},
                             "text": {"type": "string"},
-                            "structured": {"type": "object", "description": "The structured result, where there is room."},
+                            "structured": {"type": "object", "description": "The structured result, if it fits."},
                         },
                     },
                 },
                 "success_count": {"type": "integer"},
-                "failure_count": {"type": "integer", "description": "Those that were not run among them."},
+                "failure_count": {"type": "integer", "description": "Includes calls that were not run."},
             },
         });
         let mut tool = Definition {
@@ -175,10 +175,10 @@ async fn preview_calls(
         let name: String = invocation.tool_name.chars().take(128).collect();
         match foreseen {
             Ok(foreseen) if foreseen.tool.name() == own => {
-                problems.push(format!("invocations[{index}] (`{name}`): a batch holds no other batch"));
+                problems.push(format!("invocations[{index}] (`{name}`): batches cannot be nested"));
             }
             Ok(foreseen) if foreseen.tool.stands_alone => {
-                problems.push(format!("invocations[{index}] (`{name}`): it means something only in a call of its own"));
+                problems.push(format!("invocations[{index}] (`{name}`): it must be called on its own"));
             }
             Ok(foreseen) => good.push(foreseen),
             Err(failure) => problems.push(format!("invocations[{index}] (`{name}`): {}", failure.text())),

@@ -87,8 +87,7 @@ impl Subagent {
     }
 
     fn agents(&self) -> Result<&Agents, ToolFailure> {
-        let nobody =
-            || ToolFailure::new(ErrorKind::Unavailable, "There are no agents here that work can be handed to.");
+        let nobody = || ToolFailure::new(ErrorKind::Unavailable, "No agents are available here.");
         self.agents.as_ref().ok_or_else(nobody)
     }
 }
@@ -99,7 +98,7 @@ impl OrchestratingTool for Subagent {
         let known = self.agents.as_ref().map(Agents::known).unwrap_or_default();
         let mut tool = definition(&known, self.example);
         let missing = match &self.agents {
-            None => Some("there are no agents here".to_owned()),
+            None => Some("no agents are available here".to_owned()),
             Some(agents) => agents.models.model(None).err(),
         };
         if let Some(reason) = missing {
@@ -125,16 +124,16 @@ impl OrchestratingTool for Subagent {
         let depth = above.as_ref().map_or(0, |above| above.depth) + 1;
         if depth > MAX_DEPTH {
             let message =
-                format!("Work is handed on at most {MAX_DEPTH} times, and this is the work of the last agent.");
+                format!("Agents can be nested at most {MAX_DEPTH} deep, and this agent is already at that depth.");
             return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Do it yourself."));
         }
         let model = agents.model(&input, &agent, above.as_deref())?;
         let conversation = resumed.unwrap_or_else(|| ConversationId(Uuid::now_v7()));
         let delegation = Delegation { session: call.session.clone(), call: call.id, agent: agent.name.clone() };
         if agents.run_agent.ongoing(&call.principal, &conversation.session()).is_some() {
-            let message = format!("The agent {conversation} is still at work.");
+            let message = format!("The agent {conversation} is still running.");
             return Err(
-                ToolFailure::new(ErrorKind::Unavailable, message).next("Wait for its end, or begin another one.")
+                ToolFailure::new(ErrorKind::Unavailable, message).next("Wait for its end, or start another one.")
             );
         }
         let command = RunAgentCommand {
@@ -165,8 +164,8 @@ impl OrchestratingTool for Subagent {
         (task.description, task.call) = (input.description, Some(call.id));
         let task_id = agents.tasks.begin(task, Box::new(InBackground { work, calls })).await?;
         let text = format!(
-            "The agent `{name}` works in the background as `{task_id}`. Its end is told with the next call after it; \
-             the tools for tasks show its words, wait for it and stop it.\n[agent_id: {conversation}]"
+            "The agent `{name}` runs in the background as `{task_id}`. The next call after its end reports it; \
+             the tools for tasks show its output, wait for it and stop it.\n[agent_id: {conversation}]"
         );
         Ok(ToolResult::text(text).with_structured_content(json!({
             "agent_id": conversation.to_string(), "agent": &*name, "task_id": task_id,
@@ -216,7 +215,7 @@ impl Agents {
         let shown: String = resume.chars().take(64).collect();
         let unknown = || {
             ToolFailure::new(ErrorKind::NotFound, format!("No agent `{shown}` worked in this session."))
-                .next("`resume` takes the `agent_id` of an earlier result. Leave it out to begin anew.")
+                .next("`resume` takes the `agent_id` of an earlier result. Leave it out to start a new agent.")
         };
         let id: ConversationId = resume.parse().map_err(|_| unknown())?;
         let unreadable = |error: StoreError| {
@@ -226,7 +225,7 @@ impl Agents {
         let delegated_by = found.and_then(|found| found.delegated_by).filter(|by| *by.session == *session);
         let delegated_by = delegated_by.ok_or_else(unknown)?;
         if let Some(other) = named.filter(|name| **name != *delegated_by.agent) {
-            let message = format!("The agent {id} is `{}`, and not `{other}`.", delegated_by.agent);
+            let message = format!("The agent {id} is `{}`, not `{other}`.", delegated_by.agent);
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Leave `agent` out."));
         }
         Ok(SelectedAgent { agent: self.find(&delegated_by.agent)?, resumed: Some(id) })
@@ -256,7 +255,7 @@ impl Agents {
         // not.
         if bounds_costs && is_another && model.facts().prices.is_none() {
             let message =
-                format!("The costs here have a bound, and the prices of the model `{}` are not known.", model.name());
+                format!("The costs are limited here, and the prices of the model `{}` are unknown.", model.name());
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Choose another model, or none."));
         }
         Ok(model)

@@ -57,7 +57,7 @@ impl FinishedCall {
     }
 
     fn cancelled() -> Self {
-        Self::never(ErrorKind::Cancelled, "cancelled: the run was taken back before this call was made")
+        Self::never(ErrorKind::Cancelled, "cancelled: the run was cancelled before this call was made")
     }
 }
 
@@ -137,7 +137,7 @@ impl<'w> RunCallContext<'w> {
                     made = calls.call(nested) => made.unwrap_or_else(|failure| failure.into_result_for_users(handler.suggestions())),
                     // Dropping the future ends the call, and its audit record is still written.
                     _ = cancel.cancelled() => {
-                        ToolResult::error(ErrorKind::Cancelled, "cancelled: the run was taken back during this call")
+                        ToolResult::error(ErrorKind::Cancelled, "cancelled: the run was cancelled during this call")
                     }
                 };
                 (index, FinishedCall { result, shown: None, call: Some(id), duration: clock.now().since(begun) })

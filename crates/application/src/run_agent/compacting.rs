@@ -58,13 +58,13 @@ pub enum NotCompacted {
     #[error("there is nothing to summarize yet")]
     TooShort,
     /// A hook blocked the compaction, for this reason.
-    #[error("a hook is against it: {0}")]
+    #[error("a hook blocked it: {0}")]
     Blocked(String),
     /// The model wrote no summary.
     #[error("no summary could be made: {0}")]
     NoSummary(ModelError),
     /// The compaction was cancelled.
-    #[error("it was taken back")]
+    #[error("it was cancelled")]
     Cancelled,
     /// The conversation cannot be read.
     #[error(transparent)]

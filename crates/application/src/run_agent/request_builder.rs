@@ -50,13 +50,13 @@ pub(super) struct RequestBuilder {
 /// The reason why a conversation was not shortened, or why its state is unknown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotShortened {
-    #[error("a hook is against it: {0}")]
+    #[error("a hook blocked it: {0}")]
     Blocked(String),
     #[error("a hook ended the run: {0}")]
     Stopped(String),
     #[error("no summary could be made: {0}")]
     NoSummary(ModelError),
-    #[error("the run was taken back")]
+    #[error("the run was cancelled")]
     Cancelled,
     #[error(transparent)]
     NotKept(#[from] AppendError),
@@ -213,7 +213,7 @@ impl RequestBuilder {
             End::Cancelled => return Err(NotShortened::Cancelled),
             End::Failed(error) => return Err(NotShortened::NoSummary(error)),
             End::Stopped(StopReason::Refused) => {
-                return Err(NotShortened::NoSummary(ModelError::Protocol("the model is against it".into())));
+                return Err(NotShortened::NoSummary(ModelError::Protocol("the model refused".into())));
             }
             End::Stopped(_) if summary.trim().is_empty() => {
                 return Err(NotShortened::NoSummary(ModelError::Protocol("the model wrote nothing".into())));

@@ -113,7 +113,7 @@ pub(super) fn for_programs(tool: &str, result: &ToolResult, at: Timestamp) -> Va
         members.shift_remove("metadata");
         members.insert("metadataLeftOut".into(), true.into());
         if members.get("error").is_some_and(|error| !fits(error)) {
-            members.insert("error".into(), "[too large to be kept]".into());
+            members.insert("error".into(), "[too large to be stored]".into());
         }
     }
     record

@@ -166,7 +166,7 @@ impl<'w> Run<'w> {
         self.publish(AgentEvent::Started { conversation: self.command.conversation, model: model.clone() });
         if self.ledger.bounds_costs() && self.command.model.facts().prices.is_none() {
             self.publish(AgentEvent::Notice(format!(
-                "The budget of {} bounds nothing: the prices of the model `{model}` are not known.",
+                "The budget of {} has no effect: the prices of the model `{model}` are unknown.",
                 Budget::Cost
             )));
         }
@@ -194,7 +194,7 @@ impl<'w> Run<'w> {
             Ok(Err(AgentOutcome::Cancelled)) if is_late => AgentOutcome::BudgetExhausted(Budget::Time),
             Ok(Ok(())) => AgentOutcome::Finished,
             Ok(Err(outcome)) => outcome,
-            Err(_) => failed(ErrorKind::Internal, "the run of the agent broke: this is a bug of Toolstead"),
+            Err(_) => failed(ErrorKind::Internal, "the run of the agent panicked: this is a bug in Toolstead"),
         };
         let outcome = match &mut history {
             Some(history) => match history.add([turn_ended(&outcome)]).await {
@@ -241,8 +241,7 @@ impl<'w> Run<'w> {
         }
         // A prompt of white space does not count as a message either.
         if history.messages().last().is_none_or(|message| message.role == Role::Assistant) {
-            let message =
-                "There is nothing to answer: the conversation ends with the model's own words. Say something.";
+            let message = "There is nothing to answer: the conversation ends with the model's answer. Add a message.";
             return Err(failed(ErrorKind::InvalidInput, message));
         }
         let mut was_too_long = false;
@@ -309,7 +308,8 @@ impl<'w> Run<'w> {
         let Some(reason) = word.block else { return Ok(NextStep::Done) };
         if self.hook_continuations == MAX_HOOK_CONTINUATIONS {
             self.publish(AgentEvent::Notice(format!(
-                "A hook wants the agent to continue, as it did {MAX_HOOK_CONTINUATIONS} times. It ends all the same: {reason}"
+                "A hook requires the agent to continue, as it did {MAX_HOOK_CONTINUATIONS} times. The run \
+                 ends anyway: {reason}"
             )));
             return Ok(NextStep::Done);
         }
@@ -370,7 +370,7 @@ impl<'w> Run<'w> {
                 return Err(failed(error.kind(), error.to_string()));
             }
             End::Cancelled => {
-                self.never_made(history, &calls, "cancelled: the run was taken back").await?;
+                self.never_made(history, &calls, "cancelled: the run was cancelled").await?;
                 return Err(AgentOutcome::Cancelled);
             }
         };
@@ -389,7 +389,7 @@ impl<'w> Run<'w> {
             // Some providers give another stop reason with calls, and some of these reasons are unknown here.
             _ if !calls.is_empty() => Ok(NextStep::Ask),
             StopReason::Refused => {
-                let message = "the model does not answer this: it, or a filter of its provider, is against it";
+                let message = "the model, or a filter of its provider, refused to answer";
                 Err(failed(ErrorKind::PermissionDenied, message))
             }
             _ => self.done(history).await,
@@ -405,16 +405,16 @@ impl<'w> Run<'w> {
     ) -> Result<NextStep, AgentOutcome> {
         let said = match lost_call {
             Some(tool) => format!(
-                "Your answer was cut off at its longest while you wrote a call of `{tool}`. That call was dropped and not \
-                 made. Make it again with shorter arguments, or in several calls."
+                "Your answer was cut off at the maximum length while you wrote a call of `{tool}`. That call was \
+                 dropped and not made. Make it again with shorter arguments, or in several calls."
             ),
             None if has_calls => return Ok(NextStep::Ask),
-            None => "Your answer was cut off at its longest. Go on where it ended, and be brief.".into(),
+            None => "Your answer was cut off at the maximum length. Continue where it ended, and be brief.".into(),
         };
         self.continuations += 1;
         if self.continuations > CONTINUATIONS {
             let message = format!(
-                "the answer was cut off {} times in a row at the longest that the model may write: raise its \
+                "the answer was cut off {} times in a row at the maximum length of the model: raise its \
                  `max_output_tokens`",
                 self.continuations
             );
@@ -472,8 +472,8 @@ impl<'w> Run<'w> {
             }
             if let LoopVerdict::Warned(times) = course {
                 notes.push(format!(
-                    "[The same calls have had the same results {times} times in a row. Another time will change nothing: \
-                     do something else, or say what is in the way.]"
+                    "[The same calls have had the same results {times} times in a row. Repeating them will \
+                     change nothing: do something else, or report what blocks you.]"
                 ));
             }
             ended(history, self, call, made, notes).await?;
@@ -507,7 +507,7 @@ impl Run<'_> {
     fn refusal(&self, index: usize, call: &ToolUse) -> Option<FinishedCall> {
         if index >= CALLS_OF_AN_ANSWER {
             let message =
-                format!("Not made: of one answer at most {CALLS_OF_AN_ANSWER} calls are made. Make it again.");
+                format!("Not made: at most {CALLS_OF_AN_ANSWER} calls of one answer are made. Make it again.");
             return Some(FinishedCall::never(ErrorKind::TooLarge, message));
         }
         if let ToolArguments::Malformed(text) = &call.arguments {
@@ -592,8 +592,8 @@ async fn add(history: &mut History, kind: ConversationEventKind) -> Result<(), A
 
 fn refused_by(budget: Budget) -> FinishedCall {
     let message = format!(
-        "Not made: the budget of {budget} of this run is used up, and no further call is made. Say now what you found out \
-         and what is left to do."
+        "Not made: the budget of {budget} of this run is used up, and no further call is made. Report now what you \
+         found and what is left to do."
     );
     FinishedCall::never(ErrorKind::BudgetExhausted, message)
 }
@@ -606,8 +606,8 @@ fn malformed(text: &str) -> String {
     } else {
         match serde_json::from_str::<serde_json::Value>(text.trim()) {
             Ok(serde_json::Value::Object(_)) => "they are nested too deeply".to_owned(),
-            Ok(_) => "they are no JSON object".to_owned(),
-            Err(error) => format!("they are no JSON ({error})"),
+            Ok(_) => "they are not a JSON object".to_owned(),
+            Err(error) => format!("they are not JSON ({error})"),
         }
     };
     let shown: String = text.chars().take(SHOWN).collect();
@@ -640,7 +640,7 @@ fn store_failure(error: &AppendError) -> AgentOutcome {
         AppendError::GoesOnElsewhere { .. } => ErrorKind::Unavailable,
         _ => ErrorKind::Io,
     };
-    failed(kind, format!("the conversation cannot be kept: {}", with_causes(error)))
+    failed(kind, format!("the conversation cannot be stored: {}", with_causes(error)))
 }
 
 fn turn_ended(outcome: &AgentOutcome) -> ConversationEventKind {

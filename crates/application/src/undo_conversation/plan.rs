@@ -71,7 +71,7 @@ pub(super) fn plan(
         match changed.map(|change| change.path.display().to_string()) {
             None => chosen.push(entry.clone()),
             Some(path) => {
-                let why = format!("`{path}` was changed by somebody else before a later call changed it, too");
+                let why = format!("`{path}` was changed outside of these calls before a later call changed it, too");
                 left.push(SkippedCall { call: changing(entry), why });
             }
         }

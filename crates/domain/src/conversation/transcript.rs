@@ -15,11 +15,11 @@ use std::{
 };
 
 /// Result of a call without a recorded result.
-pub const INTERRUPTED: &str = "The call was interrupted. It is not known how far it came; look before you repeat it.";
+pub const INTERRUPTED: &str = "The call was interrupted. Its effects are unknown; check them before you repeat it.";
 /// Prefix of a summary.
 const SUMMARY: &str = "Summary of the conversation so far:\n\n";
 /// Message of the user before a conversation that begins with the model.
-const GO_ON: &str = "Go on.";
+const GO_ON: &str = "Continue.";
 
 /// Returns the events that count: without undone events, and without the events that undid them.
 pub fn counted(events: &[ConversationEvent]) -> Vec<&ConversationEvent> {

@@ -155,8 +155,8 @@ async fn one_call_that_cannot_be_made_stops_all_and_every_problem_is_told() {
         failure.text(),
         "None of the 4 calls was run, since 3 cannot be:\n\
          invocations[1] (`nowhere`): Unknown tool: nowhere\n\
-         invocations[2] (`batch`): a batch holds no other batch\n\
-         invocations[3] (`alone`): it means something only in a call of its own\n\
+         invocations[2] (`batch`): batches cannot be nested\n\
+         invocations[3] (`alone`): it must be called on its own\n\
          Correct them and call again."
     );
     assert_eq!(tools.told.lock().unwrap().len(), 0);

@@ -15,12 +15,12 @@ const MAX_DESCRIPTION_CHARACTERS: usize = 240;
 pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool {
     let known = known(agents);
     let description = format!(
-        "Hands work to another agent, which does it in a conversation of its own and answers with a report. Use it for work \
-         that takes many calls whose results nobody needs afterwards, such as a search through much code. It knows nothing of \
-         this conversation: the prompt must say all that it needs, and what the report is to hold. Its tools are among \
-         those that are offered here, and rules and approvals hold for each of its calls. Several agents work side by side when \
-         they are called in one answer. With `background` it goes on as a task, which the tools for tasks show, wait for \
-         and stop. `resume` goes on with an agent that worked before.{known}"
+        "Hands work to another agent, which does it in a conversation of its own and answers with a report. Use it for \
+         work that takes many calls whose results are not needed afterwards, such as a search through much code. It \
+         knows nothing of this conversation: the prompt must say all that it needs, and what to report. Its tools are \
+         among those that are offered here, and rules and approvals hold for each of its calls. Several agents work \
+         side by side when they are called in one answer. With `background` it runs as a task, which the tools for tasks \
+         show, wait for and stop. `resume` continues an earlier agent.{known}"
     );
     let schema = json!({
         "type": "object",
@@ -29,13 +29,13 @@ pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool
         "properties": {
             "prompt": {"type": "string", "minLength": 1, "description": "The work, with all that the agent must know."},
             "description": {"type": "string", "description": "The work in a few words, for people."},
-            "agent": {"type": "string", "description": "The agent; without it `general`, or the one that is resumed."},
+            "agent": {"type": "string", "description": "The agent. Default: `general`, or the resumed one."},
             "model": {
                 "type": "string",
-                "description": "`weak`, `strong`, the name of a model, or `inherit`: that of the one who hands the work over.",
+                "description": "`weak`, `strong`, the name of a model, or `inherit`: that of the caller.",
             },
-            "background": {"type": "boolean", "default": false, "description": "Go on as a task, and do not wait."},
-            "max_turns": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "The most answers of its model."},
+            "background": {"type": "boolean", "default": false, "description": "Run as a task, and do not wait."},
+            "max_turns": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Most answers of its model."},
             "resume": {"type": "string", "description": "The `agent_id` of an earlier call, whose agent continues."},
         },
         "examples": [example_of(example)],
@@ -57,11 +57,11 @@ pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool
         "type": "object",
         "required": ["agent_id", "agent"],
         "properties": {
-            "agent_id": {"type": "string", "description": "What `resume` takes. It is the agent's conversation."},
+            "agent_id": {"type": "string", "description": "Value for `resume`: the agent's conversation."},
             "agent": {"type": "string"},
-            "task_id": {"type": "string", "description": "The task, where it goes on in the background."},
+            "task_id": {"type": "string", "description": "The task, if it runs in the background."},
             "outcome": {"type": "string", "description": "How its run ended."},
-            "text": {"type": "string", "description": format!("What it said last, at most {MAX_TEXT} characters.")},
+            "text": {"type": "string", "description": format!("Its last text, at most {MAX_TEXT} characters.")},
             "tool_uses": {"type": "integer"},
             "turns": {"type": "integer"},
             "duration_ms": {"type": "integer"},
@@ -76,7 +76,7 @@ pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool
                     "cost": {"type": "number", "description": "US dollars, where prices are known."},
                 },
             },
-            "transcript": {"type": "string", "description": "The conversation in which all of it stands."},
+            "transcript": {"type": "string", "description": "The conversation with all its events."},
         },
     });
     let mut tool = Definition {

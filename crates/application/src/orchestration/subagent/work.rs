@@ -136,7 +136,7 @@ impl TaskWork for InBackground {
 
 impl RunEnd {
     fn without_end_event(duration: Duration) -> Self {
-        let message = "the run of the agent told no end: this is a bug of Toolstead".to_owned();
+        let message = "the run of the agent reported no end: this is a bug in Toolstead".to_owned();
         let outcome = AgentOutcome::Failed { kind: ErrorKind::Internal, message };
         Self { outcome, text: String::new(), usage: Usage::default(), cost: None, calls: 0, turns: 0, duration }
     }
@@ -156,7 +156,7 @@ impl RunEnd {
     fn summary_line(&self, conversation: ConversationId) -> String {
         let how = match &self.outcome {
             AgentOutcome::Finished => String::new(),
-            AgentOutcome::Cancelled => "taken back; ".into(),
+            AgentOutcome::Cancelled => "cancelled; ".into(),
             AgentOutcome::BudgetExhausted(budget) => format!("stopped, since its budget of {budget} is used up; "),
             AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) => format!("stopped: {why}; "),
             AgentOutcome::Waiting(question) => format!("waits for the answer to the question {question}; "),
@@ -194,23 +194,22 @@ impl RunEnd {
         let structured = self.structured(conversation, agent, &text);
         let between = if text.is_empty() { "" } else { "\n\n" };
         let whole = ToolResult::text(format!("{text}{between}{}", self.summary_line(conversation)));
-        let resumed = format!("`resume: {conversation}` goes on with it.");
+        let resumed = format!("`resume: {conversation}` continues it.");
         let failure = match &self.outcome {
             // The findings so far may be all that is needed.
             AgentOutcome::Finished | AgentOutcome::BudgetExhausted(_) | AgentOutcome::Waiting(_) => {
                 return Ok(whole.with_structured_content(structured));
             }
-            AgentOutcome::Cancelled if is_late => ToolFailure::new(
-                ErrorKind::Timeout,
-                format!("The time of the call was over before the agent `{agent}` was done."),
-            ),
+            AgentOutcome::Cancelled if is_late => {
+                ToolFailure::new(ErrorKind::Timeout, format!("The call timed out before the agent `{agent}` finished."))
+            }
             AgentOutcome::Failed { kind, message } => {
                 ToolFailure::new(*kind, format!("The agent `{agent}` failed: {message}."))
             }
             AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) => {
                 ToolFailure::new(ErrorKind::ExecutionFailed, format!("The agent `{agent}` stopped: {why}."))
             }
-            _ => ToolFailure::new(ErrorKind::Cancelled, format!("The agent `{agent}` was taken back.")),
+            _ => ToolFailure::new(ErrorKind::Cancelled, format!("The agent `{agent}` was cancelled.")),
         };
         Err(failure.next(resumed).with_data(structured).with_partial(whole))
     }
@@ -221,7 +220,7 @@ fn shortened(text: &str) -> String {
     let surplus = text.chars().count().saturating_sub(MAX_TEXT);
     match text.char_indices().nth(surplus).filter(|_| surplus > 0) {
         Some((at, _)) => {
-            format!("[The first {surplus} characters are left out; they stand in its conversation.]\n{}", &text[at..])
+            format!("[The first {surplus} characters are left out; they are in its conversation.]\n{}", &text[at..])
         }
         None => text.to_owned(),
     }

@@ -213,7 +213,7 @@ async fn a_summary_that_fails_or_that_a_hook_is_against_leaves_the_run_able_to_g
     }
     use toolstead_domain::{AgentHookEvent, AgentHookResponse};
     let hooks: [Vec<Arc<dyn AgentHook>>; 2] = [Vec::new(), vec![Arc::new(Against)]];
-    for (hooks, words) in hooks.into_iter().zip(["no summary could be made: busy", "a hook is against it: not now"]) {
+    for (hooks, words) in hooks.into_iter().zip(["no summary could be made: busy", "a hook blocked it: not now"]) {
         let house = house_of(10, hooks).await;
         for n in 0..9 {
             house.run(&model([text(&"y".repeat(10 * THOUSAND))]), &format!("question {n}")).await;
@@ -276,7 +276,7 @@ async fn a_plan_is_told_again_with_a_summary_as_decided() {
         };
         house.handler.compact(command).await.unwrap();
         let told = house.messages().await[0].text();
-        let has_plan = told.contains(&format!("It is decided, and holds until it is replaced:\n{}", plan.in_words()));
+        let has_plan = told.contains(&format!("It is decided, and applies until it is replaced:\n{}", plan.in_words()));
         assert_eq!(has_plan, !plan.0.is_empty(), "{told}");
         assert_eq!(told.contains("The plan"), !plan.0.is_empty(), "{told}");
     }

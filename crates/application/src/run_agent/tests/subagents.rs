@@ -230,7 +230,7 @@ async fn a_bound_on_costs_is_not_left_by_a_model_without_prices() {
         command.budgets.cost = bound;
         assert_eq!(house.ran(command).await.end(), "finished");
         assert_eq!(child.requests().len(), asked, "{bound:?}");
-        let is_told = house.results().await[0].contains("the prices of the model `child` are not known");
+        let is_told = house.results().await[0].contains("the prices of the model `child` are unknown");
         assert_eq!(is_told, bound.is_some());
     }
 }
@@ -325,7 +325,7 @@ async fn an_agent_is_gone_on_with_in_its_session_alone() {
     house.run(&goes_on, "go on").await;
     let results = house.results().await;
     assert!(results[1].starts_with("result c2: second\n"), "{results:?}");
-    assert_eq!(results[2], format!("error c3: The agent {id} is `general`, and not `reader`. Leave `agent` out."));
+    assert_eq!(results[2], format!("error c3: The agent {id} is `general`, not `reader`. Leave `agent` out."));
     assert!(results[3].starts_with("error c4: No agent `nobody` worked in this session."), "{results:?}");
     let said: Vec<String> = child.requests()[1].messages.iter().map(|message| words(&message.blocks)).collect();
     assert_eq!(said, ["do it", "first", "and now?"]);

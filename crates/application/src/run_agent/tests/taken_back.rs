@@ -22,7 +22,7 @@ async fn an_answer_is_taken_back_and_what_came_of_it_is_kept() {
             &[
                 "user: go",
                 "model -: c1=echo",
-                "error c1 (never made): cancelled: the run was taken back",
+                "error c1 (never made): cancelled: the run was cancelled",
                 "end: cancelled",
             ],
         ),

@@ -137,7 +137,7 @@ async fn every_call_has_a_row_under_the_id_that_the_conversation_keeps() {
 #[tokio::test]
 async fn an_answer_that_is_cut_off_goes_on_at_most_three_times() {
     let cut = |words: &str| text(words).stops(StopReason::MaxTokens);
-    let brief = "user: Your answer was cut off at its longest. Go on where it ended, and be brief.";
+    let brief = "user: Your answer was cut off at the maximum length. Continue where it ended, and be brief.";
     check(
         [cut("one "), text("two")],
         "finished",
@@ -166,7 +166,7 @@ async fn an_answer_that_is_cut_off_goes_on_at_most_three_times() {
         "finished",
         &[
             "model max_tokens: x",
-            "user: Your answer was cut off at its longest while you wrote a call of `write`...",
+            "user: Your answer was cut off at the maximum length while you wrote a call of `write`...",
             "model tool_use: c1=write",
             "result c1: written",
             "model end_turn: done",
@@ -300,7 +300,7 @@ async fn of_two_runs_in_one_conversation_one_ends() {
     let Some(AgentEvent::Ended { outcome: AgentOutcome::Failed { message, .. }, .. }) = last else {
         panic!("{last:?}")
     };
-    assert!(message.contains("goes on elsewhere"), "{message}");
+    assert!(message.contains("continued elsewhere"), "{message}");
 }
 
 #[tokio::test]
@@ -308,7 +308,7 @@ async fn a_conversation_that_cannot_be_kept_ends_the_run() {
     let (house, model) = (house().await, model([text("a")]));
     house.store.fail_next_append();
     let ran = house.run(&model, "one").await;
-    assert!(ran.end().starts_with("failed io: the conversation cannot be kept"), "{}", ran.end());
+    assert!(ran.end().starts_with("failed io: the conversation cannot be stored"), "{}", ran.end());
     assert_eq!(model.requests().len(), 0);
 }
 
