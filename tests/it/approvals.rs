@@ -195,7 +195,7 @@ async fn an_old_client_on_pipes_is_asked_in_the_middle_of_its_call() {
     let decision = |id: usize| rows[id].decision.as_ref().unwrap();
     assert_eq!(decision(0).approved_by.as_deref(), Some("the person at test 1"));
     assert_eq!(decision(1).approved_by.as_deref(), Some("the person at test 1 (session)"));
-    assert!(decision(2).reason.contains("approved in this session"), "{:?}", decision(2));
+    assert!(decision(2).reason.contains("approvals of this session"), "{:?}", decision(2));
 
     // Another connection is another session.
     let mut other = house.asked_on_pipes().await;
@@ -267,7 +267,7 @@ async fn a_client_that_fills_in_no_forms_gets_a_refusal_that_teaches() {
     let mut client = StdioClient::legacy(&house.app).await;
     let told = client.ask(write(1)).await;
     check_refused(&told, "permission_denied");
-    assert!(text_of(&told).contains("Nobody can be asked here. Ask your user"), "{told}");
+    assert!(text_of(&told).contains("No approver is available. Ask your user"), "{told}");
     let suggestion = told["result"]["_meta"]["toolstead/suggestion"].as_str().unwrap();
     assert!(suggestion.contains("Write(//w/a)") && !text_of(&told).contains("Write(//w/a)"), "{told}");
     let front = HttpFront::start(&house.app).await;
@@ -693,7 +693,7 @@ fn the_command_line_asks_on_its_terminal_and_never_on_standard_input() {
     let (code, _) = at_terminal(&home, b"p");
     assert_eq!(code, Some(0));
     let (code, told) = in_background(&home);
-    assert!(code == Some(3) && told.contains("Nobody can be asked here"), "{told}");
+    assert!(code == Some(3) && told.contains("No approver is available"), "{told}");
     let output = home.run(&["call", "write_file", r#"{"path":"t.txt","content":"y"}"#]);
     assert_eq!(
         output.status.code(),

@@ -46,7 +46,7 @@ fn each_kind_of_end_has_its_exit_code() {
         &home,
         &["call", "write_file", r#"{"path":"b","content":""}"#],
         3,
-        &["Nobody can be asked here", "--allow 'Write("],
+        &["No approver is available", "--allow 'Write("],
     );
     check(
         &home,
@@ -277,8 +277,12 @@ fn with_json_every_failure_is_an_object_with_its_kind() {
         assert!(printed["error"]["message"].as_str().unwrap().contains(text), "{printed}");
         printed
     };
-    let refused =
-        check(&["call", "write_file", r#"{"path":"b","content":""}"#], 3, "permission_denied", "Nobody can be asked");
+    let refused = check(
+        &["call", "write_file", r#"{"path":"b","content":""}"#],
+        3,
+        "permission_denied",
+        "No approver is available",
+    );
     assert_eq!(refused["error"]["data"]["decision"][0]["verdict"], "ask", "{refused}");
     check(&["call", "echo", r#"{"message":7}"#], 2, "invalid_input", "/message");
     check(&["call", "echo", "{"], 2, "invalid_input", "not JSON");

@@ -187,9 +187,9 @@ fn each_answer_of_a_hook_has_its_effect() {
         (
             &says(json!({"permissionDecision": "defer", "permissionDecisionReason": "later"})),
             3,
-            "put off the call: later",
+            "deferred the call: later",
         ),
-        (&ask, 3, "sure?. Nobody can be asked here"),
+        (&ask, 3, "sure?. No approver is available"),
         (&allow, 0, "a.txt"),
         ("exit 1", 0, "the hook `h` broke: it ended with code 1"),
         ("echo only text", 0, "a.txt"),
@@ -225,9 +225,9 @@ fn a_gate_opens_only_when_it_says_so() {
         ("echo '{nonsense'", "gate = true", 3, "no JSON"),
         ("kill -9 $$", "gate = true", 3, "signal 9"),
         ("sleep 300", "gate = true\ntimeout_seconds = 1", 3, "it did not answer in time"),
-        ("true", "gate = true\non_error = \"ask\"", 3, "Nobody can be asked here"),
+        ("true", "gate = true\non_error = \"ask\"", 3, "No approver is available"),
         ("exit 1", "on_error = \"deny\"", 3, "the hook itself broke"),
-        ("exit 1", "on_error = \"ask\"", 3, "Nobody can be asked here"),
+        ("exit 1", "on_error = \"ask\"", 3, "No approver is available"),
         ("sleep 300", "timeout_seconds = 1", 0, "it did not answer in time"),
         ("exit 2", "matcher = \"Read|grep\"", 0, "a.txt"),
         ("exit 2", "matcher = \"Write\"", 3, ""),
@@ -414,8 +414,8 @@ fn the_strictest_of_several_hooks_wins_and_none_skips_a_rule() {
     for (words, code, told) in [
         (["allow", "ask", "deny"], 3, "The hook `h2` refused the call: deny"),
         (["deny", "defer", "ask"], 3, "The hook `h0` refused the call: deny"),
-        (["ask", "defer", "allow"], 3, "The hook `h1` put off the call: defer"),
-        (["allow", "ask", "allow"], 3, "the hook `h1` wants somebody to be asked: ask"),
+        (["ask", "defer", "allow"], 3, "The hook `h1` deferred the call: defer"),
+        (["allow", "ask", "allow"], 3, "the hook `h1` requires approval: ask"),
         (["allow", "allow", "allow"], 0, "a.txt"),
     ] {
         let commands: Vec<String> = words.into_iter().map(decides).collect();
@@ -428,7 +428,7 @@ fn the_strictest_of_several_hooks_wins_and_none_skips_a_rule() {
     Bench::new("[permissions]\ndeny = [\"Write(a.txt)\"]\n", &[("h", &allow)])
         .write(3, &["the deny rule `Write(a.txt)`"]);
     let bench = Bench::new("", &[("h", &allow)]);
-    bench.check(&["call", "write_file", r#"{"path":"a.txt","content":""}"#], 3, &["Nobody can be asked here"]);
+    bench.check(&["call", "write_file", r#"{"path":"a.txt","content":""}"#], 3, &["No approver is available"]);
 }
 
 #[test]
@@ -487,7 +487,7 @@ fn hooks_hear_of_questions_of_refusals_and_of_sessions() {
     Bench::new(&format!("{yes}[permissions]\nask = [\"Write\"]\n"), &[]).check(
         &write,
         3,
-        &["Nobody can be asked here"],
+        &["No approver is available"],
     );
     let no = hook("PermissionRequest", &answers(json!({"behavior": "deny", "message": "never"})));
     Bench::new(&no, &[]).check(&write, 3, &["refused by the hook `PermissionRequest` (never)"]);

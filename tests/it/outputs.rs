@@ -273,5 +273,5 @@ async fn a_client_that_validates_gets_a_result_it_can_take() {
         toolstead_domain::tool_input_schema::Formats::Asserted,
     );
     validator.unwrap().validate(content).unwrap();
-    assert!(answer.to_string().contains("it is not kept"), "this application keeps nothing, and says so");
+    assert!(answer.to_string().contains("it is not stored"), "this application keeps nothing, and says so");
 }

@@ -70,7 +70,7 @@ fn a_call_is_explained_with_the_rule_that_decided_on_each_part_and_nothing_runs(
         &home,
         &["permissions", "explain", "write_file", r#"{"path":"b.txt","content":"x"}"#],
         1,
-        &["ask: changes of files are asked about by default", "toolstead permissions allow 'Write(/"],
+        &["ask: changes to files need approval by default", "toolstead permissions allow 'Write(/"],
     );
     check(
         &home,
@@ -124,7 +124,7 @@ expect = "deny"
         1,
         &[
             "table.toml:13: `write_file`",
-            "expected ask, got deny: changes of files are asked about by default",
+            "expected ask, got deny: changes to files need approval by default",
             "expected the rule `echo` to decide, got calls that touch nothing are allowed by default",
             "expected allow, but it cannot be called: Unknown tool: ecko",
             "2 of 5 calls",
@@ -285,7 +285,7 @@ fn an_allow_rule_that_covers_nothing_is_told_where_rules_are_and_where_it_is_mis
     check(&home, &explain, 1, &["the allow rule `Bash(npx *)` in ", why, "'Bash(npx tsc --noEmit)'"]);
     check(&home, &["call", "bash", r#"{"command":"npx tsc"}"#], 3, &[why]);
     let write = r#"{"path":"/nowhere/at/all/a","content":""}"#;
-    check(&home, &["permissions", "explain", "write_file", write], 3, &["config.toml:6 does not open it"]);
+    check(&home, &["permissions", "explain", "write_file", write], 3, &["config.toml:6 does not allow it"]);
 }
 
 #[test]
@@ -415,7 +415,7 @@ fn the_tool_git_reads_in_every_mode_unless_a_rule_is_against_it() {
     let bash = ["permissions", "explain", "bash", r#"{"command":"git log"}"#];
     check(&home, &bash, 3, &["the mode `plan` allows reading only"]);
     user(&home, "[permissions]\nmode = \"dont_ask\"\n");
-    check(&home, &bash, 3, &["commands are asked about by default", "; the mode `dont_ask` refuses what would be"]);
+    check(&home, &bash, 3, &["commands need approval by default", "; the mode `dont_ask` denies what would need"]);
 }
 
 #[test]
@@ -573,7 +573,7 @@ fn an_allow_rule_on_a_program_that_is_looked_through_is_refused_and_a_deny_rule_
     let home = Home::new();
     for program in LOOKED_THROUGH {
         user(&home, &format!("[permissions]\nallow = [\"Bash({program} *)\"]\n"));
-        check(&home, &["config", "check"], 2, &["config.toml:2", "is looked through"]);
+        check(&home, &["config", "check"], 2, &["config.toml:2", "is skipped"]);
         user(&home, &format!("[permissions]\ndeny = [\"Bash({program} *)\"]\n"));
         check(&home, &["config", "check"], 0, &[]);
     }

@@ -248,7 +248,7 @@ fn what_would_end_with_the_command_is_refused_before_it_runs_or_anybody_is_asked
     }
     // A process that may live on is refused, asks and fails as any other.
     let said = projects.refused("a", "bash", json!({"command": "touch ran", "detach": true}), 3);
-    assert!(said.contains("Nobody can be asked here"), "{said}");
+    assert!(said.contains("No approver is available"), "{said}");
     assert!(!projects.path("a/ran").exists());
     // Both can be read once, and the work is done by a second process.
     for given in ["-", "@/dev/stdin"] {

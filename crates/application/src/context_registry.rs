@@ -241,7 +241,7 @@ impl ContextRegistry {
     async fn take_list(&self, provider: &Arc<dyn ContextProvider>) {
         match provider.list().await {
             Ok(catalogue) => self.relisted(provider.name(), catalogue),
-            Err(error) => tracing::warn!(%error, "what it offered before stays"),
+            Err(error) => tracing::warn!(%error, "its list failed: keeping the previous one"),
         }
     }
 

@@ -66,7 +66,7 @@ impl ForwardTaskHandler {
             }
             // Providers ask questions through the task itself.
             CallOutcome::InputRequired(_) => {
-                let failure = ToolFailure::new(ErrorKind::Internal, "A question about a task cannot ask one itself.");
+                let failure = ToolFailure::new(ErrorKind::Internal, "A request about a task cannot ask a question.");
                 Err(ExecuteToolError::Failed(failure))
             }
         }
@@ -133,7 +133,8 @@ impl ToolProvider for AskedTask {
         if let Some(Value::Object(asked)) = answer.get_mut("inputRequests")
             && let Err(why) = asked.values_mut().try_for_each(fit)
         {
-            let message = format!("The task of `{}` asks what cannot be passed on: {why}.", self.tool.name());
+            let message =
+                format!("The task of `{}` asks a question that cannot be forwarded: {why}.", self.tool.name());
             return Err(ToolFailure::new(ErrorKind::UpstreamProtocol, message).caused_by(why));
         }
         if let Some(id) = answer.get_mut("taskId") {

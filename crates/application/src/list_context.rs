@@ -49,7 +49,7 @@ pub struct ContextPage {
 
 /// The cursor is not valid for this list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the cursor was not given out for this list as it is now: start again without a cursor")]
+#[error("the cursor is not valid for the current list: start again without a cursor")]
 pub struct InvalidContextCursor;
 
 /// Lists resources, templates and prompts. A definition is omitted if rules deny every request for it.

@@ -63,10 +63,10 @@ pub struct ToolPage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCursor {
     /// The cursor is from another process, or was created for another filter.
-    #[error("the cursor was not given out for this list: start again without a cursor")]
+    #[error("the cursor is not valid for this list: start again without a cursor")]
     Foreign,
     /// The list has changed since the cursor was created.
-    #[error("the list of tools has changed since the cursor was given out: start again without a cursor")]
+    #[error("the list of tools has changed since the cursor was issued: start again without a cursor")]
     Stale,
 }
 

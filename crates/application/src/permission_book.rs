@@ -273,7 +273,7 @@ impl PermissionBook {
                     holds
                 }
                 Err(error) => {
-                    tracing::warn!(%rule, %error, "an approval could not be kept");
+                    tracing::warn!(%rule, %error, "an approval could not be stored");
                     match part.scopes.contains(&ApprovalScope::Session)
                         && self.remember_rules(keys, std::slice::from_ref(rule))
                     {

@@ -520,7 +520,7 @@ impl ToolRegistry {
             tracing::warn!(
                 provider = provider.name(),
                 error = &error as &dyn std::error::Error,
-                "the catalogue is not kept"
+                "the catalogue could not be stored"
             );
         }
     }
@@ -581,7 +581,7 @@ impl Entry {
             ProviderState::Idle => AbsentServer::AT_REST.to_owned(),
             ProviderState::Ready | ProviderState::Connecting => AbsentServer::ON_ITS_WAY.to_owned(),
             ProviderState::Failed { reason } => format!("it is down: {reason}"),
-            ProviderState::NeedsAuthorization { reason } => format!("it wants a login: {reason}"),
+            ProviderState::NeedsAuthorization { reason } => format!("it needs a login: {reason}"),
             ProviderState::Closed => "it was closed".to_owned(),
         };
         Some(AbsentServer {

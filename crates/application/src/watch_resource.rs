@@ -35,8 +35,8 @@ pub struct WatchResourceCommand {
     pub client: String,
 }
 
-/// A watched resource, whose changes are received from [`ContextRegistry::heard`]. Dropping it ends the watch; within a
-/// tokio runtime, its provider is notified, too.
+/// A watched resource, whose changes are received from [`ContextRegistry::notices`]. Dropping it ends the watch; within
+/// a tokio runtime, its provider is notified, too.
 #[must_use]
 pub struct ResourceWatch {
     watches: Arc<Watches>,
@@ -101,7 +101,7 @@ impl WatchResourceHandler {
         };
         self.calls.handle(call).await.map_err(failure)?;
         let watched = begun.lock().unwrap_or_else(PoisonError::into_inner).take();
-        watched.ok_or_else(|| ToolFailure::new(ErrorKind::Internal, format!("nobody watches `{uri}` after all")))
+        watched.ok_or_else(|| ToolFailure::new(ErrorKind::Internal, format!("the watch of `{uri}` did not start")))
     }
 }
 
@@ -158,7 +158,7 @@ impl Watches {
             let of_principal = table.by_principal.entry(principal.clone()).or_default();
             if *of_principal >= MAX_WATCHED {
                 let message = format!("{MAX_WATCHED} resources are watched already.");
-                return Err(ToolFailure::new(ErrorKind::RateLimited, message).next("Watch one less first."));
+                return Err(ToolFailure::new(ErrorKind::RateLimited, message).next("End another watch first."));
             }
             *of_principal += 1;
             let (count, turn) = table.by_key.entry(key.clone()).or_default();
@@ -239,7 +239,7 @@ impl ToolProvider for Watching {
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
         let asked = ContextRequest::parse(RequestKind::Resource, &call.arguments)?;
         if asked.subject() != call.called_as {
-            let message = "A hook put another resource in the place of the one that is to be watched.";
+            let message = "A hook replaced the resource to be watched with another one.";
             return Err(ToolFailure::new(ErrorKind::PermissionDenied, message));
         }
         answerer::accesses(&*self.provider, &ContextRequest::Read { uri: self.uri.clone() }).await

@@ -58,7 +58,7 @@ pub struct ContextCatalogue {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDefinition {
     /// The member is missing, is not a text, or is empty.
-    #[error("the member `{0}` must be a text that is not empty")]
+    #[error("the member `{0}` must be a non-empty string")]
     Lacks(&'static str),
     /// The URI template is invalid.
     #[error(transparent)]

@@ -22,7 +22,7 @@ pub fn is_joining(character: char) -> bool {
 }
 
 /// Returns `true` if the character is invisible by itself, even if text needs it: it is [unseen](is_removable), or
-/// [joins].
+/// [joins letters](is_joining).
 pub fn is_invisible(character: char) -> bool {
     is_removable(character) || is_joining(character)
 }
@@ -33,8 +33,8 @@ pub fn changes_direction(character: char) -> bool {
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns `true` if the character moves the text around it to an unexpected place: it [turns] text, ends a line other
-/// than by a line feed, or is a control other than line feeds and tabs.
+/// Returns `true` if the character moves the text around it to an unexpected place: it [turns](changes_direction)
+/// text, ends a line other than by a line feed, or is a control other than line feeds and tabs.
 pub fn displaces_text(character: char) -> bool {
     match character {
         '\n' | '\t' => false,

@@ -26,10 +26,10 @@ pub struct Labels(BTreeMap<String, String>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLabel {
     /// The name is invalid.
-    #[error("a label's name is 1 to {LONGEST_NAME} letters, digits, `.`, `_`, `-`, `/` or `:` of ASCII")]
+    #[error("a label name must have 1 to {LONGEST_NAME} ASCII letters, digits, `.`, `_`, `-`, `/` or `:`")]
     Name,
     /// The value is too long.
-    #[error("the value of the label `{name}` has {bytes} bytes: {LONGEST_VALUE} are the most")]
+    #[error("the value of the label `{name}` has {bytes} bytes, at most {LONGEST_VALUE} are allowed")]
     Value {
         /// Name of the label.
         name: String,
@@ -37,7 +37,7 @@ pub enum InvalidLabel {
         bytes: usize,
     },
     /// The call already has the maximum number of labels.
-    #[error("a call has {MOST_LABELS} labels at the most")]
+    #[error("a call can have at most {MOST_LABELS} labels")]
     TooMany,
 }
 

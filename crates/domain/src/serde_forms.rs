@@ -31,7 +31,7 @@ macro_rules! as_word {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = Cow::<str>::deserialize(deserializer)?;
                 let parse: fn(&str) -> Option<Self> = $parse;
-                parse(&text).ok_or_else(|| Error::custom(format_args!("`{text}` is no {}", $what)))
+                parse(&text).ok_or_else(|| Error::custom(format_args!("`{text}` is not a valid {}", $what)))
             }
         }
     )* };
@@ -68,7 +68,9 @@ impl Serialize for CallId {
 impl<'de> Deserialize<'de> for CallId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(deserializer)?;
-        Uuid::parse_str(&text).map(Self).map_err(|error| Error::custom(format_args!("`{text}` is no call: {error}")))
+        Uuid::parse_str(&text)
+            .map(Self)
+            .map_err(|error| Error::custom(format_args!("`{text}` is not a call id: {error}")))
     }
 }
 

@@ -122,8 +122,8 @@ pub enum SessionError {
 fn why_not_ready(state: SessionState) -> &'static str {
     match state {
         SessionState::Created => "the session is not initialized; send `initialize` first",
-        SessionState::Initializing | SessionState::Ready => "the session does not take this request now",
-        SessionState::Closing => "the session is closing and takes no new requests",
+        SessionState::Initializing | SessionState::Ready => "the session does not accept this request now",
+        SessionState::Closing => "the session is closing and accepts no new requests",
         SessionState::Closed => "the session is closed; send `initialize` to open another one",
     }
 }

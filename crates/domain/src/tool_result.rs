@@ -123,9 +123,9 @@ impl ToolResult {
     /// # Errors
     /// [`MalformedResult`] if the value is not an object, or `content` is not an array.
     pub fn from_upstream(value: Value) -> Result<Self, MalformedResult> {
-        let Value::Object(object) = value else { return Err(MalformedResult("it is no object")) };
+        let Value::Object(object) = value else { return Err(MalformedResult("it is not an object")) };
         if !matches!(object.get("content"), None | Some(Value::Null | Value::Array(_))) {
-            return Err(MalformedResult("its `content` is no array"));
+            return Err(MalformedResult("its `content` is not an array"));
         }
         let error_kind = (object.get("isError") == Some(&Value::Bool(true))).then_some(ErrorKind::ExecutionFailed);
         Ok(Self::of_object(Some(object), error_kind))

@@ -183,7 +183,7 @@ fn a_wrong_rule_name_or_server_says_what_to_write() {
     );
     wrong(
         "[mcp_servers.a]\ncommand = \"x\"\nallow_tools = [\"a b*\"]",
-        "config.toml:3: `mcp_servers.a.allow_tools`: \"a b*\": `mcp__a__a b*` is no name of a tool: a rule is `Tool` or `Tool(spec)`",
+        "config.toml:3: `mcp_servers.a.allow_tools`: \"a b*\": `mcp__a__a b*` is not a tool name: a rule is `Tool` or `Tool(spec)`",
     );
     wrong(
         "[tools.echo]\nallowed_commands = [\"ls\"]",
@@ -203,7 +203,7 @@ fn everything_that_is_wrong_is_told_at_once() {
         "~/home/.config/toolstead/config.toml:2: `limits.processes` must be a whole number from 1 to 4194304, got true\n\
          ~/home/.config/toolstead/config.toml:3: unknown key `limits.x`; known here: output_bytes, media_bytes, timeout_seconds, max_timeout_seconds, memory_bytes, processes, file_bytes, calls_in_flight, sessions, connections\n\
          ~/home/.config/toolstead/config.toml:5: `permissions.allow`: `Bash()` is no rule: the parentheses are empty and would never match: leave them out to mean every call\n\
-         ~/home/.config/toolstead/config.toml:5: `permissions.allow`: `a b` is no rule: `a b` is no name of a tool: a rule is `Tool` or `Tool(spec)`\n\
+         ~/home/.config/toolstead/config.toml:5: `permissions.allow`: `a b` is no rule: `a b` is not a tool name: a rule is `Tool` or `Tool(spec)`\n\
          ~/home/project/toolstead.toml:1: unknown key `audits`; did you mean `audit`?\n\
          environment variable TOOLSTEAD_LIMITS__TIMEOUT: unknown key `limits.timeout`; did you mean `timeout_seconds`?",
     );

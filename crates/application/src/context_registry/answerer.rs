@@ -32,9 +32,9 @@ impl Answerer {
             RequestKind::Resource => failed(format!("Resource not found: {shown}")).suggest(Suggestion::ListResources),
             RequestKind::Prompt => failed(format!("Unknown prompt: {shown}")).suggest(Suggestion::ListPrompts),
             RequestKind::Task => failed("Failed to retrieve task: Task not found".into())
-                .next("A task is known to the one whose call it was, for as long as this server runs."),
+                .next("A task is known only to its caller, and only while this server runs."),
             RequestKind::Completion | RequestKind::Tool | RequestKind::Question => {
-                failed(format!("Nothing is completed for `{shown}`: there is no such prompt or template of resources"))
+                failed(format!("Nothing is completed for `{shown}`: there is no such prompt or resource template"))
                     .suggest(Suggestion::ListPrompts)
             }
         }
@@ -103,7 +103,7 @@ impl Answerers {
 
 /// Returns the tool that rules are applied to for a kind of request.
 fn tool(provider: &dyn ContextProvider, name: &str, schema: Value) -> Tool {
-    let description = "Stands for a request that is no call of a tool.";
+    let description = "Represents a request that is not a tool call.";
     let definition = json!({"description": description, "inputSchema": schema, "annotations": {"readOnlyHint": true}});
     let definition = match definition {
         Value::Object(definition) => definition,

@@ -18,7 +18,7 @@ pub(super) fn bound(
     if bytes <= at_most as u64 {
         return Ok(outcome);
     }
-    let message = format!("The answer has {bytes} bytes, and at most {at_most} are given at once.");
+    let message = format!("The answer has {bytes} bytes, and at most {at_most} are returned at once.");
     let failure = ToolFailure::new(ErrorKind::TooLarge, message).with_data(json!({"bytes": bytes, "limit": at_most}));
     Err(ExecuteToolError::Failed(failure.next("Use a tool that reads a part of it.")))
 }

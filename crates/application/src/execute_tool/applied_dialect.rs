@@ -50,7 +50,7 @@ impl AppliedDialect {
         let input = AdapterInput { arguments, in_tags: *in_tags, characters: *characters, outcome };
         // The call has ended and is recorded. If the adapter panics, the caller receives the unadapted answer.
         catch_unwind(AssertUnwindSafe(|| (self.adapter.answer)(&input))).unwrap_or_else(|_| {
-            tracing::error!("a face panicked: the answer is told as ours");
+            tracing::error!("a dialect adapter panicked: the answer is returned unadapted");
             None
         })
     }

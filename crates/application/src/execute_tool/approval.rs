@@ -99,7 +99,7 @@ impl Approvals<'_> {
                 || !self.book.is_approved(&command.scope, &call.tool, &identity, part.access.as_ref())
         });
         if parts.is_empty() {
-            record.approved_by("what was approved in this session, for exactly this call".into());
+            record.approved_by("the approvals of this session, for exactly this call".into());
             return Ok(CallApproval { by_person, was_asked: false, preview: None });
         }
         if self.book.offers_read_only_commands(&call.tool, &parts) {
@@ -164,10 +164,10 @@ impl Approvals<'_> {
             }
             Approval::Cancelled => Err(ExecuteToolError::Cancelled(CancelReason::Client)),
             Approval::Unattended => {
-                Err(refusal(ErrorKind::PermissionDenied, &call.tool, decision, " Nobody can be asked here."))
+                Err(refusal(ErrorKind::PermissionDenied, &call.tool, decision, " No approver is available."))
             }
             Approval::TimedOut => {
-                Err(refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " Nobody answered in time."))
+                Err(refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " No approver answered in time."))
             }
         }
     }
@@ -232,7 +232,7 @@ fn write_rule(tool: &Tool, part: &mut ApprovalPart, scope: &mut ApprovalScope, w
     match access.map(|access| check_written_rule(written, tool, access)) {
         Some(Ok(rule)) => part.rule = Some(rule),
         refused => {
-            tracing::warn!(rule = written, ?refused, "a rule that was written for an approval is not stored");
+            tracing::warn!(rule = written, ?refused, "a rule that was written for an approval could not be stored");
             *scope = ApprovalScope::Once;
         }
     }

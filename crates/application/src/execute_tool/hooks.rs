@@ -62,13 +62,13 @@ impl HookOutcome {
             let said = match said {
                 Ok(Ok(said)) => said,
                 Ok(Err(_)) => BeforeCall::deny(format!("it did not answer within {} s", patience.as_secs())),
-                Err(_) => BeforeCall::deny("it failed inside"),
+                Err(_) => BeforeCall::deny("it panicked"),
             };
             self.context.extend(named(hook.as_ref(), said.context));
             log_messages(command, hook.as_ref(), said.messages);
             let left_out = record.labelled(&said.labels);
             if left_out > 0 {
-                tracing::warn!(hook = hook.name(), call = %call.id, left_out, "a call has no room for more labels");
+                tracing::warn!(hook = hook.name(), call = %call.id, left_out, "some labels are left out: too many");
             }
             let name = said.by.as_deref().unwrap_or(hook.name());
             if let Some(arguments) = said.arguments {
@@ -81,7 +81,7 @@ impl HookOutcome {
                 HookVerdict::Ask(reason) => {
                     self.ask.get_or_insert(Cause::Hook { by: name.to_owned(), reason });
                 }
-                HookVerdict::Defer(reason) => return Err(refused(name, "put off", &reason)),
+                HookVerdict::Defer(reason) => return Err(refused(name, "deferred", &reason)),
                 HookVerdict::Deny(reason) => return Err(refused(name, "refused", &reason)),
             }
         }
@@ -139,7 +139,7 @@ impl HookOutcome {
             let said = match cancellable(told, command).await {
                 Some(Ok(Ok(said))) => said,
                 _ => {
-                    tracing::warn!(hook = hook.name(), call = %execution.id, "the hook did not take the end of the call");
+                    tracing::warn!(hook = hook.name(), call = %execution.id, "the hook failed at the end of the call");
                     AfterCall::default()
                 }
             };
@@ -211,7 +211,7 @@ fn withheld_if_too_long(output: ToolResult, hook: &str, budget: OutputBudget) ->
     match output::is_within(&output, budget) {
         true => output,
         false => ToolResult::text(format!(
-            "[the output is withheld: the hook `{hook}` gave one of more than {} characters in its place]",
+            "[the output is withheld: the hook `{hook}` replaced it with more than {} characters]",
             budget.characters
         )),
     }

@@ -97,7 +97,7 @@ impl Nesting {
     pub(super) fn admit(&self) -> Result<(), ExecuteToolError> {
         if self.branch.depth > MAX_DEPTH {
             let message = format!(
-                "Calls stand at most {MAX_DEPTH} deep within each other, and this call of `{}` stands as deep as that.",
+                "Calls can be nested at most {MAX_DEPTH} deep, and this call of `{}` is already at that depth.",
                 self.branch.tool.name()
             );
             let failure = ToolFailure::new(ErrorKind::TooLarge, message);
@@ -127,7 +127,7 @@ impl Nesting {
 fn too_many() -> ToolFailure {
     ToolFailure::new(
         ErrorKind::BudgetExhausted,
-        format!("A call may lead to {MAX_CALLS} calls, and that many were made."),
+        format!("A call can make at most {MAX_CALLS} nested calls, and that many were made."),
     )
     .next("Do the rest in another call.")
 }

@@ -123,7 +123,7 @@ fn cut_message(message: &mut String, budget: usize) {
     if let Some((at, _)) = message.char_indices().nth(budget) {
         let missing = message[at..].chars().count();
         message.truncate(at);
-        message.push_str(&format!("\n[… {missing} more characters are left out and not kept …]\n"));
+        message.push_str(&format!("\n[… {missing} more characters are left out and not stored …]\n"));
     }
 }
 

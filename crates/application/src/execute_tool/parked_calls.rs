@@ -64,9 +64,11 @@ impl ParkedCalls {
     pub(super) fn attach(&self, command: &ExecuteToolCommand) -> Option<Result<Arc<ParkedCall>, ExecuteToolError>> {
         let state = self.seal.open(command.request_state.as_deref()?);
         let unfit = |why: &str| {
-            let failure =
-                ToolFailure::new(ErrorKind::InvalidInput, format!("`requestState` is of no open question: {why}."));
-            let next = "Begin again: call without `requestState` and `inputResponses`.";
+            let failure = ToolFailure::new(
+                ErrorKind::InvalidInput,
+                format!("`requestState` does not belong to an open question: {why}."),
+            );
+            let next = "Call again without `requestState` and `inputResponses`.";
             ExecuteToolError::NotCallable(failure.next(next))
         };
         let late = || {
@@ -77,7 +79,7 @@ impl ParkedCalls {
             return Some(Err(unfit("it was changed, or made before this process started")));
         };
         Some(if state.owner != owner(&command.scope) {
-            Err(unfit("the call is another client's, or of another session"))
+            Err(unfit("the call belongs to another client or another session"))
         } else if state.request != request(command) {
             Err(unfit("it was given for another tool or other arguments"))
         } else if state.until <= Instant::now() {
@@ -93,7 +95,9 @@ impl ParkedCalls {
                 AttachError::NotAdmitted(NotAdmitted::Closing) => ExecuteToolError::Cancelled(CancelReason::Shutdown),
                 AttachError::NotAdmitted(why @ NotAdmitted::TooMany(_)) => {
                     let failure = ToolFailure::new(ErrorKind::RateLimited, why.to_string());
-                    ExecuteToolError::Refused(failure.next("The call waits on: send the same answers again later."))
+                    ExecuteToolError::Refused(
+                        failure.next("The call is still waiting: send the same answers again later."),
+                    )
                 }
             })
         })

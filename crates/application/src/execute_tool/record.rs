@@ -351,7 +351,7 @@ impl Record {
 
     /// Returns the recorded part of arguments or of another value. `what` names it in placeholders.
     pub(super) fn recorded_value(&self, value: &Value, what: &str) -> Value {
-        let too_many = |bytes: u64| format!("[{bytes} bytes of {what}, too many to keep]").into();
+        let too_many = |bytes: u64| format!("[{bytes} bytes of {what}, too many to store]").into();
         match self.keep {
             RecordedArguments::None => Value::Null,
             RecordedArguments::Full => value.clone(),
@@ -384,7 +384,7 @@ impl Record {
             }
         }
         if !has_at_most(&result, &mut (TOLD_BYTES / 2)) {
-            return format!("[{} bytes, too many to tell]", each_piece(&result, |_| ())).into();
+            return format!("[{} bytes, too many to record]", each_piece(&result, |_| ())).into();
         }
         // `[audit] arguments = "full"` applies to arguments only, so results are redacted in any case.
         let told = |text: &str| match self.redaction.text(text) {
@@ -412,7 +412,7 @@ impl Record {
             let is_long = |value: &Value| !value.is_string() && each_piece(value, |_| ()) > KEPT_MEMBER;
             let value = match (is_secret_name(name) && self.keep == RecordedArguments::Redacted, is_long(value)) {
                 (true, _) => REDACTED.into(),
-                (false, true) => format!("[{} bytes, too many to keep]", each_piece(value, |_| ())).into(),
+                (false, true) => format!("[{} bytes, too many to store]", each_piece(value, |_| ())).into(),
                 (false, false) => match value {
                     Value::String(text) => self.text(text, KEPT_TEXT).into(),
                     value => self.recorded_value(value, "metadata"),
@@ -496,7 +496,7 @@ fn without_arguments(decision: &Decision) -> Decision {
     let bare = |finding: &Finding| {
         let cause = match &finding.cause {
             Cause::Rule(rule) if rule.origin == RuleOrigin::Session => {
-                Cause::Default("a rule that was approved in this session")
+                Cause::Default("a rule of the approvals of this session")
             }
             Cause::Hook { by, .. } => Cause::Hook { by: by.clone(), reason: NOT_KEPT.into() },
             other => other.clone(),
@@ -638,8 +638,8 @@ mod tests {
             assert!(content.ends_with(&format!("… ({length} bytes in all)")) && content.len() < 2100, "{content}");
         }
         let many: Vec<Value> = (0..20).map(|_| json!("y".repeat(1900))).collect();
-        assert!(kept(json!(many)).as_str().unwrap().contains("bytes of arguments, too many to keep"));
-        assert!(kept(json!(vec![0; 100_000])).as_str().unwrap().contains("too many to keep"));
+        assert!(kept(json!(many)).as_str().unwrap().contains("bytes of arguments, too many to store"));
+        assert!(kept(json!(vec![0; 100_000])).as_str().unwrap().contains("too many to store"));
         // This many texts are not searched for secrets.
         let long = || json!("z".repeat(LOOKED_AT));
         assert!(!has_at_most(&json!(vec![long(); 64]), &mut (KEPT_BYTES / 2)));
@@ -660,7 +660,7 @@ mod tests {
             (&kept["path"], &kept["token"], &kept["url"], &kept["echoed"], &kept["n"]),
             (&json!("a"), &json!(REDACTED), &json!("https://u:[redacted]@h/"), &json!("it is [redacted]"), &json!(3))
         );
-        assert_eq!(kept["lines"], "[16001 bytes, too many to keep]");
+        assert_eq!(kept["lines"], "[16001 bytes, too many to store]");
         assert!(kept["content"].as_str().unwrap().ends_with("… (9000 bytes in all)"));
         assert_eq!(metadata(RecordedArguments::Full)["token"], "abcdef");
         assert_eq!(metadata(RecordedArguments::None), Value::Null);

@@ -81,8 +81,9 @@ pub(super) async fn substitute(
     let mut substituted = SubstitutedArguments { arguments: Map::new(), texts: Texts::new(), references: Vec::new() };
     let count: usize = found.values().map(Vec::len).sum();
     if count > MAX_REFERENCES {
-        let message =
-            format!("the arguments hold {count} references to stored outputs, at most {MAX_REFERENCES} are followed");
+        let message = format!(
+            "the arguments contain {count} references to stored outputs, at most {MAX_REFERENCES} are followed"
+        );
         return Err(ToolFailure::new(ErrorKind::TooLarge, message));
     }
     // Each output is read once, and released before the next one is read.

@@ -155,7 +155,7 @@ async fn later_rounds(
             CallOutcome::InputRequired(next) => required = next,
         }
     }
-    let message = format!("The tool `{}` asked again and again, {MAX_ROUNDS} times.", call.tool.name());
+    let message = format!("The tool `{}` asked for input {MAX_ROUNDS} times without finishing.", call.tool.name());
     Err(ToolFailure::new(ErrorKind::Unavailable, message).next("Use another tool."))
 }
 
@@ -169,7 +169,7 @@ async fn obtain_answers(required: InputRequired, context: &CallContext<'_>) -> R
         match Capability::of(question) {
             Some(capability) if capability.is_declared(&context.client.capabilities) => {}
             Some(capability) => missing.extend(capability.as_object()),
-            None => return Err(unavailable("The tool asks for something that MCP does not know.")),
+            None => return Err(unavailable("The tool made a request that MCP does not define.")),
         }
     }
     match context.client.protocol.map(ProtocolVersion::generation) {
@@ -188,16 +188,16 @@ async fn obtain_answers(required: InputRequired, context: &CallContext<'_>) -> R
     match answers {
         Ok(responses) => Ok(Answers { responses, state: required.state }),
         Err(NotAnswered::Unsupported) => {
-            Err(unavailable("The tool needs an answer from the person at the client, which cannot be asked here."))
+            Err(unavailable("The tool needs an answer from the user, who cannot be asked here."))
         }
         Err(why @ NotAnswered::Refused { .. }) => {
-            Err(unavailable(&format!("The tool needs an answer of the client: {why}.")).caused_by(why))
+            Err(unavailable(&format!("The tool needs an answer from the client: {why}.")).caused_by(why))
         }
         Err(why @ NotAnswered::TimedOut) => {
-            let message = format!("The tool needs an answer of the client, and {why}.");
+            let message = format!("The tool needs an answer from the client, and {why}.");
             Err(ToolFailure::new(ErrorKind::Timeout, message).next("Call again to be asked again.").caused_by(why))
         }
-        Err(why) => Err(unavailable(&format!("The tool needs an answer of the client, but {why}.")).caused_by(why)),
+        Err(why) => Err(unavailable(&format!("The tool needs an answer from the client, but {why}.")).caused_by(why)),
     }
 }
 

@@ -26,9 +26,9 @@ pub struct CallSettings {
     pub stored_output_bytes: usize,
     /// Part of the arguments that the audit log records.
     pub arguments: RecordedArguments,
-    /// Whether to publish events with the arguments and the answer of each call.
+    /// Publishes events with the arguments and the answer of each call.
     pub tells_details: bool,
-    /// Whether to enclose results in tags in dialects that have such tags.
+    /// Encloses results in tags in dialects that have such tags.
     pub tagged_results: bool,
 }
 

@@ -74,7 +74,7 @@ async fn a_session_remembers_for_itself_and_until_it_ends() {
     assert_eq!(shelf.verdict(&other, "s", &write("/w/a")), Verdict::Ask);
     let policy = shelf.book.policy_of(&of(&local, "s"));
     let reason = policy.decide(&shelf.tool, &Map::new(), &[write("/w/a")]).reason();
-    assert_eq!(reason, "the allow rule `Write(//w/a)` in what was approved in this session: to write /w/a");
+    assert_eq!(reason, "the allow rule `Write(//w/a)` in the approvals of this session: to write /w/a");
     assert!(Arc::ptr_eq(&policy, &shelf.book.policy_of(&of(&local, "s"))), "it is joined once");
     shelf.book.forget(&local, &"s".into());
     assert_eq!(shelf.verdict(&local, "s", &write("/w/a")), Verdict::Ask);

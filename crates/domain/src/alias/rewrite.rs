@@ -182,7 +182,7 @@ fn put(
     match arguments.get(to) {
         Some(other) if *other != value => Err(ToolFailure::new(
             ErrorKind::InvalidInput,
-            format!("`{from}` is another spelling of `{to}`, and the two differ: give one of them"),
+            format!("`{from}` is an alias of `{to}`, and the two values differ: give only one of them"),
         )),
         _ => {
             arguments.insert(to.into(), value);
@@ -212,7 +212,7 @@ fn milliseconds(
         }
         _ => Err(ToolFailure::new(
             ErrorKind::InvalidInput,
-            format!("`{from}` is a time in seconds from 1 to {most}; a time in milliseconds is given as `{to}`"),
+            format!("`{from}` must be a time in seconds from 1 to {most}; give milliseconds as `{to}`"),
         )),
     }
 }
@@ -279,14 +279,14 @@ fn shell_line(
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Array(parameters)) => parameters,
         Some(_) => {
-            let message = format!("`{parameters}` must be a list of texts: the arguments of the program, one by one");
+            let message = format!("`{parameters}` must be a list of strings: one for each argument of the program");
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         }
     };
     let words: Option<Vec<&str>> = arguments.get(program).into_iter().chain(&parameters).map(Value::as_str).collect();
     let line = words.map(|words| words.into_iter().map(shell_quoted).collect::<Vec<_>>().join(" "));
     let line = line.ok_or_else(|| {
-        ToolFailure::new(ErrorKind::InvalidInput, "a program and its arguments must be texts".to_owned())
+        ToolFailure::new(ErrorKind::InvalidInput, "a program and its arguments must be strings".to_owned())
     })?;
     arguments.insert(program.into(), line.into());
     Ok(())
@@ -313,7 +313,7 @@ fn span(arguments: &mut Map<String, Value>, first: &'static str, last: &'static 
             Ok(())
         }
         (Some(start), Some(end)) => {
-            Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{last}` ({end}) lies before `{first}` ({start})")))
+            Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{last}` ({end}) is before `{first}` ({start})")))
         }
         _ if end.is_none() => Ok(()),
         _ => Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{first}` and `{last}` must be whole numbers"))),
@@ -366,7 +366,7 @@ mod tests {
         check(
             each,
             json!({"list": [{"a": 1, "b": 2}]}),
-            Err("`a` is another spelling of `b`, and the two differ: give one of them"),
+            Err("`a` is an alias of `b`, and the two values differ: give only one of them"),
         );
     }
 
@@ -377,7 +377,7 @@ mod tests {
         check(seconds, json!({"timeout": "10"}), Ok(json!({"timeout_ms": 10_000})));
         check(seconds, json!({"timeout": 0}), Ok(json!({})));
         check(seconds, json!({"timeout_ms": 10}), Ok(json!({"timeout_ms": 10})));
-        let told = "`timeout` is a time in seconds from 1 to 600; a time in milliseconds is given as `timeout_ms`";
+        let told = "`timeout` must be a time in seconds from 1 to 600; give milliseconds as `timeout_ms`";
         for wrong in [json!(601), json!(120_000), json!(-1), json!("soon")] {
             check(seconds, json!({"timeout": wrong}), Err(told));
         }
@@ -392,9 +392,9 @@ mod tests {
             Ok(json!({"command": r"echo 'a b' '$x' 'it'\''s' '' -n"})),
         );
         check(line, json!({"command": "echo $x"}), Ok(json!({"command": "echo $x"})));
-        let told = "`args` must be a list of texts: the arguments of the program, one by one";
+        let told = "`args` must be a list of strings: one for each argument of the program";
         check(line, json!({"command": "rm", "args": "-i a"}), Err(told));
-        check(line, json!({"command": "a", "args": [1]}), Err("a program and its arguments must be texts"));
+        check(line, json!({"command": "a", "args": [1]}), Err("a program and its arguments must be strings"));
     }
 
     #[test]
@@ -409,7 +409,7 @@ mod tests {
         let span = &[Rewrite::Span("start_line", "end_line")];
         check(span, json!({"start_line": 3, "end_line": 5}), Ok(json!({"offset": 3, "limit": 3})));
         check(span, json!({"end_line": 5}), Ok(json!({"limit": 5})));
-        check(span, json!({"start_line": 5, "end_line": 3}), Err("`end_line` (3) lies before `start_line` (5)"));
+        check(span, json!({"start_line": 5, "end_line": 3}), Err("`end_line` (3) is before `start_line` (5)"));
     }
 
     #[test]
@@ -417,7 +417,7 @@ mod tests {
         check(
             &[Rewrite::Rename("file_path", "path")],
             json!({"file_path": "a", "path": "b"}),
-            Err("`file_path` is another spelling of `path`, and the two differ: give one of them"),
+            Err("`file_path` is an alias of `path`, and the two values differ: give only one of them"),
         );
     }
 }

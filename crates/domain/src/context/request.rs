@@ -59,7 +59,7 @@ impl ContextRequest {
             }),
             RequestKind::Completion => Ok(Self::Complete(Completion::parse(params)?)),
             RequestKind::Tool | RequestKind::Task | RequestKind::Question => {
-                Err(wrong("a call of a tool is no request for a resource or prompt"))
+                Err(wrong("a tool call is not a request for a resource or prompt"))
             }
         }
     }
@@ -125,7 +125,7 @@ impl Completion {
             argument: text(argument, "name", "the name of an argument")?,
             value: match argument.get("value") {
                 Some(Value::String(value)) => value.clone(),
-                _ => return Err(wrong("`argument.value` must be a text: what stands there so far")),
+                _ => return Err(wrong("`argument.value` must be a string: the text to complete")),
             },
             known: texts(known, "context.arguments")?,
         })
@@ -135,7 +135,7 @@ impl Completion {
 fn text(params: &Map<String, Value>, name: &str, what: &str) -> Result<String, ToolFailure> {
     match params.get(name) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
-        _ => Err(wrong(format!("`{name}` must be {what}, as a text"))),
+        _ => Err(wrong(format!("`{name}` must be {what}, as a string"))),
     }
 }
 
@@ -143,11 +143,11 @@ fn texts(value: Option<&Value>, name: &str) -> Result<BTreeMap<String, String>, 
     let members = match value {
         None | Some(Value::Null) => return Ok(BTreeMap::new()),
         Some(Value::Object(members)) => members,
-        Some(_) => return Err(wrong(format!("`{name}` must be an object of texts"))),
+        Some(_) => return Err(wrong(format!("`{name}` must be an object of strings"))),
     };
     let text = |(argument, value): (&String, &Value)| match value {
         Value::String(text) => Ok((argument.clone(), text.clone())),
-        _ => Err(wrong(format!("`{name}.{argument}` must be a text"))),
+        _ => Err(wrong(format!("`{name}.{argument}` must be a string"))),
     };
     members.iter().map(text).collect()
 }

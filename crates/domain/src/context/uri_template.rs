@@ -24,7 +24,7 @@ pub struct UriTemplate {
 
 /// Text that is not a valid template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no URI template: {reason}")]
+#[error("`{text}` is not a URI template: {reason}")]
 pub struct InvalidUriTemplate {
     text: String,
     reason: &'static str,
@@ -49,13 +49,13 @@ impl UriTemplate {
                     name.strip_suffix('*').or_else(|| name.split_once(':').map(|(name, _)| name)).unwrap_or(name);
                 let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '%');
                 if bare.is_empty() || !bare.chars().all(is_name) {
-                    return Err(wrong("in braces stands the name of a variable"));
+                    return Err(wrong("braces must contain the name of a variable"));
                 }
                 is_demanded &= bare == names;
                 variables.push(bare.to_owned());
             }
             if before.is_empty() && is_demanded && demanded.last() == Some(&true) {
-                return Err(wrong("two variables stand side by side, so nobody can tell where one ends"));
+                return Err(wrong("two variables are adjacent, so their values cannot be separated"));
             }
             if before.contains('}') {
                 return Err(wrong("a `}` has no `{`"));

@@ -86,7 +86,7 @@ impl CommandPattern {
     pub(crate) fn parse(text: &str, purpose: Purpose<'_>) -> Result<Self, String> {
         let text = text.trim();
         if text.contains('\0') {
-            return Err("a command holds no NUL character, so it would never match".into());
+            return Err("a command cannot contain a NUL character, so it would never match".into());
         }
         let (head, open_end) = match text.strip_suffix(":*").or_else(|| text.strip_suffix(" *")) {
             Some(head) => (head.trim_end(), true),
@@ -100,10 +100,10 @@ impl CommandPattern {
         }
         let is_everything = tokens.parts.iter().all(|part| part.replace(BETWEEN, "").is_empty());
         if is_everything && (open_end || tokens.parts.len() > 1) {
-            return Err("it stands for every command: write `Bash`".into());
+            return Err("it matches every command: write `Bash`".into());
         }
         if is_everything {
-            return Err("it holds no word, and would never match".into());
+            return Err("it contains no word, so it would never match".into());
         }
         if let (true, Purpose::Covering { transparent_programs: looked_through }) = (has_wildcard, purpose) {
             tokens.can_be_allowed(looked_through)?;
@@ -261,10 +261,10 @@ impl Broken {
                 )
             }
             (Self::LooseBackslash, false) => {
-                "it ends with a `\\` that takes nothing as it is: write `\\\\` for the sign itself, and `' '` for a blank".into()
+                "it ends with a `\\` that escapes nothing: write `\\\\` for a backslash, and `' '` for a blank".into()
             }
             (Self::SpecialQuote, _) => {
-                "`$'` and `$\"` are read by the shell alone: write the word that they stand for, in usual quotes".into()
+                "`$'` and `$\"` are understood only by the shell: write the resulting word in ordinary quotes".into()
             }
         }
     }
@@ -340,13 +340,13 @@ impl Tokens {
         };
         if is_whole && looked_through.contains(&word) {
             return Err(format!(
-                "`{word}` is looked through, so the rule would never match: write a rule for the command behind it"
+                "`{word}` is skipped, so the rule would never match: write a rule for the command that it runs"
             ));
         }
         let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         match word.split_once('=') {
             Some((name, _)) if is_name(name) => {
-                Err("assignments before a command are no part of it, so the rule would never match: leave them out \
+                Err("assignments before a command are not part of it, so the rule would never match: leave them out \
                  (harmless ones are allowed with every command, others with none)"
                     .into())
             }

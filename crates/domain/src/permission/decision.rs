@@ -143,7 +143,7 @@ impl Decision {
             _ => false,
         };
         match would_be_asked && self.verdict == Verdict::Deny {
-            true => format!("{}; the mode `dont_ask` refuses what would be asked about", self.decisive),
+            true => format!("{}; the mode `dont_ask` denies what would need approval", self.decisive),
             false => self.decisive.to_string(),
         }
     }
@@ -268,7 +268,7 @@ impl Finding {
                 format!("{rule} does not cover it, because {why}, and a wildcard never covers that")
             }
             NearMiss::Outside(rule) => {
-                format!("{rule} does not open it, because rules hold inside of the roots alone")
+                format!("{rule} does not allow it, because rules apply only inside the roots")
             }
             NearMiss::OfTools(rule) => {
                 format!("{rule} does not cover it, because it allows a tool of that name only")
@@ -323,12 +323,12 @@ impl fmt::Display for Cause {
             Self::Rule(rule) => rule.fmt(f),
             Self::Default(words) | Self::Mode(words) => f.write_str(words),
             Self::NotSelected => f.write_str("the tool is not among the selected ones"),
-            Self::OutsideWindow => f.write_str("the tool is not among those that are offered to the one who calls it"),
+            Self::OutsideWindow => f.write_str("the tool is not among those that are offered to the caller"),
             Self::OutsideRoots => f.write_str("outside of the workspace's roots"),
             Self::NoRoots => f.write_str("the workspace has no root"),
             Self::Forbidden => f.write_str("no tool may touch Toolstead's own data"),
             Self::ReadOnlyRoot => f.write_str("the root may only be read"),
-            Self::Hook { by, reason } => write!(f, "the hook `{by}` wants somebody to be asked: {reason}"),
+            Self::Hook { by, reason } => write!(f, "the hook `{by}` requires approval: {reason}"),
         }
     }
 }

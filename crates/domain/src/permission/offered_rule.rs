@@ -45,7 +45,7 @@ pub fn check_written_rule(text: &str, tool: &Tool, access: &Access) -> Result<St
     }
     let is_printable = |c: char| c == ' ' || c.is_ascii_graphic();
     if !text.chars().all(is_printable) {
-        return Err(UnusableRule::Malformed("it holds characters that are not printable ASCII".into()));
+        return Err(UnusableRule::Malformed("it contains characters that are not printable ASCII".into()));
     }
     let rule = parsed(text).map_err(UnusableRule::Malformed)?;
     if !rule.allows(tool, access, &WorkspaceRoots::default()) {
@@ -97,7 +97,7 @@ pub enum UnusableRule {
 fn narrower(head: &str) -> String {
     match head {
         "" => "this program runs what it is given, so write the whole command without `*`".into(),
-        head => format!("begin it with `{head}`, and use `*` only behind that"),
+        head => format!("begin it with `{head}`, and use `*` only after that"),
     }
 }
 

@@ -402,26 +402,24 @@ impl PermissionPolicy {
             AccessKind::Read => {
                 finding(Verdict::Allow, Cause::Default("reading inside the roots is allowed by default"))
             }
-            AccessKind::Write => finding(Verdict::Ask, Cause::Default("changes of files are asked about by default")),
+            AccessKind::Write => finding(Verdict::Ask, Cause::Default("changes to files need approval by default")),
             AccessKind::Run if reads_by_a_program(tool, access) => {
                 finding(Verdict::Allow, Cause::Default("programs that only read are allowed by default"))
             }
-            AccessKind::Run => finding(Verdict::Ask, Cause::Default("commands are asked about by default")),
-            AccessKind::Reach => {
-                finding(Verdict::Ask, Cause::Default("connections to hosts are asked about by default"))
-            }
-            AccessKind::Send => finding(Verdict::Ask, Cause::Default("sending is always asked about")),
+            AccessKind::Run => finding(Verdict::Ask, Cause::Default("commands need approval by default")),
+            AccessKind::Reach => finding(Verdict::Ask, Cause::Default("connections to hosts need approval by default")),
+            AccessKind::Send => finding(Verdict::Ask, Cause::Default("sending always needs approval")),
             AccessKind::Resource | AccessKind::Prompt if is_own(tool, access) => {
                 finding(Verdict::Allow, Cause::Default("resources and prompts of this program are allowed by default"))
             }
             AccessKind::Resource => {
-                finding(Verdict::Ask, Cause::Default("resources of MCP servers are asked about by default"))
+                finding(Verdict::Ask, Cause::Default("resources of MCP servers need approval by default"))
             }
             AccessKind::Prompt => {
-                finding(Verdict::Ask, Cause::Default("prompts of MCP servers are asked about by default"))
+                finding(Verdict::Ask, Cause::Default("prompts of MCP servers need approval by default"))
             }
             AccessKind::Upstream => {
-                finding(Verdict::Ask, Cause::Default("tools of MCP servers are asked about by default"))
+                finding(Verdict::Ask, Cause::Default("tools of MCP servers need approval by default"))
             }
             AccessKind::Undeclared => finding(
                 Verdict::Ask,
@@ -429,7 +427,7 @@ impl PermissionPolicy {
             ),
             // The agent's calls are checked one by one, and it may do nothing that its caller may not.
             AccessKind::Agent => finding(Verdict::Allow, Cause::Default("agents are allowed by default")),
-            AccessKind::Offer => finding(Verdict::Ask, Cause::Default("tools for programs are asked about by default")),
+            AccessKind::Offer => finding(Verdict::Ask, Cause::Default("tools for programs need approval by default")),
         }
     }
 

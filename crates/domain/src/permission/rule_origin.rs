@@ -28,7 +28,7 @@ impl fmt::Display for RuleOrigin {
             Self::CommandLine => f.write_str("the command line"),
             Self::Environment(name) => write!(f, "the environment variable {name}"),
             Self::Program => f.write_str("the program"),
-            Self::Session => f.write_str("what was approved in this session"),
+            Self::Session => f.write_str("the approvals of this session"),
         }
     }
 }

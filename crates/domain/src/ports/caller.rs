@@ -169,16 +169,16 @@ pub enum NotAnswered {
     #[error("{0}")]
     Unfit(&'static str),
     /// The call has reached its limit of questions.
-    #[error("the call has asked as much as one call may")]
+    #[error("the call has asked the maximum number of questions")]
     Exhausted,
     /// The client did not answer in time.
     #[error("the client did not answer in time")]
     TimedOut,
     /// The client has disconnected.
-    #[error("the client is gone")]
+    #[error("the client has disconnected")]
     Disconnected,
     /// The limit of calls that wait for answers of clients is reached.
-    #[error("too many calls wait for answers already")]
+    #[error("too many calls are already waiting for answers")]
     TooMany,
     /// The waiting call could not be recorded, so the client was not asked.
     #[error("the question could not be recorded")]

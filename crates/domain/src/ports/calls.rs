@@ -99,7 +99,7 @@ impl UnknownName {
 
 impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no tool that may be called here is named `{}`", self.name)?;
+        write!(f, "no callable tool is named `{}`", self.name)?;
         match &self.nearest {
             Some(nearest) => write!(f, ": did you mean `{nearest}`?"),
             None => Ok(()),

@@ -67,7 +67,7 @@ pub trait ContextProvider: Send + Sync {
     /// # Errors
     /// [`ToolFailure`] if it cannot be subscribed to, as is true for the resources of most providers.
     async fn subscribe(&self, uri: &str) -> Result<(), ToolFailure> {
-        let message = format!("The resource `{uri}` cannot be watched: `{}` does not tell of changes.", self.name());
+        let message = format!("The resource `{uri}` cannot be watched: `{}` does not report changes.", self.name());
         Err(ToolFailure::new(ErrorKind::NotFound, message).next("Read it again when it is needed."))
     }
 

@@ -18,7 +18,7 @@ pub enum AppendError {
     #[error("there is no conversation {0}")]
     NotFound(ConversationId),
     /// Another process added events in the meantime.
-    #[error("the conversation goes on elsewhere: it has {found} events, and {expected} were expected")]
+    #[error("the conversation was continued elsewhere: it has {found} events, and {expected} were expected")]
     GoesOnElsewhere {
         /// Number of stored events.
         found: u64,
@@ -99,7 +99,7 @@ pub struct NoConversations;
 impl ConversationStore for NoConversations {
     async fn begin(&self, conversation: &Conversation) -> Result<(), StoreError> {
         let operation = format!("begin the conversation {}", conversation.id);
-        Err(StoreError { operation, source: "the program keeps no conversations".into() })
+        Err(StoreError { operation, source: "the program does not store conversations".into() })
     }
 
     async fn append(

@@ -73,7 +73,7 @@ pub struct NoAccounts;
 #[async_trait]
 impl Credentials for NoAccounts {
     fn unavailable(&self, _: &Resource) -> Option<String> {
-        Some("this program signs in nowhere".into())
+        Some("this program does not support signing in".into())
     }
 
     async fn headers(&self, _: &Principal, resource: &Resource) -> Result<CredentialHeaders, NoCredentials> {

@@ -112,7 +112,7 @@ pub struct NoOutputs;
 #[async_trait]
 impl OutputStore for NoOutputs {
     async fn store(&self, _: &Principal, _: CallId, _: &str, _: &[u8]) -> Result<StoredOutput, StoreError> {
-        Err(StoreError { operation: "store the output".into(), source: "outputs are not kept here".into() })
+        Err(StoreError { operation: "store the output".into(), source: "outputs are not stored here".into() })
     }
 
     async fn find(&self, _: &Principal, _: OutputHandle) -> Result<Option<StoredOutput>, StoreError> {

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 #[non_exhaustive]
 pub enum QuestionError {
     /// The session of the principal has too many waiting questions.
-    #[error("{0} questions of this session wait for an answer already")]
+    #[error("{0} questions of this session are already waiting for an answer")]
     TooMany(usize),
     /// The principal has no questions with that id.
     #[error("there are no questions {0}")]

@@ -22,7 +22,7 @@ pub trait RuleStore: Send + Sync {
 
 /// Reason why a rule is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the rule cannot be kept: {0}")]
+#[error("the rule cannot be stored: {0}")]
 pub struct RuleNotSaved(pub String);
 
 /// Store that stores no rules.
@@ -35,6 +35,6 @@ impl RuleStore for NoRuleStore {
         false
     }
     async fn keep(&self, _: &str, _: ApprovalScope) -> Result<RuleOrigin, RuleNotSaved> {
-        Err(RuleNotSaved("there is no place for it".into()))
+        Err(RuleNotSaved("there is no store for rules".into()))
     }
 }

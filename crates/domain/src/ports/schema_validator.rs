@@ -42,7 +42,7 @@ pub enum NotValidated {
     #[error("{0}")]
     Unavailable(String),
     /// The validating process ended in this way.
-    #[error("the process that did it ended: {0}")]
+    #[error("the validation process ended: {0}")]
     Ended(String),
 }
 
@@ -53,6 +53,6 @@ pub struct NoSchemaValidator;
 #[async_trait]
 impl SchemaValidator for NoSchemaValidator {
     async fn validate(&self, _: &Value, _: Formats, _: &Value) -> Result<(), NotValidated> {
-        Err(NotValidated::Unavailable("there is no process beside this one for it".into()))
+        Err(NotValidated::Unavailable("no validation process is available".into()))
     }
 }

@@ -172,9 +172,9 @@ impl WebSearchError {
             }
             Self::RateLimited { .. } => (ErrorKind::RateLimited, "Try again later.".into()),
             Self::KeyRefused(_) => {
-                (ErrorKind::AuthRequired, "Whoever runs this program must check the key of its search.".into())
+                (ErrorKind::AuthRequired, "The operator must check the API key of the search.".into())
             }
-            Self::QueryRefused(_) => (ErrorKind::InvalidInput, "Ask in other words.".into()),
+            Self::QueryRefused(_) => (ErrorKind::InvalidInput, "Rephrase the query.".into()),
             Self::Captcha(_) => (
                 ErrorKind::RateLimited,
                 "Wait some minutes before the next search; a service with a key does not ask for people.".into(),

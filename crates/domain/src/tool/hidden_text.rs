@@ -65,7 +65,7 @@ fn kind(character: char) -> Option<&'static str> {
     match character {
         '\t' | '\n' | '\r' => None,
         character if character.is_control() => Some("control character"),
-        character if changes_direction(character) => Some("character that turns text around"),
+        character if changes_direction(character) => Some("character that changes the direction of text"),
         '\u{e0000}'..='\u{e007f}' => Some("tag character"),
         _ => None,
     }
@@ -75,7 +75,7 @@ impl fmt::Display for HiddenText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { character, kind, place } = self;
         let code = u32::from(*character);
-        write!(f, "its definition has the {kind} U+{code:04X} in `{place}`, which hides what a model reads from people")
+        write!(f, "its definition has the {kind} U+{code:04X} in `{place}`, which can hide text for models from people")
     }
 }
 
@@ -101,9 +101,9 @@ mod tests {
             ("a\u{0}b", "control character U+0000"),
             ("a\u{7f}b", "control character U+007F"),
             ("a\u{9b}b", "control character U+009B"),
-            ("a\u{202e}b", "turns text around U+202E"),
-            ("a\u{2066}b", "turns text around U+2066"),
-            ("a\u{200f}b", "turns text around U+200F"),
+            ("a\u{202e}b", "changes the direction of text U+202E"),
+            ("a\u{2066}b", "changes the direction of text U+2066"),
+            ("a\u{200f}b", "changes the direction of text U+200F"),
             ("a\u{e0041}b", "tag character U+E0041"),
         ] {
             check(json!({"name": text}), Some(expected));

@@ -52,7 +52,7 @@ pub enum UnboundedCost {
     #[error("it has a reference of another form than `#/…`")]
     Reference,
     /// Too many patterns, or too large ones.
-    #[error("its patterns are more than {MAX_PATTERNS}, or larger than can be held")]
+    #[error("it has more than {MAX_PATTERNS} patterns, or they are too large")]
     Patterns,
     /// The arguments are too large for this schema.
     #[error("there are too many values to compare with it")]

@@ -83,7 +83,7 @@ impl ToolInputSchema {
             },
             Err(NotCompiled::Unbounded(unbounded)) => Engine::Separate(unbounded),
             Err(NotCompiled::Dangling(reference)) => {
-                let what = "which it does not hold, and references out of a schema are not followed";
+                let what = "which it does not contain, and references out of a schema are not followed";
                 return Err(InvalidSchema { reason: format!("the schema refers to {reference}, {what}") });
             }
         };
@@ -309,7 +309,7 @@ fn has_member(schema: &Value, names: &[&str]) -> bool {
 fn check_size(schema: &Value) -> Result<(), InvalidSchema> {
     let fault = |reason: String| Err(InvalidSchema { reason });
     if !schema.is_object() {
-        return fault("it is no JSON object".into());
+        return fault("it is not a JSON object".into());
     }
     if is_deeper_than(schema, MAX_SCHEMA_DEPTH) {
         return fault(format!("it is nested deeper than {MAX_SCHEMA_DEPTH} levels"));
@@ -484,7 +484,7 @@ mod tests {
         check(
             schema.clone(),
             json!({"edits": edits(600_000), "name": 7}),
-            "/edits: expected at most 500 items, got 600000\n… and maybe more: there is too much to look at all of it",
+            "/edits: expected at most 500 items, got 600000\n… and possibly more: there is too much to check all of it",
         );
         let told = compile(schema).validate(&json!({"edits": edits(500)})).unwrap_err().to_string();
         assert!(told.ends_with("\n… and 980 more") && told.lines().count() == 21, "{told}");

@@ -62,7 +62,7 @@ impl fmt::Display for UnlistedViolations {
         match self {
             Self::None => Ok(()),
             Self::Exactly(count) => write!(f, "\n… and {count} more"),
-            Self::Unknown => f.write_str("\n… and maybe more: there is too much to look at all of it"),
+            Self::Unknown => f.write_str("\n… and possibly more: there is too much to check all of it"),
         }
     }
 }

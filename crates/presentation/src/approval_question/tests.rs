@@ -34,7 +34,7 @@ impl Asked {
             || ApprovalScope::ALL.iter().copied().filter(|scope| *scope != ApprovalScope::ReadOnlyCommands).collect();
         let part = |access: &Access| ApprovalPart {
             access: Some(access.clone()),
-            cause: Cause::Default("changes of files are asked about by default"),
+            cause: Cause::Default("changes to files need approval by default"),
             rule: access.path().map(|path| format!("Write(/{})", path.real.display())),
             scopes: scopes(),
         };
@@ -78,7 +78,7 @@ pub(crate) fn asked_about_reading() -> Asked {
     let command = |line: &str| Access::RunCommand(CommandAccess::program(line.split(' ')));
     let mut asked = Asked::about(json!({}), vec![command("make lint"), command("cat a.txt")]);
     for (part, rule) in asked.parts.iter_mut().zip(["Bash(make lint)", "Bash(cat a.txt)"]) {
-        part.cause = Cause::Default("commands are asked about by default");
+        part.cause = Cause::Default("commands need approval by default");
         part.rule = Some(rule.into());
         part.scopes = vec![ApprovalScope::Once, ApprovalScope::Session, ApprovalScope::ReadOnlyCommands];
     }
@@ -234,7 +234,7 @@ fn a_question_says_what_why_and_how_far_a_yes_goes() {
         rows: [
             Row {
                 what: "write `/w/a`",
-                why: "changes of files are asked about by default",
+                why: "changes to files need approval by default",
                 covers: Some(
                     "the rule `Write(//w/a)`, and everything below it",
                 ),
@@ -248,7 +248,7 @@ fn a_question_says_what_why_and_how_far_a_yes_goes() {
             },
             Row {
                 what: "send to `a@b.c`",
-                why: "changes of files are asked about by default",
+                why: "changes to files need approval by default",
                 covers: Some(
                     "this tool with exactly these arguments",
                 ),

@@ -222,10 +222,10 @@ mod tests {
         insta::assert_snapshot!(form.params["message"].as_str().unwrap(), @r#"
         May the tool `write_file` run?
         1. write `/w/a`
-           Why: changes of files are asked about by default
+           Why: changes to files need approval by default
            For longer than once: the rule `Write(//w/a)`, and everything below it
         2. write `/w/b`
-           Why: changes of files are asked about by default
+           Why: changes to files need approval by default
            For longer than once: the rule `Write(//w/b)`, and everything below it
         With `path`: `"a"`
         "#);

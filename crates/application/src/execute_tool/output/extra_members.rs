@@ -35,7 +35,7 @@ pub(super) async fn bound(result: &mut ToolResult, budget: usize, keeper: &mut O
     }
     let kept = keeper.store_json("rest", &rest.into()).await;
     Some(format!(
-        "[{characters} characters that the result says beside its content are left out here; {}]",
+        "[{characters} characters that the result has beside its content are left out here; {}]",
         kept.describe()
     ))
 }

@@ -62,7 +62,7 @@ impl<'a> OverflowWriter<'a> {
             Ok(stored) => stored,
             Err(error) => {
                 let error: &(dyn std::error::Error + 'static) = &error;
-                tracing::warn!(call = %self.call, error, "a large output could not be kept");
+                tracing::warn!(call = %self.call, error, "a large output could not be stored");
                 return StoredPart::NotStored;
             }
         };
@@ -113,8 +113,8 @@ impl StoredPart {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Complete(handle) => format!("all of it is `{handle}`"),
-            Self::Truncated(handle, bytes) => format!("its first {bytes} bytes are `{handle}`, the rest is not kept"),
-            Self::NotStored => "it is not kept: ask for less at a time".into(),
+            Self::Truncated(handle, bytes) => format!("its first {bytes} bytes are `{handle}`, the rest is not stored"),
+            Self::NotStored => "it is not stored: ask for less at a time".into(),
         }
     }
 }

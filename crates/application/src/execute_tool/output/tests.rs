@@ -219,7 +219,7 @@ async fn images_over_the_bound_are_kept_decoded_and_named() {
 async fn what_could_not_be_kept_is_said_to_be_lost() {
     let result = bounded_in(&NoOutputs, ToolResult::text("x".repeat(9000)), None, 5000).await;
     assert!(
-        result.joined_text().contains("(within line 1) are left out here; it is not kept: ask for less at a time …]")
+        result.joined_text().contains("(within line 1) are left out here; it is not stored: ask for less at a time …]")
     );
     assert!(result.as_object().get("_meta").is_none());
     let outputs = InMemoryOutputStore::new();
@@ -227,7 +227,7 @@ async fn what_could_not_be_kept_is_said_to_be_lost() {
     let readers = OutputReaders::default();
     let mut keeper = OverflowWriter::new(&outputs, &owner, samples::call_id(1), 8001, &readers);
     let result = bounded(ToolResult::text("ä".repeat(9000)), None, of(5000), &mut keeper).await;
-    assert!(result.joined_text().contains("its first 8000 bytes are `o1`, the rest is not kept"));
+    assert!(result.joined_text().contains("its first 8000 bytes are `o1`, the rest is not stored"));
     assert_eq!(kept(&outputs, "o1").await, "ä".repeat(4000));
     assert_eq!(result.as_object()["_meta"][OUTPUTS][0]["bytesInAll"], 18_000);
 }
@@ -319,7 +319,7 @@ async fn what_stands_beside_the_content_is_kept_whole_and_the_content_stays() {
     assert_eq!(result.structured_content(), Some(&json!({"n": 1})));
     let notice = result.content()[2]["text"].as_str().unwrap();
     assert!(
-        notice.ends_with("characters that the result says beside its content are left out here; all of it is `o1`]"),
+        notice.ends_with("characters that the result has beside its content are left out here; all of it is `o1`]"),
         "{notice}"
     );
     assert_eq!(result.as_object()["_meta"][OUTPUTS][0]["of"], "rest");

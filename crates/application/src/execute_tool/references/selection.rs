@@ -33,7 +33,7 @@ pub(super) fn select(text: &str, pointer: &str, most: usize) -> Result<(Value, O
     }
     let mut reader = serde_json::Deserializer::from_str(text);
     let found = PointerSteps { steps: &steps }.deserialize(&mut reader).and_then(|found| reader.end().map(|()| found));
-    let part = match found.map_err(|error| format!("it is no JSON text ({error})"))? {
+    let part = match found.map_err(|error| format!("it is not JSON ({error})"))? {
         Ok(part) => part.get(),
         Err(end) => {
             let way: Vec<&str> = pointer.split('/').take(steps.len() - end.left + 1).collect();
@@ -45,7 +45,7 @@ pub(super) fn select(text: &str, pointer: &str, most: usize) -> Result<(Value, O
         return Err(format!("it has {} bytes, which are too many", part.len()));
     }
     if has_too_many_values(part.as_bytes()) {
-        return Err("it holds too many values".into());
+        return Err("it contains too many values".into());
     }
     match serde_json::from_str(part).map_err(|error| error.to_string())? {
         Value::String(text) => Ok((text.into(), None)),

@@ -104,7 +104,7 @@ async fn a_reference_that_leads_nowhere_is_told_with_what_there_is() {
     )
     .await;
     let refused = substituted(json!({"a": {"$ref": "o1", "select": "/a"}})).await.unwrap_err();
-    assert!(refused.starts_with("`/a` cannot be selected in `o1`: it is no JSON text"), "{refused}");
+    assert!(refused.starts_with("`/a` cannot be selected in `o1`: it is not JSON"), "{refused}");
     check_refused(json!({"$ref": "o4", "select": ""}), "nothing can be selected in `o4`: it is binary (image/png)")
         .await;
 }
@@ -114,7 +114,7 @@ async fn references_are_bounded_in_number_and_in_size() {
     let many: Vec<Value> = (0..65).map(|_| json!({"$ref": "o1"})).collect();
     assert!(substituted(json!({"a": many[..64]})).await.is_ok());
     let told = substituted(json!({"a": many})).await.unwrap_err();
-    assert_eq!(told, "the arguments hold 65 references to stored outputs, at most 64 are followed");
+    assert_eq!(told, "the arguments contain 65 references to stored outputs, at most 64 are followed");
 
     let outputs = InMemoryOutputStore::new();
     let text = "x".repeat(9 << 20);
@@ -163,8 +163,8 @@ fn a_selection_goes_one_way_through_the_text() {
     check(r#"{"a": 1.5, "b": null}"#, "/a/b", Err("`/a` is 1.5"));
     check(r#"{"a": 1.5, "b": null}"#, "/b/0", Err("`/b` is null"));
     check("[[], 1]", "/0/0", Err("`/0` is an array of 0 items, counted from 0"));
-    check("[1, 2", "/0", Err("it is no JSON text (EOF while parsing a list at line 1 column 5)"));
-    check("[1] 2", "/0", Err("it is no JSON text (trailing characters at line 1 column 5)"));
+    check("[1, 2", "/0", Err("it is not JSON (EOF while parsing a list at line 1 column 5)"));
+    check("[1] 2", "/0", Err("it is not JSON (trailing characters at line 1 column 5)"));
     check("[1, 2]", "/-1", Err("the whole is an array of 2 items, counted from 0"));
     check(r#""x""#, "/0", Err("the whole is a string"));
     check(&format!("[{:?}]", "x".repeat(200)), "/0", Err("it has 202 bytes, which are too many"));

@@ -6,7 +6,7 @@ use super::*;
 async fn what_no_rule_allows_does_not_run_and_the_refusal_teaches() {
     let house = Plan::default().house(provider()).await;
     let told = house.call("write", json!({})).await;
-    assert!(told.starts_with("refused permission_denied: The call of `write` is not permitted: changes of files are asked about by default: to write /w/a. Nobody can be asked here."), "{told}");
+    assert!(told.starts_with("refused permission_denied: The call of `write` is not permitted: changes to files need approval by default: to write /w/a. No approver is available."), "{told}");
     assert!(told.ends_with("Ask your user whether to allow it."), "{told}");
     let told = house.call("outside", json!({})).await;
     assert!(
@@ -120,10 +120,7 @@ async fn what_is_approved_for_the_session_is_not_asked_again_and_the_trace_says_
     assert!(house.told(elsewhere).await.starts_with("permission_denied"));
     let decisions: Vec<_> = house.log.rows().into_iter().map(|row| row.decision.unwrap()).collect();
     assert_eq!(decisions[0].approved_by.as_deref(), Some("ann (session)"));
-    assert_eq!(
-        decisions[1].reason,
-        "the allow rule `Write(//w/a)` in what was approved in this session: to write /w/a"
-    );
+    assert_eq!(decisions[1].reason, "the allow rule `Write(//w/a)` in the approvals of this session: to write /w/a");
 }
 
 #[tokio::test]
@@ -140,7 +137,7 @@ async fn what_no_rule_can_say_is_approved_for_the_same_arguments_alone() {
     assert_eq!((&question.parts[0].rule, question.parts[0].scopes.len()), (&None, 2));
     let rows = house.log.rows();
     let approved_by = rows[1].decision.as_ref().unwrap().approved_by.as_deref();
-    assert_eq!(approved_by, Some("what was approved in this session, for exactly this call"));
+    assert_eq!(approved_by, Some("the approvals of this session, for exactly this call"));
 }
 
 #[tokio::test]

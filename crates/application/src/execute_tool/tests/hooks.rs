@@ -49,9 +49,9 @@ async fn hooks_may_refuse_and_rewrite_and_hear_of_the_end() {
     assert!(house.call("read", json!({"path": "bad"})).await.starts_with("refused invalid_input"), "validated again");
     assert_eq!(guard.0.load(Ordering::SeqCst), 3);
     let told = house.call("read", json!({"path": "later"})).await;
-    assert_eq!(told, "refused permission_denied: The hook `guard` put off the call: after the release");
+    assert_eq!(told, "refused permission_denied: The hook `guard` deferred the call: after the release");
     let told = house.call("read", json!({"path": "panic"})).await;
-    assert_eq!(told, "refused permission_denied: The hook `guard` refused the call: it failed inside");
+    assert_eq!(told, "refused permission_denied: The hook `guard` refused the call: it panicked");
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn a_hook_has_somebody_asked_about_what_the_rules_allow() {
         |rules, approver| Plan { hooks: vec![Arc::new(Guard::default())], rules, approver, ..Default::default() };
     let yes = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
     for (rules, approver, expected) in [
-        (vec![], Arc::new(NoApprover) as Arc<dyn Approver>, "Nobody can be asked here"),
+        (vec![], Arc::new(NoApprover) as Arc<dyn Approver>, "No approver is available"),
         (vec![], yes, "content"),
         // No approval is requested for a call that a rule denies.
         (
@@ -75,7 +75,7 @@ async fn a_hook_has_somebody_asked_about_what_the_rules_allow() {
         if expected == "content" {
             let decision = house.only_row().decision.unwrap();
             assert_eq!((decision.verdict.as_str(), decision.approved_by.as_deref()), ("ask", Some("ada")));
-            assert_eq!(decision.reason, "the hook `guard` wants somebody to be asked: is that meant?");
+            assert_eq!(decision.reason, "the hook `guard` requires approval: is that meant?");
         }
     }
 }
@@ -91,7 +91,7 @@ async fn what_hooks_say_reaches_the_model_and_a_changed_output_is_marked() {
     assert_eq!(hidden.result_digest, plain.result_digest, "the digest is that of the first output");
     assert!(hidden.decision.unwrap().reason.ends_with("; the hook `guard` changed the output"));
     let told = house.call("read", json!({"path": "flood"})).await;
-    assert!(told.starts_with("[the output is withheld: the hook `guard` gave one of more than 30000"), "{told}");
+    assert!(told.starts_with("[the output is withheld: the hook `guard` replaced it with more than 30000"), "{told}");
     let told = house.call("read", json!({"path": "talk"})).await;
     assert!(told.len() < 10_200 && told.ends_with("ends here, after 10000 characters]"), "{}", told.len());
 }
@@ -197,7 +197,7 @@ async fn an_approval_of_the_session_answers_no_question_of_a_hook() {
         assert_eq!(questions.len(), 3, "{tool}");
         for question in &questions[1..] {
             let parts: Vec<_> = question.parts.iter().map(|part| (part.cause.to_string(), part.scopes.len())).collect();
-            assert_eq!(parts, [("the hook `doubt` wants somebody to be asked: again?".to_owned(), 1)], "{tool}");
+            assert_eq!(parts, [("the hook `doubt` requires approval: again?".to_owned(), 1)], "{tool}");
         }
     }
 }

@@ -142,7 +142,7 @@ async fn calls_go_out_of_calls_eight_deep_and_no_deeper() {
     let house = Plan::default().house_that_nests().await;
     assert_eq!(house.call("make", calls(json!([nest(7)]))).await, "hi");
     let told = house.call("make", calls(json!([nest(8)]))).await;
-    assert!(told.starts_with("too_large: Calls stand at most 8 deep within each other"), "{told}");
+    assert!(told.starts_with("too_large: Calls can be nested at most 8 deep"), "{told}");
     let refused = house.log.rows().pop().unwrap();
     assert_eq!((refused.outcome.kind(), refused.tool.as_str()), (OutcomeKind::Refused, "echo"));
 }

@@ -8,7 +8,7 @@ async fn output_over_the_budget_is_cut_and_says_so() {
     let text = house.call("long", json!({})).await;
     assert!(
         text.chars().count() <= 30_000
-            && text.contains(" of 50000 characters (within line 1) are left out here; it is not kept"),
+            && text.contains(" of 50000 characters (within line 1) are left out here; it is not stored"),
         "{}",
         text.len()
     );
@@ -52,7 +52,7 @@ async fn a_stored_output_stands_as_an_argument_and_the_record_keeps_the_referenc
         "the digest is that of the values"
     );
     // The stored output is validated like any other value.
-    assert!(house.call("read", json!({"path": {"$ref": "o1", "select": "/a"}})).await.contains("it is no JSON text"));
+    assert!(house.call("read", json!({"path": {"$ref": "o1", "select": "/a"}})).await.contains("it is not JSON"));
     assert!(house.call("keep", json!({"text": {"$ref": "o7"}})).await.contains("`o7` names no stored output"));
     assert!(house.call("keep", json!({"text": {"$ref": "o1", "x": 1}})).await.contains("/text: expected a string"));
     let mut others = command("keep", json!({"text": {"$ref": "o1"}}));
@@ -115,7 +115,7 @@ async fn only_those_stored_values_become_texts_where_a_text_is_wanted() {
     // As values it would take many times its size, so it remains a text.
     check("both", json!({"text": {"$ref": "o3"}}), json!({"text": many})).await;
     let refused = house.call("both", json!({"value": {"$ref": "o3", "select": "/n"}})).await;
-    assert!(refused.contains("it holds too many values"), "{refused}");
+    assert!(refused.contains("it contains too many values"), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +191,7 @@ async fn what_a_failed_call_leaves_is_bounded_as_well() {
     };
     for (message, partial, told) in [
         ("too slow".to_owned(), "y".repeat(90_000), "all of it is `o1`"),
-        ("z".repeat(90_000), "short".to_owned(), "60000 more characters are left out and not kept"),
+        ("z".repeat(90_000), "short".to_owned(), "60000 more characters are left out and not stored"),
     ] {
         let plan = Plan { outputs: outputs.clone(), ..Default::default() };
         let house = plan.house(provider().with(fails(message, partial))).await;

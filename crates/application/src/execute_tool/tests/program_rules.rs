@@ -138,7 +138,7 @@ async fn a_rule_or_approver_that_panics_denies_and_one_that_is_late_is_not_waite
         let rules = vec![Arc::new(Faulty { panics }) as Arc<dyn ApprovalRule>];
         Arc::new(RuledApprover::new(rules, Arc::new(ScriptedApprover::granting(1)))) as Arc<dyn Approver>
     };
-    let late = "Nobody answered in time.";
+    let late = "No approver answered in time.";
     for (approver, kind, words, approved_by) in [
         (approver(true), "permission_denied", "the approver, which panicked", Some("the approver, which panicked")),
         (

@@ -102,7 +102,7 @@ async fn a_tool_may_ask_so_much_and_no_more() {
         let house = open().house(asks(questions, text)).await;
         let (command, caller) = old("mcp__git__log", vec![Ok(json!({"action": "accept"})); questions]);
         let told = house.told(command).await;
-        assert!(told.contains("as much as one call may"), "{told}");
+        assert!(told.contains("the maximum number of questions"), "{told}");
         assert_eq!((caller.questions().len(), house.question_rows().len()), (asked, asked));
     }
 }

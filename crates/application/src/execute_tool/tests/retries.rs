@@ -135,7 +135,7 @@ async fn an_answer_that_comes_with_a_retry_lets_the_call_run_once() {
     assert_eq!(house.outcomes(), [Succeeded], "one row over all rounds");
     assert_eq!(house.only_row().decision.unwrap().approved_by.as_deref(), Some("ann"));
     let replayed = house.told(retry(again(), &state, "yes")).await;
-    let refusal = "invalid_input: `requestState` is of no open question: it was used already, or the call has ended.";
+    let refusal = "invalid_input: `requestState` does not belong to an open question: it was used already, or the call has ended.";
     assert_eq!(replayed, refusal);
     let state = house.asked(modern("write", json!({}))).await;
     let denied = house.told(retry(modern("write", Value::Null), &state, "no")).await;
@@ -157,8 +157,8 @@ async fn a_state_is_its_principals_and_its_calls_and_a_stranger_leaves_the_call_
     for (command, state, why) in [
         (modern("write", json!({"a": 2})), &state, "another tool or other arguments"),
         (modern("endless", json!({"a": 1})), &state, "another tool or other arguments"),
-        (owned(Scope::of(Principal::token("other"), "s")), &state, "another client's, or of another session"),
-        (owned(Scope::of(Principal::local(), "other")), &state, "another client's, or of another session"),
+        (owned(Scope::of(Principal::token("other"), "s")), &state, "another client or another session"),
+        (owned(Scope::of(Principal::local(), "other")), &state, "another client or another session"),
         (asked(), &forged, "changed, or made before this process started"),
         (asked(), &last, "changed, or made before this process started"),
         (asked(), &stale, "changed, or made before this process started"),
@@ -495,7 +495,7 @@ async fn what_cannot_be_recorded_is_not_asked() {
     let house = plan().house(provider()).await;
     house.log.fail_next_record();
     let told = house.told(modern("write", json!({}))).await;
-    assert!(told.starts_with("permission_denied") && told.contains("Nobody can be asked here"), "{told}");
+    assert!(told.starts_with("permission_denied") && told.contains("No approver is available"), "{told}");
 }
 
 #[tokio::test]

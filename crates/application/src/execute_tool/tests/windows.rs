@@ -41,7 +41,7 @@ async fn a_window_shows_and_calls_what_it_names_and_no_more_than_the_one_around_
     }
     let told = house.call("make", json!({"window": ["echo"], "calls": [["write", {}]]})).await;
     let why = "permission_denied: The call of `write` is not permitted: the tool is not among those that are offered to the \
-               one who calls it.";
+               caller.";
     assert_eq!(told, why);
 }
 
@@ -74,7 +74,7 @@ async fn a_name_that_fits_no_tool_is_found_out_with_the_nearest_one() {
 
     let house = Plan { rules: vec![(Effect::Deny, "long")], ..Default::default() }.house(provider()).await;
     house.registry.register(Arc::new(Asks)).await.unwrap();
-    let unknown = "no tool that may be called here is named";
+    let unknown = "no callable tool is named";
     for (names, expected) in [
         (&["echo", "wr*", "*"][..], "(no output)".to_owned()),
         (&["ecko"], format!("{unknown} `ecko`: did you mean `echo`?")),
@@ -187,7 +187,7 @@ async fn windows_are_as_deep_as_calls() {
     let nest = |depth| (0..depth).fold(json!(["echo", {}]), |inner, _| make(&["make", "echo"], json!([inner])));
     assert_eq!(house.call("make", calls(json!([nest(7)]))).await, "hi");
     let told = house.call("make", calls(json!([nest(8)]))).await;
-    assert!(told.starts_with("too_large: Calls stand at most 8 deep within each other"), "{told}");
+    assert!(told.starts_with("too_large: Calls can be nested at most 8 deep"), "{told}");
 }
 
 fn window() -> impl Strategy<Value = Vec<&'static str>> {

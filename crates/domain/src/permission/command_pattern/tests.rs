@@ -201,8 +201,8 @@ fn a_pattern_that_can_never_match_is_refused() {
         ("git status && *", "each command of a line"),
         ("echo * > out", "redirects"),
         ("echo $(date) *", "each command of a line"),
-        ("timeout 5 cargo *", "looked through"),
-        ("nohup:*", "looked through"),
+        ("timeout 5 cargo *", "is skipped"),
+        ("nohup:*", "is skipped"),
         ("FOO=1 npm *", "assignments"),
         (":*", "write `Bash`"),
         ("* *", "write `Bash`"),
@@ -230,9 +230,9 @@ fn a_pattern_whose_words_no_command_can_have_is_refused_with_what_to_write() {
         ("git commit -m it's *", r"write `\'` for the sign itself"),
         (r"make a\ *", "`make a' '*`"),
         (r"make a\:*", "`make a' '*`"),
-        (r"make a\", r"`\\` for the sign itself"),
-        ("rm $'a b' *", "in usual quotes"),
-        ("rm $\"a b\"", "in usual quotes"),
+        (r"make a\", r"`\\` for a backslash"),
+        ("rm $'a b' *", "in ordinary quotes"),
+        ("rm $\"a b\"", "in ordinary quotes"),
     ] {
         let error = CommandPattern::parse(text, Purpose::Catching).unwrap_err();
         assert!(error.contains(instead), "{text}: {error}");

@@ -387,11 +387,11 @@ fn the_trace_names_every_part_with_what_decided_on_it() {
              "rule": "Bash(ls *)", "origin": "the command line"},
             {"verdict": "deny", "part": "run rm x", "cause": "the deny rule `Bash(rm *)` in the command line",
              "rule": "Bash(rm *)", "origin": "the command line"},
-            {"verdict": "ask", "part": "write /w/a", "cause": "changes of files are asked about by default"},
+            {"verdict": "ask", "part": "write /w/a", "cause": "changes to files need approval by default"},
         ])
     );
     assert_eq!(decision.reason(), "the deny rule `Bash(rm *)` in the command line: to run rm x");
-    assert_eq!(decision.more(), " Also: changes of files are asked about by default: to write /w/a.");
+    assert_eq!(decision.more(), " Also: changes to files need approval by default: to write /w/a.");
     assert!(decision.suggestions("bash").is_empty(), "no rule allows what another denies");
 }
 
@@ -487,8 +487,8 @@ fn what_is_asked_about_names_the_allow_rule_that_speaks_of_it_in_vain() {
 
     let outside = || Access::WritePath(PathAccess::plain("/o/a"));
     let said = reason(Mode::Default, &[(A, "Write"), (A, "Edit(//o/**)")], &[], outside());
-    let expected = "; the allow rule `Edit(//o/**)` in the command line does not open it, because rules hold inside of \
-                    the roots alone";
+    let expected = "; the allow rule `Edit(//o/**)` in the command line does not allow it, because rules apply only \
+                    inside the roots";
     assert!(said.ends_with(expected), "{said}");
 
     for said in [
@@ -512,7 +512,7 @@ fn a_waiting_rule_decides_nothing() {
 #[test]
 fn what_nobody_is_asked_about_names_the_mode() {
     let write = || Access::WritePath(PathAccess::plain("/w/a"));
-    let said = "; the mode `dont_ask` refuses what would be asked about";
+    let said = "; the mode `dont_ask` denies what would need approval";
     for rules in [&[][..], &[(Q, "Write")]] {
         assert!(reason(Mode::DontAsk, rules, &[], write()).ends_with(said), "{rules:?}");
         assert!(!reason(Mode::Default, rules, &[], write()).contains("dont_ask"), "{rules:?}");

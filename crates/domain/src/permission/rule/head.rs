@@ -26,7 +26,7 @@ impl Head {
         }
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '*');
         if text.is_empty() || !text.chars().all(allowed) {
-            return Err(format!("`{text}` is no name of a tool: a rule is `Tool` or `Tool(spec)`"));
+            return Err(format!("`{text}` is not a tool name: a rule is `Tool` or `Tool(spec)`"));
         }
         let Some(qualified) = text.strip_prefix("mcp__") else {
             if text.contains('*') && effect == Effect::Allow {

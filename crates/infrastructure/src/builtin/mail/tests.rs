@@ -279,7 +279,7 @@ async fn what_is_missing_is_the_reason_why_mail_is_unavailable() {
     let journal = Arc::new(InMemoryChangeJournal::new());
     let tools = TestRun::in_environment(builtin::all(), world, PermissionPolicy::default(), journal);
     let availability = tools.definition("gmail_send").availability.clone();
-    assert_eq!(availability, Availability::Unavailable("this program signs in nowhere".into()));
+    assert_eq!(availability, Availability::Unavailable("this program does not support signing in".into()));
     let accesses = tools.accesses("gmail_search", json!({"query": "x"})).await.unwrap();
     assert_eq!(accesses, [Access::ReachHost("gmail.example".into())]);
 }

@@ -27,7 +27,7 @@ pub(crate) fn adapt_for_client(
     }
     let ToolSource::McpServer { server, .. } = tool.source() else { return Ok(request) };
     let Some(params) = request.params.as_object_mut() else {
-        return Err(NotAnswered::Unfit("its parameters are no object"));
+        return Err(NotAnswered::Unfit("its parameters are not an object"));
     };
     if request.method == "elicitation/create" {
         let page = match params.get("mode").and_then(Value::as_str) {

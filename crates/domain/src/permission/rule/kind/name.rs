@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str, _: Effect, _: &PatternBase) -> RuleKindResult {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '*' | ':' | '/');
     match !text.is_empty() && text.chars().all(allowed) {
         true => Ok(Arc::new(Name(text.into()))),
-        false => Err(format!("`{text}` is no name: write `Agent(reviewer)` or `Tools(mcp__git__*)`")),
+        false => Err(format!("`{text}` is not a name: write `Agent(reviewer)` or `Tools(mcp__git__*)`")),
     }
 }
 
