@@ -79,7 +79,7 @@ async fn a_call_that_cannot_be_made_or_fails_has_a_result_and_its_siblings_have_
         ("print_echo", json!({}), "error c1: Unknown tool: print_echo. Did you mean `echo`?"),
         ("xyzzy", json!({}), "error c1: Unknown tool: xyzzy. Call one of the tools that are listed."),
         ("echo", json!("{\"a\": "), "error c1 (never made): Not made: ..EOF..{\"a\": "),
-        ("echo", json!("[1]"), "error c1 (never made): Not made: ..no JSON object..[1]"),
+        ("echo", json!("[1]"), "error c1 (never made): Not made: ..not a JSON object..[1]"),
         ("broken", json!({}), "error c1: the disk is gone"),
         ("bomb", json!({}), "error c1: .."),
         ("outside", json!({}), "error c1: ..permi.."),
