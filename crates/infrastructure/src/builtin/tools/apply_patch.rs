@@ -37,10 +37,10 @@ pub(crate) struct ApplyPatch;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The patch. Between the lines `*** Begin Patch` and `*** End Patch` stand `*** Add File: path` (each line of the
-    /// content after `+`), `*** Delete File: path`, and `*** Update File: path` (`*** Move to: path` may follow) with
-    /// hunks: a line `@@`, or `@@ ` and a line that stands above the place, then lines that begin with a space (kept),
-    /// `-` (removed) or `+` (added). A unified diff is taken, too.
+    /// The patch: between `*** Begin Patch` and `*** End Patch`, the lines `*** Add File: path` (each content line
+    /// after `+`), `*** Delete File: path`, and `*** Update File: path` (`*** Move to: path` may follow) with hunks:
+    /// `@@`, or `@@ ` and a line above the place, then lines that begin with a space (unchanged), `-` (removed) or `+`
+    /// (added). Unified diffs are accepted, too.
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = "`*** Begin Patch`, then `*** Add File: path` (lines after `+`), `*** Delete File: path` or `*** Update File: path` (`*** Move to: path`) with hunks: `@@`, then lines after a blank (kept), `-` or `+`; `*** End Patch`. Or a unified diff."))]
     patch: String,
@@ -53,9 +53,9 @@ pub(crate) struct Input {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     files: Vec<OutputFile>,
-    /// Whether nothing was changed, because that was asked for.
+    /// `true` if nothing was changed.
     dry_run: bool,
-    /// What changed, as a unified diff; absent where it would be too large.
+    /// The changes as a unified diff; absent if too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
 }
@@ -65,19 +65,19 @@ struct OutputFile {
     /// Relative to the working directory, or absolute outside of it.
     path: String,
     action: FileAction,
-    /// The path that the file had before; absent if it was not moved.
+    /// The previous path; absent if the file was not moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     moved_from: Option<String>,
-    /// Stands for the file as it is now; absent if it is gone.
+    /// Version of the file now; absent if it was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
     added_lines: usize,
     removed_lines: usize,
-    /// Whether somebody else changed other parts of the file since this session read it.
+    /// `true` if other parts of the file have changed since this session read it.
     changed_elsewhere: bool,
 }
 
-/// What became of a file.
+/// Outcome for a file.
 #[derive(Serialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum FileAction {
@@ -91,9 +91,9 @@ enum FileAction {
 impl BuiltInTool for ApplyPatch {
     const NAME: &str = "apply_patch";
     const TITLE: &str = "Apply patch";
-    const DESCRIPTION: &str = "Changes, adds, moves and deletes several files by one patch, all of it or nothing. Give \
-         three lines around each change as they stand in the file; lines that are not added or removed keep every byte. \
-         A hunk that stands in several places needs more lines or an `@@` line.";
+    const DESCRIPTION: &str = "Changes, adds, moves and deletes several files by one patch, all or nothing. Give \
+         three lines around each change exactly as in the file; lines that are not added or removed keep every byte. \
+         A hunk that matches several places needs more lines or an `@@` line.";
     const BRIEF: &str = "Changes, adds, moves and deletes several files by one patch, all or nothing.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "patch", "write"];
@@ -143,8 +143,8 @@ impl FilePatch {
 
 fn no_patch(error: &PatchError) -> ToolFailure {
     ToolFailure::new(ErrorKind::InvalidInput, error.to_string()).next(
-        "Nothing was changed. A patch looks like this:\n*** Begin Patch\n*** Update File: path/to/file\n@@\n a line that \
-         stays\n-a line that goes\n+a line that comes\n*** End Patch",
+        "Nothing was changed. A patch looks like this:\n*** Begin Patch\n*** Update File: path/to/file\n@@\n an \
+         unchanged line\n-a removed line\n+an added line\n*** End Patch",
     )
 }
 

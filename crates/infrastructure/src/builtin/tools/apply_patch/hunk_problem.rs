@@ -38,8 +38,8 @@ pub(super) fn described(misfit: &HunkProblem, hunk: &Hunk, lines: &[Line<'_>], l
             let named: Vec<String> = places.iter().take(NAMED_LINES).map(|first| (first + 1).to_string()).collect();
             let more = if places.len() > NAMED_LINES { " and others" } else { "" };
             format!(
-                "its lines stand in {} places: lines {}{more}. Give more lines around the change, or name the one that \
-                 is meant by an anchor, like `@@ fn name`.",
+                "its lines match {} places: lines {}{more}. Give more lines around the change, or identify the place \
+                 by an anchor, like `@@ fn name`.",
                 places.len(),
                 named.join(", ")
             )
@@ -47,21 +47,21 @@ pub(super) fn described(misfit: &HunkProblem, hunk: &Hunk, lines: &[Line<'_>], l
         HunkProblem::NoAnchor(anchor) => {
             let near = most_common_line(&[anchor], lines);
             let near = near
-                .map(|at| format!(" The nearest to it is line {}:\n{}", at + 1, surroundings(&texts, at..at + 1, 1)));
+                .map(|at| format!(" The most similar line is {}:\n{}", at + 1, surroundings(&texts, at..at + 1, 1)));
             format!(
-                "its anchor `{}` is no line of the file, nor the beginning of one.{}",
+                "no line of the file begins with its anchor `{}`.{}",
                 quoted(anchor),
                 near.unwrap_or_else(|| " Leave it out if the lines of the hunk are enough to find the place.".into())
             )
         }
-        HunkProblem::OutOfTime => "the time was over before its place was found.".to_owned(),
+        HunkProblem::OutOfTime => "the time ran out before its place was found.".to_owned(),
         HunkProblem::OutOfOrder(first) => format!(
-            "its lines stand at line {}, before those of the hunk before it. Put the hunks of a file in the order of \
+            "its lines match at line {}, before those of the previous hunk. Put the hunks of a file in the order of \
              their lines.",
             first + 1
         ),
         HunkProblem::NotAfterAnchors(first) => format!(
-            "its lines stand at line {}, and not behind `@@ {}`. Correct the anchor, or leave it out.",
+            "its lines match at line {}, which is not after `@@ {}`. Correct the anchor, or leave it out.",
             first + 1,
             quoted(hunk.anchors.last().map_or("", String::as_str))
         ),
@@ -69,15 +69,12 @@ pub(super) fn described(misfit: &HunkProblem, hunk: &Hunk, lines: &[Line<'_>], l
             let adds = hunk.lines.iter().any(|line| matches!(line, HunkLine::Added(text) if !text.trim().is_empty()));
             let new: Vec<&str> = hunk.new_lines().collect();
             if let Some(first) = lookup.find_unique(&new).filter(|_| adds) {
-                return format!(
-                    "what it makes of its lines stands at line {} already: it was probably applied before.",
-                    first + 1
-                );
+                return format!("its new lines are already at line {}: it was probably applied before.", first + 1);
             }
             let old: Vec<&str> = hunk.old_lines().collect();
             let Some((first, differing)) = nearest(&old, lines) else {
                 return format!(
-                    "none of its lines stands in the file, which has {}. Read the file again.",
+                    "none of its lines is in the file, which has {}. Read the file again.",
                     counted(lines.len(), "line")
                 );
             };
@@ -91,7 +88,7 @@ pub(super) fn described(misfit: &HunkProblem, hunk: &Hunk, lines: &[Line<'_>], l
                 None => format!(" The file ends before `{}`.", quoted(old[at])),
             });
             let end = (first + height).min(texts.len());
-            format!("its lines stand nowhere.{differs} The nearest region:\n{}", surroundings(&texts, first..end, 1))
+            format!("its lines match nowhere.{differs} The nearest region:\n{}", surroundings(&texts, first..end, 1))
         }
     }
 }

@@ -124,7 +124,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<FilePatch>, PatchError> {
     match files.len() {
         0 => Err(PatchError::new(lines.number(), "the patch names no file")),
         1..=MAX_FILES => Ok(files),
-        many => Err(PatchError::new(1, format!("a patch changes at most {MAX_FILES} files, and this one {many}"))),
+        many => {
+            Err(PatchError::new(1, format!("a patch changes at most {MAX_FILES} files, and this one changes {many}")))
+        }
     }
 }
 

@@ -153,7 +153,7 @@ impl Patching<'_> {
                 wrong(failure.kind, failure.text())
             }
             (Action::Delete { was: None }, Some(_)) if is_stale => {
-                let text = format!("`{path}` was changed since it was read. Read it again before it is deleted.");
+                let text = format!("`{path}` was changed since it was read. Read it again before you delete it.");
                 wrong(ErrorKind::StaleFile, text)
             }
             (Action::Delete { was }, Some(old)) => {
@@ -163,7 +163,7 @@ impl Patching<'_> {
                         Ok(rest) => {
                             let rest = counted(rest, "line");
                             let text = format!(
-                                "`{path}` is to be deleted, and has {rest} that the diff does not remove. Read it again."
+                                "`{path}` cannot be deleted: it has {rest} that the diff does not remove. Read it again."
                             );
                             return wrong(ErrorKind::NoMatch, text);
                         }
@@ -182,7 +182,7 @@ impl Patching<'_> {
                 };
                 if is_stale {
                     updated.file.notes.push(match hunks.is_empty() {
-                        true => format!("`{path}` was changed by somebody else since you read it."),
+                        true => format!("`{path}` has changed since you read it."),
                         false => changed_elsewhere(&path),
                     });
                 }
@@ -265,9 +265,9 @@ impl Patching<'_> {
         let places = placed?;
         let new = apply_hunks(&lines, hunks, &places);
         // The unchanged text is encoded to the bytes that it had: this was verified when it was decoded.
-        let body = file
-            .encoded(&new.text)
-            .map_err(|failure| wrong(failure.kind, format!("`{path}` cannot hold that: {}", failure.text())))?;
+        let body = file.encoded(&new.text).map_err(|failure| {
+            wrong(failure.kind, format!("`{path}` cannot store this content: {}", failure.text()))
+        })?;
         let (old, bytes) = (bytes, [&bytes[..file.encoding.mark_bytes()], &body].concat());
         let action = if bytes == old { FileAction::Unchanged } else { FileAction::Updated };
         let file = PatchedFile {
@@ -310,7 +310,7 @@ impl Patching<'_> {
 }
 
 /// Note for a patch whose line endings differ from those of the file.
-const KEPT_ENDINGS: &str = "The patch tells other line endings than the file has there, whose own were taken.";
+const KEPT_ENDINGS: &str = "The line endings of the patch differ from those of the file, which were used.";
 
 const WRITE_NEW: WriteOptions = WriteOptions { create_folders: true, overwrite: false, mode: None };
 
@@ -407,13 +407,13 @@ impl PatchedFile {
         let mut text = match (self.action, &self.moved_from) {
             (FileAction::Added, _) => format!("added `{path}` {counts}"),
             (FileAction::Deleted, _) => format!("deleted `{path}` {counts}"),
-            (FileAction::Unchanged, _) => format!("`{path}` holds that already"),
+            (FileAction::Unchanged, _) => format!("`{path}` has this content already"),
             (FileAction::Moved, Some(from)) => format!("moved `{from}` to `{path}` {counts}"),
             (FileAction::Updated | FileAction::Moved, _) => format!("updated `{path}` {counts}"),
         };
         let overlooked: Vec<&str> = self.looseness.iter().filter_map(|looseness| looseness.words()).collect();
         if !overlooked.is_empty() {
-            text.push_str(&format!("; to find the place, {} had to be overlooked", overlooked.join(" and ")));
+            text.push_str(&format!("; {} had to be ignored to find the place", overlooked.join(" and ")));
         }
         for (index, note) in self.notes.iter().enumerate() {
             text.push_str(if index == 0 { ". " } else { " " });

@@ -113,8 +113,7 @@ fn what_a_patch_carries_of_line_endings_is_written_and_what_it_cannot_say_follow
     let bench = Bench::new();
     bench.put("f", "a\nb\n");
     let text = bench.text("apply_patch", envelope("*** Update File: f\n a\r\n-b\r\n+x\r"));
-    let note =
-        "updated `f` (+1 -1). The patch tells other line endings than the file has there, whose own were taken.\n";
+    let note = "updated `f` (+1 -1). The line endings of the patch differ from those of the file, which were used.\n";
     assert!(text.contains(note), "{text}");
     bench.text("apply_patch", envelope("*** Add File: a.bat\n+@echo off\r\n+exit\r"));
     assert_eq!(bench.get("a.bat"), b"@echo off\r\nexit\r\n");
@@ -126,7 +125,7 @@ fn an_update_that_changes_nothing_is_told_as_that() {
     bench.put("f", "a\r\n");
     let result = bench.call("apply_patch", envelope("*** Update File: f\n-a\r\n+a\r")).unwrap();
     let text = result.joined_text();
-    assert!(text.starts_with("Changed 1 file:\n`f` holds that already\n"), "{text}");
+    assert!(text.starts_with("Changed 1 file:\n`f` has this content already\n"), "{text}");
     assert_eq!(result.structured_content().unwrap()["files"][0]["action"], "unchanged");
 }
 
@@ -149,7 +148,7 @@ fn a_diff_deletes_only_the_file_that_it_shows() {
     bench.put("f", format!("1\n2\n3\n{}", "x\n".repeat(500)));
     let failure = bench.call("apply_patch", patch.clone()).unwrap_err();
     assert_eq!(failure.kind, ErrorKind::NoMatch);
-    let expected = "line 1: `f` is to be deleted, and has 500 lines that the diff does not remove. Read it again.";
+    let expected = "line 1: `f` cannot be deleted: it has 500 lines that the diff does not remove. Read it again.";
     assert!(failure.text().contains(expected), "{}", failure.text());
     bench.put("f", "1\n2\n");
     assert_eq!(bench.call("apply_patch", patch.clone()).unwrap_err().kind, ErrorKind::NoMatch);
@@ -225,7 +224,7 @@ fn what_had_to_be_overlooked_is_told() {
     bench.put("f", "a  \n\tb\n");
     let text = bench.text("apply_patch", envelope("*** Update File: f\n-a\n+x\n@@\n-  b\n+  y"));
     assert!(
-        text.contains("updated `f` (+2 -2); to find the place, white space at the ends of lines and indentation had to be overlooked\n"),
+        text.contains("updated `f` (+2 -2); white space at the ends of lines and indentation had to be ignored to find the place\n"),
         "{text}"
     );
     assert_eq!(bench.get("f"), b"x\n\ty\n");
@@ -238,55 +237,55 @@ fn a_hunk_that_does_not_fit_is_told_with_what_is_near() {
         text,
         "@@\n fn two() {\n-    let value = 3;\n+    x",
         ErrorKind::NoMatch,
-        "line 6: the hunk does not fit `f`: its lines stand nowhere. Line 6 is the first that differs: the file has `    let value = 2;`, the patch has `    let value = 3;`. The nearest region:\n     4\t\n     5\tfn two() {\n     6\t    let value = 2;\n     7\t}",
+        "line 6: the hunk does not fit `f`: its lines match nowhere. Line 6 is the first that differs: the file has `    let value = 2;`, the patch has `    let value = 3;`. The nearest region:\n     4\t\n     5\tfn two() {\n     6\t    let value = 2;\n     7\t}",
     );
     refused(
         text,
         "-}\n+};",
         ErrorKind::AmbiguousMatch,
-        "line 6: the hunk does not fit `f`: its lines stand in 2 places: lines 3, 7. Give more lines around the change, or name the one that is meant by an anchor, like `@@ fn name`.",
+        "line 6: the hunk does not fit `f`: its lines match 2 places: lines 3, 7. Give more lines around the change, or identify the place by an anchor, like `@@ fn name`.",
     );
     refused(
         text,
         "@@ fn tow()\n-    let value = 2;",
         ErrorKind::NoMatch,
-        "line 6: the hunk does not fit `f`: its anchor `fn tow()` is no line of the file, nor the beginning of one. The nearest to it is line 1:\n     1\tfn one() {\n     2\t    let value = 1;",
+        "line 6: the hunk does not fit `f`: no line of the file begins with its anchor `fn tow()`. The most similar line is 1:\n     1\tfn one() {\n     2\t    let value = 1;",
     );
     refused(
         text,
         "@@ struct\n-}",
         ErrorKind::NoMatch,
-        "line 6: the hunk does not fit `f`: its anchor `struct` is no line of the file, nor the beginning of one. Leave it out if the lines of the hunk are enough to find the place.",
+        "line 6: the hunk does not fit `f`: no line of the file begins with its anchor `struct`. Leave it out if the lines of the hunk are enough to find the place.",
     );
     refused(
         text,
         "@@\n-fn two() {\n@@\n-fn one() {",
         ErrorKind::NoMatch,
-        "line 8: the hunk does not fit `f`: its lines stand at line 1, before those of the hunk before it. Put the hunks of a file in the order of their lines.",
+        "line 8: the hunk does not fit `f`: its lines match at line 1, before those of the previous hunk. Put the hunks of a file in the order of their lines.",
     );
     refused(
         text,
         "@@ fn two()\n-fn one() {",
         ErrorKind::NoMatch,
-        "line 6: the hunk does not fit `f`: its lines stand at line 1, and not behind `@@ fn two()`. Correct the anchor, or leave it out.",
+        "line 6: the hunk does not fit `f`: its lines match at line 1, which is not after `@@ fn two()`. Correct the anchor, or leave it out.",
     );
     refused(
         text,
         " fn two() {\n-    let two = 2;\n+    let value = 2;",
         ErrorKind::NoMatch,
-        "line 6: the hunk does not fit `f`: what it makes of its lines stands at line 5 already: it was probably applied before.",
+        "line 6: the hunk does not fit `f`: its new lines are already at line 5: it was probably applied before.",
     );
     refused(
         text,
         "@@\n-zzz\n@@\n-qqq",
         ErrorKind::NoMatch,
-        "line 6: the hunk does not fit `f`: none of its lines stands in the file, which has 7 lines. Read the file again.\nline 8: the hunk does not fit `f`: none of its lines stands in the file, which has 7 lines. Read the file again.",
+        "line 6: the hunk does not fit `f`: none of its lines is in the file, which has 7 lines. Read the file again.\nline 8: the hunk does not fit `f`: none of its lines is in the file, which has 7 lines. Read the file again.",
     );
     refused(
         "a b c\n",
         " a b c\n-d",
         ErrorKind::NoMatch,
-        "line 6: the hunk does not fit `f`: its lines stand nowhere. The file ends before `d`. The nearest region:\n     1\ta b c",
+        "line 6: the hunk does not fit `f`: its lines match nowhere. The file ends before `d`. The nearest region:\n     1\ta b c",
     );
 }
 
@@ -337,7 +336,7 @@ fn files_that_cannot_be_changed_so_are_told() {
         (
             "*** Update File: latin\n-schöne grüße\n+→",
             ErrorKind::InvalidInput,
-            "line 2: `latin` cannot hold that: the file is in windows-1252, which has no `→` (U+2192). Nothing was changed; leave that out, or write the whole file anew as UTF-8 with `write_file`.",
+            "line 2: `latin` cannot store this content: the file is in windows-1252, which has no `→` (U+2192). Nothing was changed; leave that out, or write the whole file anew as UTF-8 with `write_file`.",
         ),
         (
             "*** Delete File: thera\n*** Add File: there\n+y",
@@ -350,7 +349,7 @@ fn files_that_cannot_be_changed_so_are_told() {
     let failure = bench.call("apply_patch", json!({"patch": "hello"})).unwrap_err();
     assert_eq!(failure.kind, ErrorKind::InvalidInput);
     assert!(failure.text().ends_with(
-        "it begins with `hello`. Nothing was changed. A patch looks like this:\n*** Begin Patch\n*** Update File: path/to/file\n@@\n a line that stays\n-a line that goes\n+a line that comes\n*** End Patch"
+        "it begins with `hello`. Nothing was changed. A patch looks like this:\n*** Begin Patch\n*** Update File: path/to/file\n@@\n an unchanged line\n-a removed line\n+an added line\n*** End Patch"
     ));
     assert!(bench.journal().entries().is_empty());
 }
@@ -363,14 +362,14 @@ fn a_file_that_changed_since_it_was_read_is_not_deleted() {
     bench.put("a", "2\n");
     let failure = bench.call("apply_patch", envelope("*** Delete File: a")).unwrap_err();
     assert_eq!(failure.kind, ErrorKind::StaleFile);
-    assert!(failure.text().contains("line 2: `a` was changed since it was read. Read it again before it is deleted."));
+    assert!(failure.text().contains("line 2: `a` was changed since it was read. Read it again before you delete it."));
     let result = bench.call("apply_patch", envelope("*** Update File: a\n-2\n+2b")).unwrap();
     assert_eq!(result.structured_content().unwrap()["files"][0]["changed_elsewhere"], true);
     let text = result.joined_text();
     assert!(text.contains("(+1 -1). `a` was changed by somebody else since you read it; the text to"), "{text}");
     bench.put("a", "2\n");
     let text = bench.text("apply_patch", envelope("*** Update File: a\n*** Move to: b"));
-    assert!(text.contains("(+0 -0). `a` was changed by somebody else since you read it.\n"), "{text}");
+    assert!(text.contains("(+0 -0). `a` has changed since you read it.\n"), "{text}");
     bench.put("b", "2\n3\n");
     let failure = bench.call("apply_patch", envelope("*** Update File: b\n-1\n+3")).unwrap_err();
     assert_eq!(failure.kind, ErrorKind::StaleFile);
@@ -394,7 +393,7 @@ fn one_file_may_be_named_several_times() {
     bench.text("apply_patch", envelope("*** Delete File: a\n*** Add File: a\n+new"));
     assert_eq!(bench.get("a"), b"new\n");
     let text = bench.text("apply_patch", envelope("*** Add File: a\n+new"));
-    assert!(text.starts_with("Changed 1 file:\n`a` holds that already"), "{text}");
+    assert!(text.starts_with("Changed 1 file:\n`a` has this content already"), "{text}");
 }
 
 #[test]

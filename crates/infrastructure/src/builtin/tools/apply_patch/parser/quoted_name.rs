@@ -10,8 +10,8 @@ pub(super) fn unquoted(text: &str) -> Option<Result<(String, &str), &'static str
         let (bytes, rest) = bytes_of(inner)?;
         match String::from_utf8(bytes) {
             Ok(name) if !name.contains('\0') => Ok((name, rest)),
-            Ok(_) => Err("holds a NUL character"),
-            Err(_) => Err("is not in UTF-8, and files are named in UTF-8 here"),
+            Ok(_) => Err("contains a NUL character"),
+            Err(_) => Err("is not in UTF-8, as file names must be"),
         }
     })
 }
@@ -73,8 +73,8 @@ mod tests {
         check(r#""\7""#, Some(Err("has an escape that git does not write")));
         check(r#""\400""#, Some(Err("has an escape that git does not write")));
         check("\"\\é\"", Some(Err("has an escape that git does not write")));
-        check(r#""\303""#, Some(Err("is not in UTF-8, and files are named in UTF-8 here")));
-        check(r#""a\000""#, Some(Err("holds a NUL character")));
+        check(r#""\303""#, Some(Err("is not in UTF-8, as file names must be")));
+        check(r#""a\000""#, Some(Err("contains a NUL character")));
     }
 
     proptest! {

@@ -130,13 +130,13 @@ fn what_git_says_of_files_without_hunks_is_done() {
     );
     refused(
         "diff --git a/i b/i\nnew file mode 100644\nindex 0..1\nBinary files /dev/null and b/i differ\n",
-        "line 4 of the patch: `--- path` was expected, not `Binary files /dev/null and b/i differ`. Binary files are not changed by patches",
+        "line 4 of the patch: `--- path` was expected, not `Binary files /dev/null and b/i differ`. Patches cannot change binary files",
     );
     refused(
         "diff --git a/x b/y\nnew file mode 100644\n",
-        "line 1 of the patch: which file is meant does not show: `diff --git a/path b/path` was expected",
+        "line 1 of the patch: the file name is ambiguous: `diff --git a/path b/path` was expected",
     );
-    refused("diff --git a/x b/x\nindex 0..1\n", "line 1 of the patch: nothing is said of what changes in the file");
+    refused("diff --git a/x b/x\nindex 0..1\n", "line 1 of the patch: the patch does not say what changes in the file");
 }
 
 #[test]
@@ -164,12 +164,12 @@ fn names_are_read_as_git_writes_them() {
     refused("--- \"a/x\n+++ b/x\n", "line 1 of the patch: the name `\"a/x` has no closing quote");
     refused(
         "diff --git \"a/\\377\" \"b/\\377\"\nnew file mode 100644\n",
-        "line 1 of the patch: the name `\"a/\\377\" \"b/\\377\"` is not in UTF-8, and files are named in UTF-8 here",
+        "line 1 of the patch: the name `\"a/\\377\" \"b/\\377\"` is not in UTF-8, as file names must be",
     );
     refused("diff --git a/p b/q\nrename from p\nrename to \n", "line 3 of the patch: the path is missing");
     refused(
         "diff --git a/p b/q\nsimilarity index 100%\ncopy from p\ncopy to q\n",
-        "line 3 of the patch: `--- path` was expected, not `copy from p`. Git's copies are not made: add the file with its whole content",
+        "line 3 of the patch: `--- path` was expected, not `copy from p`. Copies are not supported: add the file with its whole content",
     );
 }
 
@@ -247,7 +247,7 @@ fn what_is_no_patch_is_told_by_its_line() {
     assert!(parse("--- a\n+++ a\n@@ -18446744073709551615,0 +1,1 @@\n+x\n").is_ok());
     refused("--- a\n+++ a\nx\n", "line 1 of the patch: there is no hunk (`@@ -1,3 +1,4 @@`) between `a` and `a`");
     let many = format!("*** Begin Patch\n{}*** End Patch", "*** Delete File: a\n".repeat(MAX_FILES + 1));
-    refused(&many, "line 1 of the patch: a patch changes at most 100 files, and this one 101");
+    refused(&many, "line 1 of the patch: a patch changes at most 100 files, and this one changes 101");
     let many = format!("*** Begin Patch\n*** Update File: a\n{}*** End Patch", "@@\n-a\n".repeat(MAX_HUNKS + 1));
     refused(&many, "line 10003 of the patch: a patch has at most 5000 hunks");
     assert!(parse(&"x".repeat(MAX_PATCH_BYTES + 1)).is_err());

@@ -48,7 +48,7 @@ fn file(lines: &mut Lines<'_>) -> Result<FilePatch, PatchError> {
                 (true, ..) => Action::Add(String::new()),
                 (_, true, _) => Action::Delete { was: Some(Vec::new()) },
                 (.., Some(_)) => Action::Update { to: None, hunks: Vec::new() },
-                _ => return Err(PatchError::new(header.line, "nothing is said of what changes in the file")),
+                _ => return Err(PatchError::new(header.line, "the patch does not say what changes in the file")),
             };
             FilePatch { path: git_name(header.names, header.line)?, line: header.line, executable: None, action }
         }
@@ -119,9 +119,9 @@ fn executable(mode: &str, line: usize) -> Result<bool, PatchError> {
 /// Describes a line that is not the beginning of a file.
 fn unexpected(line: &str) -> String {
     let reason = match line {
-        _ if line.starts_with("copy from ") => ". Git's copies are not made: add the file with its whole content",
+        _ if line.starts_with("copy from ") => ". Copies are not supported: add the file with its whole content",
         _ if line.starts_with("Binary files ") || line.starts_with("GIT binary patch") => {
-            ". Binary files are not changed by patches"
+            ". Patches cannot change binary files"
         }
         _ => "",
     };
@@ -142,8 +142,7 @@ fn git_name(names: Option<&str>, line: usize) -> Result<String, PatchError> {
         (Some(old), Some(new)) if old == new => Some(old.to_owned()),
         _ => (old == new).then_some(old),
     });
-    let unclear =
-        || PatchError::new(line, "which file is meant does not show: `diff --git a/path b/path` was expected");
+    let unclear = || PatchError::new(line, "the file name is ambiguous: `diff --git a/path b/path` was expected");
     some(below(&only.ok_or_else(unclear)?), line)
 }
 
