@@ -34,14 +34,14 @@ pub(crate) struct Input {
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = ""))]
     path: String,
-    /// The text to add, exactly as given, in the encoding of the file. No line ending is put before or behind it.
+    /// The text to add, exactly as given, in the encoding of the file. No line ending is added.
     #[schemars(extend("x-advertised" = ""))]
     content: String,
-    /// Whether to make the file, and its folders, if it is missing.
+    /// Create the file and its folders if it is missing.
     #[serde(default)]
-    #[schemars(extend("x-advertised" = "Make the file if it is missing."))]
+    #[schemars(extend("x-advertised" = "Create the file if missing."))]
     create: bool,
-    /// Change nothing; answer what would be done.
+    /// Change nothing; report what would be done.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     dry_run: bool,
@@ -51,20 +51,20 @@ pub(crate) struct Input {
 struct Output {
     /// Relative to the working directory, or absolute outside of it.
     path: String,
-    /// How many bytes were added.
+    /// Number of bytes added.
     bytes_added: u64,
     /// The file's size, in bytes.
     size: u64,
-    /// Whether the file is new.
+    /// `true` if the file is new.
     created: bool,
-    /// Stands for the new content; `if_match` of `write_file` takes it.
+    /// Version of the new content, for `if_match` of `write_file`.
     etag: String,
-    /// Whether nothing was changed because only the answer was wanted.
+    /// `true` if nothing was changed.
     dry_run: bool,
-    /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
+    /// The call's id for `undo`; absent if there is nothing to undo.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<String>,
-    /// What changed, as a unified diff; absent where it would be too large.
+    /// The changes as a unified diff; absent if too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
 }
@@ -103,7 +103,7 @@ fn append(files: &GrantedWorkspace, input: &Input, recording: &ChangeRecorder) -
     let appended = append_text(&set, &input.content, recording.limit())?;
     if appended.before.is_none() && !input.create {
         let failure = missing(files, &input.path);
-        let next = [failure.next.as_deref().unwrap_or_default(), "Set `create` to make the file."].join(" ");
+        let next = [failure.next.as_deref().unwrap_or_default(), "Set `create` to create the file."].join(" ");
         return Err(failure.next(next.trim_start()));
     }
     let bytes_added = (appended.content.len() - appended.before.unwrap_or(0)) as u64;
@@ -181,7 +181,7 @@ mod tests {
         let failure = bench.call("append_file", json!({"path": "note.md", "content": "x"})).unwrap_err();
         assert_eq!(failure.kind, ErrorKind::NotFound);
         let told = failure.text();
-        assert!(told.ends_with("In the same folder there is `notes.md`. Set `create` to make the file."), "{told}");
+        assert!(told.ends_with("In the same folder there is `notes.md`. Set `create` to create the file."), "{told}");
         let created = json!({"path": "d/new", "content": "x", "create": true});
         let result = bench.call("append_file", created).unwrap();
         assert_eq!(result.joined_text(), "Created `d/new`: 1 byte.");

@@ -30,7 +30,7 @@ pub(crate) struct Input {
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = ""))]
     path: String,
-    /// Change nothing; answer what would be done.
+    /// Change nothing; report what would be done.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     dry_run: bool,
@@ -40,11 +40,11 @@ pub(crate) struct Input {
 struct Output {
     /// Relative to the working directory, or absolute outside of it.
     path: String,
-    /// How many bytes it had.
+    /// Its size in bytes.
     bytes: u64,
-    /// Whether nothing was changed because only the answer was wanted.
+    /// `true` if nothing was changed.
     dry_run: bool,
-    /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
+    /// The call's id for `undo`; absent if there is nothing to undo.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<String>,
 }
@@ -52,8 +52,8 @@ struct Output {
 impl BuiltInTool for DeleteFile {
     const NAME: &str = "delete_file";
     const TITLE: &str = "Delete file";
-    const DESCRIPTION: &str = "Deletes one file; not a folder, and not a symbolic link. Where changes are kept, `undo` brings it back; the \
-         answer says so.";
+    const DESCRIPTION: &str = "Deletes one file; not a folder, and not a symbolic link. If changes are recorded, \
+         `undo` restores it; the result says so.";
     const BRIEF: &str = "Deletes one file, no folder.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["delete", "write"];
@@ -84,7 +84,7 @@ fn delete(files: &GrantedWorkspace, input: &Input, recording: &ChangeRecorder) -
     let path = changed.shown.clone();
     let size = counted(usize::try_from(bytes).unwrap_or(usize::MAX), "byte");
     let mut text = match input.dry_run {
-        false if recording.supports_undo() => format!("Deleted `{path}` ({size}). `undo` brings it back."),
+        false if recording.supports_undo() => format!("Deleted `{path}` ({size}). `undo` restores it."),
         false => format!("Deleted `{path}` ({size})."),
         true => format!("Would delete `{path}` ({size}); nothing was changed."),
     };
@@ -106,7 +106,7 @@ mod tests {
         let told = bench.text("delete_file", json!({"path": "a", "dry_run": true}));
         assert_eq!((told.as_str(), bench.names(".").len()), ("Would delete `a` (3 bytes); nothing was changed.", 1));
         let told = bench.text("delete_file", json!({"path": "a"}));
-        assert_eq!(told, "Deleted `a` (3 bytes). `undo` brings it back.");
+        assert_eq!(told, "Deleted `a` (3 bytes). `undo` restores it.");
         assert_eq!(bench.names("."), Vec::<String>::new());
         let [entry] = &bench.journal().entries()[..] else { panic!("one entry") };
         assert_eq!((entry.changes[0].before.unwrap().digest, entry.changes[0].after), (digest_of(b"abc"), None));

@@ -38,25 +38,25 @@ pub(crate) struct Input {
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = ""))]
     path: String,
-    /// The text to replace, exactly as it stands in the file, without line numbers. Empty only to create a new file.
-    #[schemars(extend("x-advertised" = "As it stands in the file, without line numbers."))]
+    /// The text to replace, exactly as in the file, without line numbers. Empty only to create a new file.
+    #[schemars(extend("x-advertised" = "As in the file, without line numbers."))]
     old_text: String,
-    /// The text to put in its place, whole: nothing in it may stand for text that is left out.
+    /// The replacement, complete: without placeholders for omitted text.
     #[schemars(extend("x-advertised" = ""))]
     new_text: String,
-    /// Replace every place where it stands. Otherwise it must stand exactly once.
+    /// Replace every occurrence. Otherwise it must occur exactly once.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     replace_all: bool,
-    /// Replace the first so many places.
+    /// Replace this many, from the top.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = false))]
     count: Option<usize>,
-    /// Replace every place if there are exactly so many; otherwise change nothing and list their lines.
+    /// Replace all if there are exactly this many; otherwise change nothing and list their lines.
     #[schemars(range(min = 1))]
-    #[schemars(extend("x-advertised" = "Replace all if there are exactly so many."))]
+    #[schemars(extend("x-advertised" = "Replace all if there are exactly this many."))]
     expected_count: Option<usize>,
-    /// Take `old_text` for a regular expression that matches within single lines; `new_text` may then refer to groups
+    /// Treat `old_text` as a regular expression that matches within single lines; `new_text` may then refer to groups
     /// as $1 or ${name}, and $$ is a dollar sign.
     #[serde(default)]
     #[schemars(extend("x-advertised" = "`old_text` is a regular expression; in `new_text` $1 and ${name} are groups, $$ a dollar."))]
@@ -65,15 +65,15 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     multiline: bool,
-    /// Look only from this line on, counted from 1.
+    /// First line to search, counted from 1.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = false))]
     start_line: Option<usize>,
-    /// Look only up to this line, which is included.
+    /// Last line to search.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = false))]
     end_line: Option<usize>,
-    /// Change nothing; answer what the edit would do.
+    /// Change nothing; report what the edit would do.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     dry_run: bool,
@@ -83,26 +83,26 @@ pub(crate) struct Input {
 struct Output {
     /// Relative to the working directory, or absolute outside of it.
     path: String,
-    /// How many places were replaced.
+    /// Number of replaced places.
     replacements: usize,
-    /// The line in which each replaced place begins now, at most the first 1000.
+    /// Lines at which the replaced places now begin, at most the first 1000.
     lines: Vec<usize>,
-    /// Whether the file is new.
+    /// `true` if the file is new.
     created: bool,
-    /// Stands for the new content; `if_match` of `write_file` takes it.
+    /// Version of the new content, for `if_match` of `write_file`.
     etag: String,
-    /// What it took to find the text: `line_endings`, `trailing_blanks`, `typography`, `indentation` or `escapes`;
-    /// absent where it stood there exactly.
+    /// Difference that was ignored to find the text: `line_endings`, `trailing_blanks`, `typography`, `indentation` or
+    /// `escapes`; absent after an exact match.
     #[serde(skip_serializing_if = "Option::is_none")]
     matched_by: Option<&'static str>,
-    /// Whether somebody else changed other parts of the file since this session read it.
+    /// `true` if other parts of the file have changed since this session read it.
     changed_elsewhere: bool,
-    /// Whether nothing was changed because only the answer was wanted.
+    /// `true` if nothing was changed.
     dry_run: bool,
-    /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
+    /// The call's id for `undo`; absent if there is nothing to undo.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<String>,
-    /// What changed, as a unified diff; absent where it would be too large.
+    /// The changes as a unified diff; absent if too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
 }
@@ -110,10 +110,10 @@ struct Output {
 impl BuiltInTool for EditFile {
     const NAME: &str = "edit_file";
     const TITLE: &str = "Edit file";
-    const DESCRIPTION: &str = "Replaces text in a file; everything else in it stays as it is. Read the file first. `old_text` must stand in \
-         the file exactly once: give enough of the lines around it, or set `replace_all`. With an empty `old_text` a \
-         new file is created.";
-    const BRIEF: &str = "Replaces text in a file. `old_text` must stand there exactly once: give more of the lines around it, or set `replace_all`. An empty `old_text` creates a file.";
+    const DESCRIPTION: &str = "Replaces text in a file; everything else in it stays as it is. Read the file first. \
+         `old_text` must occur in the file exactly once: give enough of the lines around it, or set `replace_all`. \
+         With an empty `old_text` a new file is created.";
+    const BRIEF: &str = "Replaces text in a file. `old_text` must occur there exactly once: give more of the lines around it, or set `replace_all`. An empty `old_text` creates a file.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
@@ -173,7 +173,7 @@ fn edit(
         (false, true) => format!("Would replace {places} in `{path}`; nothing was changed. It would read:"),
     };
     if let Some(help) = edited.tolerance {
-        text.push_str(&format!(" `old_text` stands there with {}.", help.difference()));
+        text.push_str(&format!(" `old_text` was found there with {}.", help.difference()));
     }
     if is_stale {
         text.push(' ');

@@ -41,11 +41,11 @@ pub(crate) struct Input {
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = ""))]
     path: String,
-    /// Whether to count the lines of a text. In a huge file this takes a moment, and later reads are quick.
+    /// Count the lines of a text. In a huge file this takes a moment, and later reads are quick.
     #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     count_lines: bool,
-    /// Answer with this alone: the number of lines, or the media type.
+    /// Return only this: the number of lines, or the media type.
     #[schemars(extend("x-advertised" = false))]
     only: Option<FileProperty>,
 }
@@ -68,19 +68,19 @@ struct Output {
     kind: Kind,
     /// The size in bytes.
     size: u64,
-    /// When the content was changed, in RFC 3339.
+    /// Time of the last change, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     mtime: Option<String>,
     /// The permissions as octal digits: "0644".
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<String>,
-    /// How many names the file has.
+    /// Number of hard links.
     #[serde(skip_serializing_if = "Option::is_none")]
     links: Option<u64>,
-    /// Where the path really leads, if it goes through a symbolic link.
+    /// The real path, if it contains a symbolic link.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
-    /// What it holds, in words, where it is no text.
+    /// Description of content that is not text.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,16 +89,16 @@ struct Output {
     is_binary: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     encoding: Option<String>,
-    /// Whether the text begins with a byte order mark.
+    /// `true` if the text begins with a byte order mark.
     #[serde(skip_serializing_if = "Option::is_none")]
     byte_order_mark: Option<bool>,
-    /// How the lines end at the beginning of the file.
+    /// Line ending at the beginning of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     line_ending: Option<LineEnding>,
     /// A last line without a line break counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<u64>,
-    /// Stands for the whole content, if it is not too large.
+    /// Version of the whole content, if it is not too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
 }
@@ -118,9 +118,10 @@ enum Kind {
 impl BuiltInTool for FileInfo {
     const NAME: &str = "file_info";
     const TITLE: &str = "File info";
-    const DESCRIPTION: &str = "Says what a file is without showing it: size, time, permissions, media type, encoding, line endings, number of \
-         lines. Takes a path, or the handle of a stored output. Use it before reading a file of unknown size or kind.";
-    const BRIEF: &str = "Tells size, time, permissions, type, encoding and lines of a file.";
+    const DESCRIPTION: &str = "Describes a file without showing it: size, time, permissions, media type, encoding, \
+         line endings, number of lines. Takes a path, or the handle of a stored output. Use it before reading a file \
+         of unknown size or kind.";
+    const BRIEF: &str = "Returns size, time, permissions, type, encoding and lines of a file.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["read"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
@@ -231,7 +232,7 @@ fn look_inside(
     let mut index = world.lines().get(content.id, start, unit);
     output.lines = index.count(&mut content.reader, files.stop()).map_err(|error| content.unreadable(error))?;
     if output.lines.is_none() {
-        notes.push("the time was over before all lines were counted; call again to go on from there".into());
+        notes.push("the time ran out before all lines were counted; call again to continue".into());
     }
     if content.is_settled() {
         world.lines().put(content.id, index);
@@ -250,7 +251,7 @@ fn format_output(output: &Output, notes: &[String]) -> String {
         Kind::File => "a file",
         Kind::Folder => "a folder",
         Kind::Output => "a stored output",
-        Kind::Other => "no regular file",
+        Kind::Other => "not a regular file",
     };
     let word = |value: Option<LineEnding>| {
         value.and_then(|ending| serde_json::to_value(ending).ok()?.as_str().map(str::to_uppercase))
@@ -275,9 +276,9 @@ fn format_output(output: &Output, notes: &[String]) -> String {
 }
 
 fn nothing_of(output: &Output, what: &str) -> ToolFailure {
-    let is = output.description.as_deref().unwrap_or("no text");
+    let is = output.description.as_deref().unwrap_or("not text");
     let message = format!("`{}` has no {what}: it is {is}", output.path);
-    ToolFailure::new(ErrorKind::UnsupportedType, message).next("Leave `only` out to see what is known of it.")
+    ToolFailure::new(ErrorKind::UnsupportedType, message).next("Omit `only` to see what is known about it.")
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub(crate) struct Glob;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What to find, like "*.toml" or "src/**/*.{rs,md}". `*` stays within one folder, `**` goes through any number.
+    /// The pattern, like "*.toml" or "src/**/*.{rs,md}". `*` stays within one folder, `**` matches any number.
     #[schemars(length(min = 1, max = 1000))]
     #[schemars(extend("x-advertised" = ""))]
     pattern: String,
@@ -56,28 +56,28 @@ pub(crate) struct Input {
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = ""))]
     path: String,
-    /// What to find: "file", "directory" or "any".
+    /// The type: "file", "directory" or "any".
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     r#type: EntryType,
-    /// How many levels to go down; 1 is the folder itself.
+    /// Maximum depth; 1 is the folder itself.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = false))]
     max_depth: Option<usize>,
-    /// Leave out what .gitignore and .ignore files say.
+    /// Apply .gitignore and .ignore files.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     respect_gitignore: bool,
-    /// Whether to find what begins with a dot, too.
+    /// Include names that begin with a dot.
     #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     show_hidden: bool,
-    /// How many to show; where there are more, all are kept under a handle.
+    /// Maximum to show; if there are more, a handle has all of them.
     #[serde(default = "usual_limit")]
     #[schemars(range(min = 1, max = 10_000))]
     #[schemars(extend("x-advertised" = ""))]
     limit: usize,
-    /// When to stop searching, in milliseconds.
+    /// Timeout in milliseconds.
     #[serde(default = "usual_time")]
     #[schemars(range(min = 1, max = 600_000))]
     #[schemars(extend("x-advertised" = false))]
@@ -113,11 +113,11 @@ fn usual_time() -> u64 {
 struct Output {
     /// The last changed first.
     files: Vec<Item>,
-    /// Whether there is more, or may be.
+    /// `true` if there is, or may be, more.
     truncated: bool,
-    /// How many were found in all.
+    /// Total number found.
     total_seen: usize,
-    /// The handle under which the paths of all that were found are kept, each on a line; absent where all are shown.
+    /// Handle of all paths found, one per line; absent if all are shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     all: Option<String>,
 }
@@ -128,17 +128,17 @@ struct Item {
     path: String,
     /// In bytes.
     size: u64,
-    /// When it was changed, in RFC 3339.
+    /// Time of the last change, in RFC 3339.
     mtime: String,
 }
 
 impl BuiltInTool for Glob {
     const NAME: &str = "glob";
     const TITLE: &str = "Find files";
-    const DESCRIPTION: &str = "Finds files by a pattern of their path, the last changed first. A pattern without `**/` looks only into the \
-         folder itself: use \"**/*.rs\" for all below. Use `grep` to find text in files.";
+    const DESCRIPTION: &str = "Finds files by a path pattern, the last changed first. A pattern without `**/` \
+         searches only the folder itself: use \"**/*.rs\" for all below. Use `grep` to find text in files.";
     const BRIEF: &str =
-        "Finds files by name, the last changed first. `*.rs` looks in the folder itself, `**/*.rs` in all below.";
+        "Finds files by name, the last changed first. `*.rs` searches the folder itself, `**/*.rs` all below.";
     const CATEGORY: Category = Category::Search;
     const TAGS: &[&str] = &["find"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
@@ -189,7 +189,7 @@ impl Plan {
             )
         };
         if input.pattern.contains('\0') {
-            return Err(wrong("it holds a NUL character"));
+            return Err(wrong("it contains a NUL character"));
         }
         if alternatives(&input.pattern) > MAX_ALTERNATIVES {
             return Err(wrong("it has too many alternatives"));
@@ -288,17 +288,17 @@ fn hint(files: &GrantedWorkspace, folder: &FileHandle, input: &Input, plan: &Pla
         names.dedup();
         if names.contains(name) {
             return format!(
-                "The name is found elsewhere below, or as something else: try `**/{name}` with type=\"any\".\n"
+                "The name exists in a folder below, or has another type: try `**/{name}` with type=\"any\".\n"
             );
         }
         let similar = similar_names(name, names);
         if !similar.is_empty() {
             let similar = similar.iter().map(|name| format!("`{}`", on_one_line(name))).collect::<Vec<_>>();
-            return format!("There is {}.\n", similar.join(", "));
+            return format!("Similar names: {}.\n", similar.join(", "));
         }
     }
     if !input.pattern.contains('/') && plan.depth == 1 {
-        return format!("To look into the folders below, use `**/{}`.\n", input.pattern);
+        return format!("To search the folders below, use `**/{}`.\n", input.pattern);
     }
     String::new()
 }
@@ -413,17 +413,17 @@ impl Findings {
         if total_seen > self.limit {
             let rest = all.as_ref().map_or_else(
                 || "narrow the pattern, or raise `limit`".to_owned(),
-                |handle| format!("all are kept as `{handle}`, for `read_file` and `grep`"),
+                |handle| format!("all are stored as `{handle}`, for `read_file` and `grep`"),
             );
             notes.push(format!("{} of {total_seen} are shown; {rest}", self.limit));
         }
         match ended {
             Some(WalkEnd::Time) => notes.push(format!(
-                "the time was over after {}: there may be more",
+                "the time ran out after {}: there may be more",
                 if entries == 1 { "1 entry".into() } else { format!("{entries} entries") }
             )),
             Some(WalkEnd::Entries) => {
-                notes.push(format!("only {entries} entries were looked at: there may be more; give a `path`"));
+                notes.push(format!("only {entries} entries were examined: there may be more; give a `path`"));
             }
             Some(WalkEnd::Visitor) | None => {}
         }

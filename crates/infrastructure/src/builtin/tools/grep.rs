@@ -33,7 +33,7 @@ pub(crate) struct Input {
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = "A file, folder or handle."))]
     path: String,
-    /// Search only files whose names fit, like "*.rs" or "*.{ts,tsx}"; several with commas, "!*.md" leaves out.
+    /// Search only files whose names match, like "*.rs" or "*.{ts,tsx}"; several with commas, "!*.md" excludes.
     #[schemars(length(max = 1000))]
     #[schemars(extend("x-advertised" = "Names of files, like \"*.rs\"."))]
     glob: Option<String>,
@@ -41,27 +41,27 @@ pub(crate) struct Input {
     #[schemars(length(max = 100))]
     #[schemars(extend("x-advertised" = "Like \"rust\"."))]
     file_type: Option<String>,
-    /// "files_with_matches" names the files, "content" shows the lines, "count" counts them by file. Without it, the
-    /// files are named, and up to three matches are shown with what stands around them.
+    /// "files_with_matches" names the files, "content" shows the lines, "count" counts them by file. Default: the
+    /// files, and up to three matches with context.
     #[schemars(extend("x-advertised" = ""))]
     output_mode: Option<OutputMode>,
-    /// How many lines to show before each match.
+    /// Lines to show before each match.
     #[schemars(range(max = 100))]
     #[schemars(extend("x-advertised" = ""))]
     before: Option<usize>,
-    /// How many lines to show after each match.
+    /// Lines to show after each match.
     #[schemars(range(max = 100))]
     #[schemars(extend("x-advertised" = ""))]
     after: Option<usize>,
-    /// How many lines to show before and after each match.
+    /// Lines to show before and after each match.
     #[schemars(range(max = 100))]
     #[schemars(extend("x-advertised" = "Lines around each match."))]
     context: Option<usize>,
-    /// Whether to show the numbers of lines.
+    /// Show line numbers.
     #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     line_numbers: bool,
-    /// Take upper and lower case for the same.
+    /// Ignore case.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     ignore_case: bool,
@@ -69,26 +69,26 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     only_matching: bool,
-    /// Let a match go over several lines; then `.` fits line breaks, too.
+    /// Let matches span lines; `.` then matches line breaks, too.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     multiline: bool,
-    /// Look for the text as it is, not for a regular expression.
+    /// Search for the literal text, not a regular expression.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     fixed_strings: bool,
-    /// How many lines or files to show; 0 means all. Without it, 250 lines or 100 files.
+    /// Maximum lines or files to show; 0 means all. Default: 250 lines or 100 files.
     #[schemars(extend("x-advertised" = "0: all."))]
     head_limit: Option<usize>,
-    /// How many lines or files to leave out at the beginning.
+    /// Lines or files to skip.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     offset: usize,
-    /// Whether to search what begins with a dot, too.
+    /// Include names that begin with a dot.
     #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     show_hidden: bool,
-    /// Search also what .gitignore and .ignore files leave out.
+    /// Include files that .gitignore and .ignore exclude.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     no_ignore: bool,
@@ -119,10 +119,10 @@ fn default_true() -> bool {
 impl BuiltInTool for Grep {
     const NAME: &str = "grep";
     const TITLE: &str = "Search in files";
-    const DESCRIPTION: &str = "Finds text in files by a regular expression, as ripgrep does. Names the files that match; set `output_mode` \
-         to \"content\" for the lines. Files that .gitignore leaves out are not searched unless `no_ignore` is set. \
-         Use `glob` to find files by name.";
-    const BRIEF: &str = "Finds text in files by a regular expression, as ripgrep does, without what .gitignore leaves out. Names the files; `output_mode` \"content\" shows the lines.";
+    const DESCRIPTION: &str = "Finds text in files by a regular expression, as ripgrep does. Names the files that \
+         match; set `output_mode` to \"content\" for the lines. Files that .gitignore excludes are not searched \
+         unless `no_ignore` is set. Use `glob` to find files by name.";
+    const BRIEF: &str = "Finds text in files by a regular expression, as ripgrep does, except those that .gitignore excludes. Names the files; `output_mode` \"content\" shows the lines.";
     const CATEGORY: Category = Category::Search;
     const TAGS: &[&str] = &["find", "text"];
     const READS_OUTPUTS: Option<OutputReading> = Some(OutputReading::matches("path", "pattern"));

@@ -281,7 +281,7 @@ fn what_helped_to_find_the_text_is_said() {
         assert_eq!(String::from_utf8_lossy(&bench.get("f")), after);
         assert_eq!(result.structured_content().unwrap()["matched_by"], by);
         let text = result.joined_text();
-        assert!(text.contains(&format!("`old_text` stands there with {said}.")), "{text}");
+        assert!(text.contains(&format!("`old_text` was found there with {said}.")), "{text}");
     };
     check("a\r\nb\r\n", "a\nb", "a\nc", "a\r\nc\r\n", "line_endings", "other line endings, which were kept");
     check("a\rb\nc\n", "a\nb", "a\nx\nb", "a\rx\nb\nc\n", "line_endings", "other line endings, which were kept");

@@ -77,13 +77,13 @@ fn what_is_left_out_is_said() {
     let text = bench.text("glob", json!({"pattern": "**/*.rs", "limit": 2}));
     assert_eq!(
         text,
-        "src/new.rs\nsrc/deep/mid.rs\n[2 of 4 are shown; all are kept as `o1`, for `read_file` and `grep`]\n\
+        "src/new.rs\nsrc/deep/mid.rs\n[2 of 4 are shown; all are stored as `o1`, for `read_file` and `grep`]\n\
          [1 file or folder was not looked at: a rule denies reading it.]"
     );
     let text = bench.text("glob", json!({"pattern": "*.py"}));
-    assert!(text.starts_with("Nothing matches `*.py` in `.`.\nTo look into the folders below, use `**/*.py`."));
+    assert!(text.starts_with("Nothing matches `*.py` in `.`.\nTo search the folders below, use `**/*.py`."));
     let late = bench.call_within(Duration::ZERO, "glob", json!({"pattern": "**"})).unwrap();
-    assert!(late.joined_text().contains("the time was over after 0 entries"), "{}", late.joined_text());
+    assert!(late.joined_text().contains("the time ran out after 0 entries"), "{}", late.joined_text());
     assert_eq!(late.structured_content().unwrap()["truncated"], true);
 }
 
@@ -92,7 +92,7 @@ fn where_nothing_matches_it_is_told_what_is_like_it() {
     let text = |pattern: &str| bench().text("glob", json!({"pattern": pattern}));
     assert_eq!(
         text("**/mit.rs"),
-        "Nothing matches `**/mit.rs` in `.`.\nThere is `mid.rs`, `new.rs`, `old.rs`.\n[1 file or folder was not looked at: a rule denies reading it.]"
+        "Nothing matches `**/mit.rs` in `.`.\nSimilar names: `mid.rs`, `new.rs`, `old.rs`.\n[1 file or folder was not looked at: a rule denies reading it.]"
     );
     assert!(text("mid.rs").contains("try `**/mid.rs` with type=\"any\""), "{}", text("mid.rs"));
     assert!(text("srx/*.rs").contains("In the same folder there is `src`."), "{}", text("srx/*.rs"));
@@ -110,7 +110,7 @@ fn a_pattern_that_cannot_match_is_refused() {
         assert!(told.contains(expected), "{pattern}: {told}");
     }
     let failure = bench.call("glob", json!({"pattern": "a\0"})).unwrap_err().text();
-    assert!(failure.contains("it holds a NUL character"), "{failure}");
+    assert!(failure.contains("it contains a NUL character"), "{failure}");
     let failure = bench.call("glob", json!({"pattern": "{a,b}".repeat(10)}));
     assert!(failure.unwrap_err().text().contains("too many alternatives"));
     let many = format!("{{{}}}", "a,".repeat(400));
@@ -129,7 +129,7 @@ fn what_is_not_shown_is_kept_under_a_handle() {
         let result = bench.call("glob", arguments).unwrap();
         let found = result.structured_content().unwrap();
         let handle = found["all"].as_str().unwrap().to_owned();
-        let note = format!("[{shown} of 250 are shown; all are kept as `{handle}`, for `read_file` and `grep`]");
+        let note = format!("[{shown} of 250 are shown; all are stored as `{handle}`, for `read_file` and `grep`]");
         assert_eq!(result.joined_text(), format!("{}\n{note}", names[..shown].join("\n")));
         assert_eq!(found["files"].as_array().unwrap().len(), shown);
         let kept = bench.text("read_file", json!({"path": handle, "line_numbers": false}));

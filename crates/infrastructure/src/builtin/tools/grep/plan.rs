@@ -86,8 +86,8 @@ fn searcher(input: &Input) -> SearcherBuilder {
 
 fn matcher(input: &Input) -> Result<RegexMatcher, ToolFailure> {
     if input.pattern.contains('\0') {
-        return Err(ToolFailure::new(ErrorKind::InvalidInput, "`pattern` holds a NUL character")
-            .next("Files that hold one are binary and not searched; leave it out."));
+        return Err(ToolFailure::new(ErrorKind::InvalidInput, "`pattern` contains a NUL character")
+            .next("Files that contain one are binary and not searched; leave it out."));
     }
     let mut builder = RegexMatcherBuilder::new();
     builder
@@ -107,13 +107,13 @@ fn matcher(input: &Input) -> Result<RegexMatcher, ToolFailure> {
         let has_backreference = (b'1'..=b'9').any(|digit| input.pattern.contains(&format!("\\{}", char::from(digit))));
         let has_look_around = ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| input.pattern.contains(group));
         if has_backreference {
-            failure.next("Backreferences are not supported; search for what comes first, and pick from what is found.")
+            failure.next("Backreferences are not supported; search for the first part, and filter the results.")
         } else if has_look_around {
-            failure.next("Look-around is not supported; search for less, and pick from what is found.")
+            failure.next("Look-around is not supported; search without it, and filter the results.")
         } else if !input.multiline && (input.pattern.contains("\\n") || input.pattern.contains('\n')) {
-            failure.next("Set `multiline` to let a match go over several lines.")
+            failure.next("Set `multiline` to match across lines.")
         } else {
-            failure.next("Set `fixed_strings` to look for the text as it is.")
+            failure.next("Set `fixed_strings` to search for the literal text.")
         }
     })
 }
@@ -124,8 +124,8 @@ fn globs(input: &Input, start: &Path) -> Result<Override, ToolFailure> {
             .next("Give patterns like \"*.rs\" or \"src/**/*.{ts,tsx}\".")
     };
     if input.glob.as_ref().is_some_and(|glob| glob.contains('\0')) {
-        return Err(ToolFailure::new(ErrorKind::InvalidInput, "`glob` holds a NUL character")
-            .next("No name of a file does; leave it out."));
+        return Err(ToolFailure::new(ErrorKind::InvalidInput, "`glob` contains a NUL character")
+            .next("File names never do; leave it out."));
     }
     let mut builder = OverrideBuilder::new(start);
     for glob in separated(input.glob.as_deref().unwrap_or_default()) {

@@ -28,15 +28,15 @@ const MAX_CHARS: usize = 30_000;
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
     mode: OutputMode,
-    /// The files that match, the last changed first. Relative to the working directory, or absolute outside of it.
+    /// Matching files, the last changed first. Relative to the working directory, or absolute outside of it.
     files: Vec<String>,
-    /// The lines that match, in the mode `content`, and where there are few.
+    /// Matching lines, in the mode `content` or if there are few.
     matches: Vec<MatchedLine>,
-    /// The number of lines that match, by file, in the mode `count`.
+    /// Number of matching lines by file, in the mode `count`.
     counts: Vec<Count>,
-    /// All that match, shown or not; in the mode `files_with_matches` the number of files.
+    /// Total matches, shown or not; in the mode `files_with_matches` the number of files.
     total_matches: u64,
-    /// Whether there is more, or may be.
+    /// `true` if there is, or may be, more.
     truncated: bool,
 }
 
@@ -45,9 +45,9 @@ struct MatchedLine {
     path: String,
     line: u64,
     text: String,
-    /// Where the match begins in the text, in characters from 0.
+    /// Start of the match in the text, in characters from 0.
     start: usize,
-    /// Where it ends.
+    /// Its end.
     end: usize,
 }
 
@@ -72,10 +72,10 @@ pub(super) fn format_result(input: &Input, start: &str, searched: &SearchResult)
         text.push_str(&format!("Nothing matches `{}` in `{start}`.\n", input.pattern));
         text.push_str(&describe_excluded_matches(input, searched));
         if input.glob.as_ref().is_some_and(|globs| separated(globs).iter().any(|glob| glob.contains(' '))) {
-            text.push_str("`glob` has a blank, which is a part of the name; separate several patterns by commas.\n");
+            text.push_str("`glob` has a space, which is part of the name; separate several patterns by commas.\n");
         }
     } else if input.offset > 0 && input.offset >= page.available {
-        text.push_str(&format!("There are only {} to show; `offset` lies past them.\n", page.available));
+        text.push_str(&format!("There are only {} to show; `offset` is beyond them.\n", page.available));
     }
     if input.mode() == OutputMode::Count && !findings.files.is_empty() {
         let files = counted(findings.files.len(), "file");
@@ -83,7 +83,7 @@ pub(super) fn format_result(input: &Input, start: &str, searched: &SearchResult)
     }
     if is_cut {
         text.push_str(&format!(
-            "[{next} of {} are shown; narrow the search, or go on with offset={next}]\n",
+            "[{next} of {} are shown; narrow the search, or continue with offset={next}]\n",
             page.available
         ));
     }
@@ -217,19 +217,19 @@ fn notes(searched: &SearchResult) -> Vec<String> {
     let SearchResult { findings, walked, .. } = searched;
     match (findings.ended, walked.ended) {
         (Some(SearchEnd::Time), _) | (None, Some(WalkEnd::Time)) => {
-            notes.push("the time was over before everything was searched; give a `path` or a `glob`".into());
+            notes.push("the time ran out before everything was searched; give a `path` or a `glob`".into());
         }
         (Some(SearchEnd::Hits), _) => {
-            notes.push("the search ended there, because so much was found; narrow it".into());
+            notes.push("the search ended at the maximum number of matches; narrow it".into());
         }
         (None, Some(WalkEnd::Entries)) => {
-            notes.push(format!("only {} entries were looked at; give a `path`", walked.entries));
+            notes.push(format!("only {} entries were examined; give a `path`", walked.entries));
         }
         (None, Some(WalkEnd::Visitor) | None) => {}
     }
     notes.extend(denied_entries_note(walked.refused, "searched"));
     if findings.binary_files > 0 {
-        notes.push(format!("{} passed over", counted(findings.binary_files, "binary file")));
+        notes.push(format!("{} skipped", counted(findings.binary_files, "binary file")));
     }
     let unreadable = findings.unreadable_files + walked.unreadable;
     if unreadable > 0 {

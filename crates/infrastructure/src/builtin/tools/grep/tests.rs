@@ -23,7 +23,7 @@ fn bench() -> Bench {
 fn check(arguments: Value, expected: &str) {
     let text = bench().text("grep", arguments);
     let denied = "\n[1 file or folder was not searched: a rule denies reading it.]";
-    assert_eq!(text.replace(denied, "").replace("\n[1 binary file passed over]", ""), expected);
+    assert_eq!(text.replace(denied, "").replace("\n[1 binary file skipped]", ""), expected);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_blank_in_a_glob_is_a_part_of_the_name() {
     assert_eq!(found("e f*"), "e f.txt");
     assert_eq!(found("a\\,b"), "a,b");
     assert_eq!(found("*.txt !e*"), "f.txt");
-    let told = "Nothing matches `hit` in `.`.\n`glob` has a blank, which is a part of the name; separate several patterns by commas.";
+    let told = "Nothing matches `hit` in `.`.\n`glob` has a space, which is part of the name; separate several patterns by commas.";
     assert_eq!(found("*.rs Makefile"), told);
 }
 
@@ -128,7 +128,7 @@ fn no_more_is_shown_than_is_asked_for() {
     bench.put_at("a", "hit\nhit\n", 2);
     bench.put_at("b", "hit\n", 1);
     let result = bench.call("grep", json!({"pattern": "hit", "head_limit": 1})).unwrap();
-    assert_eq!(result.joined_text(), "a\n[1 of 2 are shown; narrow the search, or go on with offset=1]");
+    assert_eq!(result.joined_text(), "a\n[1 of 2 are shown; narrow the search, or continue with offset=1]");
     assert_eq!(result.structured_content().unwrap()["truncated"], true);
     assert_eq!(bench.text("grep", json!({"pattern": "hit", "path": "a", "head_limit": 1})), "a");
     let few = bench.text("grep", json!({"pattern": "hit", "head_limit": 3}));
@@ -144,10 +144,10 @@ fn counts_cover_everything_and_pages_say_where_they_end() {
     );
     check(
         json!({"pattern": "one", "output_mode": "count", "glob": "*.rs", "head_limit": 1}),
-        "src/new.rs:2\n3 lines match in 2 files\n[1 of 2 are shown; narrow the search, or go on with offset=1]",
+        "src/new.rs:2\n3 lines match in 2 files\n[1 of 2 are shown; narrow the search, or continue with offset=1]",
     );
     check(json!({"pattern": "one", "head_limit": 2, "offset": 2}), "old.rs\n.env");
-    check(json!({"pattern": "one", "offset": 9}), "There are only 4 to show; `offset` lies past them.");
+    check(json!({"pattern": "one", "offset": 9}), "There are only 4 to show; `offset` is beyond them.");
     check(
         json!({"pattern": "one", "head_limit": 0, "glob": "*.rs", "output_mode": "files_with_matches"}),
         "src/new.rs\nold.rs",
@@ -238,7 +238,7 @@ fn no_more_is_shown_than_a_model_gets_unless_all_is_wanted() {
     assert!((70..80).contains(&shown), "{shown}");
     assert!(
         cut.joined_text()
-            .ends_with(&format!("[{shown} of 200 are shown; narrow the search, or go on with offset={shown}]"))
+            .ends_with(&format!("[{shown} of 200 are shown; narrow the search, or continue with offset={shown}]"))
     );
     let next = search(json!({"offset": shown}));
     assert_eq!(next.structured_content().unwrap()["matches"][0]["line"], shown + 1);
@@ -247,7 +247,7 @@ fn no_more_is_shown_than_a_model_gets_unless_all_is_wanted() {
         bench.put(&format!("files/{name}"), "x");
     }
     let files = bench.text("grep", json!({"pattern": "x", "path": "files"}));
-    assert!(files.ends_with("[100 of 120 are shown; narrow the search, or go on with offset=100]"), "{files}");
+    assert!(files.ends_with("[100 of 120 are shown; narrow the search, or continue with offset=100]"), "{files}");
 }
 
 #[test]
@@ -265,12 +265,12 @@ fn matches_are_told_as_data() {
 fn what_was_not_searched_is_said() {
     let text = bench().text("grep", json!({"pattern": "one"}));
     assert!(text.contains("[1 file or folder was not searched: a rule denies reading it.]"), "{text}");
-    assert!(text.contains("[1 binary file passed over]"), "{text}");
+    assert!(text.contains("[1 binary file skipped]"), "{text}");
     let late = bench().call_within(Duration::ZERO, "grep", json!({"pattern": "one"})).unwrap();
-    assert!(late.joined_text().contains("the time was over"), "{}", late.joined_text());
+    assert!(late.joined_text().contains("the time ran out"), "{}", late.joined_text());
     assert_eq!(late.structured_content().unwrap()["truncated"], true);
     let late = bench().call_within(Duration::ZERO, "grep", json!({"pattern": "one", "path": "old.rs"})).unwrap();
-    assert!(late.joined_text().contains("the time was over"), "{}", late.joined_text());
+    assert!(late.joined_text().contains("the time ran out"), "{}", late.joined_text());
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn a_search_that_finds_too_much_ends() {
         |more| bench.call("grep", json!({"pattern": "x", "output_mode": "content", "context": more})).unwrap();
     let lines = content(0);
     assert_eq!(lines.structured_content().unwrap()["total_matches"], 10_000);
-    assert!(lines.joined_text().contains("because so much was found"), "{}", lines.joined_text());
+    assert!(lines.joined_text().contains("at the maximum number of matches"), "{}", lines.joined_text());
     bench.put("f", "y\ny\ny\ny\nx\n".repeat(9_000));
     assert_eq!(content(2).structured_content().unwrap()["truncated"], true);
 }
@@ -308,8 +308,8 @@ fn what_cannot_be_searched_for_is_told_with_what_to_do() {
         (json!({"pattern": "("}), "Set `fixed_strings`"),
         (json!({"pattern": "(?=x)"}), "Look-around is not supported"),
         (json!({"pattern": "(a)\\1"}), "Backreferences are not supported"),
-        (json!({"pattern": "a\0b"}), "`pattern` holds a NUL character"),
-        (json!({"pattern": "a", "glob": "a\0"}), "`glob` holds a NUL character"),
+        (json!({"pattern": "a\0b"}), "`pattern` contains a NUL character"),
+        (json!({"pattern": "a", "glob": "a\0"}), "`glob` contains a NUL character"),
         (json!({"pattern": "a\\nb"}), "Set `multiline`"),
         (json!({"pattern": "x", "file_type": "klingon"}), "unrecognized file type: klingon"),
         (json!({"pattern": "x", "glob": "a["}), "`glob` cannot be used"),
