@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn remarks_about_a_command_that_succeeded_stand_in_every_face() {
-        const REDUCED: &str = "`timeout_ms` is more than calls may take here, and was reduced.";
+        const REDUCED: &str = "`timeout_ms` exceeds the limit for calls, and was reduced.";
         let told = json!({"stdout": "x", "stderr": "", "exit_code": 0, "truncated": false, "output_bytes": 1});
         let result = ToolResult::text("x").with_structured_content(told).with_block(text_block(REDUCED.into()));
         let result = result.mark_tool_output();

@@ -53,54 +53,54 @@ pub(crate) struct Bash;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The command line, for bash. Each call has a shell of its own: a `cd` and variables do not last.
+    /// The command line, for bash. Each call starts a new shell: `cd` and variables do not last.
     #[schemars(extend("x-advertised" = ""))]
     command: String,
-    /// The folder that it starts in; the start folder without it.
+    /// The working directory. Default: the start folder.
     #[schemars(extend("x-advertised" = ""))]
     working_dir: Option<String>,
-    /// Milliseconds until it is ended, with everything that it started. 120000 without it; in the background no limit.
+    /// Timeout in milliseconds, also for the processes it started. Default: 120000, none in the background.
     #[schemars(range(min = 1))]
-    #[schemars(extend("x-advertised" = "120000 without it."))]
+    #[schemars(extend("x-advertised" = "Default: 120000."))]
     timeout_ms: Option<u64>,
-    /// What it is for, in a few words, for people.
+    /// Its purpose in a few words, for the user.
     #[schemars(extend("x-advertised" = false))]
     description: Option<String>,
-    /// Its standard input, which is empty without it. In the background it stays open for `task_input`.
+    /// Its standard input. Default: empty. In the background it stays open for `task_input`.
     #[schemars(extend("x-advertised" = ""))]
     stdin: Option<String>,
-    /// Environment variables beside those that every command gets.
+    /// Additional environment variables.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     env: BTreeMap<String, String>,
-    /// Let it run in the background as a task, and return at once. It ends with the session.
+    /// Run it in the background as a task, and return at once. It ends with the session.
     #[serde(default)]
-    #[schemars(extend("x-advertised" = "Return at once; it goes on as a task."))]
+    #[schemars(extend("x-advertised" = "Return at once; it runs as a task."))]
     background: bool,
-    /// Return after so many milliseconds with what there is; if it still runs then, it goes on as a task.
+    /// Milliseconds after which to return the output so far; the command then continues as a task.
     #[schemars(range(max = 600_000))]
-    #[schemars(extend("x-advertised" = "Return after so long; it goes on as a task."))]
+    #[schemars(extend("x-advertised" = "Return by then; it continues as a task."))]
     yield_ms: Option<u64>,
-    /// Run it as a task, and return as soon as a line of its output fits this regular expression, as when a server is
-    /// up; at the latest after `yield_ms` (30000).
-    #[schemars(extend("x-advertised" = "As a task: return when a line of output fits this regular expression, as of a server."))]
+    /// Run it as a task, and return as soon as an output line matches this regular expression, as when a server is up;
+    /// at the latest after `yield_ms` (30000).
+    #[schemars(extend("x-advertised" = "As a task: return when an output line matches this regular expression, as of a server."))]
     ready_when: Option<String>,
     /// The task outlives its session, as long as Toolstead runs.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     detach: bool,
-    /// Show its standard error among its standard output, in the order in which they came; otherwise behind it.
+    /// Merge standard error into standard output, in order; otherwise it follows the output.
     #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     merge_stderr: bool,
-    /// Tools that the command may call while this call lasts, by name or with patterns such as `mcp__git__*`: `tool NAME
-    /// '{"json": 1}'` or `tool NAME --field value` prints the whole result, `tool --list` lists them. A pattern leaves out
-    /// tools that run programs or call tools; they are named in full.
+    /// Tools that the command may call during this call, by name or with patterns such as `mcp__git__*`: `tool NAME
+    /// '{"json": 1}'` or `tool NAME --field value` prints the whole result, `tool --list` lists them. A pattern
+    /// excludes tools that run programs or call tools; name those in full.
     #[serde(default)]
     #[schemars(length(max = MAX_PATTERNS), inner(length(min = 1, max = MAX_PATTERN_LENGTH)))]
     #[schemars(extend("x-advertised" = "Tools that it may call: `tool NAME --field value | jq …`, `tool --list`. Names or patterns (`mcp__git__*`)."))]
     tools: Vec<String>,
-    /// Give it a terminal of 24 lines with 80 characters, on which `stdin` is typed. It prints on one stream then.
+    /// Run it in a terminal of 24 lines and 80 columns, which receives `stdin`. All output is then one stream.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     tty: bool,
@@ -113,10 +113,10 @@ fn default_true() -> bool {
 impl BuiltInTool for Bash {
     const NAME: &str = "bash";
     const TITLE: &str = "Run a command";
-    const DESCRIPTION: &str = "Runs a command line in a fresh bash and returns its output and exit code. Use it for \
-                               builds, tests and programs; for files prefer the tools for files. Start servers with \
-                               `background` and `ready_when`. A long output is kept whole under a handle.";
-    const BRIEF: &str = "Runs a command line in a fresh bash (`cd` and variables do not last); answers output and exit code, a long output under a handle. For files prefer the tools for files.";
+    const DESCRIPTION: &str = "Runs a command line in a new bash and returns its output and exit code. Use it for \
+         builds, tests and programs; for files prefer the file tools. Start servers with `background` and \
+         `ready_when`. Long output is stored whole under a handle.";
+    const BRIEF: &str = "Runs a command line in a new bash (`cd` and variables do not last); returns output and exit code, long output under a handle. For files prefer the file tools.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["command", "process"];
     const TAKES_COMMAND_LINES: bool = true;
@@ -256,18 +256,18 @@ impl Input {
         }
         let texts = self.env.values().chain([&self.command]);
         if texts.clone().any(|text| text.contains('\0')) {
-            return wrong("a command and its variables hold no NUL character".into());
+            return wrong("a command and its variables must not contain NUL characters".into());
         }
         let is_name = |name: &str| {
             let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
             first && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         };
         if let Some(name) = self.env.keys().find(|name| !is_name(name)) {
-            return wrong(format!("`{}` is no name of a variable", name.escape_debug()));
+            return wrong(format!("`{}` is not a valid variable name", name.escape_debug()));
         }
         let bytes: usize = self.env.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
         if bytes >= MAX_COMMAND_BYTES {
-            return wrong(format!("`env` has {bytes} bytes, and at most {MAX_COMMAND_BYTES} can be given"));
+            return wrong(format!("`env` has {bytes} bytes, and at most {MAX_COMMAND_BYTES} are allowed"));
         }
         Ok(())
     }
@@ -288,7 +288,7 @@ async fn start(input: &Input, folder: PathBuf, is_task: bool, run: &ToolContext<
     let excess = if is_task { ExcessPolicy::DropsOldest } else { ExcessPolicy::Ends };
     let at_most = run.context().deadline;
     if !is_task && at_most <= Instant::now() {
-        let message = "the command did not begin: all the time of the call went by before it was prepared";
+        let message = "the command was not started: the time of the call ran out during its preparation";
         return Err(ToolFailure::new(ErrorKind::Timeout, message).next("Call again, or allow more time."));
     }
     let mut started = programs.start(program, run.context(), run.environment().workspace()).await?;

@@ -53,10 +53,10 @@ pub(crate) struct Git;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What to show.
+    /// The operation.
     #[schemars(extend("x-advertised" = ""))]
     operation: Operation,
-    /// Only what concerns this file or folder; for `blame` the file.
+    /// Only this file or folder; for `blame` the file.
     #[schemars(extend("x-advertised" = ""))]
     file: Option<String>,
     /// A commit, branch or tag; for `show` also a file's content there, as `HEAD:src/a.rs`.
@@ -65,12 +65,12 @@ pub(crate) struct Input {
     /// Two commits with `..` or `...` between them; for `blame` the first and the last line, such as `10,20`.
     #[schemars(extend("x-advertised" = "Like `main..HEAD`; of `blame` lines, like `10,20`."))]
     range: Option<String>,
-    /// How many commits `log` shows.
+    /// Maximum commits in `log`.
     #[serde(default = "twenty")]
     #[schemars(range(min = 1, max = 200))]
     #[schemars(extend("x-advertised" = ""))]
     n: u32,
-    /// A folder in the repository; the start folder without it.
+    /// A folder in the repository. Default: the start folder.
     #[schemars(extend("x-advertised" = false))]
     dir: Option<String>,
 }
@@ -93,8 +93,7 @@ impl BuiltInTool for Git {
     const NAME: &str = "git";
     const TITLE: &str = "Read a git repository";
     const DESCRIPTION: &str = "Shows the log, differences, a commit, the status or the origin of lines of a git \
-                               repository. It changes nothing and runs nothing that the repository brings; for other git \
-                               commands use bash.";
+         repository. It changes nothing and runs nothing from the repository; for other git commands use bash.";
     const BRIEF: &str = "Shows log, differences, a commit, status or blame of a git repository; changes nothing.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["repository", "version"];
@@ -117,7 +116,7 @@ impl BuiltInTool for Git {
         accesses.push(Access::ReadPath(folder.clone()));
         if let Some(file) = &input.file {
             let path = folder.lexical.join(file);
-            let unusable = || ToolFailure::new(ErrorKind::InvalidInput, "the path of `dir` is no text");
+            let unusable = || ToolFailure::new(ErrorKind::InvalidInput, "the path of `dir` is not in UTF-8");
             let path = path.to_str().ok_or_else(unusable)?;
             accesses.push(Access::ReadPath(world.access(path).await?.whole_tree()));
         }
@@ -139,7 +138,7 @@ impl BuiltInTool for Git {
         let result = answer(&command, output, run).await?;
         Ok(match left_out {
             0 => result,
-            count => result.with_block(text_block(format!("[{count} files that may not be read are left out]"))),
+            count => result.with_block(text_block(format!("[{count} files that may not be read are omitted]"))),
         })
     }
 }
@@ -164,7 +163,7 @@ impl Input {
         }
         match (self.operation, self.commit.as_deref().and_then(|commit| commit.split_once(':'))) {
             _ if self.range.is_some() || self.file.is_some() => {
-                wrong("`COMMIT:PATH` stands alone, without `range` and `file`")
+                wrong("`COMMIT:PATH` cannot be combined with `range` or `file`")
             }
             // In braces a colon has another meaning.
             (Operation::Show, Some((commit, path)))
@@ -172,7 +171,7 @@ impl Input {
             {
                 Ok(Some((commit, path)))
             }
-            _ => wrong("a colon stands in the `commit` of `show` alone, as in `HEAD:src/a.rs`"),
+            _ => wrong("a colon is allowed only in the `commit` of `show`, as in `HEAD:src/a.rs`"),
         }
     }
 
@@ -181,11 +180,11 @@ impl Input {
         for (name, text) in [("commit", &self.commit), ("range", &self.range)] {
             let text = text.as_deref().unwrap_or("x");
             if text.is_empty() || text.starts_with('-') || text.contains('\0') {
-                return wrong(format!("`{name}` is no name of a commit: `{}`", text.escape_debug()));
+                return wrong(format!("`{name}` is not a valid name of a commit: `{}`", text.escape_debug()));
             }
         }
         if self.file.as_ref().is_some_and(|file| file.contains('\0') || file.is_empty()) {
-            return wrong("`file` is no path".into());
+            return wrong("`file` is not a valid path".into());
         }
         self.content()?;
         match self.operation {
@@ -194,13 +193,13 @@ impl Input {
                 let is_line = |byte: u8| byte.is_ascii_digit() || byte == b',';
                 match &self.range {
                     Some(lines) if !lines.bytes().all(is_line) => {
-                        wrong("`range` of `blame` is two numbers of lines, such as `10,20`".into())
+                        wrong("`range` of `blame` must be two line numbers, such as `10,20`".into())
                     }
                     _ => Ok(()),
                 }
             }
             Operation::Status if self.commit.is_some() || self.range.is_some() => {
-                wrong("`status` is about the working tree: it takes no `commit` and no `range`".into())
+                wrong("`status` shows the working tree: it takes no `commit` and no `range`".into())
             }
             _ => Ok(()),
         }
@@ -265,7 +264,7 @@ impl Repository<'_> {
         let program = program(&self.folder, query.map(str::to_owned).into(), self.run);
         let (command, done) = run_to_end(program, self.run).await?;
         let unknown = || {
-            let message = "the filters that the repository's configuration names cannot all be switched off";
+            let message = "some filters in the repository's configuration cannot be disabled";
             ToolFailure::new(ErrorKind::PermissionDenied, message)
         };
         let printed = command.capture.ends(Stream::Stdout);

@@ -27,10 +27,10 @@ pub(crate) struct GoTool;
 pub(crate) struct Input {
     /// The subcommand: `build`, `test`, `vet`, ….
     command: String,
-    /// What stands after it, word by word.
+    /// Its arguments, one by one.
     #[serde(default)]
     args: Vec<String>,
-    /// Where it runs; the start folder without it.
+    /// The working directory. Default: the start folder.
     dir: Option<String>,
 }
 
@@ -42,11 +42,11 @@ impl Input {
     fn words(&self) -> Result<Vec<String>, ToolFailure> {
         let is_name = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
         if self.command.starts_with('-') || self.command.is_empty() || !self.command.bytes().all(is_name) {
-            let message = format!("`{}` is no subcommand of go", self.command.escape_debug());
+            let message = format!("`{}` is not a valid subcommand of go", self.command.escape_debug());
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         }
         if self.args.iter().any(|word| word.contains('\0')) {
-            return Err(ToolFailure::new(ErrorKind::InvalidInput, "an argument holds a NUL character"));
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, "an argument contains a NUL character"));
         }
         Ok(std::iter::once(&self.command).chain(&self.args).cloned().collect())
     }

@@ -7,7 +7,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
     (&["fgrep"], "nothing was found"),
     (&["rg"], "nothing was found"),
     (&["git", "grep"], "nothing was found"),
-    (&["find"], "something could not be looked at"),
+    (&["find"], "some entries could not be read"),
     (&["diff"], "there are differences"),
     (&["cmp"], "there are differences"),
     (&["git", "diff"], "there are differences"),

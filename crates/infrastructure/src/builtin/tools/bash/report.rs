@@ -23,9 +23,9 @@ const ROOM_FOR_MEMBERS: usize = 1_200;
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// What it wrote to its standard output; of a long one the beginning and the end.
+    /// Standard output; of a long one the beginning and the end.
     stdout: String,
-    /// What it wrote to its standard error; of a long one the beginning and the end.
+    /// Standard error; of a long one the beginning and the end.
     stderr: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
@@ -34,32 +34,31 @@ pub(super) struct Output {
     signal: Option<i32>,
     duration_ms: u64,
     timed_out: bool,
-    /// Whether not all of the output is here.
+    /// `true` if some output is omitted.
     truncated: bool,
-    /// The handle under which all of the output is kept: both streams in the order in which they came, or where they are
-    /// not merged the standard output.
+    /// Handle of the complete output: both streams in order, or only the standard output if they are not merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<String>,
-    /// Where the streams are not merged, the handle of a standard error that is not all here.
+    /// Handle of a standard error that is cut, if the streams are not merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     error_output: Option<String>,
     /// Bytes that it printed.
     output_bytes: u64,
-    /// Where it started.
+    /// Its working directory.
     cwd: String,
-    /// What the exit code means, where it is no failure.
+    /// Meaning of an exit code that is not a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     meaning: Option<&'static str>,
-    /// What it did to protected files and was undone, or could not be, the hosts that it was refused, and what was
-    /// read-only beside what rules name where it failed.
+    /// Changes to protected files and whether they were undone, refused hosts, and, after a failure, other paths that
+    /// were read-only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     undone_or_refused: Vec<String>,
-    /// The task that it goes on as.
+    /// The task as which it continues.
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
-    /// The line that `ready_when` fits.
+    /// The line that matches `ready_when`.
     #[serde(skip_serializing_if = "Option::is_none")]
     ready_line: Option<String>,
 }
@@ -88,7 +87,7 @@ impl Report<'_> {
         let is_silent = shown.text.is_empty();
         let mut said = remarks(&end, self.run.environment().programs().settings().kept_bytes);
         if self.is_reduced {
-            said.push("`timeout_ms` is more than calls may take here, and was reduced.".into());
+            said.push("`timeout_ms` exceeds the limit for calls, and was reduced.".into());
         }
         let kind = match (end.cause, end.code) {
             (EndCause::Itself, Some(0)) if !end.is_tainted => None,
@@ -131,7 +130,7 @@ impl Report<'_> {
         let id = task.id;
         let state = match (&ready_line, &self.input.ready_when) {
             (Some(line), _) => format!("is ready: {}", line.chars().take(200).collect::<String>()),
-            (None, Some(_)) => "runs, and no line of it fits `ready_when` yet".into(),
+            (None, Some(_)) => "runs, and no line matches `ready_when` yet".into(),
             (None, None) => "runs in the background".into(),
         };
         let told = format!(

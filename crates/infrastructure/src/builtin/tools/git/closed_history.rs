@@ -112,12 +112,12 @@ impl HistoryWorktrees {
         match done.exit_code {
             Some(0) => {}
             Some(128) if fault.starts_with("fatal: not a git repository") => return Ok(None),
-            _ => return Err(closed(&format!("git cannot tell the top of the repository: {}", fault.trim_end()))),
+            _ => return Err(closed(&format!("git cannot determine the top of the repository: {}", fault.trim_end()))),
         }
         let told = asked.capture.ends(Stream::Stdout);
         let told = told.complete_bytes().and_then(|told| str::from_utf8(told).ok()).unwrap_or_default();
         let ["true", top, common, own, prefix] = told.lines().collect::<Vec<_>>()[..] else {
-            return Err(closed("git does not tell where the history of this folder is kept"));
+            return Err(closed("git did not report where the history of this folder is stored"));
         };
         let (kept, is_linked) = (Path::new(common), common != own);
         let mut elsewhere = match kept.parent() {
@@ -126,16 +126,16 @@ impl HistoryWorktrees {
             _ if !is_linked && is_of_submodule(kept) => Vec::new(),
             _ => {
                 return Err(closed(&format!(
-                    "the history of this folder is kept in `{common}`, which is neither a folder `.git` at its top, nor \
-                     that of the repository which it is a linked working tree or a submodule of, so its paths cannot be \
-                     judged"
+                    "the history of this folder is stored in `{common}`, which is neither a folder `.git` at its top, \
+                     nor that of the repository of this linked working tree or submodule, so its paths cannot be \
+                     checked"
                 )));
             }
         };
         if repository.run.context().grant.roots().containing(kept).is_none() {
             return Err(closed(&format!(
-                "the history of this folder is kept outside of the workspace's roots, in `{common}`, so its paths cannot \
-                 be judged"
+                "the history of this folder is stored outside of the workspace's roots, in `{common}`, so its paths \
+                 cannot be checked"
             )));
         }
         let folder = repository.run.environment().access(common).await?;
@@ -143,7 +143,7 @@ impl HistoryWorktrees {
             let path = repository.run.environment().access(&format!("{common}/{objects}")).await?;
             if !path.real.starts_with(&folder.real) {
                 return Err(closed(&format!(
-                    "`{common}/{objects}` is a link to another folder, so it cannot be judged what its contents are those of"
+                    "`{common}/{objects}` is a link to another folder, so the files that its contents belong to are unknown"
                 )));
             }
         }
@@ -160,7 +160,7 @@ impl HistoryWorktrees {
         match self.other_tops.iter().find(|top| !may_be_read(top)) {
             None => Ok(()),
             Some(top) => {
-                Err(closed(&format!("`{below}` is one of those in `{}`, whose history this is", top.display())))
+                Err(closed(&format!("`{below}` may not be read in `{}`, whose history this is", top.display())))
             }
         }
     }
@@ -181,7 +181,7 @@ async fn lenders(repository: &Repository<'_>) -> Result<Vec<PathBuf>, ToolFailur
     let (asked, done) = repository.git(["count-objects", "-v"].map(str::to_owned).into()).await?;
     let told = asked.capture.ends(Stream::Stdout);
     let told = told.complete_bytes().filter(|_| done.exit_code == Some(0)).and_then(|told| str::from_utf8(told).ok());
-    let told = told.ok_or_else(|| closed("git does not tell which repositories this one takes contents from"))?;
+    let told = told.ok_or_else(|| closed("git did not report the repositories that this one borrows objects from"))?;
     let mut tops = Vec::new();
     for objects in told.lines().filter_map(|line| line.strip_prefix("alternate: ")) {
         let path = repository.run.environment().access(objects).await?;
@@ -194,8 +194,8 @@ async fn lenders(repository: &Repository<'_>) -> Result<Vec<PathBuf>, ToolFailur
             Some(top) if grant.permits(&Access::ReadPath(path.clone())) => tops.push(top.to_path_buf()),
             _ => {
                 return Err(closed(&format!(
-                    "this repository takes contents from `{}` (`.git/objects/info/alternates`), which is no repository in \
-                     the workspace's roots that may be read, so what they are the contents of cannot be judged",
+                    "this repository borrows objects from `{}` (`.git/objects/info/alternates`), which is not a \
+                     readable repository in the workspace's roots, so the files that they belong to are unknown",
                     objects.escape_debug()
                 )));
             }
@@ -220,7 +220,7 @@ async fn left_out(input: &Input, kept: &HistoryWorktrees, repository: &Repositor
     if done.exit_code != Some(0) || listed.capture.fault().is_some() {
         // It may have shown many files before the error.
         let fault = listed.capture.ends(Stream::Stderr).text(LONGEST_FAULT).0;
-        return Err(closed(&format!("git did not list all of those that it would show: {}", fault.trim_end())));
+        return Err(closed(&format!("git did not list all files that it would show: {}", fault.trim_end())));
     }
     let capture = listed.capture.clone();
     let list = on_blocking_thread(move || {
@@ -229,7 +229,7 @@ async fn left_out(input: &Input, kept: &HistoryWorktrees, repository: &Repositor
         // Warnings are not file names.
         Ok(is_whole.then(|| capture.of_stream(Stream::Stdout, 0, &list)))
     });
-    let list = list.await?.ok_or_else(|| closed("too many files are shown to be judged"))?;
+    let list = list.await?.ok_or_else(|| closed("too many files are shown to check all of them"))?;
     let grant = &repository.run.context().grant;
     let is_within = |path: &Path| grant.roots().containing(path).is_some();
     let may_be_read = |below: &str| {
@@ -239,7 +239,7 @@ async fn left_out(input: &Input, kept: &HistoryWorktrees, repository: &Repositor
     };
     let (mut paths, mut bytes) = (BTreeSet::new(), 0);
     for name in list.split(|byte| *byte == 0) {
-        let name = str::from_utf8(name).map_err(|_| closed("a file is shown whose name is no text"))?;
+        let name = str::from_utf8(name).map_err(|_| closed("a file is shown whose name is not in UTF-8"))?;
         // Some versions of git end the line of a commit, which is empty here, before the first name.
         let readings = [Some(name), name.strip_prefix('\n')].into_iter().flatten();
         for below in readings.filter(|below| !below.is_empty() && !may_be_read(below)) {
@@ -255,8 +255,8 @@ async fn left_out(input: &Input, kept: &HistoryWorktrees, repository: &Repositor
 }
 
 fn closed(reason: &str) -> ToolFailure {
-    ToolFailure::new(ErrorKind::PermissionDenied, format!("rules close some files to reading, and {reason}"))
-        .next("Ask for less: one commit, one `file`.")
+    ToolFailure::new(ErrorKind::PermissionDenied, format!("rules deny reading some files, and {reason}"))
+        .next("Request less: one commit, one `file`.")
 }
 
 /// Returns the name of a commit, or two with dots between them, in a form that matches commits only. The name of a blob

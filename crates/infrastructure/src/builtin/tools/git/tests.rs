@@ -138,7 +138,7 @@ fn history_shows_nothing_of_what_rules_close() {
         check(
             &bench,
             show("HEAD~1"),
-            &["secrets", "+open", "3 files that may not be read are left out"],
+            &["secrets", "+open", "3 files that may not be read are omitted"],
             &["topsecret"],
         );
         check(&bench, json!({"operation": "show", "range": "HEAD~2..HEAD"}), &["+open", "+fourth"], &["topsecret-1"]);
@@ -241,7 +241,7 @@ fn of_a_linked_working_tree_and_a_borrowed_history_is_shown_what_rules_leave_of_
     ] {
         let bench = beside_each_other(script);
         let show = |commit: &str| json!({"operation": "show", "dir": "far", "commit": commit});
-        check(&bench, show("HEAD"), &["+open", "1 files that may not be read are left out"], &["topsecret"]);
+        check(&bench, show("HEAD"), &["+open", "1 files that may not be read are omitted"], &["topsecret"]);
         check(&bench, show("HEAD:a.txt"), &["open"], &[]);
         check(&bench, json!({"operation": "blame", "dir": "far", "file": "a.txt"}), &["open"], &[]);
         check(&bench, json!({"operation": "log", "dir": "far"}), &["first"], &[]);
@@ -263,7 +263,7 @@ fn of_a_linked_working_tree_and_a_borrowed_history_is_shown_what_rules_leave_of_
 fn rules_on_another_root_hold_for_a_history_that_is_kept_there() {
     let bench = with_main(Bench::with_roots_in(&["own", "main"]), "git -C main worktree add -q ../own/far HEAD");
     let show = |commit: &str| json!({"operation": "show", "dir": "far", "commit": commit});
-    check(&bench, show("HEAD"), &["+open", "1 files that may not be read are left out"], &["topsecret"]);
+    check(&bench, show("HEAD"), &["+open", "1 files that may not be read are omitted"], &["topsecret"]);
     assert_eq!(bench.call("git", show("HEAD:secret/key")).unwrap_err().kind, ErrorKind::PermissionDenied);
 }
 
@@ -275,7 +275,7 @@ fn a_submodule_is_shown_as_far_as_rules_on_its_own_files_go() {
     let anchored = format!("Read(/{}/around/sub/secret/**)", bench.path("").canonicalize().unwrap().display());
     let bench = bench.with_rule(Effect::Deny, &anchored);
     let show = |commit: &str| json!({"operation": "show", "dir": "around/sub", "commit": commit});
-    check(&bench, show("HEAD"), &["+open", "1 files that may not be read are left out"], &["topsecret"]);
+    check(&bench, show("HEAD"), &["+open", "1 files that may not be read are omitted"], &["topsecret"]);
     check(&bench, show("HEAD:a.txt"), &["open"], &[]);
     assert_eq!(bench.call("git", show("HEAD:secret/key")).unwrap_err().kind, ErrorKind::PermissionDenied);
 }
