@@ -106,7 +106,7 @@ async fn a_picture_is_fitted_as_images_are_and_a_document_is_saved() {
     let (tools, _) = tools(folder.path(), Duration::from_secs(300)).await;
     tools.call("browser_navigate", json!({"url": "http://shop.example/long"})).await.unwrap();
     let shown = tools.call("browser_screenshot", json!({"full_page": true, "save_as": "long.png"})).await.unwrap();
-    assert!(shown.joined_text().contains("The page goes on beyond it"), "{}", shown.joined_text());
+    assert!(shown.joined_text().contains("The page continues beyond it"), "{}", shown.joined_text());
     let image = STANDARD.decode(shown.content()[0]["data"].as_str().unwrap()).unwrap();
     let fitted = image::load_from_memory(&image).unwrap();
     assert!(fitted.height() <= 2_000 && fitted.width() <= 2_000, "{}×{}", fitted.width(), fitted.height());

@@ -23,15 +23,15 @@ pub(crate) struct Input {
     /// The element, by its reference in the page: `e12`.
     #[serde(rename = "ref")]
     reference: Option<String>,
-    /// The same by its number in the page as it was told last, from 1.
+    /// Instead, its number in the page as last returned, from 1.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = false))]
     element_id: Option<u64>,
-    /// Click twice.
+    /// Double-click.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     double: bool,
-    /// Only point at it, as for a menu that opens then.
+    /// Only point at it, as to open a menu.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     hover: bool,
@@ -42,10 +42,10 @@ pub(crate) struct Input {
     #[schemars(length(max = 1_000))]
     #[schemars(extend("x-advertised" = false))]
     dialog_text: Option<String>,
-    /// The file of the workspace that takes what the click downloads.
+    /// The workspace file to save the download as.
     #[schemars(extend("x-advertised" = false))]
     save_as: Option<String>,
-    /// How long it may take.
+    /// The timeout.
     #[serde(default = "usual_time")]
     #[schemars(range(min = 1, max = 300_000))]
     #[schemars(extend("x-advertised" = false))]
@@ -67,8 +67,10 @@ enum DialogWord {
 impl BrowserTool for BrowserClick {
     const NAME: &str = "browser_click";
     const TITLE: &str = "Click";
-    const DESCRIPTION: &str = "Clicks an element of the open page, waits until the page is quiet, and tells what changed. `hover` only points at it. `save_as` saves the file that the click downloads. `dialog` answers a dialog that the click brings up; without it the dialog is dismissed.";
-    const BRIEF: &str = "Clicks an element of the open page and tells what changed.";
+    const DESCRIPTION: &str = "Clicks an element of the open page, waits until the page is quiet, and reports what \
+         changed. `hover` only points at it. `save_as` saves the file that the click downloads. `dialog` answers a \
+         dialog that the click opens; by default it is dismissed.";
+    const BRIEF: &str = "Clicks an element of the open page and reports what changed.";
     const EXAMPLE: &str = r#"{"ref": "e12"}"#;
     type Input = Input;
 

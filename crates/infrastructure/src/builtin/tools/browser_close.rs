@@ -22,8 +22,8 @@ pub(crate) struct Input {}
 impl BrowserTool for BrowserClose {
     const NAME: &str = "browser_close";
     const TITLE: &str = "Close the browser";
-    const DESCRIPTION: &str = "Ends the browser of this session, with all of its tabs and what it has kept.";
-    const BRIEF: &str = "Ends the browser of this session.";
+    const DESCRIPTION: &str = "Closes the browser of this session, with all of its tabs and data.";
+    const BRIEF: &str = "Closes the browser of this session.";
     const EXAMPLE: &str = r#"{}"#;
     type Input = Input;
 

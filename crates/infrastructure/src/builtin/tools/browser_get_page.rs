@@ -16,15 +16,15 @@ pub(crate) struct BrowserGetPage;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Tell only the lines that hold these words, as in `button pay`, with what stands around them and in them.
+    /// Return only lines with these words, as in `button pay`, with their surroundings and contents.
     #[schemars(length(min = 1, max = 200))]
     #[schemars(extend("x-advertised" = "Words of a line, as in `button pay`"))]
     find: Option<String>,
-    /// Tell as much of a long page as a result holds.
+    /// Return as much of a long page as fits.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     full: bool,
-    /// List what can be used one by one, as data with numbers and attributes.
+    /// List usable elements as data with numbers and attributes.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     elements: bool,
@@ -33,8 +33,11 @@ pub(crate) struct Input {
 impl BrowserTool for BrowserGetPage {
     const NAME: &str = "browser_get_page";
     const TITLE: &str = "Look at the page";
-    const DESCRIPTION: &str = "Tells the page that the browser of this session shows: a line for each thing, with a reference for what can be used. Of a long page it tells first what can be used, and keeps all of it under a handle. `find` tells only the lines that hold some words, with what stands around them and in them; `full` tells as much as a result holds.";
-    const BRIEF: &str = "Tells the open page as lines with references such as `e12`, for the other browser tools.";
+    const DESCRIPTION: &str = "Returns the page in the browser of this session: one line per element, with a \
+         reference for usable ones. Of a long page it returns the usable elements first, and stores all of it under \
+         a handle. `find` returns only lines with some words, with their surroundings and contents; `full` returns \
+         as much as fits in a result.";
+    const BRIEF: &str = "Returns the open page as lines with references such as `e12`, for the other browser tools.";
     const EXAMPLE: &str = r#"{"find": "button pay"}"#;
     const IS_READ_ONLY: bool = true;
     type Input = Input;

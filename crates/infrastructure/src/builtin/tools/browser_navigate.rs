@@ -23,17 +23,17 @@ pub(crate) struct Input {
     /// The address.
     #[schemars(length(min = 1, max = 8_000))]
     url: Option<String>,
-    /// Go to the page before, or to the one after it, instead.
+    /// Go back or forward instead.
     #[schemars(extend("x-advertised" = false))]
     history: Option<History>,
     /// Open it in a new tab.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     new_tab: bool,
-    /// The file of the workspace that takes what the address downloads.
+    /// The workspace file to save the download as.
     #[schemars(extend("x-advertised" = false))]
     save_as: Option<String>,
-    /// How long it may take.
+    /// The timeout.
     #[serde(default = "usual_time")]
     #[schemars(range(min = 1, max = 300_000))]
     #[schemars(extend("x-advertised" = false))]
@@ -55,9 +55,12 @@ enum History {
 impl BrowserTool for BrowserNavigate {
     const NAME: &str = "browser_navigate";
     const TITLE: &str = "Open a page";
-    const DESCRIPTION: &str = "Opens an http or https address in the browser of this session, or goes back or forward in its history, and tells the page: a line for each thing, with references for the other browser tools. A page of another host than was asked for is refused and named. `save_as` saves what the address downloads. Plain pages are read faster by `web_fetch`.";
+    const DESCRIPTION: &str = "Opens an http or https address in the browser of this session, or goes back or \
+         forward in its history, and returns the page: one line per element, with references for the other browser \
+         tools. A page of another host than requested is refused and named. `save_as` saves what the address \
+         downloads. Plain pages are read faster by `web_fetch`.";
     const BRIEF: &str =
-        "Opens a page in a real browser, for pages that need hands or scripts; `web_fetch` reads others faster.";
+        "Opens a page in a real browser, for pages that need input or scripts; `web_fetch` reads others faster.";
     const EXAMPLE: &str = r#"{"url": "https://shop.example.com/"}"#;
     type Input = Input;
 
@@ -103,7 +106,7 @@ impl BrowserTool for BrowserNavigate {
                 (lease, String::new())
             }
             _ => {
-                let message = "either `url` or `history` says which page";
+                let message = "give either `url` or `history`";
                 return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
             }
         };

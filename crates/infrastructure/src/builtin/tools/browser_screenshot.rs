@@ -26,17 +26,17 @@ pub(crate) struct BrowserScreenshot;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The whole page, not only what shows.
+    /// Capture the whole page.
     #[serde(default)]
     full_page: bool,
-    /// A picture, or a document for printing, which `save_as` takes.
+    /// A picture, or a document for printing (needs `save_as`).
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     format: Format,
-    /// The file of the workspace that it is saved as.
+    /// The workspace file to save it as.
     #[schemars(extend("x-advertised" = false))]
     save_as: Option<String>,
-    /// Keep the original under a handle, also where the picture shows all of it.
+    /// Store the original under a handle, even if the picture shows all of it.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     keep: bool,
@@ -55,14 +55,14 @@ enum Format {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     url: String,
-    /// Pixels across; none of a document.
+    /// Width in pixels; none of a document.
     #[serde(skip_serializing_if = "Option::is_none")]
     width: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     height: Option<u32>,
     /// Bytes of the original.
     size_bytes: usize,
-    /// The file that it was saved as, or the handle under which the original is kept.
+    /// The saved file, or the handle of the original.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
 }
@@ -90,14 +90,14 @@ impl BrowserTool for BrowserScreenshot {
         let url = session.state().current().map(|tab| tab.shown_address().to_owned()).unwrap_or_default();
         let encoded = match (input.format, &input.save_as) {
             (Format::Pdf, None) => {
-                let failure = ToolFailure::new(ErrorKind::InvalidInput, "a document is saved, and not shown");
-                return Err(failure.next("`save_as` says as which file."));
+                let failure = ToolFailure::new(ErrorKind::InvalidInput, "a document can only be saved, not shown");
+                return Err(failure.next("Give the file to save it as in `save_as`."));
             }
             (Format::Pdf, Some(_)) => session.pdf().await.map(|data| Picture { data, is_cut: false }),
             (Format::Png, _) => session.picture(input.full_page, PictureFormat::Png).await,
             (Format::Jpeg, _) => session.picture(input.full_page, PictureFormat::Jpeg).await,
         };
-        let unusable = || ToolFailure::new(ErrorKind::UpstreamProtocol, "the browser gave no picture");
+        let unusable = || ToolFailure::new(ErrorKind::UpstreamProtocol, "the browser returned no picture");
         let Picture { data, is_cut } = encoded.map_err(browsing::browser_failure)?;
         let bytes = STANDARD.decode(data).map_err(|_| unusable())?;
         if bytes.is_empty() {
@@ -131,7 +131,7 @@ impl BrowserTool for BrowserScreenshot {
             None => text.push('.'),
         }
         if is_cut {
-            text.push_str(" The page goes on beyond it.");
+            text.push_str(" The page continues beyond it.");
         }
         let output = Output { url, width: Some(width), height: Some(height), size_bytes, path };
         let structured = serde_json::to_value(&output).map_err(|error| {

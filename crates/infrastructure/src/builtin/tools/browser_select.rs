@@ -20,11 +20,11 @@ pub(crate) struct Input {
     /// The element, by its reference in the page: `e12`.
     #[serde(rename = "ref")]
     reference: Option<String>,
-    /// The same by its number in the page as it was told last, from 1.
+    /// Instead, its number in the page as last returned, from 1.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = false))]
     element_id: Option<u64>,
-    /// The texts or values to choose; all others are given up.
+    /// The texts or values to select; others are deselected.
     #[schemars(length(min = 1, max = 100))]
     values: Vec<String>,
 }
@@ -32,8 +32,9 @@ pub(crate) struct Input {
 impl BrowserTool for BrowserSelect {
     const NAME: &str = "browser_select";
     const TITLE: &str = "Choose in a list";
-    const DESCRIPTION: &str = "Chooses in a list of the open page (a `select`), by the texts that people see or by their values, and tells what changed.";
-    const BRIEF: &str = "Chooses in a list of the open page.";
+    const DESCRIPTION: &str = "Selects options in a list of the open page (a `select`), by visible text or value, \
+         and reports what changed.";
+    const BRIEF: &str = "Selects in a list of the open page.";
     const EXAMPLE: &str = r#"{"ref": "e5", "values": ["Medium"]}"#;
     type Input = Input;
 

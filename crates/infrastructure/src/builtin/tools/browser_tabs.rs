@@ -23,7 +23,8 @@ pub(crate) struct Input {
 impl BrowserTool for BrowserTabs {
     const NAME: &str = "browser_tabs";
     const TITLE: &str = "Tabs";
-    const DESCRIPTION: &str = "Lists the tabs of the browser of this session; `select` makes one the current one and tells its page, `close` closes one.";
+    const DESCRIPTION: &str = "Lists the tabs of the browser of this session; `select` makes one the current one and \
+         returns its page, `close` closes one.";
     const BRIEF: &str = "Lists, chooses or closes tabs of the browser.";
     const EXAMPLE: &str = r#"{"select": 2}"#;
     type Input = Input;

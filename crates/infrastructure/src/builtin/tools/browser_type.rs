@@ -23,7 +23,7 @@ pub(crate) struct Input {
     /// The element, by its reference in the page: `e12`.
     #[serde(rename = "ref")]
     reference: Option<String>,
-    /// The same by its number in the page as it was told last, from 1.
+    /// Instead, its number in the page as last returned, from 1.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = false))]
     element_id: Option<u64>,
@@ -31,28 +31,29 @@ pub(crate) struct Input {
     #[schemars(length(max = 100_000))]
     #[schemars(extend("x-advertised" = ""))]
     text: Option<String>,
-    /// The text, where it is a password or the like: records of the call have `[redacted]` in its place.
+    /// A secret text such as a password: records of the call have `[redacted]` in its place.
     #[schemars(length(max = 10_000))]
-    #[schemars(extend("x-advertised" = "A text that is a password, kept out of records"))]
+    #[schemars(extend("x-advertised" = "A password; records omit it"))]
     secret: Option<String>,
-    /// False: behind what the field holds.
+    /// `false`: append to the content.
     #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     clear: bool,
     /// Press Enter afterwards.
     #[serde(default)]
     submit: bool,
-    /// Keys to press, after the text if there is one, as in `["Tab", "Enter"]`; without an element they go where the focus is.
+    /// Keys to press, after the text if there is one, as in `["Tab", "Enter"]`; without an element they go to the
+    /// focus.
     #[serde(default)]
     #[schemars(length(max = 50))]
     #[schemars(extend("x-advertised" = "As `Escape`, `PageDown`, `Shift+Tab`; need no `ref`"))]
     keys: Vec<String>,
-    /// Files of the workspace for a field that takes files.
+    /// Workspace files for a file field.
     #[serde(default)]
     #[schemars(length(max = 10))]
     #[schemars(extend("x-advertised" = false))]
     files: Vec<String>,
-    /// How long it may take.
+    /// The timeout.
     #[serde(default = "usual_time")]
     #[schemars(range(min = 1, max = 300_000))]
     #[schemars(extend("x-advertised" = false))]
@@ -60,8 +61,7 @@ pub(crate) struct Input {
 }
 
 /// Hint for a password that was passed as ordinary text.
-const ON_RECORD: &str =
-    " It is a field for a password, and `text` stands in the audit trail: `secret` in its place does not.";
+const ON_RECORD: &str = " This is a password field, and `text` is recorded in the audit log. Use `secret` instead.";
 
 fn usual_time() -> u64 {
     10_000
@@ -74,8 +74,11 @@ fn default_true() -> bool {
 impl BrowserTool for BrowserType {
     const NAME: &str = "browser_type";
     const TITLE: &str = "Type";
-    const DESCRIPTION: &str = "Types a text into a field of the open page, in place of what it holds, and tells what changed. `secret` takes a password in place of `text`. `keys` presses keys, after the text or alone: `Escape` closes, `PageDown` and `End` scroll, arrows choose. `files` gives files of the workspace to a field for files instead.";
-    const BRIEF: &str = "Types into a field of the open page, presses keys, or gives a field files.";
+    const DESCRIPTION: &str = "Types a text into a field of the open page, replacing its content, and reports what \
+         changed. `secret` takes a password in place of `text`. `keys` presses keys, after the text or alone: \
+         `Escape` closes, `PageDown` and `End` scroll, arrows choose. `files` attaches workspace files to a file \
+         field instead.";
+    const BRIEF: &str = "Types into a field of the open page, presses keys, or attaches files.";
     const EXAMPLE: &str = r#"{"ref": "e3", "text": "Ann", "submit": true}"#;
     type Input = Input;
 
@@ -124,7 +127,7 @@ impl BrowserTool for BrowserType {
                         files.push(browsing::hand_over(&lease, path, run).await?);
                     }
                     browsing::perform_action(session, end, session.give_files(element, &files)).await?;
-                    format!("Gave {} to {element}.", input.files.join(", "))
+                    format!("Attached {} to {element}.", input.files.join(", "))
                 }
             }
         } else {
@@ -141,12 +144,12 @@ impl BrowserTool for BrowserType {
 fn keys(input: &Input) -> Result<Vec<Key>, ToolFailure> {
     let invalid = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
     if input.text.is_some() && input.secret.is_some() {
-        return Err(invalid("either `text` or `secret` says what is typed".into()));
+        return Err(invalid("give either `text` or `secret`".into()));
     }
     let has_text = input.text.is_some() || input.secret.is_some();
     let does = (has_text || !input.keys.is_empty(), !input.files.is_empty());
     if does.0 == does.1 {
-        return Err(invalid("either `text`, `keys` or both, or `files`, says what the field gets".into()));
+        return Err(invalid("give `text`, `keys` or both, or else `files`".into()));
     }
     input.keys.iter().map(|key| key.parse().map_err(|error: UnknownKey| invalid(format!("`keys`: {error}")))).collect()
 }

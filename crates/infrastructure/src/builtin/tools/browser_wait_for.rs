@@ -18,13 +18,13 @@ pub(crate) struct BrowserWaitFor;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What is waited for.
+    /// The condition.
     #[serde(default)]
     condition: Condition,
     /// The selector, or the text.
     #[schemars(length(min = 1, max = 1_000))]
     value: Option<String>,
-    /// How long it may take.
+    /// The timeout.
     #[serde(default = "usual_time")]
     #[schemars(range(min = 1, max = 300_000))]
     #[schemars(extend("x-advertised" = false))]
@@ -38,7 +38,7 @@ fn usual_time() -> u64 {
 /// Time without requests after which a page is idle.
 const STILL: Duration = Duration::from_millis(500);
 
-/// What is waited for.
+/// The condition.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Condition {
@@ -57,8 +57,10 @@ fn invalid(message: &str) -> ToolFailure {
 impl BrowserTool for BrowserWaitFor {
     const NAME: &str = "browser_wait_for";
     const TITLE: &str = "Wait for the page";
-    const DESCRIPTION: &str = "Waits until the open page is loaded (`load`), asks for nothing any more (`idle`), shows what a CSS selector fits (`selector`), or has a text or has it no more (`text`, `text_gone`), and tells what changed.";
-    const BRIEF: &str = "Waits for something on the open page.";
+    const DESCRIPTION: &str = "Waits until the open page is loaded (`load`), makes no more requests (`idle`), \
+         matches a CSS selector (`selector`), or has a text or has it no more (`text`, `text_gone`), and reports \
+         what changed.";
+    const BRIEF: &str = "Waits for a state of the open page.";
     const IS_READ_ONLY: bool = true;
     const EXAMPLE: &str = r#"{"condition": "text", "value": "Thank you"}"#;
     type Input = Input;
@@ -77,7 +79,7 @@ impl BrowserTool for BrowserWaitFor {
             (Condition::Text, Some(value)) => Some(Sight::Text(value)),
             (Condition::TextGone, Some(value)) => Some(Sight::TextGone(value)),
             (Condition::Load | Condition::Idle, Some(_)) => return Err(invalid("`load` and `idle` take no `value`")),
-            (_, None) => return Err(invalid("`value` says which selector or text")),
+            (_, None) => return Err(invalid("give the selector or the text in `value`")),
         };
         let waited = match &sight {
             Some(sight) => session.wait_for(sight, end).await,

@@ -163,9 +163,9 @@ async fn keys_are_pressed_in_a_field_or_where_the_focus_is_and_a_mouse_only_poin
     for (arguments, told) in [
         (json!({"ref": name, "keys": ["Sesame"]}), "`Sesame` is no key"),
         (json!({"keys": ["a"]}), "`a` is no key"),
-        (json!({"ref": name}), "either `text`, `keys` or both, or `files`"),
+        (json!({"ref": name}), "give `text`, `keys` or both, or else `files`"),
         (json!({"text": "x"}), "`ref` says which element"),
-        (json!({"ref": name, "keys": ["Enter"], "files": ["x"]}), "either `text`, `keys` or both, or `files`"),
+        (json!({"ref": name, "keys": ["Enter"], "files": ["x"]}), "give `text`, `keys` or both, or else `files`"),
     ] {
         let failure = rig.fails("browser_type", arguments).await;
         assert!(failure.kind == ErrorKind::InvalidInput && failure.message.contains(told), "{}", failure.message);
@@ -177,7 +177,7 @@ async fn a_secret_is_typed_as_a_text_is_and_a_password_as_a_text_is_told_to_be_o
     let rig = Rig::new().await;
     let page = rig.opened("/").await;
     let (name, secret) = (reference(&page, "textbox \"Name\""), reference(&page, "textbox \"Secret\""));
-    let hint = "`secret` in its place does not";
+    let hint = "Use `secret` instead";
     let told = rig.call("browser_type", json!({"ref": name, "secret": "Ann"})).await;
     assert!(told.contains("= \"Ann\"") && !told.contains(hint), "{told}");
     let told = rig.call("browser_type", json!({"ref": secret, "secret": "open sesame"})).await;
