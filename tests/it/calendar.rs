@@ -259,7 +259,7 @@ async fn an_event_is_created_in_the_zone_of_this_machine_or_in_the_one_that_was_
         (json!({"start": "2026-01-05", "end": "2026-01-05"}), "the day after the last one"),
         (json!({"summary": "a\r\nBcc: eve@example.com"}), "`summary` holds a line break"),
         (json!({"attendees": ["ann@example.com\r\nBcc: eve@example.com"]}), "is no mail address"),
-        (json!({"time_zone": "Atlantis/Capital"}), "no time zone"),
+        (json!({"time_zone": "Atlantis/Capital"}), "is not a time zone"),
     ] {
         client.fails("calendar_create_event", &event(more), "invalid_input", text);
     }

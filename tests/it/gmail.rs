@@ -169,7 +169,7 @@ async fn html_is_read_as_text_and_an_attachment_by_its_handle() {
         mailbox.attach("m1", "A1", b"a,b\n1,2");
     });
     let read = mail.says(&[], "gmail_read", &json!({"message_id": "m1", "include_attachments": "save"}));
-    assert!(read.contains("Attachment: plan.csv (text/csv, 7 bytes, kept as `o1`)"), "{read}");
+    assert!(read.contains("Attachment: plan.csv (text/csv, 7 bytes, stored as `o1`)"), "{read}");
     assert!(read.ends_with("2 lines follow.\n\nGrüße,\nlook (https://example.com/x)"), "{read}");
     assert!(mail.says(&[], "read_file", &json!({"path": "o1"})).contains("1,2"));
     assert!(mail.says(&[], "gmail_read", &json!({"message_id": "m1", "format": "html"})).ends_with(html));

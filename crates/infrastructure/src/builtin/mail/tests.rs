@@ -155,7 +155,7 @@ async fn html_is_given_as_it_is_on_wish_and_never_parsed_in_this_process() {
     // The program of these tests has no helper that reads pages.
     let failure = mail.call("gmail_read", json!({"message_id": "m1"})).await.unwrap_err();
     assert_eq!(failure.kind, ErrorKind::Unavailable);
-    assert!(failure.text().contains("`format` \"html\" gives it as it is"), "{}", failure.text());
+    assert!(failure.text().contains("`format` \"html\" returns it unchanged"), "{}", failure.text());
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn attachments_are_listed_and_kept_under_handles_on_wish() {
     { stored }.read_to_end(&mut content).unwrap();
     assert_eq!(content, b"PDF?>");
     assert!(mail.run.outputs().open(&Principal::token("other"), handle).await.unwrap().is_none());
-    assert!(kept.joined_text().contains("Attachment: plan.pdf (application/pdf, 5 bytes, kept as `o1`)"));
+    assert!(kept.joined_text().contains("Attachment: plan.pdf (application/pdf, 5 bytes, stored as `o1`)"));
 }
 
 #[tokio::test]

@@ -31,21 +31,21 @@ pub(crate) struct Input {
     #[schemars(length(max = 1024))]
     #[schemars(extend("x-advertised" = ""))]
     summary: String,
-    /// When it begins: a day ("2026-01-05") for whole days, a time in the time zone ("2026-01-05T14:00"), or one with an
+    /// Its start: a day ("2026-01-05") for whole days, a time in the time zone ("2026-01-05T14:00"), or one with an
     /// offset.
     #[schemars(length(min = 1, max = 64))]
     #[schemars(extend("x-advertised" = "\"2026-01-05T14:00\", or \"2026-01-05\" for whole days."))]
     start: String,
-    /// When it ends, in the same form. Of whole days it is the day after the last one.
+    /// Its end, in the same form; for whole days the day after the last one.
     #[schemars(length(min = 1, max = 64))]
-    #[schemars(extend("x-advertised" = "Likewise; of whole days the day after the last."))]
+    #[schemars(extend("x-advertised" = "For whole days the day after the last."))]
     end: String,
     /// The time zone of times without an offset: a name like "Europe/Berlin", an offset, or "UTC". Default: that of this
     /// machine.
     #[schemars(length(min = 1, max = 64))]
     #[schemars(extend("x-advertised" = "Default: this machine's."))]
     time_zone: Option<String>,
-    /// More about it.
+    /// Its description.
     #[serde(default)]
     #[schemars(length(max = 8192))]
     #[schemars(extend("x-advertised" = ""))]
@@ -55,21 +55,21 @@ pub(crate) struct Input {
     #[schemars(length(max = 1024))]
     #[schemars(extend("x-advertised" = ""))]
     location: String,
-    /// Mail addresses of those who are invited. Somebody is asked each time before anybody is.
+    /// Mail addresses of the attendees. Each invitation requires approval.
     #[serde(default)]
     #[schemars(length(max = 200))]
     #[schemars(extend("x-advertised" = "Mail addresses."))]
     attendees: Vec<String>,
-    /// Who of them is told by mail: "none", "all", or "external_only", those who use another calendar than Google's.
+    /// Attendees who are notified by mail: "none", "all", or "external_only" (outside of Google Calendar).
     #[serde(default)]
-    #[schemars(extend("x-advertised" = "Who is told by mail."))]
+    #[schemars(extend("x-advertised" = "Who is notified by mail."))]
     send_updates: Updates,
-    /// Rules of a series (RFC 5545), like "RRULE:FREQ=WEEKLY;COUNT=4".
+    /// Recurrence rules (RFC 5545), like "RRULE:FREQ=WEEKLY;COUNT=4".
     #[serde(default)]
     #[schemars(length(max = 20))]
     #[schemars(extend("x-advertised" = "Like \"RRULE:FREQ=WEEKLY;COUNT=4\"."))]
     recurrence: Vec<String>,
-    /// Make a video meeting for it.
+    /// Create a video meeting.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     conference: bool,
@@ -106,10 +106,9 @@ impl From<Updates> for SendUpdates {
 impl BuiltInTool for CalendarCreateEvent {
     const NAME: &str = "calendar_create_event";
     const TITLE: &str = "Create calendar event";
-    const DESCRIPTION: &str = "Creates an event in Google Calendar: at a time, or for whole days, whose `end` is the day after \
-                               the last one. Times without an offset are those of the time zone of this machine, or of \
-                               `time_zone`. With attendees somebody is asked each time, and no mail is sent unless \
-                               `send_updates` says so.";
+    const DESCRIPTION: &str = "Creates an event in Google Calendar: at a time, or for whole days, whose `end` is the \
+         day after the last one. Times without an offset are in the time zone of this machine, or in `time_zone`. \
+         Attendees require approval each time, and no mail is sent unless `send_updates` says so.";
     const BRIEF: &str = "Creates an event in Google Calendar.";
     const CATEGORY: Category = Category::Calendar;
     const TAGS: &[&str] = &["google"];

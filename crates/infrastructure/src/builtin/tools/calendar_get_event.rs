@@ -23,7 +23,7 @@ pub(crate) struct CalendarGetEvent;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The id, as `calendar_list_events` gives it.
+    /// The id from `calendar_list_events`.
     #[schemars(length(min = 1, max = 1024))]
     #[schemars(extend("x-advertised" = ""))]
     event_id: String,
@@ -41,8 +41,8 @@ fn primary() -> String {
 impl BuiltInTool for CalendarGetEvent {
     const NAME: &str = "calendar_get_event";
     const TITLE: &str = "Read calendar event";
-    const DESCRIPTION: &str = "Reads an event of Google Calendar: times, place, description, attendees with their answers, \
-                               video meeting and series. One that was deleted is told as cancelled.";
+    const DESCRIPTION: &str = "Reads an event of Google Calendar: times, place, description, attendees with their \
+         answers, video meeting and series. A deleted event is reported as cancelled.";
     const BRIEF: &str = "Reads all of an event.";
     const CATEGORY: Category = Category::Calendar;
     const TAGS: &[&str] = &["google"];

@@ -31,15 +31,15 @@ pub(crate) struct Input {
     #[schemars(length(max = 64))]
     #[schemars(extend("x-advertised" = "\"2026-01-05\" or \"2026-01-05T14:00\". Default: today."))]
     time_min: Option<String>,
-    /// Events that begin before it; of a day before its end. Default: the end of today where no time is given, else none.
+    /// Events that begin before it; for a day before its end. Default: the end of today if no time is given, else none.
     #[schemars(length(max = 64))]
     #[schemars(extend("x-advertised" = ""))]
     time_max: Option<String>,
-    /// Words that stand in title, description, place or attendees.
+    /// Words in title, description, place or attendees.
     #[schemars(length(max = 1000))]
     #[schemars(extend("x-advertised" = "Words in them."))]
     query: Option<String>,
-    /// The most events of one answer.
+    /// Maximum events per result.
     #[serde(default = "usual_results")]
     #[schemars(range(min = 1, max = MAX_RESULTS))]
     #[schemars(extend("x-advertised" = ""))]
@@ -54,7 +54,7 @@ pub(crate) struct Input {
     #[schemars(length(min = 1, max = 64))]
     #[schemars(extend("x-advertised" = false))]
     time_zone: Option<String>,
-    /// The `next_page_token` of an answer with the same arguments: gives the events after it.
+    /// The `next_page_token` of a result with the same arguments.
     #[schemars(length(max = 1024))]
     #[schemars(extend("x-advertised" = ""))]
     page_token: Option<String>,
@@ -70,12 +70,12 @@ fn primary() -> String {
 
 #[derive(Serialize, JsonSchema)]
 struct Output {
-    /// In the order in which they begin; of a series each one for itself.
+    /// In order of their start; each event of a series is listed.
     events: Vec<CalendarEvent>,
-    /// There are more: give it as `page_token`.
+    /// Value of `page_token` for more events.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_page_token: Option<String>,
-    /// The times that were asked for.
+    /// The requested times.
     #[serde(skip_serializing_if = "Option::is_none")]
     time_min: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,10 +85,9 @@ struct Output {
 impl BuiltInTool for CalendarListEvents {
     const NAME: &str = "calendar_list_events";
     const TITLE: &str = "List calendar events";
-    const DESCRIPTION: &str = "Lists events of Google Calendar by time or words, in the order in which they begin. Without \
-                               times these are the events of today, in the time zone of this machine. Of a series each \
-                               event is listed for itself. Times are told with their offset; the end of whole days is the \
-                               day after the last one.";
+    const DESCRIPTION: &str = "Lists events of Google Calendar by time or words, in order of their start. Without \
+         times these are the events of today, in the time zone of this machine. Each event of a series is listed. \
+         Times have an offset; the end of whole days is the day after the last one.";
     const BRIEF: &str = "Lists events of Google Calendar; without times those of today.";
     const CATEGORY: Category = Category::Calendar;
     const TAGS: &[&str] = &["google"];
@@ -169,7 +168,7 @@ fn format_events(output: &Output) -> String {
         false => format!("{WRITTEN_BY_OTHERS}\n\n{}", events.join("\n\n")),
     };
     if let Some(token) = &output.next_page_token {
-        text.push_str(&format!("\n\n[There are more: the next ones with page_token {token:?}]"));
+        text.push_str(&format!("\n\n[There are more events: continue with page_token {token:?}]"));
     }
     text
 }

@@ -39,17 +39,17 @@ const NO_TEXT: &str = "(no text content)";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The id of the message, as `gmail_search` gives it.
+    /// The id of the message from `gmail_search`.
     #[schemars(length(min = 1, max = 200))]
     #[schemars(extend("x-advertised" = ""))]
     message_id: String,
-    /// "text": the text, made of HTML where there is some. "html": the HTML as it is.
+    /// "text": the text, converted from any HTML. "html": the HTML unchanged.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     format: Format,
-    /// "list": their names. "save": keeps each under a handle, for `read_file`.
+    /// "list": their names. "save": stores each under a handle, for `read_file`.
     #[serde(default)]
-    #[schemars(extend("x-advertised" = "\"save\" keeps each under a handle, for `read_file`."))]
+    #[schemars(extend("x-advertised" = "\"save\" stores each under a handle, for `read_file`."))]
     include_attachments: Attachments,
 }
 
@@ -76,14 +76,14 @@ struct Output {
     from: String,
     to: Vec<String>,
     cc: Vec<String>,
-    /// As the message says it.
+    /// As given in the message.
     date: String,
     subject: String,
     labels: Vec<String>,
     /// Its text, or its HTML.
     body: String,
     attachments: Vec<AttachmentOutput>,
-    /// Parts that were left out.
+    /// Omitted parts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -95,10 +95,10 @@ struct AttachmentOutput {
     mime: String,
     /// In bytes.
     size: u64,
-    /// Gmail's id of it, where it has one.
+    /// Its id at Gmail, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// The handle under which it is kept.
+    /// Its handle.
     #[serde(skip_serializing_if = "Option::is_none")]
     handle: Option<String>,
 }
@@ -106,8 +106,8 @@ struct AttachmentOutput {
 impl BuiltInTool for GmailRead {
     const NAME: &str = "gmail_read";
     const TITLE: &str = "Read mail";
-    const DESCRIPTION: &str = "Reads a message of the user's Gmail by its id: sender, recipients, date, subject, text and the list of \
-                               attachments. `include_attachments` \"save\" keeps these under handles.";
+    const DESCRIPTION: &str = "Reads a message of the user's Gmail by its id: sender, recipients, date, subject, \
+         text and the list of attachments. `include_attachments` \"save\" stores these under handles.";
     const BRIEF: &str = "Reads a message of Gmail: headings, text, list of attachments.";
     const CATEGORY: Category = Category::Mail;
     const TAGS: &[&str] = &["google", "mail"];
@@ -163,13 +163,13 @@ async fn body(
             Piece::Text(content) | Piece::Html(content) => content,
         };
         if pieces == PIECES || bytes >= TEXT_BYTES {
-            notes.push("The text of the message is longer; what stands behind was left out.".into());
+            notes.push("The text of the message is longer; the rest was omitted.".into());
             break;
         }
         pieces += 1;
         let mut raw = gmail.content(&message.id, content).await?;
         if raw.len() > TEXT_BYTES - bytes {
-            notes.push("A piece of the text was cut: it is too long.".into());
+            notes.push("A part of the text was too long and was cut.".into());
             raw.truncate(TEXT_BYTES - bytes);
         }
         bytes += raw.len();
@@ -201,8 +201,8 @@ async fn page_of_html(html: String, run: &ToolContext<'_>) -> Result<Page, ToolF
     };
     let read = page::read(run.environment().helpers(), PageLimits::default(), run.deadline(), order).await;
     read.map_err(|failure| {
-        ToolFailure::new(failure.kind, "the HTML of the message could not be turned into text")
-            .next("`format` \"html\" gives it as it is.")
+        ToolFailure::new(failure.kind, "the HTML of the message could not be converted to text")
+            .next("`format` \"html\" returns it unchanged.")
             .caused_by(failure)
     })
 }
@@ -225,7 +225,7 @@ async fn store_attachments(
         let mut one = AttachmentOutput::of(attachment);
         let size = usize::try_from(attachment.size).unwrap_or(usize::MAX);
         if at >= KEPT || size > ATTACHMENT_BYTES || size > KEPT_BYTES - bytes {
-            notes.push(format!("Attachment {} was not kept: it is too large, or there are too many.", at + 1));
+            notes.push(format!("Attachment {} was not stored: it is too large, or there are too many.", at + 1));
             listed.push(one);
             continue;
         }
@@ -239,8 +239,8 @@ async fn store_attachments(
                 one.handle = Some(stored.handle.to_string());
             }
             Err(error) => {
-                tracing::warn!(call = %context.id, error = &error as &dyn std::error::Error, "an attachment could not be kept");
-                notes.push(format!("Attachment {} could not be kept.", at + 1));
+                tracing::warn!(call = %context.id, error = &error as &dyn std::error::Error, "an attachment could not be stored");
+                notes.push(format!("Attachment {} could not be stored.", at + 1));
             }
         }
         listed.push(one);
@@ -274,7 +274,7 @@ impl Output {
         }
         for one in &self.attachments {
             let name = if one.name.is_empty() { "(no name)" } else { &one.name };
-            let kept = one.handle.as_deref().map(|handle| format!(", kept as `{handle}`")).unwrap_or_default();
+            let kept = one.handle.as_deref().map(|handle| format!(", stored as `{handle}`")).unwrap_or_default();
             let _ = writeln!(text, "Attachment: {name} ({}, {} bytes{kept})", one.mime, one.size);
         }
         for note in &self.notes {

@@ -26,12 +26,12 @@ pub(crate) struct Input {
     #[schemars(length(max = 2_000))]
     #[schemars(extend("x-advertised" = "Gmail's syntax: \"from:ann is:unread newer_than:7d\"."))]
     query: String,
-    /// The most messages of one page.
+    /// Maximum messages per page.
     #[serde(default = "usual_results")]
     #[schemars(range(min = 1, max = 100))]
     #[schemars(extend("x-advertised" = ""))]
     max_results: u32,
-    /// The next page: `next_page_token` of the one before.
+    /// `next_page_token` of the previous page.
     #[schemars(length(min = 1, max = 500))]
     #[schemars(extend("x-advertised" = ""))]
     page_token: Option<String>,
@@ -40,7 +40,7 @@ pub(crate) struct Input {
     #[schemars(length(max = 20), inner(length(min = 1, max = 200)))]
     #[schemars(extend("x-advertised" = false))]
     label_ids: Vec<String>,
-    /// Look into spam and trash as well.
+    /// Include spam and trash.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     include_spam_trash: bool,
@@ -63,7 +63,7 @@ struct Output {
 struct MessageSummary {
     id: String,
     thread_id: String,
-    /// As the message says it.
+    /// As given in the message.
     date: String,
     from: String,
     subject: String,
@@ -75,8 +75,8 @@ struct MessageSummary {
 impl BuiltInTool for GmailSearch {
     const NAME: &str = "gmail_search";
     const TITLE: &str = "Search mail";
-    const DESCRIPTION: &str = "Finds messages in the user's Gmail and gives id, date, sender, subject and the beginning of each, \
-                               the newest first. `gmail_read` reads one by its id.";
+    const DESCRIPTION: &str = "Finds messages in the user's Gmail and returns id, date, sender, subject and the \
+         beginning of each, the newest first. `gmail_read` reads one by its id.";
     const BRIEF: &str = "Finds messages in Gmail: id, date, sender, subject, beginning.";
     const CATEGORY: Category = Category::Mail;
     const TAGS: &[&str] = &["google", "mail"];

@@ -19,7 +19,7 @@ pub(crate) struct GmailSend;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Who gets it: addresses, as `ann@example.com` or `Ann <ann@example.com>`.
+    /// Recipients, as `ann@example.com` or `Ann <ann@example.com>`.
     #[schemars(length(min = 1, max = 50), inner(length(min = 3, max = 500)))]
     #[schemars(extend("x-advertised" = ""))]
     to: Vec<String>,
@@ -31,21 +31,21 @@ pub(crate) struct Input {
     #[schemars(length(max = TEXT_CHARACTERS))]
     #[schemars(extend("x-advertised" = "Plain text."))]
     body: String,
-    /// Who gets a copy.
+    /// Cc recipients.
     #[serde(default)]
     #[schemars(length(max = 50), inner(length(min = 3, max = 500)))]
     #[schemars(extend("x-advertised" = ""))]
     cc: Vec<String>,
-    /// Who gets a copy that the others are not told of.
+    /// Bcc recipients.
     #[serde(default)]
     #[schemars(length(max = 50), inner(length(min = 3, max = 500)))]
     #[schemars(extend("x-advertised" = ""))]
     bcc: Vec<String>,
-    /// The same text as HTML, for programs that show it.
+    /// The text as HTML, for programs that show it.
     #[schemars(length(min = 1, max = TEXT_CHARACTERS))]
     #[schemars(extend("x-advertised" = false))]
     html: Option<String>,
-    /// The id of the message that this one answers: it goes into the same thread.
+    /// The id of the message to reply to, in the same thread.
     #[schemars(length(min = 1, max = 200))]
     #[schemars(extend("x-advertised" = ""))]
     reply_to_message_id: Option<String>,
@@ -60,10 +60,10 @@ struct Output {
 impl BuiltInTool for GmailSend {
     const NAME: &str = "gmail_send";
     const TITLE: &str = "Send mail";
-    const DESCRIPTION: &str = "Sends a message from the user's Gmail address. A person is asked each time, with recipients and \
-                               subject. It is sent once: where a failure says that it may have been sent, look for it \
-                               before you send it again.";
-    const BRIEF: &str = "Sends a message from the user's Gmail address. A person is asked each time.";
+    const DESCRIPTION: &str = "Sends a message from the user's Gmail address. Recipients and subject require \
+         approval each time. It is sent once: if a failure says that it may have been sent, look for it before you \
+         send it again.";
+    const BRIEF: &str = "Sends a message from the user's Gmail address. It requires approval each time.";
     const CATEGORY: Category = Category::Mail;
     const TAGS: &[&str] = &["google", "mail"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
