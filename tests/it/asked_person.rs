@@ -132,9 +132,9 @@ fn a_person_at_a_terminal_answers_by_number_or_in_own_words() {
 async fn where_nobody_is_there_questions_wait_and_are_answered_later() {
     let place = Place::with("");
     let said = place.printed(&["call", "ask_user", &questions().to_string()], 0);
-    assert!(said.contains("the questions wait as q1. Your user answers them later"), "{said}");
+    assert!(said.contains("the questions are pending as q1. Your user answers them later"), "{said}");
     let resume = ["call", "ask_user", r#"{"resume": "q1"}"#];
-    assert!(place.printed(&resume, 0).contains("still wait"), "nothing is made up");
+    assert!(place.printed(&resume, 0).contains("still pending"), "nothing is made up");
     let waiting = place.waiting();
     assert_eq!((waiting.len(), &waiting[0]["id"]), (1, &json!("q1")));
     let shown = place.printed(&["questions", "show", "q1"], 0);

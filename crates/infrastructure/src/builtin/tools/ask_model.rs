@@ -17,11 +17,11 @@ const MAX_MS: u64 = 600_000;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What to ask. The model sees nothing else: no files, no tools, and nothing of this conversation.
+    /// The question. The model sees nothing else: no files, no tools, and nothing of this conversation.
     #[schemars(length(min = 1, max = 1_000_000))]
     #[schemars(extend("x-advertised" = "All that it sees."))]
     message: String,
-    /// Instructions that stand before everything.
+    /// The system prompt.
     #[schemars(length(max = 100_000))]
     #[schemars(extend("x-advertised" = ""))]
     system_prompt: Option<String>,
@@ -29,16 +29,16 @@ pub(crate) struct Input {
     #[schemars(length(min = 1, max = 200))]
     #[schemars(extend("x-advertised" = "A name, \"weak\" or \"strong\"."))]
     model: Option<String>,
-    /// The most tokens of the answer.
+    /// Maximum tokens of the answer.
     #[serde(default = "usual_tokens")]
     #[schemars(range(min = 1, max = 64_000))]
     #[schemars(extend("x-advertised" = false))]
     max_tokens: u64,
-    /// The provider that the model must be of: "anthropic", "openai" and so on.
+    /// The required provider: "anthropic", "openai" and so on.
     #[schemars(length(min = 1, max = 50))]
     #[schemars(extend("x-advertised" = false))]
     provider: Option<String>,
-    /// How long to wait for the answer.
+    /// Time to wait for the answer.
     #[serde(default = "usual_time")]
     #[schemars(range(min = 1_000, max = MAX_MS))]
     #[schemars(extend("x-advertised" = false))]
@@ -74,9 +74,9 @@ struct Tokens {
 impl BuiltInTool for AskModel {
     const NAME: &str = "ask_model";
     const TITLE: &str = "Ask a model";
-    const DESCRIPTION: &str = "Asks another language model of the configuration one question and gives its answer. It has \
-                               no tools and sees nothing but the message, so say all that it needs. Use it for a second \
-                               opinion, or for text work that needs no tools.";
+    const DESCRIPTION: &str = "Asks another configured language model one question and returns its answer. It has no \
+         tools and sees only the message, so include everything it needs. Use it for a second opinion, or for text \
+         work that needs no tools.";
     const BRIEF: &str = "Asks another language model, which has no tools, for a second opinion or text work.";
     const CATEGORY: Category = Category::Ai;
     const TAGS: &[&str] = &["model"];
@@ -113,7 +113,7 @@ impl BuiltInTool for AskModel {
         let mut text = said.text.clone();
         match said.stop {
             StopReason::MaxTokens => text.push_str("\n[The answer was cut off at `max_tokens`.]"),
-            StopReason::Refused => text.push_str("\n[The model, or a filter of its provider, does not answer this.]"),
+            StopReason::Refused => text.push_str("\n[The model or its provider's filter refused to answer.]"),
             _ => {}
         }
         let usage = said.usage;
@@ -138,7 +138,7 @@ fn chosen(input: &Input, world: &ToolEnvironment) -> Result<Arc<dyn ModelProvide
     let provider = &model.facts().provider;
     match &input.provider {
         Some(wanted) if wanted != provider => {
-            let message = format!("the model `{}` is one of {provider}, and not of {wanted}", model.name());
+            let message = format!("the model `{}` belongs to {provider}, not to {wanted}", model.name());
             Err(ToolFailure::new(ErrorKind::Unavailable, message).next(format!("Name a model of {wanted} in `model`.")))
         }
         _ => Ok(model),

@@ -30,11 +30,11 @@ pub(crate) struct Input {
     #[schemars(length(min = 1, max = 4))]
     #[schemars(extend("x-advertised" = ""))]
     questions: Option<Vec<QuestionInput>>,
-    /// Instead of `questions`: the id of questions that were asked before and wait, like "q3".
+    /// Instead of `questions`: the id of pending questions, like "q3".
     #[schemars(length(min = 1, max = 16))]
-    #[schemars(extend("x-advertised" = "Instead: an id that waits."))]
+    #[schemars(extend("x-advertised" = "Instead: a pending id."))]
     resume: Option<String>,
-    /// The most time to wait for the answers. Without it, as long as the client waits.
+    /// Maximum time to wait for the answers. Default: as long as the client waits.
     #[schemars(range(min = 1_000, max = MAX_TIMEOUT_MS))]
     #[schemars(extend("x-advertised" = false))]
     timeout_ms: Option<u64>,
@@ -47,15 +47,15 @@ struct QuestionInput {
     #[schemars(length(min = 1, max = 1_000))]
     #[schemars(extend("x-advertised" = ""))]
     question: String,
-    /// A label for it.
+    /// A label.
     #[schemars(length(min = 1, max = 12))]
     #[schemars(extend("x-advertised" = "At most 12 characters."))]
     header: String,
-    /// What the person may choose; an answer in their own words is always possible.
+    /// Answers to choose from; free text is always possible.
     #[schemars(length(min = 2, max = 4))]
     #[schemars(extend("x-advertised" = "2 to 4."))]
     options: Vec<OptionInput>,
-    /// Whether several may be chosen.
+    /// Allow several choices.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     multi_select: bool,
@@ -68,11 +68,11 @@ struct OptionInput {
     #[schemars(length(min = 1, max = 100))]
     #[schemars(extend("x-advertised" = ""))]
     label: String,
-    /// Its meaning, or what follows from it.
+    /// Its meaning or consequence.
     #[schemars(length(max = 500))]
     #[schemars(extend("x-advertised" = ""))]
     description: String,
-    /// More to look at before one chooses, such as a piece of code.
+    /// A preview of the option, such as a piece of code.
     #[schemars(length(max = 2_000))]
     #[schemars(extend("x-advertised" = false))]
     preview: Option<String>,
@@ -80,11 +80,11 @@ struct OptionInput {
 
 #[derive(Serialize, JsonSchema)]
 struct Output {
-    /// What became of the questions: `format_answers`, `declined`, `cancelled`, or `pending_result` for somebody.
+    /// The outcome: `answered`, `declined`, `cancelled` or `waiting`.
     outcome: &'static str,
-    /// The answer to each question that has one; what was chosen of several stands with commas between.
+    /// The answer to each answered question; several choices are separated by commas.
     answers: serde_json::Map<String, Value>,
-    /// The id of questions that wait, for `resume`.
+    /// The id of pending questions, for `resume`.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
 }
@@ -92,11 +92,10 @@ struct Output {
 impl BuiltInTool for AskUser {
     const NAME: &str = "ask_user";
     const TITLE: &str = "Ask the user";
-    const DESCRIPTION: &str = "Asks the person one to four questions with answers to choose from; they may also answer in \
-                               their own words. Use it for decisions that are theirs and change what you do next; put \
-                               what you recommend first. Where nobody can be asked now, the questions wait, and `resume` \
-                               fetches the answers.";
-    const BRIEF: &str = "Asks the person what only they can decide; put what you recommend first.";
+    const DESCRIPTION: &str = "Asks the user one to four questions with answers to choose from; free text is \
+         possible, too. Use it for decisions that are the user's and change what you do next; put your \
+         recommendation first. If no user is available now, the questions wait, and `resume` fetches the answers.";
+    const BRIEF: &str = "Asks the user what only they can decide; put your recommendation first.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["question"];
     // A run ends with a pending question, which a batch would hide.
@@ -114,7 +113,7 @@ impl BuiltInTool for AskUser {
             (Some(questions), None) => ask(validate_questions(questions)?, input.timeout_ms, run).await,
             (None, Some(id)) => resumed(&id, run).await,
             _ => {
-                let message = "give either `questions`, or `resume` with the id of questions that wait";
+                let message = "give either `questions`, or `resume` with the id of pending questions";
                 Err(ToolFailure::new(ErrorKind::InvalidInput, message))
             }
         }
@@ -131,7 +130,7 @@ fn validate_questions(questions: Vec<QuestionInput>) -> Result<Vec<Question>, To
     let mut asked = Vec::with_capacity(questions.len());
     for one in questions {
         if one.question.trim().is_empty() || !known.insert(one.question.clone()) {
-            return Err(invalid(format!("the question `{}` says nothing, or stands twice", one.question)));
+            return Err(invalid(format!("the question `{}` is empty or repeated", one.question)));
         }
         let mut labels = HashSet::new();
         if let Some(twice) = one.options.iter().find(|option| !labels.insert(option.label.trim())) {
@@ -169,11 +168,13 @@ async fn ask(questions: Vec<Question>, patience: Option<u64>, run: &ToolContext<
     };
     match reply(&questions, &response.0) {
         Reply::Answers(answers) => format_answers(&questions, &answers),
-        Reply::Declined => declined("declined", "The person does not want to answer. Go on without, or ask less."),
-        Reply::Cancelled => declined("cancelled", "The person closed the questions without an answer."),
+        Reply::Declined => {
+            declined("declined", "The user declined to answer. Continue without an answer, or ask less.")
+        }
+        Reply::Cancelled => declined("cancelled", "The user closed the questions without an answer."),
         Reply::Malformed => Err(ToolFailure::new(
             ErrorKind::UpstreamProtocol,
-            "the client's answer is none: it has no `action` of MCP's, or no `content`",
+            "the client's answer is invalid: it has no MCP `action`, or no `content`",
         )),
     }
 }
@@ -187,10 +188,10 @@ fn unanswered_failure(why: &NotAnswered) -> ToolFailure {
         NotAnswered::Unsupported | NotAnswered::Refused { .. } | NotAnswered::Unfit(_) => ErrorKind::Unavailable,
     };
     let next = match why {
-        NotAnswered::TimedOut => "The person may be away: do what needs no answer, or ask again later.",
+        NotAnswered::TimedOut => "The user may be away: do what needs no answer, or ask again later.",
         _ => "Do not make up an answer.",
     };
-    ToolFailure::new(kind, format!("the questions have no answer: {why}")).next(next)
+    ToolFailure::new(kind, format!("the questions were not answered: {why}")).next(next)
 }
 
 /// Formats the user's answers, question by question.
@@ -218,16 +219,16 @@ async fn deferred(questions: Vec<Question>, run: &ToolContext<'_>) -> Result<Too
             QuestionError::TooMany(_) => ErrorKind::RateLimited,
             _ => ErrorKind::Io,
         };
-        ToolFailure::new(kind, "the questions could not be kept until somebody answers them").caused_by(error)
+        ToolFailure::new(kind, "the questions could not be stored until they are answered").caused_by(error)
     })?;
-    pending_result(id, "Nobody can be asked here now, so the questions wait")
+    pending_result(id, "No user is available now, so the questions are pending")
 }
 
 /// Returns the answers to stored questions, or that they are still pending.
 async fn resumed(id: &str, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
     let unknown = || {
-        ToolFailure::new(ErrorKind::NotFound, format!("there are no questions `{id}` of yours"))
-            .next("Use the id that the call with the questions told, like `q3`, or ask anew.")
+        ToolFailure::new(ErrorKind::NotFound, format!("you have no questions `{id}`"))
+            .next("Use the id that the call with the questions returned, like `q3`, or ask again.")
     };
     let number = QuestionId::parse(id).ok_or_else(unknown)?;
     let failed = |error: StoreError| {
@@ -240,7 +241,7 @@ async fn resumed(id: &str, run: &ToolContext<'_>) -> Result<ToolResult, ToolFail
             let said = |text: String| Some(text).filter(|text| !text.trim().is_empty());
             format_answers(&questions, &answers.into_iter().map(said).collect::<Vec<_>>())
         }
-        None => pending_result(number, "The questions still wait"),
+        None => pending_result(number, "The questions are still pending"),
     }
 }
 
@@ -250,7 +251,7 @@ async fn resumed(id: &str, run: &ToolContext<'_>) -> Result<ToolResult, ToolFail
 /// `unavailable` if there is no store, so that no user could ever answer.
 fn store(world: &ToolEnvironment) -> Result<&dyn QuestionStore, ToolFailure> {
     world.questions().map(AsRef::as_ref).ok_or_else(|| {
-        ToolFailure::new(ErrorKind::Unavailable, "nobody can be asked here, now or later")
+        ToolFailure::new(ErrorKind::Unavailable, "no user is available here, now or later")
             .next("Do not make up an answer: do what needs none, and say what is open.")
     })
 }
@@ -258,8 +259,8 @@ fn store(world: &ToolEnvironment) -> Result<&dyn QuestionStore, ToolFailure> {
 fn pending_result(id: QuestionId, why: &str) -> Result<ToolResult, ToolFailure> {
     let text = format!(
         "{why} as {id}. Your user answers them later. Then call this tool with \
-         {{\"resume\": \"{id}\"}} to get the answers. Do not make them up; do meanwhile what needs no answer, and say \
-         that you wait."
+         {{\"resume\": \"{id}\"}} to get the answers. Do not make them up; meanwhile do what needs no answer, and say \
+         that you are waiting."
     );
     let output = Output { outcome: "waiting", answers: serde_json::Map::new(), id: Some(id.to_string()) };
     Ok(waiting_for(answer(text, &output)?, id))

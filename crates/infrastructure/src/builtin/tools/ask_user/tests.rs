@@ -151,7 +151,7 @@ async fn questions_wait_until_somebody_answers_them_and_are_their_principals_alo
     let asked = run.call("ask_user", one()).await.unwrap();
     assert_eq!(asked.structured_content().unwrap(), &json!({"outcome": "waiting", "answers": {}, "id": "q1"}));
     assert_eq!(waited_for(&asked).as_deref(), Some("q1"));
-    assert!(asked.joined_text().contains("the questions wait as q1"), "{}", asked.joined_text());
+    assert!(asked.joined_text().contains("the questions are pending as q1"), "{}", asked.joined_text());
 
     let resume = json!({"resume": "q1"});
     let waits = run.call("ask_user", resume.clone()).await.unwrap();
