@@ -31,32 +31,32 @@ const LONGEST: Duration = Duration::from_secs(300);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Tokens, money, or the work with Claude Code.
+    /// Tokens, cost, or Claude Code activity.
     #[schemars(extend("x-advertised" = ""))]
     action: Report,
     /// The beginning: a time like "2026-01-31T00:00:00Z" or a day; for `claude_code` the one day (UTC).
     #[schemars(length(max = 40))]
     #[schemars(extend("x-advertised" = "Time or day; for `claude_code` the one day."))]
     starting_at: String,
-    /// The end, which is not part of it. Not for `claude_code`.
+    /// The end (exclusive). Not for `claude_code`.
     #[schemars(length(max = 40))]
     #[schemars(extend("x-advertised" = ""))]
     ending_at: Option<String>,
-    /// The length of a bucket; `cost` has days alone, `claude_code` none.
+    /// The length of a bucket; `cost` has only days, `claude_code` none.
     #[schemars(extend("x-advertised" = ""))]
     bucket_width: Option<Width>,
-    /// Fields to tell apart. `usage`: account_id, api_key_id, context_window, inference_geo, model, service_account_id,
+    /// Fields to group by. `usage`: account_id, api_key_id, context_window, inference_geo, model, service_account_id,
     /// service_tier, speed, workspace_id; `cost`: workspace_id, description.
     #[serde(default)]
     #[schemars(length(max = 9))]
     #[schemars(extend("x-advertised" = "Like model, workspace_id; for `cost` description."))]
     group_by: Vec<String>,
-    /// For `usage`: lists by name, each looked at alone: models, workspace_ids, api_key_ids, account_ids,
-    /// service_account_ids, service_tiers, context_window, inference_geos, speeds.
+    /// Filters for `usage`, as lists by name: models, workspace_ids, api_key_ids, account_ids, service_account_ids,
+    /// service_tiers, context_window, inference_geos, speeds.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     filters: BTreeMap<String, Vec<String>>,
-    /// Buckets or records of a page.
+    /// Buckets or records per page.
     #[schemars(range(min = 1, max = 1_440))]
     #[schemars(extend("x-advertised" = false))]
     limit: Option<u32>,
@@ -64,7 +64,7 @@ pub(crate) struct Input {
     #[schemars(length(min = 1, max = 4_000))]
     #[schemars(extend("x-advertised" = ""))]
     page: Option<String>,
-    /// Pages that are read one after another, at most.
+    /// Maximum number of pages to read.
     #[serde(default = "one_page")]
     #[schemars(range(min = 1, max = 50))]
     #[schemars(extend("x-advertised" = ""))]
@@ -100,9 +100,9 @@ struct Output {
     data: Vec<Map<String, Value>>,
     /// The sums of `data`; money as exact decimal text, `amount` in cents.
     totals: Map<String, Value>,
-    /// Pages that were read.
+    /// Number of pages read.
     pages: usize,
-    /// The page that comes next; absent where that was all.
+    /// The next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_page: Option<String>,
 }
@@ -110,11 +110,11 @@ struct Output {
 impl BuiltInTool for AnthropicUsage {
     const NAME: &str = "anthropic_usage";
     const TITLE: &str = "Usage at Anthropic";
-    const DESCRIPTION: &str = "Tells what an organisation uses at Anthropic: tokens (`usage`), money (`cost`, with exact \
-                               `amount_usd`; priority tier is not in it) or the work with Claude Code on a day \
-                               (`claude_code`), with totals. Reports come by pages: `max_pages` reads several at once, \
-                               `page` goes on. Usage and cost are some minutes old, Claude Code an hour.";
-    const BRIEF: &str = "Tells usage, cost or Claude Code work of an organisation at Anthropic.";
+    const DESCRIPTION: &str = "Reports an organisation's usage at Anthropic: tokens (`usage`), money (`cost`, with \
+         exact `amount_usd`; without priority tier) or a day of Claude Code activity (`claude_code`), with totals. \
+         Reports are paged: `max_pages` reads several pages at once, `page` continues. Usage and cost are some \
+         minutes old, Claude Code an hour.";
+    const BRIEF: &str = "Reports usage, cost or Claude Code activity at Anthropic.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["anthropic", "cost", "usage"];
     const ANNOTATIONS: ToolAnnotations =
@@ -153,7 +153,7 @@ impl BuiltInTool for AnthropicUsage {
         let api = AdminApi { settings, reach, judge: &judge, deadline };
         let mut report = api.report(&query, input.max_pages).await?;
         let totals = totals(query.action, &mut report.data).map_err(|error| {
-            let message = format!("Anthropic's Admin API told an amount that cannot be added: {error}");
+            let message = format!("Anthropic's Admin API returned an amount that cannot be added: {error}");
             ToolFailure::new(ErrorKind::UpstreamProtocol, message)
         })?;
         let object = |value| match value {
@@ -212,10 +212,10 @@ fn shown(output: &Output) -> String {
         let _ = write!(text, "\n{}", serde_json::to_string(item).unwrap_or_default());
     }
     if output.data.is_empty() {
-        text.push_str("\nThere is nothing in that time.");
+        text.push_str("\nThere is no data for this period.");
     }
     if let Some(next) = &output.next_page {
-        let _ = write!(text, "\n[There is more: the totals are of these pages alone, `page` goes on with {next:?}]");
+        let _ = write!(text, "\n[There is more: the totals cover only these pages; continue with `page` {next:?}]");
     }
     text
 }
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!((&results[1]["amount"], results[1].get("amount_usd")), (&json!("7"), None));
         assert_eq!((&told["next_page"], &told["pages"]), (&json!("page_2"), &json!(1)));
         assert!(text.starts_with("Totals: amount 423.45, amount_usd 4.2345,"), "{text}");
-        assert!(text.ends_with("`page` goes on with \"page_2\"]"), "{text}");
+        assert!(text.ends_with("continue with `page` \"page_2\"]"), "{text}");
     }
 
     #[tokio::test]

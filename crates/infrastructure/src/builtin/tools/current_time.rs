@@ -27,7 +27,7 @@ pub(crate) struct Input {
     #[schemars(length(min = 1, max = 64))]
     #[schemars(extend("x-advertised" = "Like \"Europe/Berlin\"."))]
     zone: Option<String>,
-    /// How to write it: "rfc3339", "unix" seconds, or "text" for people.
+    /// The style: "rfc3339", "unix" seconds, or "text" for people.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     style: Style,
@@ -55,7 +55,7 @@ struct Output {
     text: String,
     /// The zone's name, or its offset.
     zone: String,
-    /// In the format that was asked for.
+    /// In the requested format.
     #[serde(skip_serializing_if = "Option::is_none")]
     formatted: Option<String>,
 }
@@ -63,9 +63,9 @@ struct Output {
 impl BuiltInTool for CurrentTime {
     const NAME: &str = "current_time";
     const TITLE: &str = "Current time";
-    const DESCRIPTION: &str = "Tells the current date and time, in any time zone. Use it instead of guessing what day \
-                               it is.";
-    const BRIEF: &str = "Tells the date and time.";
+    const DESCRIPTION: &str = "Returns the current date and time, in any time zone. Use it instead of guessing what \
+         day it is.";
+    const BRIEF: &str = "Returns the date and time.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["time"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
@@ -101,7 +101,7 @@ impl BuiltInTool for CurrentTime {
 /// Returns the time in a zone, and the zone's own abbreviation for that time.
 fn in_zone(now: DateTime<Utc>, zone: &str) -> Result<(DateTime<FixedOffset>, String), ToolFailure> {
     let unknown = || {
-        ToolFailure::new(ErrorKind::InvalidInput, format!("`{zone}` is no time zone that this machine knows"))
+        ToolFailure::new(ErrorKind::InvalidInput, format!("`{zone}` is not a time zone that this machine knows"))
             .next("Give a name like \"Europe/Berlin\", an offset like \"+02:00\", \"UTC\" or \"local\".")
     };
     if zone.eq_ignore_ascii_case("local") {
@@ -123,7 +123,7 @@ fn in_zone(now: DateTime<Utc>, zone: &str) -> Result<(DateTime<FixedOffset>, Str
 
 fn formatted(now: DateTime<FixedOffset>, format: &str) -> Result<String, ToolFailure> {
     let wrong = || {
-        ToolFailure::new(ErrorKind::InvalidInput, format!("`{format}` is no strftime format"))
+        ToolFailure::new(ErrorKind::InvalidInput, format!("`{format}` is not a valid strftime format"))
             .next("Use conversions like %Y, %m, %d, %H, %M, %S, and %% for a percent sign.")
     };
     let items: Vec<Item<'_>> = StrftimeItems::new(format).collect();
@@ -186,9 +186,9 @@ mod tests {
     fn what_cannot_be_understood_is_said() {
         let bench = Bench::new();
         for (arguments, expected) in [
-            (json!({"zone": "Atlantis/Capital"}), "no time zone that this machine knows"),
-            (json!({"zone": "+99:99"}), "no time zone that this machine knows"),
-            (json!({"format": "%Q %"}), "no strftime format"),
+            (json!({"zone": "Atlantis/Capital"}), "is not a time zone that this machine knows"),
+            (json!({"zone": "+99:99"}), "is not a time zone that this machine knows"),
+            (json!({"format": "%Q %"}), "is not a valid strftime format"),
         ] {
             let told = bench.call("current_time", arguments).unwrap_err().text();
             assert!(told.contains(expected), "{told}");

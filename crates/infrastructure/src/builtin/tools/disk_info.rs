@@ -29,7 +29,7 @@ pub(crate) struct DiskInfo;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Also tell file systems that are no disks: in memory, of the kernel, images.
+    /// Include file systems that are not disks: memory, kernel, images.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     all: bool,
@@ -47,7 +47,7 @@ struct Disk {
     label: String,
     /// The file system's name.
     format: String,
-    /// Whether it answered in time; without that there are no sizes.
+    /// `true` if it responded in time; otherwise there are no sizes.
     ready: bool,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     room: Option<Room>,
@@ -57,7 +57,7 @@ struct Disk {
 struct Room {
     total_bytes: u64,
     free_bytes: u64,
-    /// What this user may still use.
+    /// Space available to this user.
     available_bytes: u64,
     used_percent: f64,
     read_only: bool,
@@ -66,9 +66,9 @@ struct Room {
 impl BuiltInTool for DiskInfo {
     const NAME: &str = "disk_info";
     const TITLE: &str = "Disk information";
-    const DESCRIPTION: &str = "Tells the disks of the machine with their format, size, free space and use. Use it when \
-                               space may be short, or before large files are written.";
-    const BRIEF: &str = "Tells the disks with their size and free space.";
+    const DESCRIPTION: &str = "Lists the disks of the machine with their format, size, free space and use. Use it \
+         when space may be short, or before large files are written.";
+    const BRIEF: &str = "Lists the disks with their size and free space.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["disk", "host"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
@@ -95,7 +95,7 @@ impl BuiltInTool for DiskInfo {
                     ("Free Space", gigabytes(room.available_bytes)),
                     ("Used", format!("{:.1} %", room.used_percent)),
                 ]),
-                None => lines.push(("State", "does not answer".into())),
+                None => lines.push(("State", "does not respond".into())),
             }
             let mount_point = mount.mount_point.to_string_lossy().into_owned();
             report = report.section(&mount_point, &lines);

@@ -11,7 +11,7 @@ pub(crate) struct Echo;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The text to give back.
+    /// The text to return.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     message: String,
@@ -20,8 +20,8 @@ pub(crate) struct Input {
 impl BuiltInTool for Echo {
     const NAME: &str = "echo";
     const TITLE: &str = "Echo";
-    const DESCRIPTION: &str = "Gives a message back, unchanged. Use it to test that tools can be called.";
-    const BRIEF: &str = "Gives a message back.";
+    const DESCRIPTION: &str = "Returns a message unchanged. Use it to test that tools can be called.";
+    const BRIEF: &str = "Returns a message.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["test"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
