@@ -40,23 +40,23 @@ pub(crate) struct Input {
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = ""))]
     path: String,
-    /// The id of the cell, or `cell-0` for the first one. A new cell comes after it, and without it at the top.
+    /// The id of the cell, or `cell-0` for the first one. A new cell comes after it; without an id, at the top.
     #[schemars(extend("x-advertised" = "A new cell comes after it."))]
     cell_id: Option<String>,
-    /// The place of the cell instead of its id, counted from 0.
+    /// The index of the cell, from 0, instead of its id.
     #[schemars(extend("x-advertised" = false))]
     cell_index: Option<usize>,
-    /// The text that the cell is to hold.
+    /// The new text of the cell.
     #[schemars(extend("x-advertised" = ""))]
     new_source: Option<String>,
     /// The type of the cell; a new one must have it.
     #[schemars(extend("x-advertised" = ""))]
     cell_type: Option<CellType>,
-    /// What to do: replace the text of the cell, insert a new cell, or delete the cell.
+    /// Replace the text of the cell, insert a new cell, or delete the cell.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     edit_mode: EditMode,
-    /// Keep what running the cell left. Otherwise a code cell whose text is replaced loses its outputs.
+    /// Keep the cell's outputs. Otherwise a code cell whose text is replaced loses them.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     keep_outputs: bool,
@@ -98,20 +98,20 @@ impl CellType {
 struct Output {
     /// Relative to the working directory, or absolute outside of it.
     path: String,
-    /// The cell's id; absent where the notebook's format has none.
+    /// The cell's id; absent if the notebook's format has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     cell_id: Option<String>,
-    /// The cell's place, counted from 0; of a deleted cell, the place that it had.
+    /// The cell's index, from 0; for a deleted cell, its former index.
     cell_index: usize,
     cell_type: String,
     edit_mode: EditMode,
-    /// How many cells the notebook has now.
+    /// Number of cells of the notebook now.
     cells: usize,
-    /// Stands for the file as it is now.
+    /// Etag of the new content.
     etag: String,
-    /// Whether nothing was changed, because that was asked for.
+    /// `true` for `dry_run`: nothing was changed.
     dry_run: bool,
-    /// What changed in the cell's text, as a unified diff.
+    /// The changes of the cell's text, as a unified diff.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
 }
@@ -119,8 +119,8 @@ struct Output {
 impl BuiltInTool for NotebookEdit {
     const NAME: &str = "notebook_edit";
     const TITLE: &str = "Edit notebook";
-    const DESCRIPTION: &str = "Replaces, inserts or deletes one cell of a Jupyter notebook (.ipynb); all other cells stay \
-         as they are, byte for byte. Read the notebook first, for the ids of its cells. Replacing the text of a code \
+    const DESCRIPTION: &str = "Replaces, inserts or deletes one cell of a Jupyter notebook (.ipynb); all other cells \
+         keep every byte. Read the notebook first, for the ids of its cells. Replacing the text of a code \
          cell clears its outputs.";
     const BRIEF: &str = "Replaces, inserts or deletes one cell of a Jupyter notebook.";
     const CATEGORY: Category = Category::File;
@@ -152,7 +152,7 @@ fn edit(files: &GrantedWorkspace, input: &Input, recording: &ChangeRecorder, lim
     if !path.to_ascii_lowercase().ends_with(".ipynb") {
         return Err(ToolFailure::new(
             ErrorKind::UnsupportedType,
-            format!("`{path}` is no notebook: its name does not end in .ipynb"),
+            format!("`{path}` is not a notebook: its name does not end in .ipynb"),
         )
         .next("Use `edit_file` for other files."));
     }
@@ -162,9 +162,9 @@ fn edit(files: &GrantedWorkspace, input: &Input, recording: &ChangeRecorder, lim
     // The caller names a cell of the notebook that was read. If the file changed since, the name may refer to another
     // cell.
     if set.is_stale(0, digest_of(&content), recording)? {
-        let message = format!("`{path}` was changed since it was read");
+        let message = format!("`{path}` changed since it was read");
         return Err(ToolFailure::new(ErrorKind::StaleFile, message)
-            .next("Nothing was changed. Read it again: its cells may be others now."));
+            .next("Nothing was changed. Read it again: its cells may be different now."));
     }
     let (mark, body) = content.split_at(if content.starts_with(MARK) { MARK.len() } else { 0 });
     let text = std::str::from_utf8(body).map_err(|error| {

@@ -111,7 +111,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 let mut members: Vec<(String, &'de RawValue)> = Vec::new();
                 while let Some(name) = map.next_key::<String>()? {
                     if members.iter().any(|(other, _)| *other == name) {
-                        return Err(A::Error::custom(format!("the member `{name}` is there twice")));
+                        return Err(A::Error::custom(format!("the member `{name}` occurs twice")));
                     }
                     if members.len() == MAX_MEMBERS {
                         return Err(A::Error::custom(format!("an object has more than {MAX_MEMBERS} members")));

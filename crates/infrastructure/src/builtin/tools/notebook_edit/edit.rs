@@ -43,7 +43,7 @@ pub(super) fn edited(text: &str, path: &str, input: &Input) -> Result<EditedNote
         (EditMode::Replace, Some(index)) => replaced(&notebook, index, input)?,
         (EditMode::Delete, Some(index)) => deleted(&notebook, index),
         (EditMode::Replace | EditMode::Delete, None) => {
-            let message = "`cell_id` or `cell_index` must say which cell is meant";
+            let message = "`cell_id` or `cell_index` is required";
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next(listing(&notebook, path)));
         }
     };
@@ -55,7 +55,7 @@ pub(super) fn edited(text: &str, path: &str, input: &Input) -> Result<EditedNote
 fn replaced(notebook: &Notebook<'_>, index: usize, input: &Input) -> Result<EditedNotebook, ToolFailure> {
     let cell = &notebook.cells()[index];
     if input.new_source.is_none() && input.cell_type.is_none() {
-        let message = "`new_source` is missing: the text that the cell is to hold";
+        let message = "`new_source` is missing: the new text of the cell";
         return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
             .next("Set `edit_mode` to \"delete\" to remove the cell."));
     }
@@ -97,7 +97,7 @@ fn replaced(notebook: &Notebook<'_>, index: usize, input: &Input) -> Result<Edit
 
 fn inserted(notebook: &Notebook<'_>, after: Option<usize>, input: &Input) -> Result<EditedNotebook, ToolFailure> {
     let Some(cell_type) = input.cell_type.map(CellType::name) else {
-        let message = "`cell_type` is missing: a new cell is \"code\", \"markdown\" or \"raw\"";
+        let message = "`cell_type` is missing: give \"code\", \"markdown\" or \"raw\"";
         return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
     };
     let index = after.map_or(0, |after| after + 1);
@@ -144,7 +144,7 @@ fn find(notebook: &Notebook<'_>, path: &str, input: &Input) -> Result<Option<usi
     let index = match (&input.cell_id, input.cell_index) {
         (None, None) => return Ok(None),
         (Some(_), Some(_)) => {
-            let message = "`cell_id` and `cell_index` both name a cell";
+            let message = "`cell_id` and `cell_index` are both given";
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Give one of them."));
         }
         (None, Some(index)) => index,
@@ -166,7 +166,7 @@ fn find(notebook: &Notebook<'_>, path: &str, input: &Input) -> Result<Option<usi
     if index < cells.len() {
         return Ok(Some(index));
     }
-    let message = format!("`{path}` has {}, and there is none with the index {index}", counted(cells.len(), "cell"));
+    let message = format!("`{path}` has {}, and none has the index {index}", counted(cells.len(), "cell"));
     Err(ToolFailure::new(ErrorKind::NotFound, message).next(listing(notebook, path)))
 }
 
@@ -217,7 +217,7 @@ fn other_cells<'a>(notebook: &Notebook<'a>, but: Option<usize>) -> Vec<&'a str> 
 }
 
 fn internal(reason: &str) -> ToolFailure {
-    ToolFailure::new(ErrorKind::Internal, "the notebook would not be what it is to be: this is a fault of Toolstead")
+    ToolFailure::new(ErrorKind::Internal, "the edited notebook would be wrong: this is a fault of Toolstead")
         .next("Nothing was changed.")
         .caused_by(reason.to_owned())
 }

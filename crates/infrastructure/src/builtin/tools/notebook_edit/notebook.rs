@@ -31,15 +31,15 @@ pub(super) struct Notebook<'a> {
 /// Reason why a text is not a notebook that can be edited.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotebookError {
-    #[error("it is no valid JSON: {0}")]
+    #[error("it is not valid JSON: {0}")]
     Json(String),
-    #[error("it has no member `{0}` as notebooks have it")]
+    #[error("it has no valid member `{0}`")]
     Member(&'static str),
-    #[error("it is in notebook format {0}, and formats from 4 on are edited")]
+    #[error("it is in notebook format {0}, and only format 4 is supported")]
     Old(u64),
-    #[error("it is in notebook format {0}, which is newer than what is known here")]
+    #[error("it is in notebook format {0}, which is newer than the supported format 4")]
     New(u64),
-    #[error("it has {0} cells, and at most {MAX_CELLS} are taken")]
+    #[error("it has {0} cells, and at most {MAX_CELLS} are supported")]
     TooMany(usize),
     #[error("its cell {index} is not valid: {reason}")]
     Cell { index: usize, reason: String },

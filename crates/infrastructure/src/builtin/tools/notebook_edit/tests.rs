@@ -211,31 +211,31 @@ fn a_cell_that_is_not_there_is_told_with_those_that_are() {
         NOTEBOOK,
         json!({"cell_id": "cell-2", "new_source": "x"}),
         ErrorKind::NotFound,
-        &format!("`n.ipynb` has 2 cells, and there is none with the index 2. {cells}"),
+        &format!("`n.ipynb` has 2 cells, and none has the index 2. {cells}"),
     );
     refused(
         NOTEBOOK,
         json!({"new_source": "x"}),
         ErrorKind::InvalidInput,
-        &format!("`cell_id` or `cell_index` must say which cell is meant. {cells}"),
+        &format!("`cell_id` or `cell_index` is required. {cells}"),
     );
     refused(
         NOTEBOOK,
         json!({"new_source": "x", "cell_id": "sum", "cell_index": 1}),
         ErrorKind::InvalidInput,
-        "`cell_id` and `cell_index` both name a cell. Give one of them.",
+        "`cell_id` and `cell_index` are both given. Give one of them.",
     );
     refused(
         NOTEBOOK,
         json!({"cell_id": "sum"}),
         ErrorKind::InvalidInput,
-        "`new_source` is missing: the text that the cell is to hold. Set `edit_mode` to \"delete\" to remove the cell.",
+        "`new_source` is missing: the new text of the cell. Set `edit_mode` to \"delete\" to remove the cell.",
     );
     refused(
         NOTEBOOK,
         json!({"edit_mode": "insert", "new_source": "x"}),
         ErrorKind::InvalidInput,
-        "`cell_type` is missing: a new cell is \"code\", \"markdown\" or \"raw\"",
+        "`cell_type` is missing: give \"code\", \"markdown\" or \"raw\"",
     );
     refused(
         &NOTEBOOK.replace("\"id\": \"title\"", "\"id\": \"sum\""),
@@ -265,19 +265,19 @@ fn what_is_no_notebook_is_left_alone() {
         "{\"nbformat\": 3, \"worksheets\": []}",
         given(),
         ErrorKind::UnsupportedType,
-        "`n.ipynb` cannot be edited: it is in notebook format 3, and formats from 4 on are edited. Convert it first: `jupyter nbconvert --to notebook --inplace n.ipynb` brings it to format 4.",
+        "`n.ipynb` cannot be edited: it is in notebook format 3, and only format 4 is supported. Convert it first: `jupyter nbconvert --to notebook --inplace n.ipynb` brings it to format 4.",
     );
     refused(
         "{\"nbformat\": 5, \"cells\": []}",
         given(),
         ErrorKind::UnsupportedType,
-        "`n.ipynb` cannot be edited: it is in notebook format 5, which is newer than what is known here",
+        "`n.ipynb` cannot be edited: it is in notebook format 5, which is newer than the supported format 4",
     );
     refused(
         "{\"nbformat\": 4}",
         given(),
         ErrorKind::UnsupportedType,
-        &format!("`n.ipynb` cannot be edited: it has no member `cells` as notebooks have it. {repair}"),
+        &format!("`n.ipynb` cannot be edited: it has no valid member `cells`. {repair}"),
     );
     refused(
         "{\"nbformat\": 4, \"cells\": [{\"cell_type\": \"raw\"}]}",
@@ -290,7 +290,7 @@ fn what_is_no_notebook_is_left_alone() {
         given(),
         ErrorKind::UnsupportedType,
         &format!(
-            "`n.ipynb` cannot be edited: it is no valid JSON: the member `nbformat` is there twice at line 1 column 26. {repair}"
+            "`n.ipynb` cannot be edited: it is not valid JSON: the member `nbformat` occurs twice at line 1 column 26. {repair}"
         ),
     );
     refused(
@@ -298,7 +298,7 @@ fn what_is_no_notebook_is_left_alone() {
         given(),
         ErrorKind::UnsupportedType,
         &format!(
-            "`n.ipynb` cannot be edited: it is no valid JSON: EOF while parsing a value at line 1 column 0. {repair}"
+            "`n.ipynb` cannot be edited: it is not valid JSON: EOF while parsing a value at line 1 column 0. {repair}"
         ),
     );
     let bench = Bench::new();
@@ -309,7 +309,7 @@ fn what_is_no_notebook_is_left_alone() {
     assert_eq!(told("n.ipynb"), "`n.ipynb` cannot be edited: notebooks are in UTF-8, and byte 1 is not");
     assert_eq!(
         told("n.txt"),
-        "`n.txt` is no notebook: its name does not end in .ipynb. Use `edit_file` for other files."
+        "`n.txt` is not a notebook: its name does not end in .ipynb. Use `edit_file` for other files."
     );
     assert!(told("m.ipynb").contains("does not exist. In the same folder there is `n.ipynb`"));
 }
@@ -324,7 +324,7 @@ fn a_notebook_that_changed_since_it_was_read_is_read_again_first() {
     assert_eq!(failure.kind, ErrorKind::StaleFile);
     assert_eq!(
         failure.text(),
-        "`n.ipynb` was changed since it was read. Nothing was changed. Read it again: its cells may be others now."
+        "`n.ipynb` changed since it was read. Nothing was changed. Read it again: its cells may be different now."
     );
     bench.saw("n.ipynb");
     let mut given = arguments(json!({"cell_id": "sum", "new_source": "x", "dry_run": true}));
