@@ -114,7 +114,7 @@ async fn literal_calls_of_other_systems_are_answered_as_these_answer() {
     assert!(code == Some(0) && told.starts_with(text) && told.contains("Sources:"), "{told}");
     let both = json!({"query": "rust", "allowed_domains": ["a.example"], "blocked_domains": ["b.example"]});
     let (code, told) = call("claude_code", "WebSearch", both);
-    assert!(code == Some(2) && told.contains("do not go together"), "{told}");
+    assert!(code == Some(2) && told.contains("are both given"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

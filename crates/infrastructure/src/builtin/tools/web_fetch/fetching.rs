@@ -96,10 +96,10 @@ impl FetchFailure {
             Self::Web(error) => error.into_failure(&format!("`{url}` could not be fetched")),
             Self::Robots => ToolFailure::new(
                 ErrorKind::PermissionDenied,
-                format!("`{url}` is not fetched: the `robots.txt` of its site keeps programs out of there"),
+                format!("`{url}` is not fetched: the `robots.txt` of its site excludes programs from it"),
             )
             .next("Use another source.")
-            .suggest(Suggestion::ChangeSettings("`[web] respect_robots` decides whether it is heeded".into())),
+            .suggest(Suggestion::ChangeSettings("`[web] respect_robots` set to false ignores it".into())),
         }
     }
 }

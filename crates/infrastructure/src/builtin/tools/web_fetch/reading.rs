@@ -143,7 +143,7 @@ async fn page(fetched: &FetchedPage, format: Format, run: &ToolContext<'_>, dead
     }
     if page.looks_like_script_shell {
         notes.push(
-            "the page builds itself by scripts, which are not run: this may not be all of it. Its site may have an API, \
+            "scripts build this page, and they are not run: content may be missing. Its site may have an API, \
              a feed or a plain page"
                 .into(),
         );
@@ -166,7 +166,7 @@ fn text(body: &Bytes, encoding: TextEncoding, kind: Kind, format: Format, is_cut
     let (decoded, is_malformed) = encoding.decode(&body[encoding.mark_bytes()..]);
     let mut notes = Vec::from_iter(cut_note(is_cut));
     if is_malformed && !is_cut {
-        notes.push(format!("some of its bytes are no {} and stand as U+FFFD", encoding.name()));
+        notes.push(format!("some bytes are not valid {} and are shown as U+FFFD", encoding.name()));
     }
     let json = (kind == Kind::Json && format != Format::Raw).then(|| indented(&decoded)).flatten();
     let processed = if json.is_some() { ContentForm::Json } else { ContentForm::Source };
@@ -184,5 +184,5 @@ fn named(title: Option<String>) -> Option<String> {
 }
 
 fn cut_note(is_cut: bool) -> Option<String> {
-    is_cut.then(|| "the server sends more than 5 MiB: the rest was not fetched".to_owned())
+    is_cut.then(|| "the response is larger than 5 MiB: the rest was not fetched".to_owned())
 }

@@ -23,7 +23,7 @@ pub(super) async fn refused(fetched: &FetchedPage, run: &ToolContext<'_>, deadli
         _ => String::new(),
     };
     let reason = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
-    let mut message = format!("`{url}` answered HTTP {}{reason}", status.as_u16());
+    let mut message = format!("`{url}` returned HTTP {}{reason}", status.as_u16());
     if !said.is_empty() {
         message.push_str(&format!(". Its page says (data from the web): \"{said}\""));
     }
@@ -37,13 +37,13 @@ pub(super) async fn refused(fetched: &FetchedPage, run: &ToolContext<'_>, deadli
         }
         StatusCode::TOO_MANY_REQUESTS if !wait.is_empty() => (
             ErrorKind::RateLimited,
-            format!("Try again later: it names `Retry-After: {}`.", one_line(&clean_text(wait), TOLD_OF_A_WAIT)),
+            format!("Try again later: the server sent `Retry-After: {}`.", one_line(&clean_text(wait), TOLD_OF_A_WAIT)),
         ),
         StatusCode::TOO_MANY_REQUESTS => (ErrorKind::RateLimited, "Try again later.".to_owned()),
         status if status.is_server_error() => {
-            (ErrorKind::UpstreamHttp, "Its server is not well: try again later.".to_owned())
+            (ErrorKind::UpstreamHttp, "The server has a problem: try again later.".to_owned())
         }
-        _ => (ErrorKind::UpstreamHttp, "Its server does not hand it out: use another source.".to_owned()),
+        _ => (ErrorKind::UpstreamHttp, "The server refuses it: use another source.".to_owned()),
     };
     ToolFailure::new(kind, message).next(next)
 }

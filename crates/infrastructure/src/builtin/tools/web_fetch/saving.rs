@@ -67,7 +67,7 @@ pub(super) async fn save(
         return Ok(None);
     }
     if fetched.answer.is_cut {
-        let message = format!("`{}` has more than 5 MiB, and no more is fetched", fetched.answer.url);
+        let message = format!("`{}` is larger than 5 MiB, the maximum", fetched.answer.url);
         return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Nothing was saved."));
     }
     let (recording, body) = (ChangeRecorder::of(run), fetched.answer.body.to_vec());
@@ -85,7 +85,7 @@ pub(super) async fn save(
 fn save_as(files: &GrantedWorkspace, path: &str, body: Vec<u8>, recording: &ChangeRecorder) -> Result<String, ToolFailure> {
     let mut set = ChangeSet::take(files, &[path])?;
     if set.size(0).is_some() {
-        let message = format!("`{}` exists, and `save_as` makes new files alone", set.shown(0));
+        let message = format!("`{}` exists, and `save_as` only creates new files", set.shown(0));
         return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Nothing was saved; give another name."));
     }
     set.put(0, body, NEW);
@@ -117,8 +117,8 @@ fn save_among(
             Some(_) => {}
         }
     }
-    let message = format!("`{folder}` holds {MAX_NAMESAKES} files of the name `{stem}.{ending}`");
-    Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Give `save_as` with a name of your own."))
+    let message = format!("`{folder}` has {MAX_NAMESAKES} files named like `{stem}.{ending}`");
+    Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Give another name with `save_as`."))
 }
 
 fn folder(url: &Url) -> String {
