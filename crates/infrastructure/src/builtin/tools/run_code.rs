@@ -46,29 +46,29 @@ pub(crate) struct Input {
     /// The language: Python 3, JavaScript (an ES module with top-level `await`), or bash.
     #[schemars(extend("x-advertised" = ""))]
     language: Language,
-    /// The code. What it prints is the answer.
+    /// The code. What it prints is the result.
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = ""))]
     code: String,
     /// The tools that it may call, by name, or by patterns of names with `*`. Without it: `read_file`, `file_info`,
     /// `list_directory`, `glob` and `grep`. A pattern leaves out tools that run programs or call tools. Each call is
-    /// judged by itself.
+    /// checked.
     #[schemars(length(max = MAX_PATTERNS), inner(length(min = 1, max = MAX_PATTERN_LENGTH)))]
     #[schemars(extend("x-advertised" = "Names or patterns (`mcp__git__*`); without it those that read files."))]
     tools: Option<Vec<String>>,
-    /// Milliseconds until it is ended, with everything that it started. 120000 without it.
+    /// Timeout in milliseconds, for it and everything that it started. Default: 120000.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = ""))]
     timeout_ms: Option<u64>,
-    /// The folder that it starts in; the start folder without it.
+    /// The folder to start in. Default: the start folder.
     #[schemars(extend("x-advertised" = ""))]
     working_dir: Option<String>,
-    /// Its standard input, which is empty without it.
+    /// Its standard input. Default: empty.
     #[schemars(extend("x-advertised" = false))]
     stdin: Option<String>,
-    /// What it is for, in a few words, for people.
+    /// Its purpose, in a few words, for the user.
     #[schemars(extend("x-advertised" = false))]
-    #[expect(dead_code, reason = "people read it in the question and in the audit trail")]
+    #[expect(dead_code, reason = "people read it in the question and in the audit log")]
     description: Option<String>,
 }
 
@@ -76,10 +76,10 @@ impl BuiltInTool for RunCode {
     const NAME: &str = "run_code";
     const TITLE: &str = "Run code that calls tools";
     const DESCRIPTION: &str = "Runs Python, JavaScript or bash in which other tools are functions, and returns what it prints. Use it for many \
-         calls and for large values: only what you print reaches you. Python: `tools.read_file(path=\"a\")`; JavaScript: \
-         `await tools.readFile({path: \"a\"})`; bash: `tool read_file --path a`. A call that fails raises `ToolError`. \
+         calls and for large values: only what it prints is returned. Python: `tools.read_file(path=\"a\")`; \
+         JavaScript: `await tools.readFile({path: \"a\"})`; bash: `tool read_file --path a`. A call that fails raises `ToolError`. \
          `print(tools.help())` shows the functions.";
-    const BRIEF: &str = "Runs code in which tools are functions; answers what it prints. For many calls and large values. Python `tools.read_file(path=\"a\")[\"content\"]`, JavaScript `await tools.readFile({path})`, bash `tool read_file --path a`; `tools.help()` lists them, `tools.help(name)` tells one.";
+    const BRIEF: &str = "Runs code in which tools are functions; returns what it prints. For many calls and large values. Python `tools.read_file(path=\"a\")[\"content\"]`, JavaScript `await tools.readFile({path})`, bash `tool read_file --path a`; `tools.help()` lists them, `tools.help(name)` shows one.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["code", "process"];
     const TAKES_COMMAND_LINES: bool = true;
@@ -179,7 +179,7 @@ impl Input {
             return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Write it into a file and run that."));
         }
         if self.code.trim().is_empty() || self.code.contains('\0') {
-            let message = "`code` is empty, or holds a NUL character";
+            let message = "`code` is empty or has a NUL character";
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         }
         Ok(())
@@ -192,9 +192,9 @@ impl Input {
         if installed.contains(&language) {
             return Ok(());
         }
-        let message = format!("`{language}` is not there: the program `{}` is not installed", language.program());
+        let message = format!("`{language}` is unavailable: the program `{}` is not installed", language.program());
         let others: Vec<String> = installed.iter().map(|other| format!("`{other}`")).collect();
-        Err(ToolFailure::new(ErrorKind::Unavailable, message).next(format!("Here are: {}.", others.join(", "))))
+        Err(ToolFailure::new(ErrorKind::Unavailable, message).next(format!("Available: {}.", others.join(", "))))
     }
 }
 

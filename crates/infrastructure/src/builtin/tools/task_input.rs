@@ -20,7 +20,7 @@ pub(crate) struct Input {
     /// The task, such as `task_1`. It must have been started with `stdin`, which may be empty.
     #[schemars(extend("x-advertised" = ""))]
     task_id: String,
-    /// What to write; a line ends with a line break of its own.
+    /// The text to write; include line breaks.
     #[schemars(extend("x-advertised" = ""))]
     text: Option<String>,
     /// Close its input afterwards.
@@ -40,8 +40,8 @@ struct Output {
 impl BuiltInTool for TaskInput {
     const NAME: &str = "task_input";
     const TITLE: &str = "Write to a task";
-    const DESCRIPTION: &str = "Writes a text to the standard input of a task, closes it, or both. What the task answers is \
-                               shown by `task_output`.";
+    const DESCRIPTION: &str = "Writes text to the standard input of a task, closes it, or both. `task_output` shows \
+                               what the task prints.";
     const BRIEF: &str = "Writes to the standard input of a task, or closes it.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
@@ -62,15 +62,15 @@ impl BuiltInTool for TaskInput {
     async fn accesses(&self, input: &Input, _: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let Some(text) = &input.text else { return Ok(Vec::new()) };
         let whole = format!("{}: {text}", input.task_id);
-        Ok(vec![Access::RunCommand(CommandAccess::opaque(whole, "what a running program makes of it cannot be told"))])
+        Ok(vec![Access::RunCommand(CommandAccess::opaque(whole, "the effect on a running program is unknown"))])
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let viewer = SessionKey::of(run.context());
         let task = run.environment().tasks().find(&viewer, &input.task_id)?;
         task.check_is_program(
-            "takes no input",
-            "Once it has ended, `subagent` goes on with it by the `agent_id` that stands in its output, as `resume`.",
+            "accepts no input",
+            "Once it has ended, resume it by `subagent` with the `agent_id` in its output as `resume`.",
         )?;
         let text = input.text.unwrap_or_default();
         if text.len() > MAX_TEXT_BYTES {
@@ -78,7 +78,7 @@ impl BuiltInTool for TaskInput {
             return Err(ToolFailure::new(ErrorKind::TooLarge, message));
         }
         if text.is_empty() && !input.close {
-            return Err(ToolFailure::new(ErrorKind::InvalidInput, "there is nothing to write: give `text` or `close`"));
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, "there is nothing to do: give `text` or `close`"));
         }
         if task.command.end().is_some() {
             return Err(ToolFailure::new(ErrorKind::ExecutionFailed, task.describe()));

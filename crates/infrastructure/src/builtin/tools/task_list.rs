@@ -19,14 +19,14 @@ pub(crate) struct TaskList;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Only these tasks; where none is named, all of this session.
+    /// Only these tasks. Default: all of this session.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     task_ids: Vec<String>,
     /// Only tasks of this kind.
     #[schemars(extend("x-advertised" = false))]
     kind: Option<Kind>,
-    /// Only tasks that are in this state.
+    /// Only tasks in this state.
     #[schemars(extend("x-advertised" = false))]
     status: Option<Status>,
 }
@@ -50,7 +50,7 @@ impl BuiltInTool for TaskList {
     const TITLE: &str = "List tasks";
     const DESCRIPTION: &str = "Lists the commands and agents that this session runs in the background, and those that \
                                have ended, with state, exit code, process id and command.";
-    const BRIEF: &str = "Lists background tasks and how they are.";
+    const BRIEF: &str = "Lists background tasks and their states.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

@@ -32,24 +32,24 @@ pub(crate) struct Input {
     /// The task, such as `task_1`.
     #[schemars(extend("x-advertised" = ""))]
     task_id: String,
-    /// Show what came after this cursor; 0 is the beginning. Without it: what came after the last look that named none.
-    /// Looking takes nothing away.
-    #[schemars(extend("x-advertised" = "Cursor of an earlier look; 0: from the beginning."))]
+    /// Show output after this cursor; 0 is the beginning. Without it: after the last call without one. Output can be
+    /// shown again.
+    #[schemars(extend("x-advertised" = "Cursor of an earlier call; 0: from the beginning."))]
     since: Option<u64>,
-    /// Show only what it wrote to its standard output or its standard error.
+    /// Show only its standard output or its standard error.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     stream: Streams,
-    /// Show only lines that fit this regular expression.
-    #[schemars(extend("x-advertised" = "Only lines that fit a regular expression."))]
+    /// Show only lines that match this regex.
+    #[schemars(extend("x-advertised" = "Only lines that match a regex."))]
     filter: Option<String>,
-    /// Show only so many of the last lines.
+    /// Number of last lines to show.
     #[schemars(extend("x-advertised" = ""))]
     tail_lines: Option<usize>,
-    /// Wait so many milliseconds for something new, or the end.
+    /// Milliseconds to wait for new output or the end.
     #[serde(default)]
     #[schemars(range(max = 600_000))]
-    #[schemars(extend("x-advertised" = "Wait for something new."))]
+    #[schemars(extend("x-advertised" = "Wait for new output."))]
     wait_ms: u64,
 }
 
@@ -80,18 +80,18 @@ struct Output {
     exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<i32>,
-    /// In the order in which it came.
+    /// In order of arrival.
     output: String,
-    /// Where the next look goes on: what to give as `since` for what comes after this.
+    /// `since` of the next call, for the output after this.
     cursor: u64,
-    /// Bytes after `since` that are not kept any more.
+    /// Bytes after `since` that are no longer stored.
     dropped_bytes: u64,
-    /// Whether a part is left out.
+    /// `true` if a part is cut.
     truncated: bool,
-    /// The handle under which the part that was asked for is kept whole.
+    /// The handle of the whole requested part.
     #[serde(skip_serializing_if = "Option::is_none")]
     handle: Option<String>,
-    /// What it did to protected files and was undone, or could not be, and the hosts that it was refused.
+    /// Changes of protected files, undone or not, and refused hosts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     undone_or_refused: Vec<String>,
 }
@@ -99,9 +99,9 @@ struct Output {
 impl BuiltInTool for TaskOutput {
     const NAME: &str = "task_output";
     const TITLE: &str = "Show a task's output";
-    const DESCRIPTION: &str = "Shows what a task has printed since the last look, or since a cursor, and how the task is. \
-                               It can wait for something new, and nothing is lost by looking.";
-    const BRIEF: &str = "Shows what a task printed since the last look, and how it is.";
+    const DESCRIPTION: &str = "Shows what a task has printed since the last call, or since a cursor, and its state. \
+                               It can wait for new output, and earlier output can be shown again.";
+    const BRIEF: &str = "Shows what a task printed since the last call, and its state.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

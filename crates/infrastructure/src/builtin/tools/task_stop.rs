@@ -32,7 +32,7 @@ pub(crate) struct Input {
     /// The task, such as `task_1`.
     #[schemars(extend("x-advertised" = ""))]
     task_id: String,
-    /// Send this signal and nothing else; without it the task is asked to end (`TERM`), and is killed after 2 seconds.
+    /// Send only this signal; without it, the task receives `TERM`, and is killed after 2 seconds.
     #[schemars(extend("x-advertised" = false))]
     signal: Option<StopSignal>,
     /// Kill it at once.
@@ -68,8 +68,8 @@ struct Output {
 impl BuiltInTool for TaskStop {
     const NAME: &str = "task_stop";
     const TITLE: &str = "Stop a task";
-    const DESCRIPTION: &str = "Ends a task with everything that it started, or sends it a signal. A task that has ended \
-                               already is no error.";
+    const DESCRIPTION: &str = "Ends a task with everything that it started, or sends it a signal. An ended task is \
+                               not an error.";
     const BRIEF: &str = "Ends a task with all that it started.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
@@ -90,7 +90,7 @@ impl BuiltInTool for TaskStop {
         let viewer = SessionKey::of(run.context());
         let task = run.environment().tasks().find(&viewer, &input.task_id)?;
         if input.signal.is_some() {
-            task.check_is_program("takes no signals", "Leave `signal` out: then it is stopped.")?;
+            task.check_is_program("accepts no signals", "Leave out `signal` to stop it.")?;
         }
         let command = &task.command;
         let time = match (input.signal, input.force) {

@@ -22,15 +22,15 @@ pub(crate) struct TaskWait;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The tasks; where none is named, all of this session.
+    /// The tasks. Default: all of this session.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     task_ids: Vec<String>,
-    /// Wait until all of them have ended, or any one.
+    /// Wait for all of them to end, or any one.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     mode: Mode,
-    /// Wait for so many milliseconds at most. The tasks go on.
+    /// Milliseconds to wait at most. The tasks continue.
     #[serde(default = "a_minute")]
     #[schemars(range(max = 600_000))]
     #[schemars(extend("x-advertised" = ""))]
@@ -52,15 +52,15 @@ fn a_minute() -> u64 {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     tasks: Vec<TaskFacts>,
-    /// Whether the time was over first.
+    /// `true` after `timeout_ms`.
     timed_out: bool,
 }
 
 impl BuiltInTool for TaskWait {
     const NAME: &str = "task_wait";
     const TITLE: &str = "Wait for tasks";
-    const DESCRIPTION: &str = "Waits until tasks have ended, all of them or any one, and tells how they ended. When the \
-                               time is over first, the tasks go on.";
+    const DESCRIPTION: &str = "Waits until tasks have ended, all of them or any one, and returns how they ended. After \
+                               `timeout_ms`, the tasks continue.";
     const BRIEF: &str = "Waits until tasks have ended.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
@@ -96,7 +96,7 @@ impl BuiltInTool for TaskWait {
             lines.push(task.describe_fully());
         }
         if timed_out {
-            lines.push(format!("[the {} ms are over; the tasks go on]", input.timeout_ms));
+            lines.push(format!("[the timeout of {} ms is over; the tasks continue]", input.timeout_ms));
         }
         answer(lines.join("\n"), &Output { tasks: tasks.iter().map(|task| task.facts()).collect(), timed_out })
     }

@@ -20,9 +20,9 @@ const ROOM_FOR_MEMBERS: usize = 600;
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// What it wrote to its standard output; of a long one the beginning and the end.
+    /// Its standard output; if long, the beginning and the end.
     stdout: String,
-    /// What it wrote to its standard error; of a long one the beginning and the end.
+    /// Its standard error; if long, the beginning and the end.
     stderr: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
@@ -31,12 +31,12 @@ pub(super) struct Output {
     error_line: Option<u64>,
     duration_ms: u64,
     timed_out: bool,
-    /// Whether not all of the output is here.
+    /// `true` if the output is incomplete.
     truncated: bool,
-    /// The handle under which all of the output is kept, both streams in the order in which they came.
+    /// The handle of the whole output, both streams in the order of arrival.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<String>,
-    /// What it did to protected files and was undone, or could not be, and the hosts that it was refused.
+    /// Changes of protected files, undone or not, and refused hosts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     undone_or_refused: Vec<String>,
 }
@@ -65,7 +65,7 @@ impl Report<'_> {
             (Some(_), Some(line)) => said.insert(0, format!("The code {}, at line {line}.", end.describe())),
         }
         let is_silent = kind.is_none() && shown.text.is_empty();
-        let text = if is_silent { "The code ended well and printed nothing.".to_owned() } else { shown.text.clone() };
+        let text = if is_silent { "The code succeeded and printed nothing.".to_owned() } else { shown.text.clone() };
         let mut result = ToolResult::text(text);
         shown.noted_in(&mut result);
         let structured = serde_json::to_value(output).map_err(|error| {

@@ -42,7 +42,7 @@ fn code_prints_and_reads_its_own_input() {
         let text = run(language, code).joined_text();
         assert!(text.starts_with("the rest ü\n__main__ "), "{language}: {text}");
     }
-    assert_eq!(run("shell", "true").joined_text(), "The code ended well and printed nothing.");
+    assert_eq!(run("shell", "true").joined_text(), "The code succeeded and printed nothing.");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn what_fails_is_told_with_the_line_of_the_code() {
             "Error: x",
         ),
         ("javascript", "const x = 1;\nlet y = ;\n", 1, 2, "SyntaxError: Unexpected token ';'"),
-        ("javascript", "setTimeout(() => {}, 1);\nawait new Promise(() => {});", 13, 0, "never comes"),
+        ("javascript", "setTimeout(() => {}, 1);\nawait new Promise(() => {});", 13, 0, "never settles"),
         ("shell", "x=1\n\nset -e; no-such-program", 127, 3, "no-such-program: command not found"),
         ("shell", "x=1\nif x\n)", 2, 3, "syntax error"),
     ] {
@@ -139,7 +139,7 @@ async fn a_language_that_is_not_installed_is_said_to_be_missing_with_those_that_
     let call = |language| bench.call("run_code", json!({"language": language, "code": "echo 1", "tools": []}));
     assert_eq!(call("shell").await.unwrap().joined_text(), "1\n");
     let failure = call("javascript").await.unwrap_err();
-    let text = "`javascript` is not there: the program `node` is not installed. Here are: `shell`.";
+    let text = "`javascript` is unavailable: the program `node` is not installed. Available: `shell`.";
     assert_eq!((failure.kind, failure.text().as_str()), (ErrorKind::Unavailable, text));
     assert!(bench.approval_requests().iter().all(|asked| !asked.to_string().contains("node")), "{:?}", bench.approval_requests());
 }

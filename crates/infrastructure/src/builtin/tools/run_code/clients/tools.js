@@ -55,7 +55,7 @@
 
   async function ask(request) {
     const line = JSON.stringify(request) + '\n';
-    if (!place) throw new ToolError('unavailable', 'this run was given no tools');
+    if (!place) throw new ToolError('unavailable', 'this run has no tools');
     if (busy >= AT_ONCE) await new Promise((resolve) => waiting.push(resolve));
     else busy += 1;
     let answer;
@@ -144,7 +144,7 @@
   const unknown = (name) => {
     const plain = (text) => text.toLowerCase().replace(/_/g, '');
     const near = [...named.keys()].filter((other) => plain(other).includes(plain(name)) || plain(name).includes(plain(other)));
-    const hint = near.length > 0 ? `did you mean ${near.slice(0, 3).join(', ')}?` : 'tools.list() shows those that there are';
+    const hint = near.length > 0 ? `did you mean ${near.slice(0, 3).join(', ')}?` : 'tools.list() lists the tools';
     return `this run has no tool "${name}"; ${hint}`;
   };
 
@@ -156,7 +156,7 @@
       if (named.has(name)) return named.get(name);
       const found = attributes.get(name) ?? attributes.get(name.replace(/_$/, '')) ?? [];
       if (found.length > 1) {
-        throw new TypeError(`"${name}" may be each of ${found.map((one) => one.name).join(', ')}: write tools["..."]`);
+        throw new TypeError(`"${name}" is ambiguous: ${found.map((one) => one.name).join(', ')}: write tools["..."]`);
       }
       if (found.length === 0) throw new TypeError(unknown(name));
       return found[0];
@@ -183,7 +183,7 @@
   let isSettled = false;
   process.on('exit', (code) => {
     if (isSettled || code !== 0) return;
-    process.stderr.write('code.mjs: it waits for something that never comes\n');
+    process.stderr.write('code.mjs: it awaits a promise that never settles\n');
     process.exitCode = 13;
   });
 

@@ -5,7 +5,7 @@ AT_ONCE = 8
 
 
 class ToolError(Exception):
-    """A call that failed. `kind` says how, `message` what happened, and `data` more, if there is more."""
+    """A call that failed. `kind` is the error kind, `message` the text, and `data` further facts, if any."""
 
     def __init__(self, kind, message, data=None):
         super().__init__(f"{kind}: {message}")
@@ -34,7 +34,7 @@ class Wire:
     def ask(self, request):
         line = json.dumps(request, ensure_ascii=False, allow_nan=False, default=os.fspath).encode() + b"\n"
         if not self.path:
-            raise ToolError("unavailable", "this run was given no tools")
+            raise ToolError("unavailable", "this run has no tools")
         with self.turns:
             answer = b""
             try:
@@ -49,7 +49,7 @@ class Wire:
                 if not answer:
                     raise ToolError("unavailable", f"the tools of this run cannot be reached: {error}") from None
             if not answer:
-                raise ToolError("unavailable", "the tools of this run cannot be reached any more")
+                raise ToolError("unavailable", "the connection to the tools of this run is closed")
             answer = json.loads(answer)
             if "error" not in answer:
                 self.idle.append(connection)
@@ -89,7 +89,7 @@ class Tool:
 
 
 class Tools:
-    """The tools of this run: `tools.NAME(parameter=value)`, or `tools["NAME"](...)` for a name that Python has no room for."""
+    """The tools of this run: `tools.NAME(parameter=value)`, or `tools["NAME"](...)` for a name that is not a Python identifier."""
 
     ToolError = ToolError
 
@@ -103,13 +103,13 @@ class Tools:
         if name in self._named:
             return self._named[name]
         near = difflib.get_close_matches(name, self._named, 3)
-        hint = f"; did you mean {', '.join(near)}?" if near else "; print(tools.list()) shows those that there are"
+        hint = f"; did you mean {', '.join(near)}?" if near else "; print(tools.list()) lists the tools"
         raise KeyError(f"this run has no tool {name!r}{hint}")
 
     def __getattr__(self, name):
         found = [self._named[name]] if name in self._named else self._attributes.get(name, ())
         if len(found) > 1:
-            raise AttributeError(f"`{name}` may be each of {', '.join(tool.name for tool in found)}: write tools[...]")
+            raise AttributeError(f"`{name}` is ambiguous: {', '.join(tool.name for tool in found)}; write tools[...]")
         try:
             return found[0] if found else self[name]
         except KeyError as error:
@@ -130,7 +130,7 @@ class Tools:
         return {name: f"({signature(tool)})" for name, tool in self._named.items()}
 
     def help(self, name=None):
-        """What a tool does and takes, or of each tool what it does in a sentence."""
+        """Describes a tool, or lists all tools with a sentence each."""
         name = getattr(name, "name", name)
         if name is None:
             told = self._wire.ask({"list": True})["tools"]
@@ -148,7 +148,7 @@ class Tools:
 
 
 def attribute(name):
-    """The name as Python has room for it."""
+    """The name as a Python identifier."""
     name = re.sub(r"\W", "_", name)
     name = f"_{name}" if name[:1].isdigit() else name
     return f"{name}_" if keyword.iskeyword(name) or name in ("call", "help", "list") else name
@@ -164,7 +164,7 @@ def first_sentence(tool):
 
 
 def value(result):
-    """The structured content of a result, else its text; blocks that are no text stay as they are."""
+    """The structured content of a result, else its text; other blocks are unchanged."""
     blocks = result.get("content") or []
     is_text = all(block.get("type") == "text" for block in blocks)
     text = "\n".join(block["text"] for block in blocks if block.get("type") == "text")
@@ -177,7 +177,7 @@ def value(result):
 
 
 def shown(error, seen=()):
-    """What Python says of an exception, without what is not the caller's own code."""
+    """Formats an exception like Python, with only the frames of the caller's own code."""
     told = traceback.TracebackException.from_exception(error)
     every = [told]
     for one in every:
