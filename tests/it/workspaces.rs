@@ -99,7 +99,7 @@ fn a_file_that_an_earlier_call_has_read_is_written_as_in_one_session() {
     projects.done("a", "Write", write("three\n"));
     projects.put("a/f", "by hand\n");
     let said = projects.refused("a", "Write", write("four\n"), 1);
-    assert!(said.contains("changed by somebody else since you read it"), "{said}");
+    assert!(said.contains("changed since you read it"), "{said}");
     assert_eq!(projects.get("a/f"), "by hand\n");
 }
 

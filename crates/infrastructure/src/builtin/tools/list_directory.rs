@@ -27,20 +27,20 @@ pub(crate) struct Input {
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = ""))]
     path: String,
-    /// How many levels to show; 0 means all.
+    /// Levels to show; 0 means all.
     #[serde(default = "default_depth")]
     #[schemars(extend("x-advertised" = "Levels; 0: all."))]
     depth: usize,
-    /// Glob patterns of entries to leave out, like "node_modules" or "*.log".
+    /// Glob patterns of entries to omit, like "node_modules" or "*.log".
     #[serde(default)]
     #[schemars(length(max = 100), inner(length(min = 1, max = 1000)))]
     #[schemars(extend("x-advertised" = "Globs to leave out."))]
     ignore: Vec<String>,
-    /// Whether to show entries whose names begin with a dot.
+    /// Show entries whose names begin with a dot.
     #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     show_hidden: bool,
-    /// Leave out what .gitignore and .ignore files say.
+    /// Omit what .gitignore and .ignore files list.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     respect_gitignore: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     sort: Sort,
-    /// How many entries to show. Without it, up to 1000, as long as the tree stays short.
+    /// Number of entries to show. By default up to 1000, while the tree stays short.
     #[schemars(range(min = 1, max = 10_000))]
     #[schemars(extend("x-advertised" = false))]
     limit: Option<usize>,
@@ -73,9 +73,9 @@ fn default_true() -> bool {
 impl BuiltInTool for ListDirectory {
     const NAME: &str = "list_directory";
     const TITLE: &str = "List directory";
-    const DESCRIPTION: &str = "Shows what a folder holds, as a tree; folders end in a slash. Use `depth` to look deeper: folders that do not \
-         fit are summed up. Use `glob` to find files by name, and `grep` to find text in them.";
-    const BRIEF: &str = "Shows what a folder holds, as a tree.";
+    const DESCRIPTION: &str = "Shows a folder as a tree; folders end in a slash. Use `depth` for more levels: folders that do not \
+         fit are summarized. Use `glob` to find files by name, and `grep` to find text in them.";
+    const BRIEF: &str = "Shows a folder's content as a tree.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["list"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

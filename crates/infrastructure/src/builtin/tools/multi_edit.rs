@@ -43,11 +43,11 @@ pub(crate) struct Input {
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = "Of the edits that name none."))]
     path: Option<String>,
-    /// The edits, in order: each works on what the ones before it made of its file.
+    /// The edits, in order: each applies to the result of those before it.
     #[schemars(length(min = 1, max = 500))]
     #[schemars(extend("x-advertised" = ""))]
     edits: Vec<Edit>,
-    /// Change nothing; answer what the edits would do.
+    /// Change nothing; show what the edits would do.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     dry_run: bool,
@@ -57,29 +57,29 @@ pub(crate) struct Input {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Edit {
-    /// Path of its file, if it is another one.
+    /// Path of its file, if another one.
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = "Of the edits that name none."))]
     path: Option<String>,
-    /// The text to replace, exactly as it stands in the file by then. Empty only to create a new file.
+    /// The text to replace, exactly as in the file by then. Empty only to create a new file.
     #[schemars(extend("x-advertised" = ""))]
     old_text: String,
-    /// The text to put in its place, whole.
+    /// The whole text to replace it with.
     #[schemars(extend("x-advertised" = ""))]
     new_text: String,
-    /// Replace every place where it stands. Otherwise it must stand exactly once.
+    /// Replace every occurrence. Otherwise it must occur exactly once.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     replace_all: bool,
-    /// Replace the first so many places.
+    /// Replace the first N places.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = false))]
     count: Option<usize>,
-    /// Replace every place if there are exactly so many; otherwise make no edit at all.
+    /// Replace every place if there are exactly N; otherwise make no edit.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = false))]
     expected_count: Option<usize>,
-    /// Take `old_text` for a regular expression that matches within single lines.
+    /// `old_text` is a regular expression that matches within single lines.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     regex: bool,
@@ -98,13 +98,13 @@ impl Edit {
 
 #[derive(Serialize, JsonSchema)]
 struct Output {
-    /// How many places were replaced, in all files.
+    /// Number of replaced places, in all files.
     replacements: usize,
     /// The files that were edited.
     files: Vec<File>,
-    /// Whether nothing was changed because only the answer was wanted.
+    /// `true` for `dry_run`: nothing was changed.
     dry_run: bool,
-    /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
+    /// The call's id, for `undo`; absent if there is nothing to undo.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<String>,
 }
@@ -113,15 +113,15 @@ struct Output {
 struct File {
     /// Relative to the working directory, or absolute outside of it.
     path: String,
-    /// How many places of it were replaced.
+    /// Number of replaced places.
     replacements: usize,
-    /// Whether the file is new.
+    /// `true` for a new file.
     created: bool,
-    /// Stands for the new content; `if_match` of `write_file` takes it.
+    /// Etag of the new content, for `if_match` of `write_file`.
     etag: String,
-    /// Whether somebody else changed other parts of the file since this session read it.
+    /// `true` if other parts of the file changed since this session read it.
     changed_elsewhere: bool,
-    /// What changed, as a unified diff; absent where it would be too large.
+    /// The changes, as a unified diff; absent if too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
 }
@@ -130,7 +130,7 @@ impl BuiltInTool for MultiEdit {
     const NAME: &str = "multi_edit";
     const TITLE: &str = "Edit several places";
     const DESCRIPTION: &str = "Makes several edits in one or several files: all of them, or none if one fails. They are made in order, each \
-         on what the ones before it made of its file, and each by the rules of `edit_file`.";
+         on the result of those before it, and each by the rules of `edit_file`.";
     const BRIEF: &str = "Makes several edits by the rules of `edit_file`, in order, all or none.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "write"];
@@ -166,7 +166,7 @@ impl BuiltInTool for MultiEdit {
 fn paths(input: &Input) -> Result<Vec<&str>, ToolFailure> {
     let all = input.edits.len();
     let without = |index: usize| {
-        let message = format!("edit {} of {all} names no `path`, and there is none for all", index + 1);
+        let message = format!("edit {} of {all} has no `path`, and there is none for all", index + 1);
         let failure = ToolFailure::new(ErrorKind::InvalidInput, message);
         failure.next("Give `path` beside `edits`, or in each of them.")
     };
@@ -211,7 +211,7 @@ fn edit_all(
     for (index, (edit, path)) in input.edits.iter().zip(&paths).enumerate() {
         editing.edit(index, edit, path).map_err(|failure| {
             let message = format!("edit {} of {all}: {}", index + 1, failure.message);
-            let none = "None of the edits was made.";
+            let none = "No edit was made.";
             let next = failure.next.as_deref().unwrap_or_default().trim_start_matches("Nothing was changed");
             let next = next.trim_start_matches(['.', ';', ' ']);
             let mut letters = next.chars();
@@ -249,7 +249,7 @@ impl Editing<'_> {
             Some(_) | None => EditedFile::for_empty_file(&edit.new_text),
         };
         if let Some(help) = edited.tolerance {
-            self.notes.push(format!("Edit {}: `old_text` stands there with {}.", index + 1, help.difference()));
+            self.notes.push(format!("Edit {}: `old_text` is there with {}.", index + 1, help.difference()));
         }
         self.tallies[file].replacements += edited.lines.len();
         self.set.put(index, edited.bytes, EDIT);
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(bench.get("a"), b"1\n2\nthrEE\n");
         assert_eq!((bench.get("b"), bench.get("new")), (b"x\r\nz\r\n".to_vec(), b"n\n".to_vec()));
         let told = result.joined_text();
-        let expected = "Made 5 edits in 3 files. Edit 3: `old_text` stands there with other line endings, which were kept.\n\
+        let expected = "Made 5 edits in 3 files. Edit 3: `old_text` is there with other line endings, which were kept.\n\
                         `a`: 4 places.\n     1\t1\n     2\t2\n     3\tthrEE\n\
                         `b`: 1 place.\n     1\tx\n     2\tz\n\
                         `new`: new.";
@@ -382,7 +382,7 @@ mod tests {
         let one = json!({"old_text": "one", "new_text": "1"});
         assert_eq!(
             told(json!([one, {"path": "b", "old_text": "two", "new_text": "2"}])),
-            "edit 2 of 2: `old_text` stands in 2 places of `b`: lines 1, 2. None of the edits was made. Give more of the lines \
+            "edit 2 of 2: `old_text` stands in 2 places of `b`: lines 1, 2. No edit was made. Give more of the lines \
              around it to make it unique, or set `replace_all`."
         );
         assert!(told(json!([one, one])).starts_with("edit 2 of 2: `old_text` does not stand in `a`"));
@@ -395,7 +395,7 @@ mod tests {
         let bench = Bench::new();
         let failure = bench.call("multi_edit", json!({"edits": [{"old_text": "a", "new_text": "b"}]})).unwrap_err();
         let expected =
-            "edit 1 of 1 names no `path`, and there is none for all. Give `path` beside `edits`, or in each of them.";
+            "edit 1 of 1 has no `path`, and there is none for all. Give `path` beside `edits`, or in each of them.";
         assert_eq!(failure.text(), expected);
         assert!(bench.call("multi_edit", json!({"path": "a", "edits": []})).is_err());
     }

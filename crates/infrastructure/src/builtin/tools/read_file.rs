@@ -60,7 +60,7 @@ pub(crate) struct Input {
     #[serde(default = "first_line")]
     #[schemars(extend("x-advertised" = "First line, from 1; negative: from the end."))]
     offset: i64,
-    /// How many lines to read.
+    /// Lines to read.
     #[serde(default = "usual_limit")]
     #[schemars(range(min = 1, max = 10_000))]
     #[schemars(extend("x-advertised" = ""))]
@@ -69,15 +69,15 @@ pub(crate) struct Input {
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = "Instead of `offset`: this line and those around it."))]
     around: Option<u64>,
-    /// Whether to put its number before each line.
+    /// Show the number before each line.
     #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     line_numbers: bool,
-    /// What stands between number and line: a tab, with the number in six columns, or a colon and a space.
+    /// Separator after the number: a tab, with the number in six columns, or a colon and a space.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     number_style: NumberStyle,
-    /// The file's encoding, if it is not found out by itself: "utf-8", "latin-1", "utf-16", "shift_jis" and so on.
+    /// The file's encoding, instead of the detected one: "utf-8", "latin-1", "utf-16", "shift_jis" and so on.
     #[schemars(extend("x-advertised" = ""))]
     encoding: Option<String>,
     /// Mark the end of each line with $, and carriage returns with ^M.
@@ -93,10 +93,10 @@ pub(crate) struct Input {
     #[schemars(length(min = 1, max = 100))]
     #[schemars(extend("x-advertised" = "Of a document, like \"1-5\"."))]
     pages: Option<String>,
-    /// The part of an image to look at, in its own pixels, to see small things in full.
+    /// The part of an image to show, in its own pixels, to see details in full.
     #[schemars(extend("x-advertised" = false))]
     crop: Option<Crop>,
-    /// Show bytes from this place on, from 0, as a hex dump; a negative number counts from the end. For any file.
+    /// Show a hex dump from this byte on, from 0; a negative number counts from the end. For any file.
     #[schemars(extend("x-advertised" = "Hex dump from this byte on."))]
     byte_offset: Option<i64>,
 }
@@ -118,57 +118,57 @@ struct Output {
     /// Relative to the working directory, or absolute outside of it; or the handle.
     path: String,
     kind: Kind,
-    /// The lines of a text as they are, without numbers.
+    /// The lines of a text, without numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
-    /// The first line of the content, from 1. Negative where lines were counted from the end of a large file.
+    /// The first line of the content, from 1. Negative if lines were counted from the end of a large file.
     #[serde(skip_serializing_if = "Option::is_none")]
     start_line: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     end_line: Option<i64>,
-    /// The lines of the whole file, where they were counted to the end.
+    /// The lines of the whole file, if they were all counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     total_lines: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     size_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     encoding: Option<String>,
-    /// How the lines end at the beginning of the file.
+    /// The line endings at the beginning of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     line_ending: Option<LineEnding>,
-    /// Whether there is more than what is shown.
+    /// `true` if not everything is shown.
     truncated: bool,
-    /// Where to read on.
+    /// The next `offset`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<i64>,
-    /// Stands for the content of the whole file, if it is not too large.
+    /// Etag of the whole file, if it is not too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mime: Option<String>,
-    /// The image's own size in pixels, as it is meant to be looked at.
+    /// The image's own size in pixels, after its rotation is applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     width: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     height: Option<u32>,
-    /// The size in which it is shown.
+    /// The displayed size.
     #[serde(skip_serializing_if = "Option::is_none")]
     shown_width: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     shown_height: Option<u32>,
-    /// The handle under which an image is kept that was changed to be shown.
+    /// The handle of the original of an image that was changed to be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     original: Option<String>,
-    /// What a folder holds.
+    /// Entries of a folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<Vec<Item>>,
-    /// What the pages, sheets, slides or cells are that the content shows.
+    /// The pages, sheets, slides or cells in the content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<Pages>,
-    /// Where to read on in a document.
+    /// The next `pages` of a document.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_pages: Option<String>,
-    /// The title that a document gives itself.
+    /// The title of a document.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
 }
@@ -232,9 +232,8 @@ impl BuiltInTool for ReadFile {
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         if input.around.is_some() && input.offset != first_line() {
-            return Err(ToolFailure::new(ErrorKind::InvalidInput, "`offset` and `around` are both given").next(
-                "Give one of them: `around` for a line in the middle of what is shown, `offset` for the first.",
-            ));
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, "`offset` and `around` are both given")
+                .next("Give one of them: `around` for a line and its surroundings, `offset` for the first line."));
         }
         let reading = FileReader::of(run);
         let is_output = handle_in(&input.path).is_some();
@@ -313,8 +312,8 @@ impl FileReader {
     fn seat(&self, stop: &Stop) -> Result<SemaphorePermit<'_>, ToolFailure> {
         let waiting = async { timeout(stop.left(), self.decoding.acquire()).await };
         self.runtime.block_on(waiting).ok().and_then(Result::ok).ok_or_else(|| {
-            ToolFailure::new(ErrorKind::Timeout, "the time was over before it was this image's turn")
-                .next("Many images are being read at once; try again.")
+            ToolFailure::new(ErrorKind::Timeout, "the time limit was reached before the image was decoded")
+                .next("Many images are being read at once: try again.")
         })
     }
 
@@ -382,7 +381,7 @@ impl FileReader {
     /// Waits for the store. An error is only logged: at worst, a later change of the file is refused. Blocks.
     fn wait_for_store(&self, remembering: impl Future<Output = Result<(), StoreError>>) {
         if let Err(error) = self.runtime.block_on(remembering) {
-            tracing::warn!(%error, "the session does not know what it has read");
+            tracing::warn!(%error, "could not record which file version the session has read");
         }
     }
 
@@ -414,14 +413,14 @@ impl FileReader {
         let name = &content.name;
         let mut text = match what {
             "" => format!("`{name}` has {} bytes.", content.bytes),
-            what => format!("`{name}` is no text: it looks like {what} and has {} bytes.", content.bytes),
+            what => format!("`{name}` is not text: it looks like {what} and has {} bytes.", content.bytes),
         };
         let digest = self.record_version(content, sampled.digest);
         if let Some(digest) = digest {
             text.push_str(&format!(" SHA-256: {digest}."));
         }
         match shown.is_empty() {
-            true if content.bytes > 0 => text.push_str(" There is nothing at that offset: it lies past the end."),
+            true if content.bytes > 0 => text.push_str(" That offset is past the end."),
             true => {}
             false => text.push_str(&format!(" Bytes {offset} to {}:\n{}", end - 1, hex_window(offset, &shown))),
         }

@@ -19,10 +19,10 @@ pub(crate) struct Redo;
 impl BuiltInTool for Redo {
     const NAME: &str = "redo";
     const TITLE: &str = "Redo";
-    const DESCRIPTION: &str = "Does again what `undo` took back: what was undone last in this session, or the call that is named (its own id, \
-         or that of the undo). Files that were changed since are left alone, and then nothing is done. `dry_run` \
+    const DESCRIPTION: &str = "Repeats changes that `undo` reverted: the last undo of this session, or the given call (its own id, \
+         or that of the undo). If a file changed since, nothing is done. `dry_run` \
          shows what would change.";
-    const BRIEF: &str = "Does again what `undo` took back.";
+    const BRIEF: &str = "Repeats what `undo` reverted.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["redo", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;

@@ -19,11 +19,12 @@ pub(crate) struct Undo;
 impl BuiltInTool for Undo {
     const NAME: &str = "undo";
     const TITLE: &str = "Undo";
-    const DESCRIPTION: &str = "Takes back what one call changed in files: the last change of this session, or the call that is named. \
-         Files that were changed since are left alone, and then nothing is done. `dry_run` shows what would change; \
-         `redo` takes the undo back. Only changes by file tools are known, not those by commands; \
+    const DESCRIPTION: &str = "Reverts the file changes of one call: the last change of this session, or the given call. \
+         If a file changed since, nothing is done. `dry_run` shows what would change; \
+         `redo` repeats what was undone. Covers changes by file tools only, not by commands; \
          owner, ACL and attributes are not restored.";
-    const BRIEF: &str = "Takes back what the last call of this session changed in files, or the call that is named; not what commands changed.";
+    const BRIEF: &str =
+        "Reverts the file changes of this session's last call, or of the given call; not changes by commands.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["undo", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;

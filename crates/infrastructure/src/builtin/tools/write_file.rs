@@ -41,35 +41,35 @@ pub(crate) struct Input {
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = ""))]
     path: String,
-    /// The whole content, written as UTF-8, exactly as given. Without it an empty file is made where there is none.
+    /// The whole content, written as UTF-8, exactly as given. Without it, a missing file is created empty.
     #[schemars(extend("x-advertised" = ""))]
     content: Option<String>,
-    /// Whether to make the folders that are missing.
+    /// Create missing folders.
     #[serde(default = "default_true")]
     #[schemars(extend("x-advertised" = false))]
     create_dirs: bool,
-    /// What to do when the file exists.
+    /// Action if the file exists.
     #[serde(default)]
     #[schemars(extend("x-advertised" = ""))]
     if_exists: IfExists,
-    /// Write only if the file still is what this etag stands for; "absent": only if it does not exist; "read": only if
-    /// this session has read it as it is, or it does not exist.
+    /// Write only if the file still has this etag; "absent": only if it does not exist; "read": only if this session
+    /// has read its current content, or it does not exist.
     #[schemars(regex(pattern = r"^(absent|read|[0-9a-f]{16,64})$"))]
     #[schemars(extend("x-advertised" = false))]
     if_match: Option<String>,
-    /// Keep the encoding, the byte order mark and the line endings of the file that is there.
+    /// Keep the encoding, the byte order mark and the line endings of the existing file.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     keep_format: bool,
-    /// Add the content to the end of the file, which is made if it is missing, as `append_file` does.
+    /// Append the content to the file, which is created if missing, as `append_file` does.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     append: bool,
-    /// Permission bits in octal, like "755". Without them a file keeps its own.
+    /// Permission bits in octal, like "755". Default: unchanged.
     #[schemars(regex(pattern = r"^0?[0-7]{3}$"))]
     #[schemars(extend("x-advertised" = false))]
     mode: Option<String>,
-    /// Change nothing; answer what would be done.
+    /// Change nothing; show what would be done.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     dry_run: bool,
@@ -91,20 +91,20 @@ fn default_true() -> bool {
 pub(crate) struct Output {
     /// Relative to the working directory, or absolute outside of it.
     pub(crate) path: String,
-    /// Whether the file is new.
+    /// `true` for a new file.
     pub(crate) created: bool,
     /// The file's size.
     pub(crate) bytes: u64,
-    /// How many lines were given.
+    /// Number of given lines.
     pub(crate) lines: usize,
-    /// Stands for the new content; `if_match` takes it.
+    /// Etag of the new content, for `if_match`.
     pub(crate) etag: String,
-    /// Whether nothing was changed because only the answer was wanted.
+    /// `true` for `dry_run`: nothing was changed.
     pub(crate) dry_run: bool,
-    /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
+    /// The call's id, for `undo`; absent if there is nothing to undo.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<String>,
-    /// What changed, as a unified diff; absent for large files, and for new ones save with `dry_run`.
+    /// The changes, as a unified diff; absent for large files, and for new ones without `dry_run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) diff: Option<String>,
 }
@@ -112,10 +112,9 @@ pub(crate) struct Output {
 impl BuiltInTool for WriteFile {
     const NAME: &str = "write_file";
     const TITLE: &str = "Write file";
-    const DESCRIPTION: &str = "Writes a whole file: creates it, or replaces all that it held. Missing folders are made. Use `edit_file` to \
+    const DESCRIPTION: &str = "Writes a whole file: creates it, or replaces its content. Missing folders are created. Use `edit_file` to \
          change a part of a file that exists; read a file before you replace it.";
-    const BRIEF: &str =
-        "Creates a file, or replaces all that it holds: read it first. To change a part use `edit_file`.";
+    const BRIEF: &str = "Creates a file, or replaces its content: read it first. To change a part use `edit_file`.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
@@ -148,7 +147,7 @@ fn write(files: &GrantedWorkspace, input: Input, recording: &ChangeRecorder) -> 
         WriteOptions { create_folders: input.create_dirs, overwrite: input.if_exists == IfExists::Overwrite, mode };
     let mut set = ChangeSet::take(files, &[&input.path])?;
     let Some(content) = input.content.or_else(|| set.size(0).is_none().then(String::new)) else {
-        let message = format!("`{}` exists, and no `content` is given to replace what it holds", set.shown(0));
+        let message = format!("`{}` exists, and no `content` is given to replace its own", set.shown(0));
         return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
             .next("Nothing was written; give `content`, which may be empty."));
     };
@@ -177,20 +176,19 @@ fn check_freshness(set: &ChangeSet<'_>, if_match: Option<&str>, recording: &Chan
     let Some(now) = set.digest(0, recording.limit())? else {
         return match if_match {
             None | Some(ABSENT | READ) => Ok(()),
-            Some(_) => Err(stale(format!("`{path}` does not exist any more"))
-                .next("Nothing was written; leave `if_match` out, or give \"absent\", to create it.")),
+            Some(_) => Err(stale(format!("`{path}` no longer exists"))
+                .next("Nothing was written; leave out `if_match`, or give \"absent\", to create it.")),
         };
     };
-    let read_again = "Nothing was written; read it again, and decide anew what it is to hold.";
+    let read_again = "Nothing was written; read it again before you write it.";
     match if_match {
         Some(ABSENT) => Err(stale(format!("`{path}` exists, and `if_match` is \"absent\"")).next(read_again)),
         None | Some(READ) if set.is_stale(0, now, recording)? => {
-            Err(stale(format!("`{path}` was changed by somebody else since you read it")).next(read_again))
+            Err(stale(format!("`{path}` changed since you read it")).next(read_again))
         }
         Some(READ) if !set.is_known(0, recording)? => {
             let message = format!("`{path}` exists, and this session has not read it");
-            Err(ToolFailure::new(ErrorKind::NotRead, message)
-                .next("Nothing was written; read it first, then decide what it is to hold."))
+            Err(ToolFailure::new(ErrorKind::NotRead, message).next("Nothing was written; read it first."))
         }
         Some(READ) | None => Ok(()),
         Some(wanted) if !stands_for(wanted, &now) => {
@@ -240,7 +238,7 @@ fn format_result(
     let bytes = changed.new.as_ref().map_or(0, |new| new.len() as u64);
     let path = &changed.shown;
     let mut text = match (created, appended.is_some(), dry_run) {
-        _ if changed.before == changed.after => format!("`{path}` holds exactly this already"),
+        _ if changed.before == changed.after => format!("`{path}` already has exactly this content"),
         (true, _, false) => format!("Created `{path}`"),
         (true, _, true) => format!("Would create `{path}`, and nothing was changed"),
         (false, true, false) => format!("Appended to `{path}`"),
@@ -301,7 +299,7 @@ mod tests {
             bench.put("d/p", "held\n");
             arguments["if_exists"] = "overwrite".into();
             let failure = bench.call("write_file", arguments).unwrap_err();
-            let expected = "`d/p` exists, and no `content` is given to replace what it holds. Nothing was written; give \
+            let expected = "`d/p` exists, and no `content` is given to replace its own. Nothing was written; give \
                             `content`, which may be empty.";
             assert_eq!((failure.text().as_str(), bench.get("d/p")), (expected, b"held\n".to_vec()), "{more}");
             bench.call("delete_file", json!({"path": "d/p"})).unwrap();
@@ -363,8 +361,7 @@ mod tests {
         assert_eq!(failure.kind, ErrorKind::StaleFile);
         assert_eq!(
             failure.text(),
-            "`f` was changed by somebody else since you read it. Nothing was written; read it again, and decide anew what \
-             it is to hold."
+            "`f` changed since you read it. Nothing was written; read it again before you write it."
         );
         assert_eq!(bench.get("f"), b"theirs");
         bench.saw("f");
@@ -394,7 +391,7 @@ mod tests {
         let now = etag(&digest_of(b"old"));
         assert!(text.starts_with(&format!("`f` has the etag {now}, and `if_match` is 0123456789abcdef.")), "{text}");
         let (_, text) = write("g", &now).unwrap_err();
-        assert!(text.starts_with("`g` does not exist any more. Nothing was written; leave `if_match` out"), "{text}");
+        assert!(text.starts_with("`g` no longer exists. Nothing was written; leave out `if_match`"), "{text}");
         assert_eq!(write("f", "no etag").unwrap_err().0, ErrorKind::InvalidInput);
         write("f", &now).unwrap();
         write("g", "absent").unwrap();
@@ -409,12 +406,12 @@ mod tests {
             result.map(|_| ()).map_err(|failure| (failure.kind, failure.text()))
         };
         bench.put("f", "old");
-        let next = "Nothing was written; read it first, then decide what it is to hold.";
+        let next = "Nothing was written; read it first.";
         let expected = format!("`f` exists, and this session has not read it. {next}");
         assert_eq!(write("f"), Err((ErrorKind::NotRead, expected)));
         bench.text("read_file", json!({"path": "f"}));
         bench.put("f", "newer");
-        assert!(write("f").unwrap_err().1.starts_with("`f` was changed by somebody else since you read it."));
+        assert!(write("f").unwrap_err().1.starts_with("`f` changed since you read it."));
         bench.text("read_file", json!({"path": "f"}));
         assert_eq!((write("f"), write("f"), write("fresh")), (Ok(()), Ok(()), Ok(())));
     }
@@ -458,7 +455,7 @@ mod tests {
         let told = bench.text("write_file", json!({"path": "f", "content": "other\n", "dry_run": true}));
         assert_eq!(told, "Would replace `f`, and nothing was changed: 1 line, 6 bytes.");
         let told = bench.text("write_file", json!({"path": "f", "content": "same\n"}));
-        assert_eq!(told, "`f` holds exactly this already: 1 line, 5 bytes.");
+        assert_eq!(told, "`f` already has exactly this content: 1 line, 5 bytes.");
         let told = bench.text("write_file", json!({"path": "g/h", "content": "x", "dry_run": true}));
         assert_eq!(told, "Would create `g/h`, and nothing was changed: 1 line, 1 byte.");
         assert_eq!((bench.get("f"), bench.names(".")), (b"same\n".to_vec(), vec!["f".to_owned()]));

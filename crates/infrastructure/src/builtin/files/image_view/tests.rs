@@ -69,7 +69,10 @@ fn a_large_image_is_fitted_and_kept_as_it_was() {
     assert!(STANDARD.encode(&sent).len() <= 768 << 10, "{}", sent.len());
     assert_eq!((image.dimensions(), mime), ((2000, 250), "image/jpeg"));
     let text = result.joined_text();
-    assert!(text.ends_with("shown in 2000×250; `crop` shows a part in full. The original is kept as `o1`."), "{text}");
+    assert!(
+        text.ends_with("shown in 2000×250; `crop` shows a part in full. The original is stored as `o1`."),
+        "{text}"
+    );
     assert_eq!(result.structured_content().unwrap()["original"], "o1");
     let part = bench
         .call("read_file", json!({"path": "o1", "crop": {"x": 2390, "y": 290, "width": 100, "height": 100}}))

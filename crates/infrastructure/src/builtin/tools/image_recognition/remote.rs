@@ -28,13 +28,13 @@ pub(super) async fn fetch(url: &Url, run: &ToolContext<'_>) -> Result<Bytes, Too
     let content_type = header(header::CONTENT_TYPE);
     if !content_type.to_ascii_lowercase().starts_with("image/") {
         let shown: String = content_type.chars().take(MAX_CONTENT_TYPE).flat_map(char::escape_debug).collect();
-        let message = format!("the server of `{url}` does not call it an image, but `{shown}`");
+        let message = format!("the server declares `{url}` as `{shown}`, not as an image");
         return Err(ToolFailure::new(ErrorKind::UnsupportedType, message).next("`web_fetch` shows what it is."));
     }
     let is_large = header(header::CONTENT_LENGTH).parse::<usize>().is_ok_and(|bytes| bytes > MAX_BYTES);
     let too_large = || {
-        ToolFailure::new(ErrorKind::TooLarge, format!("the image `{url}` has more than 5 MiB"))
-            .next("Look for a smaller version of it.")
+        ToolFailure::new(ErrorKind::TooLarge, format!("the image `{url}` is larger than 5 MiB"))
+            .next("Use a smaller version.")
     };
     if is_large {
         return Err(too_large());
@@ -63,12 +63,11 @@ async fn ask(method: Method, url: &Url, run: &ToolContext<'_>) -> Result<WebResp
             let to = answer.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
             let to = to.and_then(|to| url.join(to).ok()).map(|to| format!(" to {to}")).unwrap_or_default();
             let message =
-                format!("the image `{url}` is redirected{to} (HTTP {status}), and no redirect is followed here");
-            Err(ToolFailure::new(ErrorKind::UpstreamHttp, message)
-                .next("If that address is what you want, give it instead."))
+                format!("the image `{url}` is redirected{to} (HTTP {status}), and redirects are not followed");
+            Err(ToolFailure::new(ErrorKind::UpstreamHttp, message).next("To use that address, call the tool with it."))
         }
         404 | 410 => Err(ToolFailure::new(ErrorKind::NotFound, format!("there is no image at `{url}`"))),
-        status => Err(ToolFailure::new(ErrorKind::UpstreamHttp, format!("`{url}` answered HTTP {status}"))
+        status => Err(ToolFailure::new(ErrorKind::UpstreamHttp, format!("`{url}` returned HTTP {status}"))
             .next("Use another address of the image.")),
     }
 }

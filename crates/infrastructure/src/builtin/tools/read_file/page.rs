@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// Maximum number of raw characters of a page, even if the numbered text shows less of each line.
 const MAX_CONTENT_CHARS: usize = 100_000;
 
-/// What stands between number and line.
+/// Separator between number and line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum NumberStyle {

@@ -63,7 +63,7 @@ impl Picture {
         }
         text.push('.');
         match &handle {
-            Some(handle) => text.push_str(&format!(" The original is kept as `{handle}`.")),
+            Some(handle) => text.push_str(&format!(" The original is stored as `{handle}`.")),
             None if view.is_changed => text.push_str(&format!(" `{name}` is the original.")),
             None => {}
         }

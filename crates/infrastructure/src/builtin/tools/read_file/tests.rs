@@ -51,7 +51,7 @@ fn emptiness_and_the_end_are_told_as_such() {
     check(
         b"1\n",
         json!({"offset": 7}),
-        "[`f` has 1 line; line 7 lies past its end]",
+        "[`f` has 1 line; line 7 is past its end]",
         json!({"content": "", "total_lines": 1, "truncated": false}),
     );
 }
@@ -203,7 +203,7 @@ fn other_encodings_are_decoded_and_named() {
     let bench = Bench::new();
     bench.put("f", "x");
     let told = bench.call("read_file", json!({"path": "f", "encoding": "klingon"})).unwrap_err().text();
-    assert!(told.starts_with("`klingon` is no encoding that is known"), "{told}");
+    assert!(told.starts_with("`klingon` is not a known encoding"), "{told}");
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn what_is_no_text_is_told_with_its_first_bytes() {
     let result = bench.call("read_file", json!({"path": "f"})).unwrap();
     let (text, found) = (result.joined_text(), result.structured_content().unwrap());
     let begins = format!(
-        "`f` is no text: it looks like an ELF program or library and has 336 bytes. SHA-256: {}. Bytes 0 to 255:\n\
+        "`f` is not text: it looks like an ELF program or library and has 336 bytes. SHA-256: {}. Bytes 0 to 255:\n\
          00000000  7f 45 4c 46 00 00 00 00 00 00 00 00 00 00 00 00  .ELF............\n",
         digest_of(&bytes)
     );
@@ -231,7 +231,7 @@ fn bytes_are_shown_from_any_place_of_any_file() {
     let text = |offset: i64| bench.text("read_file", json!({"path": "f", "byte_offset": offset}));
     assert!(text(-4).ends_with("Bytes 4 to 7:\n00000004  74 77 6f 0a                                      two."));
     assert!(text(-400).contains("Bytes 0 to 7:"));
-    assert!(text(8).ends_with("There is nothing at that offset: it lies past the end."));
+    assert!(text(8).ends_with("That offset is past the end."));
     bench.put("g", "");
     assert!(bench.text("read_file", json!({"path": "g", "byte_offset": 0})).starts_with("`g` has 0 bytes."));
 }
@@ -251,12 +251,7 @@ fn a_line_is_shown_with_those_around_it() {
         "     8\t8\n     9\t9\n[lines 8 to 9 of 9]",
         json!({"start_line": 8, "next_offset": null}),
     );
-    check(
-        text.as_bytes(),
-        json!({"around": 10}),
-        "[`f` has 9 lines; line 10 lies past its end]",
-        json!({"content": ""}),
-    );
+    check(text.as_bytes(), json!({"around": 10}), "[`f` has 9 lines; line 10 is past its end]", json!({"content": ""}));
     let bench = Bench::new();
     bench.put("f", format!("{}\n", "x".repeat(999)).repeat(3000));
     let result = bench.call("read_file", json!({"path": "f", "around": 1500})).unwrap();
@@ -347,7 +342,7 @@ fn a_file_of_holes_is_no_text_and_costs_nothing() {
     bench.put_sparse("f", 1 << 40);
     let text = bench.text("read_file", json!({"path": "f", "byte_offset": -16}));
     assert!(text.contains("has 1099511627776 bytes. Bytes 1099511627760 to 1099511627775:"), "{text}");
-    assert!(bench.text("read_file", json!({"path": "f"})).starts_with("`f` is no text: it looks like binary data"));
+    assert!(bench.text("read_file", json!({"path": "f"})).starts_with("`f` is not text: it looks like binary data"));
 }
 
 #[test]

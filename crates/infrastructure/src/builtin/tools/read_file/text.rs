@@ -32,8 +32,8 @@ const NOTES_CHARS: usize = 800;
 /// Returns the encoding with this name, for a text that begins with these bytes.
 pub(super) fn encoding_named(label: &str, beginning: &[u8]) -> Result<TextEncoding, ToolFailure> {
     TextEncoding::named(label, beginning).ok_or_else(|| {
-        ToolFailure::new(ErrorKind::InvalidInput, format!("`{label}` is no encoding that is known"))
-            .next("Leave `encoding` out to have it found out, or give a name like \"latin-1\" or \"shift_jis\".")
+        ToolFailure::new(ErrorKind::InvalidInput, format!("`{label}` is not a known encoding"))
+            .next("Leave out `encoding` to detect it, or give a name like \"latin-1\" or \"shift_jis\".")
     })
 }
 
@@ -99,13 +99,13 @@ impl FileReader {
         }
         let mut notes = place_notes(&output, &window, &page, input);
         if is_line_cut {
-            let note = "the last line shown is longer than a page, and its rest was left out; `grep` finds text in it";
+            let note = "the last line shown is longer than a page and was cut; `grep` finds text in it";
             notes.push(note.into());
         }
         let ending = line_ending.and_then(|ending| ending.note(in_returns.is_some()));
         notes.extend(form_notes(encoding, ending, is_malformed));
         if digest.is_some() && output.etag.is_none() {
-            notes.push("the file was changed while it was read; read it again before you edit it".into());
+            notes.push("the file changed while it was read; read it again before you edit it".into());
         }
         let mut text = page.text;
         for note in notes {
@@ -175,7 +175,7 @@ fn select_lines(input: &Input) -> LineSelection {
 }
 
 fn unreadable(error: io::Error) -> ToolFailure {
-    ToolFailure::new(ErrorKind::Io, format!("could not read on: {error}")).caused_by(error)
+    ToolFailure::new(ErrorKind::Io, format!("the rest could not be read: {error}")).caused_by(error)
 }
 
 /// Decodes a range of text, and returns whether bytes were invalid. `is_decoded`: the range is UTF-8 already.
@@ -200,9 +200,9 @@ fn place_notes(output: &Output, window: &TextWindow, page: &Page<'_>, input: &In
         (Some(0), _) => notes.push(format!("`{name}` exists and is empty")),
         (Some(total), None) => {
             let lines = if total == 1 { "line" } else { "lines" };
-            notes.push(format!("`{name}` has {total} {lines}; line {asked} lies past its end"));
+            notes.push(format!("`{name}` has {total} {lines}; line {asked} is past its end"));
         }
-        (None, None) => notes.push(format!("the time was over before line {asked} was reached")),
+        (None, None) => notes.push(format!("the time limit was reached before line {asked}")),
         _ => {}
     }
     if let Some(end) = output.end_line {
@@ -215,7 +215,7 @@ fn place_notes(output: &Output, window: &TextWindow, page: &Page<'_>, input: &In
             None => {}
         }
         if window.is_out_of_time {
-            notes.push("the time was over before all lines were read".into());
+            notes.push("the time limit was reached before all lines were read".into());
         } else if output.total_lines.is_none() {
             let from_end = if page.first < 0 { "lines are numbered from the end; " } else { "" };
             let bytes = output.size_bytes.unwrap_or(0);
