@@ -22,47 +22,47 @@ pub(crate) struct Input {
 const TOPICS: &[(&str, &str, &str)] = &[
     (
         "paths",
-        "how paths are understood",
-        "Paths are absolute, or relative to the folder that `working_directory` tells; `~/` is the home folder.\n\
+        "how paths are resolved",
+        "Paths are absolute, or relative to the folder that `working_directory` returns; `~/` is the home folder.\n\
          Only paths inside the workspace's roots can be used. Links are followed as long as they stay inside.\n\
          Pipes, devices and sockets are not read.",
     ),
     (
         "permissions",
         "why a call is refused, and what would allow it",
-        "Every call is judged by rules before it runs: deny wins over ask, ask over allow.\n\
-         Reading inside the roots is allowed unless a rule says otherwise; changing files is asked about; where nobody \
-         can answer, the answer is no.\n\
-         A refusal names the rule and what would allow the call. Tell that to the person you work for: no other \
-         spelling of the call gets around it.",
+        "Every call is checked against rules before it runs: deny overrides ask, ask overrides allow.\n\
+         Reading inside the roots is allowed unless a rule says otherwise; changing files needs approval, and is \
+         refused if no approver is available.\n\
+         A refusal names the rule and what would allow the call. Report that to your user: no other \
+         form of the call avoids the rule.",
     ),
     (
         "finding",
         "which tool finds what",
-        "`glob` finds files by name, `grep` finds text in files, `list_directory` shows what a folder holds.\n\
-         Begin with `grep` in its default mode (the files that match), then look at lines with \
+        "`glob` finds files by name, `grep` finds text in files, `list_directory` lists a folder.\n\
+         Begin with `grep` in its default mode (the files that match), then show lines with \
          `output_mode: \"content\"`.\n\
          When a result says that it was cut, narrow the search with `path`, `glob` or `file_type`.",
     ),
     (
         "outputs",
         "large results, handles, and how to pass a value on without repeating it",
-        "What is too large of a result is cut in its middle, and the cut names a handle such as `o17`: there all of it is \
-         kept, unchanged, for some days. `read_file` and `grep` take a handle wherever they take a path: \
+        "A result that is too large is cut in its middle, and the cut names a handle such as `o17`: the whole result is \
+         stored under it, unchanged, for some days. `read_file` and `grep` take a handle wherever they take a path: \
          `{\"path\": \"o17\", \"offset\": 310}`.\n\
-         A handle may also stand as an argument of any tool, at any depth: `{\"$ref\": \"o17\"}` is replaced by the whole \
-         content before the tool sees it, `{\"$ref\": \"o17\", \"select\": \"/rows/3\"}` by a part of JSON (a JSON Pointer). So \
-         `write_file` with `{\"path\": \"a.txt\", \"content\": {\"$ref\": \"o17\"}}` saves it without that you repeat it. \
-         Where a text is wanted, JSON is given as its text. An object with other members beside these is plain data.\n\
-         When you want a result only to pass it on, add `\"$max_output\": 200` to the arguments of any tool: no more \
-         characters of its result are shown, and the rest is kept as above.",
+         A handle can also be an argument of any tool, at any depth: `{\"$ref\": \"o17\"}` is replaced by the whole \
+         content before the tool runs, `{\"$ref\": \"o17\", \"select\": \"/rows/3\"}` by a part of JSON (a JSON Pointer). \
+         So `write_file` with `{\"path\": \"a.txt\", \"content\": {\"$ref\": \"o17\"}}` saves it without repeating it. \
+         Where a string is required, JSON is passed as text. An object with any other member is plain data.\n\
+         If you only pass a result on, add `\"$max_output\": 200` to the arguments of any tool: at most \
+         that many characters of its result are shown, and all of it is stored as above.",
     ),
     (
         "editing",
         "how to change files safely",
-        "Read the file first. `edit_file` replaces text that stands there exactly once; give enough of the lines around \
-         it to make it unique, without the line numbers that `read_file` shows. Everything else in the file stays as it \
-         is, line endings included.\n\
+        "Read the file first. `edit_file` replaces text that occurs exactly once; include enough surrounding lines \
+         to make it unique, without the line numbers that `read_file` shows. The rest of the file is unchanged, \
+         line endings included.\n\
          `write_file` is for new files, and for replacing a whole file. Both write in one step: a file is never left \
          half written.",
     ),
@@ -71,7 +71,7 @@ const TOPICS: &[(&str, &str, &str)] = &[
 impl BuiltInTool for Help {
     const NAME: &str = "help";
     const TITLE: &str = "Help";
-    const DESCRIPTION: &str = "Explains the built-in tools: the list of all, or one tool or topic in full. Call it when you are unsure which \
+    const DESCRIPTION: &str = "Explains the built-in tools: lists all, or explains one tool or topic in full. Call it when unsure which \
          tool to use, or why a call was refused.";
     const BRIEF: &str = "Explains a tool with all its parameters (lists name the usual ones) and an example, or a topic: `paths`, `permissions`, `finding`, `outputs`, `editing`.";
     const CATEGORY: Category = Category::Utility;
@@ -97,7 +97,7 @@ impl BuiltInTool for Help {
             return Ok(ToolResult::text(explained(tool)));
         }
         let known = tools.iter().map(|tool| tool.name().as_str()).chain(TOPICS.iter().map(|(name, ..)| *name));
-        let failure = ToolFailure::new(ErrorKind::NotFound, format!("there is no tool or topic `{topic}` here"));
+        let failure = ToolFailure::new(ErrorKind::NotFound, format!("`{topic}` is not a tool or topic"));
         Err(match nearest_name(topic, known) {
             Some(name) => failure.next(format!("Did you mean `{name}`?")),
             None => failure.next("Call `help` without a topic for the list."),
@@ -117,8 +117,8 @@ fn overview(tools: &[&Tool]) -> String {
         text.push_str(&format!("- `{name}`: {line}\n"));
     }
     text.push_str(
-        "\nCall `help` with a `topic` for more. Tools of MCP servers are called `mcp__server__tool`; they stand in the \
-         list of tools that you were given.",
+        "\nCall `help` with a `topic` for more. Tools of MCP servers are named `mcp__server__tool`; they are in your \
+         list of tools.",
     );
     text
 }
@@ -181,6 +181,6 @@ mod tests {
     #[test]
     fn an_unknown_topic_is_answered_with_the_nearest_one() {
         let told = Bench::new().call("help", json!({"topic": "read_fil"})).unwrap_err().text();
-        assert_eq!(told, "there is no tool or topic `read_fil` here. Did you mean `read_file`?");
+        assert_eq!(told, "`read_fil` is not a tool or topic. Did you mean `read_file`?");
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Input {
     #[schemars(length(min = 1, max = 2_000))]
     #[schemars(extend("x-advertised" = "Its address."))]
     url: Option<String>,
-    /// Its number, in place of the address.
+    /// Its number, instead of `url`.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = "Or its number."))]
     job_id: Option<u64>,
@@ -42,7 +42,7 @@ impl Input {
             (None, Some(number)) => JobId::of_number(number),
             _ => None,
         };
-        let message = "one of `url` and `job_id` says which job is meant";
+        let message = "exactly one of `url` and `job_id` is required";
         named.ok_or_else(|| ToolFailure::new(ErrorKind::InvalidInput, message))
     }
 }
@@ -51,7 +51,7 @@ impl Input {
 struct Output {
     /// The number of the job.
     id: String,
-    /// Its page for people.
+    /// Its web page.
     url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
@@ -61,10 +61,10 @@ struct Output {
     company_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<String>,
-    /// In the words of the page, like "1 day ago".
+    /// As the page says, like "1 day ago".
     #[serde(skip_serializing_if = "Option::is_none")]
     posted: Option<String>,
-    /// In the words of the page, like "Over 200 applicants".
+    /// As the page says, like "Over 200 applicants".
     #[serde(skip_serializing_if = "Option::is_none")]
     applicants: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,8 +77,8 @@ struct Output {
 impl BuiltInTool for LinkedinJobDetail {
     const NAME: &str = "linkedin_job_detail";
     const TITLE: &str = "Read a job at LinkedIn";
-    const DESCRIPTION: &str = "Reads one job at LinkedIn in full, on its page for guests: title, company, place, day, number of \
-                               applicants, salary where it is told, seniority, employment, function, industries, and the \
+    const DESCRIPTION: &str = "Reads one job at LinkedIn in full, from its public page: title, company, place, day, number of \
+                               applicants, salary if given, seniority, employment, function, industries, and the \
                                description as text. `linkedin_jobs` finds jobs.";
     const BRIEF: &str = "Reads a job at LinkedIn in full.";
     const CATEGORY: Category = Category::Web;

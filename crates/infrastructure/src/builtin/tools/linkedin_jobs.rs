@@ -42,22 +42,22 @@ pub(crate) struct Input {
     #[schemars(schema_with = "posted")]
     #[schemars(extend("x-advertised" = ""))]
     date_posted: Option<String>,
-    /// Only these terms of employment.
+    /// Only these employment types.
     #[serde(default)]
     #[schemars(schema_with = "job_types")]
     #[schemars(extend("x-advertised" = ""))]
     job_type: Vec<String>,
-    /// Only work that is done there.
+    /// Only these workplace types.
     #[serde(default)]
     #[schemars(schema_with = "workplaces")]
     #[schemars(extend("x-advertised" = ""))]
     remote: Vec<String>,
-    /// Only jobs that want this experience.
+    /// Only these experience levels.
     #[serde(default)]
     #[schemars(schema_with = "experiences")]
     #[schemars(extend("x-advertised" = ""))]
     experience: Vec<String>,
-    /// So many jobs at most.
+    /// Maximum jobs.
     #[serde(default = "usual_limit")]
     #[schemars(range(min = 1, max = 100))]
     #[schemars(extend("x-advertised" = ""))]
@@ -67,7 +67,7 @@ pub(crate) struct Input {
     #[schemars(schema_with = "orders")]
     #[schemars(extend("x-advertised" = false))]
     sort_by: Option<String>,
-    /// So many jobs are passed over: `next_start` of the call before.
+    /// Number of jobs to skip: `next_start` of the previous call.
     #[serde(default)]
     #[schemars(range(max = 999))]
     #[schemars(extend("x-advertised" = ""))]
@@ -109,10 +109,10 @@ fn orders(_: &mut SchemaGenerator) -> Schema {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     jobs: Vec<JobInList>,
-    /// Where a further search begins; absent where there is no more.
+    /// `start` of the next call; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_start: Option<usize>,
-    /// Facts to know besides.
+    /// Further remarks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -129,7 +129,7 @@ struct JobInList {
     company_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<String>,
-    /// In the words of the page, like "1 day ago".
+    /// As the page says, like "1 day ago".
     #[serde(skip_serializing_if = "Option::is_none")]
     posted: Option<String>,
     /// The day, like "2026-01-04".
@@ -137,7 +137,7 @@ struct JobInList {
     posted_date: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     salary: Option<String>,
-    /// Its page for people.
+    /// Its web page.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
 }
@@ -152,11 +152,11 @@ impl From<Card> for JobInList {
 impl BuiltInTool for LinkedinJobs {
     const NAME: &str = "linkedin_jobs";
     const TITLE: &str = "Search jobs at LinkedIn";
-    const DESCRIPTION: &str = "Searches LinkedIn for jobs that are offered, on its pages for guests, and gives title, company, \
-                               place, day, salary where it is told, and address of each. Pages of ten come slowly, one a \
-                               second; `linkedin_job_detail` reads one job in full. LinkedIn may pass over the filter \
-                               `remote`: jobs that say another workplace are left out, and the answer says how many say \
-                               none.";
+    const DESCRIPTION: &str = "Searches LinkedIn's public pages for jobs, and returns title, company, \
+                               place, day, salary if given, and address of each. Pages of ten are slow, one a \
+                               second; `linkedin_job_detail` reads one job in full. LinkedIn may ignore the filter \
+                               `remote`: jobs with another workplace are left out, and the result has the number of \
+                               jobs with none.";
     const BRIEF: &str = "Searches LinkedIn for jobs.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["jobs", "search"];
@@ -219,10 +219,10 @@ fn settings(world: &ToolEnvironment) -> Result<&LinkedinSettings, ToolFailure> {
 fn text(output: &Output, start: usize) -> String {
     let mut blocks: Vec<String> = output.jobs.iter().enumerate().map(|(at, job)| block(start + at + 1, job)).collect();
     if blocks.is_empty() {
-        blocks.push(if start == 0 { "No job fits." } else { "No further job fits." }.into());
+        blocks.push(if start == 0 { "No job matches." } else { "No further job matches." }.into());
     }
     blocks.extend(output.notes.iter().cloned());
-    blocks.extend(output.next_start.map(|next| format!("There may be more: go on with `start` {next}.")));
+    blocks.extend(output.next_start.map(|next| format!("There may be more: continue with `start` {next}.")));
     blocks.join("\n\n")
 }
 

@@ -27,16 +27,16 @@ pub(crate) struct MediaProbe;
 pub(crate) struct Input {
     /// The file.
     file: String,
-    /// How the answer is written.
+    /// Format of the result.
     #[serde(default)]
     format: Format,
-    /// Tell the container: its format, length and bit rate.
+    /// Show the container: format, length and bit rate.
     #[serde(default = "default_true")]
     show_format: bool,
-    /// Tell each stream: its codec, size, rate.
+    /// Show each stream: codec, size, rate.
     #[serde(default = "default_true")]
     show_streams: bool,
-    /// Tell each frame. There are many.
+    /// Show each frame. There are many.
     #[serde(default)]
     show_frames: bool,
     /// Only these streams, as ffprobe names them: `v:0`, `a`.
@@ -101,7 +101,7 @@ impl Input {
 impl BuiltInTool for MediaProbe {
     const NAME: &str = "media_probe";
     const TITLE: &str = "Probe sound and video";
-    const DESCRIPTION: &str = "Tells what a sound or video file holds, by ffprobe: container, length, streams, codecs, \
+    const DESCRIPTION: &str = "Describes a sound or video file, by ffprobe: container, length, streams, codecs, \
                                sizes and rates.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["audio", "media", "video"];

@@ -19,7 +19,7 @@ pub(crate) struct NetworkInfo;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Also tell the interface that leads to the machine itself.
+    /// Include the loopback interface.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     include_loopback: bool,
@@ -35,7 +35,7 @@ struct Interface {
     name: String,
     r#type: &'static str,
     is_loopback: bool,
-    /// Megabits a second; absent where the driver does not tell it.
+    /// Megabits a second; absent if the driver does not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     speed_mbps: Option<u64>,
     addresses: Vec<Address>,
@@ -52,8 +52,8 @@ impl BuiltInTool for NetworkInfo {
     const NAME: &str = "network_info";
     const TITLE: &str = "Network information";
     const DESCRIPTION: &str =
-        "Tells the network interfaces that are up, with their type, speed and addresses. It connects to nothing.";
-    const BRIEF: &str = "Tells the network interfaces with their addresses.";
+        "Lists the network interfaces that are up, with type, speed and addresses. It opens no connections.";
+    const BRIEF: &str = "Lists the network interfaces with their addresses.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["host", "network"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

@@ -20,10 +20,10 @@ pub(crate) struct Skill;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The skill. Without it: the list of all.
+    /// The skill. Without it, all are listed.
     #[schemars(length(max = 128))]
     name: Option<String>,
-    /// What to use it on, in words that its instructions may have a place for.
+    /// Arguments, inserted where its instructions have a placeholder.
     #[schemars(length(max = 10_000))]
     arguments: Option<String>,
 }
@@ -31,8 +31,8 @@ pub(crate) struct Input {
 impl BuiltInTool for Skill {
     const NAME: &str = "skill";
     const TITLE: &str = "Skill";
-    const DESCRIPTION: &str = "Returns the instructions of a skill: how people here want a kind of work done. Read the one that fits before you \
-         begin such work. Nothing runs by it, and it gives no rights.";
+    const DESCRIPTION: &str = "Returns the instructions of a skill: how to do a kind of work here. Read the matching one before you \
+         begin such work. It runs nothing and grants no permissions.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["documentation"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
@@ -126,9 +126,9 @@ fn describe_folder(folder: &Path, run: &ToolContext<'_>) -> String {
     let access = Access::ReadPath(PathAccess::plain(folder));
     let shown = json!(folder.to_string_lossy());
     match is_in_workspace(folder, run.environment()) && run.context().grant.permits(&access) {
-        true => format!("\n\n(The files of this skill lie in {shown}; paths above are relative to it.)"),
+        true => format!("\n\n(The files of this skill are in {shown}; paths above are relative to it.)"),
         false => format!(
-            "\n\n(The folder of this skill, {shown}, is not in the workspace: tools cannot read what else lies there.)"
+            "\n\n(The folder of this skill, {shown}, is not in the workspace: tools cannot read its other files.)"
         ),
     }
 }
@@ -180,7 +180,7 @@ mod tests {
         let folder = bench.path("skills/pdf");
         let bench = bench.with_agents(Skills::of([pdf(Some(&folder))]));
         let text = bench.text("skill", json!({"name": "pdf", "arguments": "a.pdf"}));
-        assert!(text.starts_with("Use pypdf on a.pdf.\n\n(The files of this skill lie in \""), "{text}");
+        assert!(text.starts_with("Use pypdf on a.pdf.\n\n(The files of this skill are in \""), "{text}");
         let outside = Bench::new().with_agents(Skills::of([pdf(Some(Path::new("/elsewhere/pdf")))]));
         let text = outside.text("skill", json!({"name": "/pdf"}));
         assert!(text.contains("\"/elsewhere/pdf\", is not in the workspace"), "{text}");

@@ -29,38 +29,38 @@ struct Output {
     platform: String,
     /// The kernel's name.
     system: String,
-    /// The system's name for people.
+    /// The system's full name.
     os: String,
     /// The kernel's release.
     release: String,
-    /// How the kernel was built.
+    /// Build of the kernel.
     version: String,
     /// The processor's architecture.
     machine: String,
-    /// The same as `machine`.
+    /// Equal to `machine`.
     architecture: String,
-    /// The processor's model; empty where the kernel does not tell it.
+    /// The processor's model; empty if the kernel does not report it.
     processor: String,
     processor_count: usize,
-    /// Always empty, for those who look for it: no Python runs these tools.
+    /// Always empty: no Python runs these tools.
     python_version: &'static str,
     hostname: String,
     user: String,
-    /// Where relative paths start; absent without any root.
+    /// Base of relative paths; absent without any root.
     #[serde(skip_serializing_if = "Option::is_none")]
     cwd: Option<String>,
     total_memory_bytes: u64,
     uptime_seconds: u64,
-    /// What these tools run in.
+    /// Runtime of these tools.
     runtime_version: String,
 }
 
 impl BuiltInTool for SystemInfo {
     const NAME: &str = "system_info";
     const TITLE: &str = "System information";
-    const DESCRIPTION: &str = "Tells what machine the tools run on: operating system, machine name, user, processors, memory and uptime. \
+    const DESCRIPTION: &str = "Describes the machine of the tools: operating system, machine name, user, processors, memory and uptime. \
          Use it before you give advice or commands that depend on the system.";
-    const BRIEF: &str = "Tells operating system, processors, memory and uptime.";
+    const BRIEF: &str = "Shows operating system, processors, memory and uptime.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["host"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

@@ -21,9 +21,9 @@ pub(crate) struct Input {
 impl BuiltInTool for Think {
     const NAME: &str = "think";
     const TITLE: &str = "Think";
-    const DESCRIPTION: &str = "Takes down a thought, and changes nothing. Use it to think between calls: to weigh what a \
+    const DESCRIPTION: &str = "Records a thought, and changes nothing. Use it to think between calls: to weigh what a \
                                result means, to check a plan against the rules, or to find the cause of a failure.";
-    const BRIEF: &str = "Takes down a thought between calls.";
+    const BRIEF: &str = "Records a thought between calls.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["plan"];
     const STANDS_ALONE: bool = true;

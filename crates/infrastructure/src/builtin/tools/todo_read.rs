@@ -18,7 +18,7 @@ pub(crate) struct TodoRead;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Show a table that is sorted by status and priority, as kodelet does, instead of a list in the plan's order.
+    /// Show a table sorted by status and priority, as kodelet does, instead of a list in the plan's order.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     table: bool,
@@ -43,9 +43,9 @@ struct Statistics {
 impl BuiltInTool for TodoRead {
     const NAME: &str = "todo_read";
     const TITLE: &str = "Read todos";
-    const DESCRIPTION: &str = "Tells the plan of this conversation: each step with its status, and how many there are of \
-                               each. Use it when you lost track of what is left to do.";
-    const BRIEF: &str = "Tells the plan.";
+    const DESCRIPTION: &str = "Shows the plan of this conversation: each step with its status, and the number of \
+                               each. Use it to see what is left to do.";
+    const BRIEF: &str = "Shows the plan.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["plan"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

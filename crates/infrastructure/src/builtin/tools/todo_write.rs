@@ -26,7 +26,7 @@ const CHARACTERS: usize = 100_000;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The whole plan in its order, in place of the one before. Empty: there is no plan any more.
+    /// The whole plan in order, replacing the previous one. Empty: the plan is deleted.
     #[schemars(length(max = 200))]
     #[schemars(extend("x-advertised" = ""))]
     todos: Vec<Item>,
@@ -35,22 +35,22 @@ pub(crate) struct Input {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Item {
-    /// Tells it apart in the plan. Without one it keeps that of the same content before, or gets a number.
+    /// Unique id. Without one, an item with the same content keeps its id, or it gets a number.
     #[schemars(length(min = 1, max = 64))]
     #[schemars(extend("x-advertised" = false))]
     id: Option<String>,
-    /// What is to be done.
+    /// The step.
     #[schemars(length(min = 1, max = 2_000))]
     #[schemars(extend("x-advertised" = ""))]
     content: String,
-    /// How far it is.
+    /// The status.
     #[schemars(extend("x-advertised" = ""))]
     status: Status,
-    /// The same while it is done: "Running the tests".
+    /// Form while in progress: "Running the tests".
     #[schemars(length(max = 2_000))]
     #[schemars(extend("x-advertised" = false))]
     active_form: Option<String>,
-    /// How much it matters.
+    /// The priority.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     priority: Priority,
@@ -77,9 +77,9 @@ enum Priority {
 
 #[derive(Serialize, JsonSchema)]
 struct Output {
-    /// The plan before.
+    /// The old plan.
     old: Vec<StoredTodo>,
-    /// The plan now.
+    /// The new plan.
     new: Vec<StoredTodo>,
     warnings: Vec<String>,
 }
@@ -108,7 +108,7 @@ impl BuiltInTool for TodoWrite {
         let new = plan(input.todos, &before)?;
         let kept = world.todos().replace(context.principal, context.session, new.clone()).await;
         let old = kept.map_err(|error| {
-            ToolFailure::new(ErrorKind::Io, "the plan could not be kept").caused_by(error).next("Call again.")
+            ToolFailure::new(ErrorKind::Io, "the plan could not be stored").caused_by(error).next("Call again.")
         })?;
         let origin = EventOrigin {
             principal: Some(context.principal.clone()),
@@ -118,7 +118,7 @@ impl BuiltInTool for TodoWrite {
         world.events().send(origin, EventKind::TodoUpdated { todos: new.clone() });
         let warnings = warnings(&new);
         let mut text = match new.0.is_empty() {
-            true if old.0.is_empty() => "There was no plan, and there is none.".to_owned(),
+            true if old.0.is_empty() => "There was no plan, and none was made.".to_owned(),
             true => "The plan is empty now.".to_owned(),
             false => describe_changes(&old, &new),
         };
@@ -139,21 +139,21 @@ fn plan(items: Vec<Item>, before: &TodoList) -> Result<TodoList, ToolFailure> {
     let texts = items.iter().flat_map(|item| [Some(&item.content), item.active_form.as_ref()]).flatten();
     let characters: usize = texts.map(|text| text.chars().count()).sum();
     if characters > CHARACTERS {
-        let message = format!("the plan has {characters} characters, and at most {CHARACTERS} are kept");
-        return Err(invalid(message).next("Say each step in a line, and keep details in a file."));
+        let message = format!("the plan has {characters} characters, and at most {CHARACTERS} are allowed");
+        return Err(invalid(message).next("Describe each step in one line, and write details to a file."));
     }
     let mut taken: HashSet<String> = HashSet::new();
     for item in &items {
         if let Some(id) = &item.id
             && !taken.insert(id.clone())
         {
-            return Err(invalid(format!("two todos have the id `{id}`")).next("Give each an id of its own, or none."));
+            return Err(invalid(format!("two todos have the id `{id}`")).next("Give each a unique id, or none."));
         }
     }
     let (mut todos, mut number) = (Vec::with_capacity(items.len()), 0_usize);
     for (index, item) in items.into_iter().enumerate() {
         if item.content.trim().is_empty() {
-            return Err(invalid(format!("todos[{index}].content is empty")).next("Say what is to be done."));
+            return Err(invalid(format!("todos[{index}].content is empty")).next("Describe the step."));
         }
         let known = before.0.iter().find(|old| old.content == item.content).map(|old| old.id.clone());
         let id = item.id.unwrap_or_else(|| match known.filter(|id| taken.insert(id.clone())) {
@@ -180,7 +180,7 @@ fn plan(items: Vec<Item>, before: &TodoList) -> Result<TodoList, ToolFailure> {
 
 fn warnings(plan: &TodoList) -> Vec<String> {
     let at_work = plan.count(TodoStatus::InProgress);
-    let many = (at_work > 1).then(|| format!("{at_work} todos are in progress; keep it to one at a time."));
+    let many = (at_work > 1).then(|| format!("{at_work} todos are in progress; keep only one in progress."));
     many.into_iter().collect()
 }
 
@@ -211,7 +211,7 @@ fn describe_changes(old: &TodoList, new: &TodoList) -> String {
         text.push_str(&shortened(&change));
     }
     if more > 0 {
-        text.push_str(&format!("\n... and {more} changes more"));
+        text.push_str(&format!("\n... and {more} more changes"));
     }
     text
 }
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(contents("old"), named(&[("1", "build"), ("2", "test")]));
         assert_eq!(contents("new"), named(&[("1", "build"), ("3", "ship"), ("4", "rest")]));
         assert_eq!(bench.text("todo_write", json!({"todos": []})), "The plan is empty now.");
-        assert_eq!(bench.text("todo_write", json!({"todos": []})), "There was no plan, and there is none.");
+        assert_eq!(bench.text("todo_write", json!({"todos": []})), "There was no plan, and none was made.");
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
         let bench = Bench::new();
         let both = json!({"todos": [todo("a", "in_progress"), todo("b", "in_progress")]});
         let result = bench.call("todo_write", both).unwrap();
-        assert!(result.joined_text().ends_with("\nWarning: 2 todos are in progress; keep it to one at a time."));
+        assert!(result.joined_text().ends_with("\nWarning: 2 todos are in progress; keep only one in progress."));
         assert_eq!(result.structured_content().unwrap()["warnings"].as_array().unwrap().len(), 1);
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct Input {}
 
 #[derive(Serialize, JsonSchema)]
 struct Output {
-    /// Where relative paths start; absent without any root.
+    /// Base of relative paths; absent without any root.
     #[serde(skip_serializing_if = "Option::is_none")]
     cwd: Option<String>,
     /// The folders that may be used.
@@ -26,16 +26,16 @@ struct Output {
 #[derive(Serialize, JsonSchema)]
 struct Root {
     path: String,
-    /// Whether files may be changed there, as far as rules permit.
+    /// `true` if files can be changed there, as rules permit.
     writable: bool,
 }
 
 impl BuiltInTool for WorkingDirectory {
     const NAME: &str = "working_directory";
     const TITLE: &str = "Working directory";
-    const DESCRIPTION: &str = "Tells the folder where relative paths start, and the roots that file tools may use. Nothing outside of them \
+    const DESCRIPTION: &str = "Returns the base folder of relative paths, and the roots that file tools may use. Nothing outside of them \
          can be read or written.";
-    const BRIEF: &str = "Tells where relative paths start, and the roots.";
+    const BRIEF: &str = "Shows the base of relative paths, and the roots.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["path"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
@@ -64,7 +64,7 @@ impl BuiltInTool for WorkingDirectory {
                 }
                 text
             }
-            None => "There is no root, so files cannot be used. Ask your user to open a folder.".into(),
+            None => "There are no roots, so files cannot be used. Ask your user to open a folder.".into(),
         };
         answer(text, &output)
     }
