@@ -167,7 +167,7 @@ async fn a_person_pastes_the_address_and_is_signed_in_until_they_sign_out() {
         let (back, state) = (pasting.parameter("redirect_uri"), pasting.parameter("state"));
         pasting.paste(&format!("{back}/?state=other&code={code}"));
         let again = pasting.lines.find(|line| line.contains("not the answer")).unwrap();
-        assert!(again.contains("its state is of another sign-in"), "{again}");
+        assert!(again.contains("its state belongs to another sign-in"), "{again}");
         pasting.paste(&format!("{back}/?state={state}&code={code}&scope=x"));
         let (exit, printed) = pasting.end();
         assert_eq!(exit, Some(0), "{printed}");

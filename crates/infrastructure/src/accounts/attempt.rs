@@ -75,13 +75,13 @@ impl Attempt {
             match (values.next(), values.next()) {
                 (first, None) => Ok(first.map(|(_, value)| value)),
                 // "Request and response parameters MUST NOT be included more than once" (RFC 6749, section 3.1).
-                (_, Some(_)) => Err(NoCode::Foreign("it says something twice")),
+                (_, Some(_)) => Err(NoCode::Foreign("it repeats a parameter")),
             }
         };
         let state = only("state")?.ok_or(NoCode::Foreign("it has no state"))?;
         // Digests are compared, so that the time taken reveals nothing about the bytes.
         if digest(&SHA256, state.as_bytes()).as_ref() != digest(&SHA256, self.state.expose().as_bytes()).as_ref() {
-            return Err(NoCode::Foreign("its state is of another sign-in"));
+            return Err(NoCode::Foreign("its state belongs to another sign-in"));
         }
         let (issuer, error, code) = (only("iss")?, only("error")?, only("code")?);
         if issuer.is_some_and(|issuer| issuer.trim_end_matches('/') != self.issuer.trim_end_matches('/')) {
@@ -105,7 +105,7 @@ impl Attempt {
             None => {
                 let pair = format!("code={}", text.replace('+', "%2B").replace('&', "%26"));
                 let code = form_urlencoded::parse(pair.as_bytes()).next().map(|(_, code)| code.into_owned());
-                code_of(&code.unwrap_or_default()).map_err(|_| NoCode::Foreign("it is no code"))
+                code_of(&code.unwrap_or_default()).map_err(|_| NoCode::Foreign("it is not a valid code"))
             }
         }
     }
@@ -128,7 +128,7 @@ fn code_of(text: &str) -> Result<Code, SignInError> {
     // The characters of "VSCHAR" (RFC 6749, appendix A.11) without the space, which no issuer uses.
     match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(Code(Secret::new(text))),
-        false => Err(SignInError::NoCode("it is empty, or has characters that no code has")),
+        false => Err(SignInError::NoCode("it is empty, or contains invalid characters")),
     }
 }
 
@@ -141,6 +141,6 @@ pub(super) fn word(text: &str) -> String {
 fn random() -> Result<Secret, SignInError> {
     let mut bytes = [0; RANDOM_BYTES];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| SignInError::Begin(io::Error::other("the system gives no random bytes")))?;
+    filled.map_err(|_| SignInError::Begin(io::Error::other("the system returned no random bytes")))?;
     Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
 }

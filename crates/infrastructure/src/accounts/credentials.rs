@@ -214,7 +214,7 @@ impl Accounts {
         if !issuer.client.may_revoke(&key.issuer) {
             let now = issuer.client.revocation_url.origin().ascii_serialization();
             return Err(format!(
-                "it was granted while the configuration named other addresses ({}), so {now} was not shown it",
+                "it was granted under other configured addresses ({}), so it was not sent to {now}",
                 key.issuer
             ));
         }
@@ -238,7 +238,7 @@ impl Accounts {
     pub async fn import_tokens(&self, principal: &Principal, found: &FoundTokens) -> Result<(), SignInError> {
         let client = self.inner.issuer()?.client;
         let resources = found.grants.iter().map(|name| {
-            let grant = Grant::named(name).ok_or_else(|| unavailable("it is no grant of this program"))?;
+            let grant = Grant::named(name).ok_or_else(|| unavailable("it is not a grant of this program"))?;
             Ok::<_, SignInError>((*name, self.resource_of(grant)?.0))
         });
         let resources: BTreeMap<&str, Resource> = resources.collect::<Result<_, _>>()?;
@@ -248,7 +248,7 @@ impl Accounts {
     fn resource_of(&self, grant: &Grant) -> Result<(Resource, Issuer), SignInError> {
         let issuer = self.inner.issuer()?;
         let (_, origin) =
-            self.inner.origins.get(grant.name).ok_or_else(|| unavailable("it is no grant of this program"))?;
+            self.inner.origins.get(grant.name).ok_or_else(|| unavailable("it is not a grant of this program"))?;
         Ok((Resource { grant: grant.name.into(), origin: origin.clone() }, issuer))
     }
 }
@@ -268,7 +268,7 @@ impl Inner {
         let (grant, origin) = known.ok_or_else(|| unavailable(&format!("there is no grant `{}`", resource.grant)))?;
         match *origin == resource.origin {
             true => Ok(grant),
-            false => Err(unavailable(&format!("tokens of `{}` go to {origin} alone", grant.name))),
+            false => Err(unavailable(&format!("tokens of `{}` are only for {origin}", grant.name))),
         }
     }
 
@@ -311,7 +311,7 @@ impl Inner {
         let outcome = vault
             .update(&key, async |tokens| {
                 let Some(tokens) = tokens else {
-                    return Ok((None, Err(sign_in("Nobody has signed in to this"))));
+                    return Ok((None, Err(sign_in("You are not signed in"))));
                 };
                 let is_refused = refused.as_ref() == Some(&tokens.access_token);
                 if !is_refused && self.lasts(&tokens, EARLY) {
@@ -320,20 +320,20 @@ impl Inner {
                     return Ok((Some(tokens), Ok(headers)));
                 }
                 let Some(refresh) = &tokens.refresh_token else {
-                    return Ok((None, Err(sign_in("The sign-in has run out"))));
+                    return Ok((None, Err(sign_in("The sign-in has expired"))));
                 };
                 match issuer.renewed(&tokens, refresh, self.clock.now()).await {
                     Ok(new) => {
                         let had = |scope: &String| tokens.scopes.contains(scope);
                         let missing: Vec<String> = grant.missing_in(&new.scopes).filter(had).collect();
                         if !missing.is_empty() {
-                            let why = format!("Some of what was granted was taken back ({})", missing.join(", "));
+                            let why = format!("Some permissions were revoked ({})", missing.join(", "));
                             return Ok((None, Err(sign_in(&why))));
                         }
                         let headers = headers(&new);
                         Ok((Some(new), Ok(headers)))
                     }
-                    Err(TokenError::Grant(_)) => Ok((None, Err(sign_in("The sign-in was taken back, or has run out")))),
+                    Err(TokenError::Grant(_)) => Ok((None, Err(sign_in("The sign-in was revoked or has expired")))),
                     // The old token is still valid for a short time.
                     Err(TokenError::Unreached(_)) if !is_refused && self.lasts(&tokens, Duration::ZERO) => {
                         let headers = headers(&tokens);
@@ -393,7 +393,7 @@ impl SignIn {
             let missing: Vec<String> = grant.missing_in(&tokens.scopes).collect();
             if !missing.is_empty() {
                 if let Err(error) = issuer.revoke(&tokens).await {
-                    tracing::debug!(%error, "what was granted in part was not taken back");
+                    tracing::debug!(%error, "could not revoke an incomplete grant");
                 }
                 return Err(SignInError::Missing(missing));
             }
@@ -441,7 +441,7 @@ impl Credentials for Accounts {
     async fn headers(&self, principal: &Principal, resource: &Resource) -> Result<CredentialHeaders, NoCredentials> {
         let (grant, _, vault, key) = self.inner.account(principal, resource)?;
         let tokens = vault.get(&key).await.map_err(SignInError::Vault)?;
-        let nobody = || NoCredentials::SignIn(must_sign_in(grant, "Nobody has signed in to this"));
+        let nobody = || NoCredentials::SignIn(must_sign_in(grant, "You are not signed in"));
         let tokens = tokens.ok_or_else(nobody)?;
         match self.inner.lasts(&tokens, EARLY) {
             true => Ok(headers(&tokens)),
@@ -469,7 +469,7 @@ impl Credentials for Accounts {
         let sign_in = |why: &str| NoCredentials::SignIn(must_sign_in(grant, why));
         // The page redirects to this machine, so only the local user can sign in.
         if *principal != Principal::local() {
-            return Err(sign_in("Nobody has signed in to this"));
+            return Err(sign_in("You are not signed in"));
         }
         let key = token_key(principal, resource, &issuer.client);
         let patience = self.inner.patience;
@@ -491,7 +491,7 @@ impl Accounts {
     ) -> Result<CredentialHeaders, NoCredentials> {
         let renewing = self.inner.clone().renewed(principal.clone(), resource.clone(), refused);
         let renewed = tokio::spawn(renewing).await;
-        renewed.unwrap_or_else(|_| Err(NoCredentials::Failed("the renewal of the sign-in broke".into())))
+        renewed.unwrap_or_else(|_| Err(NoCredentials::Failed("the renewal of the sign-in panicked".into())))
     }
 }
 

@@ -60,10 +60,10 @@ pub enum ImportError {
     #[error("{0}")]
     File(#[from] PrivateFileError),
     /// The file contains something other than tokens.
-    #[error("it holds no tokens as Micro-X writes them: {0}")]
+    #[error("it has no tokens in the format of Micro-X: {0}")]
     NoTokens(String),
     /// The tokens belong to another issuer.
-    #[error("its tokens come from {said}, and those of the configuration from `{configured}`")]
+    #[error("its tokens come from {said}, but the configured issuer is `{configured}`")]
     OtherIssuer {
         /// Issuer in the file.
         said: String,
@@ -72,8 +72,8 @@ pub enum ImportError {
     },
     /// The tokens were issued to another client, and only that client can renew them.
     #[error(
-        "its tokens were issued to the client {said}, and `[google] client_id` is `{configured}`: make it that one, or \
-         sign in anew"
+        "its tokens were issued to the client {said}, and `[google] client_id` is `{configured}`: change it, or \
+         sign in again"
     )]
     OtherClient {
         /// Client in the file.
@@ -82,7 +82,7 @@ pub enum ImportError {
         configured: String,
     },
     /// The tokens cannot be renewed.
-    #[error("it has no refresh token, so that it is of use for an hour at the most: sign in instead")]
+    #[error("it has no refresh token, so it expires within an hour: sign in instead")]
     NotRenewable,
     /// None of the scopes is used here.
     #[error("its scopes are for neither Gmail nor Calendar: {0}")]
@@ -141,10 +141,10 @@ impl FoundTokens {
         let file = self.path.display();
         match self.open_to_others {
             Some(mode) => format!(
-                "`{file}` still holds the tokens in clear, and others may read it (mode {mode:03o}): delete it once Micro-X \
+                "`{file}` still contains the tokens unencrypted, and others may read it (mode {mode:03o}): delete it once Micro-X \
                  is no longer used, or `chmod 600` it"
             ),
-            None => format!("`{file}` still holds the tokens in clear: delete it once Micro-X is no longer used"),
+            None => format!("`{file}` still contains the tokens unencrypted: delete it once Micro-X is no longer used"),
         }
     }
 }
@@ -160,7 +160,7 @@ fn read(path: &Path, client: &OAuthClient) -> Result<Option<FoundTokens>, Import
 /// Parses the content of a file.
 fn parsed(bytes: &[u8], client: &OAuthClient) -> Result<(Vec<&'static str>, Tokens), ImportError> {
     let wrong = |reason: &str| ImportError::NoTokens(reason.to_owned());
-    let written: TokenFile = serde_json::from_slice(bytes).map_err(|_| wrong("it is no JSON object with them"))?;
+    let written: TokenFile = serde_json::from_slice(bytes).map_err(|_| wrong("it is not a valid JSON object"))?;
     let issuer = written.token_uri.unwrap_or_default();
     if Url::parse(&issuer).ok().as_ref() != Some(&client.token_url) {
         return Err(ImportError::OtherIssuer { said: quote(&issuer), configured: client.token_url.clone() });
@@ -171,11 +171,11 @@ fn parsed(bytes: &[u8], client: &OAuthClient) -> Result<(Vec<&'static str>, Toke
     }
     let token = |text: String| match text.len() <= MAX_TOKEN_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(text),
-        false => Err(wrong("one of them has other characters than tokens have, or too many")),
+        false => Err(wrong("a token has invalid characters or is too long")),
     };
     let refresh_token = written.refresh_token.filter(|token| !token.is_empty()).ok_or(ImportError::NotRenewable)?;
     let access_token = written.token.filter(|token| !token.is_empty());
-    let scopes = scopes(written.scopes).ok_or_else(|| wrong("its `scopes` are no list of scopes"))?;
+    let scopes = scopes(written.scopes).ok_or_else(|| wrong("its `scopes` is not a list of scopes"))?;
     let grants = GRANTS.iter().filter(|grant| scopes.iter().any(|scope| grant.scopes.contains(&scope.as_str())));
     let grants: Vec<&str> = grants.map(|grant| grant.name).collect();
     if grants.is_empty() {
@@ -311,12 +311,12 @@ mod tests {
         check(|content| content["token_uri"] = Value::Null, "(it does not say)");
         check(|content| content["client_id"] = json!("other`\n"), "client `other\u{fffd}\u{fffd}`");
         check(|content| content["refresh_token"] = Value::Null, "no refresh token");
-        check(|content| content["refresh_token"] = json!("a\r\nX: y"), "other characters");
-        check(|content| content["token"] = json!("a".repeat(9000)), "other characters");
+        check(|content| content["refresh_token"] = json!("a\r\nX: y"), "invalid characters");
+        check(|content| content["token"] = json!("a".repeat(9000)), "invalid characters");
         check(|content| content["scopes"] = json!(["https://www.googleapis.com/auth/drive"]), "auth/drive");
-        check(|content| content["scopes"] = json!([1]), "no list of scopes");
-        check(|content| content["scopes"] = json!(vec!["s"; 51]), "no list of scopes");
-        check(|content| *content = json!([]), "no JSON object");
+        check(|content| content["scopes"] = json!([1]), "not a list of scopes");
+        check(|content| content["scopes"] = json!(vec!["s"; 51]), "not a list of scopes");
+        check(|content| *content = json!([]), "not a valid JSON object");
         let deep = "[".repeat(60_000);
         assert!(parsed(deep.as_bytes(), &client()).is_err());
     }

@@ -112,7 +112,7 @@ impl Issuer {
         if answer.is_cut {
             return Err(TokenError::Protocol("it is too long"));
         }
-        serde_json::from_slice(&answer.body).map_err(|_| TokenError::Protocol("it is no answer with tokens"))
+        serde_json::from_slice(&answer.body).map_err(|_| TokenError::Protocol("it has no tokens"))
     }
 
     async fn post(&self, url: &Url, form: &[(&str, &str)]) -> Result<WebResponse, TokenError> {
@@ -153,11 +153,11 @@ impl Issuer {
 
 fn tokens(success: Success, refresh: Option<Secret>, asked: Vec<String>, now: Timestamp) -> Result<Tokens, TokenError> {
     if !success.token_type.eq_ignore_ascii_case("bearer") {
-        return Err(TokenError::Protocol("its tokens are not of the kind `Bearer`"));
+        return Err(TokenError::Protocol("its tokens are not of type `Bearer`"));
     }
     let token = |text: String| match is_token(&text) {
         true => Ok(Secret::new(text)),
-        false => Err(TokenError::Protocol("its token cannot stand in a header")),
+        false => Err(TokenError::Protocol("its token is not valid in a header")),
     };
     let scopes = match success.scope {
         // "OPTIONAL, if identical to the scope requested by the client" (RFC 6749, section 5.1).

@@ -85,7 +85,7 @@ impl Loopback {
                     }
                     // This may be a shortage of descriptors; the client will retry.
                     Err(error) => {
-                        tracing::debug!(%error, "a connection to the sign-in was not accepted");
+                        tracing::debug!(%error, "could not accept a connection to the sign-in");
                         tokio::time::sleep(Duration::from_millis(50)).await;
                     }
                 }
@@ -110,13 +110,13 @@ impl Loopback {
             .keep_alive(false)
             .serve_connection(TokioIo::new(stream), service);
         if let Some(Err(error)) = closer.run_until_cancelled(serving).await {
-            tracing::debug!(%error, "a connection to the sign-in broke");
+            tracing::debug!(%error, "a connection to the sign-in failed");
         }
         received.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn respond<B>(&self, request: &Request<B>, attempt: &Attempt) -> (Response<Full<Bytes>>, RedirectOutcome) {
-        let refused = |status, why| (page(status, "This is no answer to a sign-in.", why), None);
+        let refused = |status, why| (page(status, "This is not the response to a sign-in.", why), None);
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         // A host name that resolves to this address would let a foreign web page send requests to this port.
         if host != Some(self.address.to_string().as_str()) {
@@ -126,16 +126,16 @@ impl Loopback {
             return refused(StatusCode::NOT_FOUND, "There is nothing at this address.");
         }
         if request.method() != Method::GET {
-            return refused(StatusCode::METHOD_NOT_ALLOWED, "Only GET is answered.");
+            return refused(StatusCode::METHOD_NOT_ALLOWED, "Only GET is supported.");
         }
         match attempt.parse_redirect(request.uri().query().unwrap_or_default()) {
             Ok(code) => {
-                let done = page(StatusCode::OK, "You may close this page.", "The sign-in goes on where it began.");
+                let done = page(StatusCode::OK, "You may close this page.", "The sign-in continues where you started it.");
                 (done, Some(Ok(code)))
             }
             Err(NoCode::Foreign(why)) => {
-                tracing::debug!(why, "an answer to another sign-in was not taken");
-                refused(StatusCode::BAD_REQUEST, "It belongs to another sign-in. Begin again where you came from.")
+                tracing::debug!(why, "ignored the response to another sign-in");
+                refused(StatusCode::BAD_REQUEST, "It belongs to another sign-in. Start the sign-in again.")
             }
             Err(NoCode::Over(why)) => {
                 let told = page(StatusCode::OK, "You are not signed in.", "You may close this page.");

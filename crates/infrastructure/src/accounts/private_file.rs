@@ -19,16 +19,16 @@ pub(super) const OTHERS: u32 = 0o077;
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateFileError {
     /// The file is a link, which may be redirected at any time.
-    #[error("it is a link: put the file itself there")]
+    #[error("it is a link: replace it with the file itself")]
     Link,
     /// The path is a folder, pipe or device.
-    #[error("it is no file")]
+    #[error("it is not a file")]
     NoFile,
     /// The file belongs to another user.
-    #[error("it belongs to the user {0}, and not to you: put a file of your own there")]
+    #[error("it belongs to user {0}: replace it with a file of your own")]
     Foreign(u32),
     /// Other users have access to the file.
-    #[error("others may read or write it (mode {0:03o}): close it with `chmod 600`")]
+    #[error("others may read or write it (mode {0:03o}): run `chmod 600`")]
     Open(u32),
     /// The file has more bytes than allowed.
     #[error("it has more than {0} bytes")]

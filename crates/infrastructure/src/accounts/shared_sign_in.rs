@@ -83,7 +83,7 @@ impl SharedSignIn {
     async fn wait_for_outcome(&self) -> Outcome {
         let mut outcome = self.outcome.subscribe();
         let reached = outcome.wait_for(Option::is_some).await.ok().and_then(|reached| reached.clone());
-        reached.unwrap_or_else(|| Err(NoCredentials::Failed("the sign-in broke".into())))
+        reached.unwrap_or_else(|| Err(NoCredentials::Failed("the sign-in panicked".into())))
     }
 
     /// Ends the sign-in for all waiting calls.
@@ -144,11 +144,11 @@ impl Waiting {
                 caller.elicitation_completed(&id);
                 outcome
             }
-            Ok("decline") => Err(shared.end(NoCredentials::Unavailable("the person declined to sign in".into()))),
-            Ok("cancel") => Err(shared.end(NoCredentials::Unavailable("the person did not sign in".into()))),
-            Ok(_) => Err(sign_in("The client gave no answer that MCP knows to the question to sign in")),
-            Err(NotAnswered::Unsupported) => Err(sign_in("Nobody has signed in to this")),
-            Err(why) => Err(sign_in(&format!("Nobody has signed in to this, and {why}"))),
+            Ok("decline") => Err(shared.end(NoCredentials::Unavailable("the user declined to sign in".into()))),
+            Ok("cancel") => Err(shared.end(NoCredentials::Unavailable("the user did not sign in".into()))),
+            Ok(_) => Err(sign_in("The client gave an invalid answer to the sign-in request")),
+            Err(NotAnswered::Unsupported) => Err(sign_in("You are not signed in")),
+            Err(why) => Err(sign_in(&format!("You are not signed in, and {why}"))),
         }
     }
 }
@@ -158,7 +158,7 @@ impl Drop for Waiting {
         let mut calls = lock(&self.0.calls);
         calls.waiting -= 1;
         if calls.waiting == 0 && !calls.was_accepted {
-            self.0.end(NoCredentials::SignIn("nobody waits for the sign-in any more".into()));
+            self.0.end(NoCredentials::SignIn("no call waits for the sign-in any more".into()));
         }
     }
 }

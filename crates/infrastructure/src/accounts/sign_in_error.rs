@@ -17,13 +17,13 @@ pub enum SignInError {
     #[error("nothing was granted: the page answered `{0}`")]
     Denied(String),
     /// The redirect names another issuer.
-    #[error("the answer comes from another issuer than the one that was asked, and was not taken")]
+    #[error("the response comes from another issuer and was rejected")]
     OtherIssuer,
     /// The redirect has no valid code.
-    #[error("the answer of the page holds no code: {0}")]
+    #[error("the response of the page has no valid code: {0}")]
     NoCode(&'static str),
     /// The browser did not return from the page in time.
-    #[error("nobody came back from the page within {} seconds", .0.as_secs())]
+    #[error("the browser did not return from the page within {} seconds", .0.as_secs())]
     Late(Duration),
     /// Fewer scopes were granted than are needed.
     #[error("these permissions were not granted: {}; sign in again and grant all of them", .0.join(", "))]

@@ -57,7 +57,7 @@ pub struct VaultListing {
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// The key file cannot be used.
-    #[error("the key of the tokens, `{}`: {source}", path.display())]
+    #[error("the key file `{}` cannot be used: {source}", path.display())]
     Key {
         /// Path of the key file.
         path: PathBuf,
@@ -66,27 +66,27 @@ pub enum VaultError {
     },
     /// There are tokens, but the key file is missing.
     #[error(
-        "the key of the tokens, `{}`, is gone: put it back, or sign in again, which makes another one",
+        "the key file `{}` is missing: restore it, or sign in again to create a new one",
         .0.display()
     )]
     KeyLost(PathBuf),
     /// The tokens were encrypted with another key.
     #[error(
-        "these tokens were sealed under another key than the one in `{}`: put that one back, or sign in again",
+        "these tokens were encrypted with another key than the one in `{}`: restore that key, or sign in again",
         .0.display()
     )]
     OtherKey(PathBuf),
     /// The file is not a valid record, was changed, or belongs to another token key.
     #[error(
-        "`{}` is not what was put there: remove this file, and sign in again",
+        "`{}` is damaged or was changed: delete it and sign in again",
         .0.display()
     )]
     Damaged(PathBuf),
     /// The tokens or their key exceed the maximum size of a record.
-    #[error("the tokens are too large to be kept: {0}")]
+    #[error("the tokens are too large to store: {0}")]
     TooLarge(&'static str),
     /// Another process holds the lock of these tokens.
-    #[error("another process holds these tokens for more than {} seconds: end it, or try again", PATIENCE.as_secs())]
+    #[error("another process has locked these tokens for more than {} seconds: end it, or try again", PATIENCE.as_secs())]
     Busy,
     /// The folder or a file in it cannot be used.
     #[error("{0}")]
@@ -228,7 +228,7 @@ impl VaultPaths {
         let record = sealed::seal(tokens, key, &sealing).map_err(|error| match error {
             SealError::TooLarge(reason) => VaultError::TooLarge(reason),
             SealError::OtherKey | SealError::Damaged | SealError::Random => {
-                VaultError::Io(io::Error::other("the system gives no random bytes"))
+                VaultError::Io(io::Error::other("the system returned no random bytes"))
             }
         })?;
         Ok(Folder::make(&self.folder)?.replace(&record_name(key), &record)?)

@@ -145,8 +145,8 @@ async fn an_answer_of_the_issuer_that_grants_nothing_ends_it() {
     check(&sign_in, "error=access_denied", "the page answered `access_denied`");
     check(&sign_in, "error=<b>\u{1b}[2Jx&code=c", "the page answered `b2Jx`");
     check(&sign_in, "iss=https://evil.example&code=c", "another issuer");
-    check(&sign_in, "code=", "no code");
-    check(&sign_in, "code=a%20b", "no code");
+    check(&sign_in, "code=", "no valid code");
+    check(&sign_in, "code=a%20b", "no valid code");
     check(&sign_in, "scope=x", "neither a code nor an error");
 }
 

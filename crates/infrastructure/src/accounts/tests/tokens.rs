@@ -112,7 +112,7 @@ async fn signing_out_reaches_tokens_of_earlier_addresses_and_shows_them_to_no_la
         ((|_, _| {}) as fn(&mut OAuthClient, Url), "https://gateway.example", None),
         (|client, _| client.authorization_url = Url::parse("https://sign-in.example/").unwrap(), GMAIL_ORIGIN, None),
         (|client, other| client.token_url = other, GMAIL_ORIGIN, None),
-        (|client, other| client.revocation_url = other, GMAIL_ORIGIN, Some("was not shown it")),
+        (|client, other| client.revocation_url = other, GMAIL_ORIGIN, Some("was not sent to")),
     ] {
         let bench = google().await;
         bench.sign_in(&GMAIL).await;
@@ -353,11 +353,11 @@ async fn a_grant_that_is_over_is_forgotten_and_a_fault_of_the_issuer_forgets_not
         (refusal(401, "invalid_client"), "client_id"),
         (refusal(500, "server_error"), "server_error"),
         (Reply::new(502, "<html>"), "HTTP 502"),
-        (Reply::new(200, "{}"), "no answer with tokens"),
+        (Reply::new(200, "{}"), "it has no tokens"),
         (Reply::new(200, "x".repeat(100_000)), "too long"),
         (Reply::json(&json!({"access_token": "a", "token_type": "mac"})), "Bearer"),
         (Reply::json(&json!({"access_token": "a\r\nX: y", "token_type": "bearer"})), "header"),
-        (Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), "not reached"),
+        (Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), "could not reach"),
         (
             Reply::json(&json!({"error": "x", "error_description": format!("no {CLIENT_SECRET} 1//refresh")}))
                 .status(400),

@@ -17,10 +17,10 @@ use std::{
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// The path is a link or a file.
-    #[error("`{}` is no folder, or a link to one: take it away", .0.display())]
+    #[error("`{}` is a link or not a folder: remove it", .0.display())]
     NoFolder(PathBuf),
     /// The folder belongs to another user.
-    #[error("`{}` belongs to the user {owner}, and not to you: have it removed", path.display())]
+    #[error("`{}` belongs to user {owner}: have it removed", path.display())]
     Foreign {
         /// Path of the folder.
         path: PathBuf,
@@ -28,7 +28,7 @@ pub enum FolderError {
         owner: u32,
     },
     /// Other users have access to the folder.
-    #[error("others may look into `{}` or change it (mode {mode:03o}): close it with `chmod 700`", path.display())]
+    #[error("others may read or change `{}` (mode {mode:03o}): run `chmod 700`", path.display())]
     Open {
         /// Path of the folder.
         path: PathBuf,

@@ -29,10 +29,10 @@ pub enum KeyFileError {
     #[error("{0}")]
     File(#[from] PrivateFileError),
     /// The file does not have the length of a key.
-    #[error("it has {0} bytes, and a key has {KEY_BYTES}: put the right file there, or take it away")]
+    #[error("it has {0} bytes instead of {KEY_BYTES}: restore the right file, or remove it")]
     Length(usize),
     /// The file cannot be created.
-    #[error("it cannot be made: {0}")]
+    #[error("it cannot be created: {0}")]
     Unmade(#[source] io::Error),
 }
 
@@ -85,7 +85,7 @@ fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
     let folder = openat(CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let mut bytes = [0; KEY_BYTES + ID_BYTES];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random bytes"))?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system returned no random bytes"))?;
     let (key, rest) = bytes.split_at(KEY_BYTES);
     let temporary = PathBuf::from(format!(".{}.{}", name.display(), hex(rest)));
     private_file::write(&folder, &temporary, key)?;

@@ -81,7 +81,7 @@ fn bound(key: &TokenKey) -> Vec<u8> {
 
 pub(super) fn seal(tokens: &Tokens, key: &TokenKey, sealing: &SealingKey) -> Result<Vec<u8>, SealError> {
     if [key.principal.id(), &key.issuer, &key.resource].iter().any(|part| part.len() > MAX_KEY_BYTES) {
-        return Err(SealError::TooLarge("the names of principal, issuer and resource have 2 KiB each"));
+        return Err(SealError::TooLarge("the names of principal, issuer and resource have at most 2 KiB each"));
     }
     let plain = Plain {
         access_token: tokens.access_token.expose().into(),
@@ -91,7 +91,7 @@ pub(super) fn seal(tokens: &Tokens, key: &TokenKey, sealing: &SealingKey) -> Res
     };
     let mut content = serde_json::to_vec(&plain).map_err(|_| SealError::Damaged)?;
     if content.len() > MAX_TOKEN_BYTES {
-        return Err(SealError::TooLarge("they have 32 KiB in all"));
+        return Err(SealError::TooLarge("they have at most 32 KiB in total"));
     }
     let mut nonce = [0; NONCE_LEN];
     SystemRandom::new().fill(&mut nonce).map_err(|_| SealError::Random)?;

@@ -155,7 +155,7 @@ async fn a_changed_record_is_told_left_where_it_is_and_replaced_by_a_new_one() {
 async fn a_record_that_cannot_be_read_is_told_beside_the_others() {
     for (break_it, expected) in [
         ((|file| close(file, 0o644)) as fn(&Path), "chmod 600"),
-        (|file| fs::write(file, "{}").unwrap(), "remove this file"),
+        (|file| fs::write(file, "{}").unwrap(), "delete it and sign in again"),
         (|file| fs::write(file, "x".repeat(70 << 10)).unwrap(), "more than"),
         (
             |file| {
@@ -214,7 +214,7 @@ async fn a_key_file_that_is_not_its_owners_alone_is_refused_with_what_to_do() {
                 fs::write(file, [7; 31]).unwrap();
                 close(file, 0o600);
             },
-            "31 bytes, and a key has 32",
+            "31 bytes instead of 32",
         ),
         (
             |file| {
@@ -232,7 +232,7 @@ async fn a_key_file_that_is_not_its_owners_alone_is_refused_with_what_to_do() {
             },
             "it is a link",
         ),
-        (|file| fs::create_dir(file).unwrap(), "it is no file"),
+        (|file| fs::create_dir(file).unwrap(), "it is not a file"),
         (
             |file| {
                 fs::write(file, [7; 32]).unwrap();
@@ -243,7 +243,7 @@ async fn a_key_file_that_is_not_its_owners_alone_is_refused_with_what_to_do() {
                     symlink("/etc/passwd", file).unwrap();
                 }
             },
-            if rustix::process::geteuid().is_root() { "belongs to the user 12345" } else { "it is a link" },
+            if rustix::process::geteuid().is_root() { "belongs to user 12345" } else { "it is a link" },
         ),
     ] {
         let home = Home::new();
