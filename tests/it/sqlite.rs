@@ -589,7 +589,7 @@ async fn a_lock_is_waited_for_and_then_told() {
     let transaction = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
     assert_eq!(
         told(&log.record(samples::execution(7)).await.unwrap_err())[1],
-        "another program keeps the database locked"
+        "another program has locked the database"
     );
     assert_eq!(log.find(samples::call_id(7)).await.unwrap(), None, "reading does not wait for a writer");
     transaction.rollback().await.unwrap();
@@ -620,7 +620,7 @@ async fn a_lock_holds_up_no_call_at_first_and_takes_nothing_away() {
             Err(error) => break error,
         }
     };
-    assert_eq!(told(&error)[1], "another program keeps the database locked");
+    assert_eq!(told(&error)[1], "another program has locked the database");
     assert!(recorded > 1, "the first ones are on record");
     let all: Vec<ToolExecution> = (1..=recorded).rev().map(samples::execution).collect();
     assert_eq!(rows(&*log).await, all, "reading does not wait for a writer");

@@ -179,7 +179,10 @@ impl Backlog {
             Ok(_) => return Err(record.into()),
             Err(error) => {
                 drop(files);
-                tracing::warn!(error = &error as &dyn std::error::Error, "rows cannot wait beside the database");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "could not write a pending audit record to the backlog"
+                );
                 return Err(record.into());
             }
         }
@@ -246,7 +249,7 @@ impl Backlog {
         drop((rows, files));
         if !was_shut && waiting > 0 {
             let fault: &(dyn std::error::Error + 'static) = fault;
-            tracing::warn!(error = fault, waiting, "rows of the audit trail wait beside the database");
+            tracing::warn!(error = fault, waiting, "audit records are pending in the backlog of the database");
         }
     }
 
@@ -265,7 +268,7 @@ impl Backlog {
         drop(files);
         remove(done);
         if waiting > 0 {
-            tracing::warn!(waiting, "rows of the audit trail go to the database when it is opened again");
+            tracing::warn!(waiting, "pending audit records are stored when the database is opened again");
         }
     }
 
@@ -289,7 +292,10 @@ impl Backlog {
                 Ok(file) => files.file = Some(file),
                 Err(error) => {
                     drop(files);
-                    tracing::warn!(error = &error as &dyn std::error::Error, "rows cannot wait beside the database");
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "could not write a pending audit record to the backlog"
+                    );
                     return shared();
                 }
             }
@@ -360,7 +366,7 @@ fn read_records(mut file: File, path: &Path, is_wanted: &dyn Fn(CallId) -> bool)
             Ok(_) => {}
             Err(error) => {
                 let (error, file) = (&error as &dyn std::error::Error, path.display());
-                tracing::warn!(error, %file, "a waiting row of the audit trail cannot be read");
+                tracing::warn!(error, %file, "could not read a pending audit record");
                 read.is_damaged = true;
             }
         }
@@ -395,7 +401,7 @@ pub(super) fn refused<'a>(
     for (row, written) in rows.zip(written) {
         if let Err(fault) = written {
             let fault: &(dyn std::error::Error + 'static) = &fault;
-            tracing::error!(call = %row.id(), error = fault, "the database refuses a row of the audit trail");
+            tracing::error!(call = %row.id(), error = fault, "the database rejected an audit record");
         }
     }
 }

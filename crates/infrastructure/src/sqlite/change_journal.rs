@@ -46,7 +46,7 @@ impl SqliteChangeJournal {
             let prepared: Vec<PreparedBlob> = prepared.collect::<io::Result<_>>().map_err(Fault::Files)?;
             // Otherwise undoing would restore different data.
             if prepared.iter().map(PreparedBlob::digest).ne(contents.iter().map(|content| content.digest)) {
-                return Err(Fault::Unreadable("a content does not have the digest that it came with".into()).into());
+                return Err(Fault::Unreadable("a content does not match its digest".into()).into());
             }
             let (blobs, workspace, entry) = (self.blobs.clone(), self.workspace.clone(), entry.clone());
             let inserting =
@@ -107,7 +107,7 @@ impl SqliteChangeJournal {
         let Some(content) = (if known { contents::on_files(read).await? } else { None }) else { return Ok(None) };
         match Sha256::digest(&content).as_slice() == digest.0 {
             true => Ok(Some(content)),
-            false => Err(Fault::Unreadable("a kept content is damaged".into())),
+            false => Err(Fault::Unreadable("a stored content is damaged".into())),
         }
     }
 }
@@ -135,7 +135,7 @@ impl ChangeJournal for SqliteChangeJournal {
     }
 
     async fn content(&self, digest: ContentDigest) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read(digest).await.map_err(|fault| store_error(format!("read the kept content {digest}"), fault))
+        self.read(digest).await.map_err(|fault| store_error(format!("read the stored content {digest}"), fault))
     }
 }
 

@@ -215,7 +215,7 @@ async fn insert(connection: &mut SqliteConnection, owner: Owner, conversation: C
         .execute(&mut *transaction)
         .await?;
         if original.is_none() || i64::try_from(events.rows_affected()).ok() != copied {
-            return Err(Fault::Refused("the conversation that it is a copy of has no such events".into()));
+            return Err(Fault::Refused("the original conversation has no such events".into()));
         }
     }
     transaction.commit().await?;
@@ -282,10 +282,12 @@ fn written(event: &ConversationEventKind) -> Result<String, Fault> {
     let text = serde_json::to_string(event).map_err(|error| Fault::Refused(error.into()))?;
     match (text.len(), levels(&text)) {
         (0..=MAX_EVENT_BYTES, 0..=MAX_EVENT_LEVELS) => Ok(text),
-        (0..=MAX_EVENT_BYTES, levels) => {
-            Err(Fault::Refused(format!("an event is nested {levels} deep, and may be {MAX_EVENT_LEVELS}").into()))
+        (0..=MAX_EVENT_BYTES, levels) => Err(Fault::Refused(
+            format!("an event is nested {levels} levels deep, at most {MAX_EVENT_LEVELS} are allowed").into(),
+        )),
+        (bytes, _) => {
+            Err(Fault::Refused(format!("an event has {bytes} bytes, at most {MAX_EVENT_BYTES} are allowed").into()))
         }
-        (bytes, _) => Err(Fault::Refused(format!("an event has {bytes} bytes, and may have {MAX_EVENT_BYTES}").into())),
     }
 }
 
@@ -310,7 +312,7 @@ fn levels(text: &str) -> usize {
 fn event(row: &SqliteRow) -> Result<ConversationEvent, Fault> {
     let (number, version): (i64, i64) = (row.try_get("number")?, row.try_get("version")?);
     if version != VERSION {
-        return Err(Fault::Unreadable(format!("event {number} is written in form {version}").into()));
+        return Err(Fault::Unreadable(format!("event {number} has the unknown version {version}").into()));
     }
     let kind = serde_json::from_str(row.try_get("event")?)
         .map_err(|error| Fault::Unreadable(format!("event {number}: {error}").into()))?;

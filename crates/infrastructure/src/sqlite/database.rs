@@ -188,13 +188,13 @@ pub async fn open_audit_log_read_only(options: DatabaseOptions) -> Result<Arc<dy
         connection::try_to_read(&readers).await.map_err(|_| failed(fault))?;
         let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
         if log.metadata().is_ok_and(|log| log.len() > 0) {
-            tracing::warn!("the last rows stand in the write-ahead log, which cannot be read here, and are missing");
+            tracing::warn!("the newest records are missing, because the write-ahead log cannot be read");
         }
     }
     let mut connection = readers.acquire().await.map_err(Fault::from).map_err(failed)?;
     match migrations::missing_steps(&mut connection).await {
         Ok(0) => Ok(Arc::new(SqliteExecutionLog::only_to_read(place, readers.clone()))),
-        Ok(_) => Err(OpenError::ReadOnly { path, source: "its schema is not the newest".into() }),
+        Ok(_) => Err(OpenError::ReadOnly { path, source: "its schema is outdated".into() }),
         Err(error) => Err(OpenError::of_migration(error, path)),
     }
 }

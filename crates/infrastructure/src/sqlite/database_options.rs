@@ -8,7 +8,7 @@ pub struct DatabaseOptions {
     /// Path of the file. The file and its folder are created if they are missing, accessible to the owner only (modes
     /// 0600 and 0700).
     pub path: PathBuf,
-    /// Whether committed rows survive a power failure (`synchronous=FULL`). If `false`, a power failure may lose the
+    /// `true` if committed rows survive a power failure (`synchronous=FULL`). Otherwise a power failure may lose the
     /// last rows. A kill of the process loses nothing in either case.
     pub power_safe: bool,
     /// Maximum time to wait for another process that writes.

@@ -234,7 +234,7 @@ struct Members<'a> {
 impl Members<'_> {
     fn into_execution(self) -> Result<ToolExecution, Fault> {
         if self.v != VERSION {
-            return Err(unreadable(format!("records of version {} need a later program", self.v)));
+            return Err(unreadable(format!("records of version {} require a newer program", self.v)));
         }
         let value = |raw: Option<&RawValue>| value(raw.map(RawValue::get));
         let (reason, approved_by, trace) = (self.reason.unwrap_or_default(), self.approved_by, value(self.trace));

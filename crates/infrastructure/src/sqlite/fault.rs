@@ -13,7 +13,7 @@ pub(super) enum Fault {
     #[error("the disk is full")]
     DiskFull(#[source] Cause),
     /// The database remained locked for the busy timeout.
-    #[error("another program keeps the database locked")]
+    #[error("another program has locked the database")]
     Locked(#[source] Cause),
     /// The file or its folder is missing, or is read-only.
     #[error("the database cannot be opened for writing")]
@@ -28,16 +28,16 @@ pub(super) enum Fault {
     #[error("the disk failed")]
     Disk(#[source] Cause),
     /// The folder of contents beside the database cannot be accessed.
-    #[error("the contents beside the database cannot be read or written")]
+    #[error("the stored contents cannot be read or written")]
     Files(#[source] io::Error),
     /// The database was closed before.
     #[error("the database is closed")]
     Closed,
     /// A stored value cannot be parsed by this version.
-    #[error("a stored value cannot be understood")]
+    #[error("a stored value is invalid")]
     Unreadable(#[source] Cause),
     /// The value does not fit into the database.
-    #[error("the database refuses it")]
+    #[error("the database rejected the statement")]
     Refused(#[source] Cause),
     /// The statement failed for another reason.
     #[error("the statement failed")]

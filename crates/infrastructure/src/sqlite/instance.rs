@@ -96,7 +96,7 @@ pub(super) async fn recover_dead_instances(
             Ok(_) => {}
             Err(fault) => {
                 let fault: &(dyn std::error::Error + 'static) = &fault;
-                tracing::warn!(error = fault, process = %id, "the last rows of a process that was killed have to wait");
+                tracing::warn!(error = fault, process = %id, "could not store the last audit records of a killed process yet");
                 continue;
             }
         }

@@ -51,7 +51,7 @@ pub(super) enum MigrateError {
     #[error("the database belongs to another program")]
     NotOurs,
     /// The database has a migration that this version does not know.
-    #[error("step {0} of the schema is not known here")]
+    #[error("step {0} of the schema is unknown")]
     Newer(i64),
     /// The database has another migration with this number.
     #[error("step {0} of the schema differs")]

@@ -43,7 +43,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The file is an SQLite database, but damaged.
-    #[error("the database `{path}` is damaged: restore it from a backup, or move it away to begin a new one")]
+    #[error("the database `{path}` is damaged: restore it from a backup, or move it away to create a new one")]
     Damaged {
         /// Path of the database.
         path: PathBuf,
@@ -51,13 +51,13 @@ pub enum OpenError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// Another process locked the database for longer than the busy timeout.
-    #[error("another program keeps the database `{path}` locked: end it, or try again later")]
+    #[error("another program has locked the database `{path}`: end it, or try again later")]
     Locked {
         /// Path of the database.
         path: PathBuf,
     },
     /// The disk is full.
-    #[error("the disk that holds the database `{path}` is full: make room on it")]
+    #[error("the disk that holds the database `{path}` is full: free some space")]
     DiskFull {
         /// Path of the database.
         path: PathBuf,
@@ -72,7 +72,7 @@ pub enum OpenError {
     },
     /// The database was written by a later version.
     #[error(
-        "the database `{path}` was written by a newer version of Toolstead (step {version} of its schema is not known here): update this program, or choose another path for the database"
+        "the database `{path}` was written by a newer version of Toolstead (step {version} of its schema is unknown): update this program, or choose another path for the database"
     )]
     Newer {
         /// Path of the database.
@@ -82,7 +82,7 @@ pub enum OpenError {
     },
     /// The schema was created by other migrations.
     #[error(
-        "the database `{path}` was made by a version of Toolstead that was never released (step {version} of its schema differs): use that version, or choose another path for the database"
+        "the database `{path}` was created by an unreleased version of Toolstead (step {version} of its schema differs): use that version, or choose another path for the database"
     )]
     ChangedMigration {
         /// Path of the database.

@@ -75,7 +75,7 @@ impl QuestionStore for SqliteQuestionStore {
         at: Timestamp,
         questions: Vec<Question>,
     ) -> Result<QuestionId, QuestionError> {
-        let failed = |fault: Arc<Fault>| QuestionError::Store(store_error("keep the questions", fault));
+        let failed = |fault: Arc<Fault>| QuestionError::Store(store_error("store the questions", fault));
         let text = serde_json::to_string(&questions).map_err(|error| failed(Fault::Refused(error.into()).into()))?;
         let (owner, session) = (self.owner(principal), session.to_owned());
         let kept = self.writer.apply(move |connection| insert(connection, owner, session, at, text).boxed()).await;

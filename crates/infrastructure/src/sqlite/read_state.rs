@@ -73,13 +73,13 @@ impl ReadState for SqliteReadState {
     ) -> Result<(), StoreError> {
         let name = self.name(principal, session, real);
         let kept = self.writer.apply(move |connection| keep(connection, name, digest).boxed()).await;
-        kept.map_err(|fault| store_error("remember what was read", fault))
+        kept.map_err(|fault| store_error("store the known version of a file", fault))
     }
 
     async fn forget(&self, principal: &Principal, session: &str, real: &Path) -> Result<(), StoreError> {
         let name = self.name(principal, session, real);
         let forgotten = self.writer.apply(move |connection| delete(connection, name).boxed()).await;
-        forgotten.map_err(|fault| store_error("forget what was read", fault))
+        forgotten.map_err(|fault| store_error("delete the known version of a file", fault))
     }
 
     async fn known(
@@ -89,7 +89,7 @@ impl ReadState for SqliteReadState {
         real: &Path,
     ) -> Result<Option<ContentDigest>, StoreError> {
         let known = self.read(self.name(principal, session, real)).await;
-        known.map_err(|fault| store_error("look up what was read", fault))
+        known.map_err(|fault| store_error("look up the known version of a file", fault))
     }
 }
 

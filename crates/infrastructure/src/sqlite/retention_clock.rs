@@ -61,7 +61,10 @@ pub(super) async fn read_clock(connection: &mut SqliteConnection, now: Timestamp
     transaction.commit().await?;
     if clock.doubted > before.doubted {
         let days = Duration::from_micros(clock.doubted.unsigned_abs()).as_secs() / 86_400;
-        tracing::warn!(days, "the clock has jumped ahead: nothing is deleted for that until it has gone on for a day");
+        tracing::warn!(
+            days,
+            "the clock jumped ahead: expired data is not deleted until the clock has run on for a day"
+        );
     }
     Ok(Timestamp(now.0.saturating_sub(clock.doubted)))
 }

@@ -14,7 +14,7 @@ pub(super) fn value(text: Option<&str>) -> Value {
 /// Parses a kind of request; an absent one is a tool call.
 pub(super) fn kind(text: Option<&str>) -> Result<RequestKind, Fault> {
     let Some(text) = text else { return Ok(RequestKind::Tool) };
-    RequestKind::parse(text).ok_or_else(|| unreadable(format!("the kind of request `{text}` is not known")))
+    RequestKind::parse(text).ok_or_else(|| unreadable(format!("the kind of request `{text}` is unknown")))
 }
 
 pub(super) fn labels(all: BTreeMap<String, String>) -> Result<Labels, Fault> {
@@ -22,14 +22,14 @@ pub(super) fn labels(all: BTreeMap<String, String>) -> Result<Labels, Fault> {
 }
 
 pub(super) fn outcome(kind: &str, error_kind: Option<&str>, detail: String) -> Result<Outcome, Fault> {
-    let unknown = || unreadable(format!("the outcome `{kind}` is not known"));
+    let unknown = || unreadable(format!("the outcome `{kind}` is unknown"));
     Ok(match OutcomeKind::parse(kind).ok_or_else(unknown)? {
         OutcomeKind::Running => Outcome::Running,
         OutcomeKind::Succeeded => Outcome::Succeeded,
         OutcomeKind::InputRequired => Outcome::InputRequired,
         OutcomeKind::Interrupted => Outcome::Interrupted,
         OutcomeKind::Cancelled => {
-            let unknown = || unreadable(format!("`{detail}` is not known as a reason to cancel"));
+            let unknown = || unreadable(format!("the reason `{detail}` for a cancellation is unknown"));
             Outcome::Cancelled(CancelReason::parse(&detail).ok_or_else(unknown)?)
         }
         OutcomeKind::Failed => {

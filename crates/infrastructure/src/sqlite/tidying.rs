@@ -44,19 +44,19 @@ impl Tidying {
         loop {
             let now = self.clock.now();
             let look = self.writer.apply(move |connection| retention_clock::read_clock(connection, now).boxed());
-            let Ok(now) = look.await.inspect_err(|fault| not_done("look at what is old", fault)) else {
+            let Ok(now) = look.await.inspect_err(|fault| not_done("find expired data", fault)) else {
                 // Without a time nothing is considered expired.
                 done.send_replace(true);
                 tokio::time::sleep(TIDIES_EVERY).await;
                 continue;
             };
             let expiry = Expiry::at(now, audit);
-            all("rows of the audit trail", || self.writer.delete_expired(expiry)).await;
+            all("audit records", || self.writer.delete_expired(expiry)).await;
             match self.sweep(contents.max_bytes).await {
                 Ok(()) => {}
-                Err(fault) => not_done("remove what killed processes left behind", &fault),
+                Err(fault) => not_done("remove the leftovers of killed processes", &fault),
             }
-            all("outputs and changes of files", || {
+            all("stored outputs and file changes", || {
                 let blobs = self.blobs.clone();
                 self.writer.apply(move |connection| {
                     async move { retention::forget_some(connection, &blobs, contents, now).await }.boxed()
@@ -128,8 +128,8 @@ async fn all<F: Future<Output = Result<u64, Arc<Fault>>>>(what: &str, mut step: 
     }
     match deleted {
         0 => {}
-        MANY.. => tracing::warn!(deleted, "deleted {what} that are older, or more, than the configuration keeps"),
-        _ => tracing::info!(deleted, "deleted {what} that are older, or more, than the configuration keeps"),
+        MANY.. => tracing::warn!(deleted, "deleted {what} beyond the configured age or number"),
+        _ => tracing::info!(deleted, "deleted {what} beyond the configured age or number"),
     }
 }
 

@@ -69,7 +69,7 @@ impl TodoStore for SqliteTodoStore {
     }
 
     async fn replace(&self, principal: &Principal, session: &str, todos: TodoList) -> Result<TodoList, StoreError> {
-        let failed = |fault: Arc<Fault>| store_error("keep the plan", fault);
+        let failed = |fault: Arc<Fault>| store_error("store the plan", fault);
         let name = Name::new(principal, &self.workspace, session);
         let text = match todos.0.is_empty() {
             true => None,
