@@ -191,9 +191,9 @@ fn each_answer_of_a_hook_has_its_effect() {
         ),
         (&ask, 3, "sure?. No approver is available"),
         (&allow, 0, "a.txt"),
-        ("exit 1", 0, "the hook `h` broke: it ended with code 1"),
+        ("exit 1", 0, "the hook `h` failed: it ended with code 1"),
         ("echo only text", 0, "a.txt"),
-        ("echo '{nonsense'", 0, "broke: its answer is no JSON"),
+        ("echo '{nonsense'", 0, "failed: its answer is not valid JSON"),
         (&says(json!({"additionalContext": "mind the gap"})), 0, "[the hook `h` says: mind the gap]"),
         (r#"echo '{"systemMessage": "for you"}'"#, 0, "h: for you"),
         // A hook need not read its input, may write without end, and may leave a process behind that holds its pipes.
@@ -218,15 +218,15 @@ fn a_gate_opens_only_when_it_says_so() {
     let allow = says(json!({"permissionDecision": "allow"}));
     for (command, more, code, told) in [
         (allow.as_str(), "gate = true", 0, "a.txt"),
-        ("true", "gate = true", 3, "it is a gate and did not say that the call may go on"),
+        ("true", "gate = true", 3, "it is a gate and did not approve the call"),
         (r#"echo '{"continue": true}'"#, "gate = true", 3, "it is a gate"),
-        ("exit 1", "gate = true", 3, "the hook itself broke: it ended with code 1"),
+        ("exit 1", "gate = true", 3, "the hook failed: it ended with code 1"),
         ("$NOT_SET/missing", "gate = true", 3, "it ended with code 127"),
-        ("echo '{nonsense'", "gate = true", 3, "no JSON"),
+        ("echo '{nonsense'", "gate = true", 3, "not valid JSON"),
         ("kill -9 $$", "gate = true", 3, "signal 9"),
         ("sleep 300", "gate = true\ntimeout_seconds = 1", 3, "it did not answer in time"),
         ("true", "gate = true\non_error = \"ask\"", 3, "No approver is available"),
-        ("exit 1", "on_error = \"deny\"", 3, "the hook itself broke"),
+        ("exit 1", "on_error = \"deny\"", 3, "the hook failed"),
         ("exit 1", "on_error = \"ask\"", 3, "No approver is available"),
         ("sleep 300", "timeout_seconds = 1", 0, "it did not answer in time"),
         ("exit 2", "matcher = \"Read|grep\"", 0, "a.txt"),
@@ -249,7 +249,7 @@ fn a_hook_that_could_not_run_is_an_error_of_the_configuration_with_its_place() {
         ("command = \"sh ./typo.sh\"", "the script `"),
         ("command = \"no-such-program-here\"", "is not in the `PATH`"),
         ("command = \"no-such-program-here\"\nargs = [\"a\"]", "is not in the `PATH`"),
-        ("command = \"true\"\nmatcher = \"(\"", "is no regular expression"),
+        ("command = \"true\"\nmatcher = \"(\"", "is not a valid regular expression"),
         ("command = \"true\"\nif = \"Edit(\"", "`if`: the closing parenthesis is missing"),
         ("command = \"true\"\ngate = true\non_error = \"allow\"", "a gate that does not stop anything is none"),
         ("matcher = \"Write\"", "`command` is missing"),
@@ -447,9 +447,9 @@ fn rewritten_arguments_are_validated_and_judged_again() {
     Bench::new("", &[("h", &outside)]).write(3, &["outside of the workspace's roots"]);
     Bench::new("", &[("h", &rewrite(json!({"file_path": 7, "content": ""})))]).write(2, &["/path: expected a string"]);
     let both = rewrite(json!({"file_path": "b", "path": "c", "content": ""}));
-    Bench::new("", &[("h", &both)]).write(3, &["its arguments cannot be used"]);
+    Bench::new("", &[("h", &both)]).write(3, &["its arguments are invalid"]);
     let bench = Bench::new("", &[("h0", &elsewhere), ("h1", &outside)]);
-    bench.write(3, &["The hook `h1` refused the call: it wants other arguments than the hook `h0`"]);
+    bench.write(3, &["The hook `h1` refused the call: its arguments differ from those of the hook `h0`"]);
 }
 
 #[test]
@@ -460,7 +460,7 @@ fn what_a_hook_says_after_a_call_reaches_the_model_and_the_trail_knows() {
     let context = says(json!({"hookEventName": "PostToolUse", "additionalContext": "format it"}));
     after(&context).check(&echo, 0, &["Echo: hi\n[the hook `h` says: format it]"]);
     after("echo lint failed >&2; exit 2").check(&echo, 0, &["Echo: hi\n[the hook `h` says: lint failed]"]);
-    after("exit 1").check(&echo, 0, &["the hook `h` broke: it ended with code 1"]);
+    after("exit 1").check(&echo, 0, &["the hook `h` failed: it ended with code 1"]);
     let bench = after(&says(json!({"updatedToolOutput": "hidden"})));
     assert_eq!(stdout(&bench.run(&echo)), "hidden\n");
     let reason = bench.last_row()["decision"]["reason"].as_str().unwrap().to_owned();
@@ -519,7 +519,7 @@ fn hooks_of_one_moment_run_side_by_side_up_to_their_bound() {
     assert_eq!(std::fs::read_to_string(bench.home.work().join("got")).unwrap(), "met\n");
     let bench = Bench::new("[hooks]\nconcurrency = 1\ntimeout_seconds = 1\n", &hooks);
     fifo(&bench, "pipe");
-    bench.write(0, &["the hook `a` broke: it did not answer in time"]);
+    bench.write(0, &["the hook `a` failed: it did not answer in time"]);
 }
 
 #[test]

@@ -69,8 +69,8 @@ fn combine_answers(reports: &[HookReport]) -> AgentHookResponse {
         let HookOutcome::Ran { answer, .. } = outcome else { continue };
         let name = &hook.name;
         if let Some(fault) = &answer.fault {
-            tracing::warn!(hook = name, fault, "the hook broke");
-            whole.messages.push(format!("the hook `{name}` broke: {fault}"));
+            tracing::warn!(hook = name, fault, "the hook failed");
+            whole.messages.push(format!("the hook `{name}` failed: {fault}"));
         }
         match &answer.stop_reason {
             Some(reason) => whole.stop = whole.stop.or_else(|| Some(format!("the hook `{name}`: {reason}"))),
@@ -252,7 +252,7 @@ mod tests {
                 Stop,
                 "echo boom >&2; exit 1",
                 AgentHookResponse {
-                    messages: vec!["the hook `h` broke: it ended with code 1: boom".into()],
+                    messages: vec!["the hook `h` failed: it ended with code 1: boom".into()],
                     ..silent.clone()
                 },
             ),

@@ -117,7 +117,7 @@ impl Answer {
         match (code, json) {
             (2, json) => Self::blocked(json.ok().map(|written| Self::read(written, event)), stderr),
             (_, Ok(written)) => Self::read(written, event),
-            (0, Err(reason)) if is_json => Self::fault(format!("its answer is no JSON that is understood: {reason}")),
+            (0, Err(reason)) if is_json => Self::fault(format!("its answer is not valid JSON: {reason}")),
             (0, Err(_)) => {
                 // Plain text is context for the model at events that begin something, and is ignored at all others.
                 let begins =
@@ -151,7 +151,11 @@ impl Answer {
     fn read(written: HookOutput, event: HookEvent) -> Self {
         let specific = written.hook_specific_output.unwrap_or_default();
         if let Some(other) = specific.hook_event_name.filter(|name| name != event.as_str()) {
-            return Self::fault(format!("it answers to `{}` and was asked about `{}`", clean(&other), event.as_str()));
+            return Self::fault(format!(
+                "it answers the event `{}`, but the event is `{}`",
+                clean(&other),
+                event.as_str()
+            ));
         }
         let reason = |given: Option<String>| given.map(|text| clean(&text)).unwrap_or_else(|| NO_REASON.into());
         let mut answer = Self {
@@ -168,7 +172,7 @@ impl Answer {
             return answer;
         }
         let changes = specific.decision.as_ref().is_some_and(|request| request.updated_input.is_some());
-        let mut fault = changes.then(|| "it wants to change the call while somebody is asked about it".to_owned());
+        let mut fault = changes.then(|| "it cannot change a call that is awaiting approval".to_owned());
         // The decision may occur in several places. If they differ, the strictest counts.
         let decisions = [
             (specific.permission_decision, specific.permission_decision_reason.or_else(|| written.reason.clone())),
@@ -183,7 +187,7 @@ impl Answer {
                 "defer" => HookDecision::Verdict(HookVerdict::Defer(reason(given))),
                 "deny" | "block" => HookDecision::Verdict(HookVerdict::Deny(reason(given))),
                 other => {
-                    fault.get_or_insert(format!("it decided `{}`, which is no decision", clean(other)));
+                    fault.get_or_insert(format!("`{}` is not a valid decision", clean(other)));
                     continue;
                 }
             };
@@ -310,11 +314,11 @@ mod tests {
         for (answer, told) in [
             (before(1, "", "boom"), "it ended with code 1: boom"),
             (before(127, "text", ""), "it ended with code 127"),
-            (before(0, "{nonsense", ""), "its answer is no JSON"),
-            (before(0, r#"{"continue": "yes"}"#, ""), "its answer is no JSON"),
-            (before(0, &specific(json!({"permissionDecision": "perhaps"})), ""), "it decided `perhaps`"),
-            (before(0, &specific(json!({"hookEventName": "Stop"})), ""), "it answers to `Stop`"),
-            (before(0, &specific(json!({"updatedInput": []})), ""), "its answer is no JSON"),
+            (before(0, "{nonsense", ""), "its answer is not valid JSON"),
+            (before(0, r#"{"continue": "yes"}"#, ""), "its answer is not valid JSON"),
+            (before(0, &specific(json!({"permissionDecision": "perhaps"})), ""), "`perhaps` is not a valid decision"),
+            (before(0, &specific(json!({"hookEventName": "Stop"})), ""), "it answers the event `Stop`"),
+            (before(0, &specific(json!({"updatedInput": []})), ""), "its answer is not valid JSON"),
             (answer(HookEvent::PreToolUse, End::TimedOut, "", ""), "it did not answer in time"),
             (answer(HookEvent::PreToolUse, End::Exited(Exit::Signal(9)), "", ""), "signal 9"),
             (answer(HookEvent::PreToolUse, End::NotStarted("gone".into()), "", ""), "gone"),

@@ -126,7 +126,7 @@ impl CommandHooks {
         let sessions = std::mem::take(&mut *self.sessions.lock().unwrap_or_else(PoisonError::into_inner));
         let ends = sessions.iter().map(|session| self.run(Occasion::Session(HookEvent::SessionEnd, session)));
         if timeout(TIME_FOR_ENDS, join_all(ends)).await.is_err() {
-            tracing::warn!("some hooks at the end of a session took too long and were killed");
+            tracing::warn!("killed hooks that exceeded their time at the end of a session");
         }
         self.background.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
@@ -229,7 +229,7 @@ impl CommandHooks {
         let mut background = self.background.lock().unwrap_or_else(PoisonError::into_inner);
         while background.try_join_next().is_some() {}
         if background.len() >= MAX_IN_BACKGROUND {
-            tracing::warn!(hook = hook.name, "the hook is left out: {MAX_IN_BACKGROUND} run in the background already");
+            tracing::warn!(hook = hook.name, "skipped the hook: {MAX_IN_BACKGROUND} already run in the background");
             return;
         }
         let one = self.prepare_run(hook, session);
@@ -304,7 +304,7 @@ fn spec(hook: &HookDefinition, surroundings: &HookSurroundings, session: &str) -
 fn reported(ran: RunResult, answer: Answer) -> HookOutcome {
     let end = match &ran.end {
         End::Exited(exit) => exit.to_string(),
-        End::TimedOut => "it was late and was killed".into(),
+        End::TimedOut => "it exceeded its timeout and was killed".into(),
         End::NotStarted(reason) => format!("it was not started: {reason}"),
     };
     let (stdout, stderr) = (clean(&ran.stdout.text()), clean(&ran.stderr.text()));
@@ -321,10 +321,10 @@ pub(super) fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
         OnError::Deny => HookVerdict::Deny(what),
     };
     match (&answer.fault, &answer.decision) {
-        (Some(fault), _) => broken(format!("the hook itself broke: {fault}")),
+        (Some(fault), _) => broken(format!("the hook failed: {fault}")),
         (None, Some(HookDecision::Verdict(verdict))) => verdict.clone(),
         (None, Some(HookDecision::Allow)) => HookVerdict::Continue,
-        (None, None) if hook.gate => broken("it is a gate and did not say that the call may go on".into()),
+        (None, None) if hook.gate => broken("it is a gate and did not approve the call".into()),
         (None, None) => HookVerdict::Continue,
     }
 }
@@ -339,17 +339,15 @@ fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCall {
         let HookOutcome::Ran { answer, .. } = outcome else { continue };
         let mut verdict = verdict(hook, answer);
         if let Some(fault) = &answer.fault {
-            tracing::warn!(hook = hook.name, fault, "the hook broke");
-            whole.messages.push(format!("the hook `{}` broke: {fault}", hook.name));
+            tracing::warn!(hook = hook.name, fault, "the hook failed");
+            whole.messages.push(format!("the hook `{}` failed: {fault}", hook.name));
         }
         if let Some(updated) = answer.updated_input.clone() {
             match names.to_canonical(updated) {
-                Err(failure) => {
-                    verdict = HookVerdict::Deny(format!("its arguments cannot be used: {}", failure.text()))
-                }
+                Err(failure) => verdict = HookVerdict::Deny(format!("its arguments are invalid: {}", failure.text())),
                 Ok(updated) if whole.arguments.as_ref().is_some_and(|others| *others != updated) => {
                     let other = rewriter.unwrap_or_default();
-                    verdict = HookVerdict::Deny(format!("it wants other arguments than the hook `{other}`"));
+                    verdict = HookVerdict::Deny(format!("its arguments differ from those of the hook `{other}`"));
                 }
                 Ok(updated) => {
                     rewriter.get_or_insert(&hook.name);
@@ -387,8 +385,8 @@ pub(super) fn after(reports: &[HookReport]) -> AfterCall {
         let HookOutcome::Ran { answer, .. } = outcome else { continue };
         let name = &hook.name;
         if let Some(fault) = &answer.fault {
-            tracing::warn!(hook = name, fault, "the hook broke");
-            whole.messages.push(format!("the hook `{name}` broke: {fault}"));
+            tracing::warn!(hook = name, fault, "the hook failed");
+            whole.messages.push(format!("the hook `{name}` failed: {fault}"));
         }
         whole.context.extend(answer.objection().iter().map(|text| by(name, text)));
         whole.context.extend(answer.context.iter().map(|text| by(name, text)));
@@ -400,7 +398,7 @@ pub(super) fn after(reports: &[HookReport]) -> AfterCall {
             let output = if agreed {
                 output
             } else {
-                ToolResult::text("[the output is withheld: two hooks gave different ones in its place]")
+                ToolResult::text("[the output is withheld: two hooks replaced it differently]")
             };
             whole.by = Some(name.clone());
             whole.output = Some(output);
@@ -412,7 +410,7 @@ pub(super) fn after(reports: &[HookReport]) -> AfterCall {
 fn describe_before_call(answer: &BeforeCall) -> String {
     let by = answer.by.as_deref().unwrap_or_default();
     let verdict = match &answer.verdict {
-        HookVerdict::Continue => "go on: rules and defaults decide".to_owned(),
+        HookVerdict::Continue => "continue: rules and defaults decide".to_owned(),
         HookVerdict::Ask(reason) => format!("ask ({by}): {reason}"),
         HookVerdict::Defer(reason) => format!("defer ({by}): {reason}"),
         HookVerdict::Deny(reason) => format!("deny ({by}): {reason}"),

@@ -120,11 +120,11 @@ pub struct HookDefinition {
     pub environment: BTreeMap<String, String>,
     /// Timeout, including the wait for a free slot.
     pub timeout: Duration,
-    /// Whether the action requires the hook's explicit approval.
+    /// `true` if the action requires the hook's explicit approval.
     pub gate: bool,
     /// Consequence of a fault before a call.
     pub on_error: OnError,
-    /// Whether to run the hook in the background and ignore its answer.
+    /// `true` to run the hook in the background and ignore its answer.
     pub in_background: bool,
 }
 

@@ -21,7 +21,7 @@ pub enum Matcher {
 
 /// Error for a matcher that is not a valid regular expression, or too large.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the matcher `{pattern}` is no regular expression: {reason}")]
+#[error("the matcher `{pattern}` is not a valid regular expression: {reason}")]
 pub struct InvalidMatcher {
     pattern: String,
     reason: String,
@@ -140,7 +140,9 @@ mod tests {
 
     #[test]
     fn what_is_no_expression_is_refused() {
-        assert!(Matcher::parse("(").unwrap_err().to_string().contains("the matcher `(` is no regular expression"));
+        assert!(
+            Matcher::parse("(").unwrap_err().to_string().contains("the matcher `(` is not a valid regular expression")
+        );
         Matcher::parse(&"(a{1000}){1000}".repeat(2)).unwrap_err();
         Matcher::parse(&".".repeat(5000)).unwrap_err();
     }

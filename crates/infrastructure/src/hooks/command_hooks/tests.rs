@@ -57,7 +57,7 @@ async fn of_several_hooks_that_hear_of_a_question_the_strictest_counts() {
         Some(HookDecision::Verdict(HookVerdict::Ask("why".into())))
     );
     assert_eq!(asked(&[("allow", Allow), ("", Allow)]).await, Some(HookDecision::Allow));
-    let broken = "the hook itself broke: it ended with code 1";
+    let broken = "the hook failed: it ended with code 1";
     assert_eq!(asked(&[("allow", Allow), ("", Deny)]).await, no(broken));
     let ask = Some(HookDecision::Verdict(HookVerdict::Ask(broken.into())));
     assert_eq!(asked(&[("allow", Allow), ("", OnError::Ask)]).await, ask);
@@ -66,7 +66,7 @@ async fn of_several_hooks_that_hear_of_a_question_the_strictest_counts() {
 
 #[test]
 fn a_gate_opens_by_nothing_but_a_decision() {
-    let flawed = Answer::fault("it decided `perhaps`, which is no decision".into());
+    let flawed = Answer::fault("`perhaps` is not a valid decision".into());
     let is_open = |hook: &HookDefinition, answer: &Answer| verdict(hook, answer) == HookVerdict::Continue;
     for on_error in [OnError::Allow, OnError::Ask, OnError::Deny] {
         let gate = hook(true, on_error);
