@@ -176,7 +176,7 @@ impl Exchange {
         if let Some(secret) = &secret {
             self.secrets.push(secret.clone());
             protocol.authorize(secret, &mut headers).map_err(|_| {
-                Fault::lasting(ModelError::Unauthorized("no header can carry the key; check where it is from".into()))
+                Fault::lasting(ModelError::Unauthorized("the key is not valid in a header; check its source".into()))
             })?;
         }
         let request = Request { method: Method::POST, headers, body: self.body.clone() };
@@ -249,7 +249,7 @@ impl Reading {
             response.headers().get(header::CONTENT_TYPE).map(|value| value.as_bytes().to_ascii_lowercase());
         let media_type = String::from_utf8_lossy(media_type.as_deref().unwrap_or_default()).into_owned();
         if media_type.contains("html") {
-            let what = "the answer is a page of HTML; check the model's `base_url`, and what stands between";
+            let what = "the answer is a page of HTML; check the model's `base_url` and any proxy";
             return Err(Fault::lasting(ModelError::Protocol(what.into())));
         }
         let is_whole = media_type.contains("json");
@@ -270,7 +270,7 @@ impl Reading {
         let mut events = Vec::new();
         match &mut self.form {
             Form::Whole(body) if body.len() + chunk.len() > MAX_EVENT => {
-                let what = format!("the answer has more than {MAX_EVENT} bytes, and is no stream");
+                let what = format!("the answer has more than {MAX_EVENT} bytes, and is not a stream");
                 return Err(Fault::lasting(ModelError::Protocol(what)));
             }
             Form::Whole(body) => body.extend_from_slice(&chunk),
@@ -312,7 +312,7 @@ fn of_decoder(error: ModelError) -> Fault {
 }
 
 fn silent() -> Fault {
-    Fault::passing(ModelError::Unreachable(format!("the provider was silent for {} seconds", SILENCE.as_secs())))
+    Fault::passing(ModelError::Unreachable(format!("the provider sent nothing for {} seconds", SILENCE.as_secs())))
 }
 
 fn endless() -> Fault {

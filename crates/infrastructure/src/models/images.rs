@@ -82,7 +82,7 @@ impl ImageFitter<'_> {
                 match self.judge(image, place) {
                     Ok(media_type) if media_type == image.media_type => {}
                     Ok(media_type) => image.media_type = media_type.to_owned(),
-                    Err(reason) => *block = Block::text(format!("[an image is left out here: {reason}]")),
+                    Err(reason) => *block = Block::text(format!("[an image is omitted: {reason}]")),
                 }
             }
             Block::ToolResult(result) => result.content.iter_mut().for_each(|block| self.fit(block)),
@@ -94,26 +94,28 @@ impl ImageFitter<'_> {
     fn judge(&self, image: &Image, place: usize) -> Result<&'static str, String> {
         let Some(limits) = self.limits else {
             return Err(match self.recognizer {
-                Some(tool) => format!("this model sees none; the tool `{tool}` takes images"),
-                None => "this model sees none".into(),
+                Some(tool) => format!("this model accepts no images; the tool `{tool}` does"),
+                None => "this model accepts no images".into(),
             });
         };
         if self.total - place > limits.max_images {
-            return Err(format!("a request holds {} images at most, and this is an old one", limits.max_images));
+            return Err(format!("a request may have at most {} images, and this is an older one", limits.max_images));
         }
         if image.data.len() > limits.max_base64 {
             let (size, most) = (image.data.len() >> 10, limits.max_base64 >> 10);
-            return Err(format!("it has {size} KiB in base64, of at most {most}; make it smaller"));
+            return Err(format!("it has {size} KiB in base64, at most {most} are allowed; make it smaller"));
         }
-        let damaged = || "it is damaged, or no image".to_owned();
+        let damaged = || "it is damaged or not an image".to_owned();
         let bytes = BASE64_STANDARD.decode(&*image.data).map_err(|_| damaged())?;
         let ImageFacts { media_type, width, height } = ImageFacts::of(&bytes).ok_or_else(damaged)?;
         if !limits.media_types.contains(&media_type) {
-            return Err(format!("it is {media_type}, and this model takes {}", limits.media_types.join(", ")));
+            return Err(format!("it is {media_type}, and this model accepts {}", limits.media_types.join(", ")));
         }
         let most = if self.total > limits.many { limits.max_side_of_many } else { limits.max_side };
         if width.max(height) > most {
-            return Err(format!("it has {width}x{height} pixels, of at most {most} a side; make it smaller"));
+            return Err(format!(
+                "it has {width}x{height} pixels, at most {most} per side are allowed; make it smaller"
+            ));
         }
         Ok(media_type)
     }
@@ -173,10 +175,10 @@ mod tests {
     #[test]
     fn an_image_that_would_be_refused_is_a_text_in_its_place() {
         check(&png(800, 1), "image/png");
-        check(&png(801, 1), "801x1 pixels, of at most 800");
+        check(&png(801, 1), "801x1 pixels, at most 800 per side");
         check(&[&png(1, 1)[..], &[0; 2000]].concat(), "KiB in base64");
         check(b"hello", "damaged");
-        check(b"GIF89a\x01\0\x01\0", "it is image/gif, and this model takes image/png, image/jpeg");
+        check(b"GIF89a\x01\0\x01\0", "it is image/gif, and this model accepts image/png, image/jpeg");
         let broken = Block::Image(Image { media_type: "image/png".into(), data: "%%%".into() });
         assert!(told(vec![broken], Some(&LIMITS), &[])[0].contains("damaged"));
     }
@@ -191,9 +193,9 @@ mod tests {
     fn many_images_are_smaller_and_the_oldest_go() {
         let images = |count: usize, side: u32| told(vec![image(&png(side, side)); count], Some(&LIMITS), &[]);
         assert_eq!(images(2, 300), ["image/png", "image/png"]);
-        assert!(images(3, 300).iter().all(|told| told.contains("of at most 200 a side")));
+        assert!(images(3, 300).iter().all(|told| told.contains("at most 200 per side")));
         let four = images(4, 100);
-        assert!(four[0].contains("3 images at most") && four[1..] == ["image/png"; 3], "{four:?}");
+        assert!(four[0].contains("at most 3 images") && four[1..] == ["image/png"; 3], "{four:?}");
     }
 
     #[test]
@@ -206,8 +208,8 @@ mod tests {
         let blind = tool(json!({"type": "string"}));
         let eyes = tool(json!({"type": "string", "contentMediaType": "image/png", "contentEncoding": "base64"}));
         let images = || vec![image(&png(1, 1))];
-        assert_eq!(told(images(), None, &[blind]), ["[an image is left out here: this model sees none]"]);
-        assert!(told(images(), None, &[eyes])[0].contains("the tool `look` takes images"));
+        assert_eq!(told(images(), None, &[blind]), ["[an image is omitted: this model accepts no images]"]);
+        assert!(told(images(), None, &[eyes])[0].contains("the tool `look` does"));
     }
 
     #[test]

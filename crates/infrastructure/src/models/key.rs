@@ -76,7 +76,7 @@ impl Key {
         };
         let place = format!("the key command `{program}`");
         let Some(commands) = &self.commands else {
-            let reason = "this program runs no such commands; take a file or a variable, or have the program set \
+            let reason = "this program runs no key commands; use a file or a variable, or have the program set \
                           `Model::with_key_commands` (feature `sandbox` of `toolstead-infrastructure`)";
             return Err(no_key(&place, reason));
         };
@@ -91,14 +91,14 @@ fn checked(text: &str, place: &str) -> Result<Secret, ModelError> {
         return Err(no_key(place, "it is empty"));
     }
     if text.len() > MAX_BYTES || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let what = "a key is one word of visible ASCII characters, and this is something else";
+        let what = "a key must be one word of visible ASCII characters";
         return Err(no_key(place, what));
     }
     Ok(Secret::new(text))
 }
 
 fn no_key(place: &str, reason: impl std::fmt::Display) -> ModelError {
-    ModelError::Unauthorized(format!("there is no key: {place}: {reason}"))
+    ModelError::Unauthorized(format!("no key is available: {place}: {reason}"))
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
         let source = KeySource::Command(vec!["key".into()]);
         let key = Key { source, commands: None, remembered: Mutex::default() };
         let error = key.now().await.unwrap_err().to_string();
-        assert!(error.contains("runs no such commands") && error.contains("feature `sandbox`"), "{error}");
+        assert!(error.contains("runs no key commands") && error.contains("feature `sandbox`"), "{error}");
     }
 
     #[cfg(feature = "sandbox")]

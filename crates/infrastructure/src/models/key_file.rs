@@ -19,17 +19,17 @@ const MAX_BYTES: u64 = 16 << 10;
 pub(super) enum KeyFileError {
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    #[error("it is no file")]
+    #[error("it is not a file")]
     NoFile,
-    #[error("it belongs to somebody else; put the key into a file of your own")]
+    #[error("it belongs to another user; use a file of your own")]
     Foreign,
     #[error(
-        "others may read or write it (mode {0:03o}); close it with `chmod 600`, and put another key there if somebody may have read this one"
+        "others may read or write it (mode {0:03o}); run `chmod 600`, and replace the key if others may have read it"
     )]
     Open(u32),
-    #[error("it has more than {MAX_BYTES} bytes, which is no key")]
+    #[error("it has more than {MAX_BYTES} bytes, so it is not a key")]
     TooLong,
-    #[error("it is no text")]
+    #[error("it is not text")]
     NoText,
 }
 

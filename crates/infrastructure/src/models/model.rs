@@ -57,15 +57,15 @@ impl Model {
     pub fn new(settings: ModelSettings, client: HttpClient) -> Result<Self, InvalidModel> {
         let protocol = protocol::of(settings.kind);
         let wrong = |reason: &str| InvalidModel::Address { name: settings.name.clone(), reason: reason.to_owned() };
-        let base: Url = settings.base_url.parse().map_err(|_| wrong("is no URL"))?;
+        let base: Url = settings.base_url.parse().map_err(|_| wrong("is not a valid URL"))?;
         if !base.username().is_empty() || base.password().is_some() {
-            return Err(wrong("holds a user or a password; keys have keys of their own"));
+            return Err(wrong("contains a user or a password; use the settings for keys"));
         }
         if base.query().is_some() || base.fragment().is_some() {
-            return Err(wrong("has more than a path behind the host"));
+            return Err(wrong("has more than a path after the host"));
         }
         let whole = format!("{}{}", settings.base_url.trim_end_matches('/'), protocol.path(&settings));
-        let url: Url = whole.parse().map_err(|_| wrong("is no URL"))?;
+        let url: Url = whole.parse().map_err(|_| wrong("is not a valid URL"))?;
         let endpoint = client.endpoint(&url).map_err(|error| wrong(&format!("cannot be used: {error}")))?;
         let mut headers = endpoint.headers();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
@@ -118,11 +118,11 @@ impl ModelProvider for Model {
 fn add_configured(headers: &mut HeaderMap, settings: &ModelSettings) -> Result<(), InvalidModel> {
     for (name, value) in &settings.headers {
         let wrong = |reason| InvalidModel::Header { name: settings.name.clone(), header: name.clone(), reason };
-        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("has no name of a header"))?;
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("has an invalid name"))?;
         if RESERVED.contains(&header.as_str()) {
             return Err(wrong("is set by the protocol and cannot be configured"));
         }
-        let mut value = HeaderValue::from_str(value).map_err(|_| wrong("has a value that cannot be sent"))?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong("has an invalid value"))?;
         value.set_sensitive(true);
         headers.insert(header, value);
     }

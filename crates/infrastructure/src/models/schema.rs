@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 256 << 10;
 const OF_A_SCHEMA: usize = 64;
 
 /// Description of a schema that did not fit into the copy.
-const CUT: &str = "Any value: the schema is too large or too deep to be told here.";
+const CUT: &str = "Any value: the schema is too large or too deep to include.";
 
 /// Returns a copy of the schema that this kind of provider accepts. The root of the copy is always an object with
 /// `properties`, and its size is limited.

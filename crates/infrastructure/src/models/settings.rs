@@ -82,7 +82,7 @@ pub struct ModelSettings {
     pub thinking_tokens: Option<u64>,
     /// Reasoning effort, for models with such a level. `None` is the provider's default.
     pub reasoning_effort: Option<String>,
-    /// Whether the model accepts images.
+    /// `true` if the model accepts images.
     pub takes_images: bool,
     /// Prices; `None` if unknown.
     pub prices: Option<Prices>,

@@ -305,7 +305,7 @@ async fn a_silent_provider_is_given_up_in_the_end() {
     assert!(poll!(&mut next).is_pending());
     advance(Duration::from_secs(301)).await;
     let Some(Err(ModelError::Unreachable(text))) = next.await else { panic!("it is not given up") };
-    assert!(text.contains("silent for 300 seconds"), "{text}");
+    assert!(text.contains("sent nothing for 300 seconds"), "{text}");
 }
 
 #[tokio::test]
@@ -329,7 +329,7 @@ async fn an_endless_answer_is_cut_off() {
     // A document has a limit as well, because it is held in memory as a whole.
     let (url, _server) = serving(vec![response("200 OK\r\nContent-Type: application/json", &huge)]).await;
     let told = ask(&self::model(&url)).await.next().await;
-    assert!(matches!(&told, Some(Err(ModelError::Protocol(text))) if text.contains("no stream")), "{told:?}");
+    assert!(matches!(&told, Some(Err(ModelError::Protocol(text))) if text.contains("not a stream")), "{told:?}");
 }
 
 #[tokio::test]
@@ -386,7 +386,7 @@ async fn a_model_without_its_key_asks_nobody() {
     for (key, words) in [
         (KeySource::Missing("set `A_KEY`".into()), "set `A_KEY`"),
         (KeySource::File("/no/such/file".into()), "/no/such/file"),
-        (KeySource::Command(vec!["key".into()]), "runs no such commands"),
+        (KeySource::Command(vec!["key".into()]), "runs no key commands"),
         (KeySource::Known(Secret::new("two words")), "one word"),
     ] {
         let (listener, url) = listener().await;
@@ -406,7 +406,7 @@ fn settings_that_cannot_be_used_are_refused_without_their_secrets() {
         let error = Model::new(settings, client()).unwrap_err().to_string();
         assert!(error.contains(words) && error.contains("`main`") && !error.contains("secret"), "{error}");
     };
-    check(&|settings| settings.base_url = "no url".into(), "is no URL");
+    check(&|settings| settings.base_url = "no url".into(), "is not a valid URL");
     check(&|settings| settings.base_url = "ftp://host".into(), "no http or https address");
     check(&|settings| settings.base_url = "https://secret@host".into(), "user or a password");
     check(&|settings| settings.base_url = "https://:secret@host".into(), "user or a password");
@@ -416,8 +416,8 @@ fn settings_that_cannot_be_used_are_refused_without_their_secrets() {
         move |settings: &mut ModelSettings| drop(settings.headers.insert(name.clone(), value.clone()))
     };
     check(&header("Host", "secret"), "set by the protocol");
-    check(&header("a b", "secret"), "no name of a header");
-    check(&header("x-a", "secret\n"), "cannot be sent");
+    check(&header("a b", "secret"), "has an invalid name");
+    check(&header("x-a", "secret\n"), "has an invalid value");
 }
 
 #[tokio::test]

@@ -407,7 +407,7 @@ fn read_usage(usage: &Value) -> Usage {
 impl Decoder for GeminiDecoder {
     fn event(&mut self, event: &SseEvent) -> Result<Vec<ModelEvent>, ModelError> {
         let document: Value =
-            serde_json::from_slice(&event.data).map_err(|_| unexpected("an event that is no JSON"))?;
+            serde_json::from_slice(&event.data).map_err(|_| unexpected("an event that is not JSON"))?;
         let mut events = Vec::new();
         self.document(&document, &mut events)?;
         Ok(events)
@@ -418,7 +418,7 @@ impl Decoder for GeminiDecoder {
     }
 
     fn decode_document(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
-        let document: Value = serde_json::from_slice(body).map_err(|_| unexpected("an answer that is no JSON"))?;
+        let document: Value = serde_json::from_slice(body).map_err(|_| unexpected("an answer that is not JSON"))?;
         let mut events = Vec::new();
         self.document(&document, &mut events)?;
         if self.stop.is_none() {

@@ -101,7 +101,7 @@ impl Protocol for OpenAiChat {
 
 /// Returns the beginning of a description, and the rest if it is longer than OpenAI accepts.
 fn beginning(description: &str) -> (Cow<'_, str>, Option<&str>) {
-    const GOES_ON: &str = " … (It goes on in the description of the parameters.)";
+    const GOES_ON: &str = " … (Continued in the description of the parameters.)";
     if description.chars().count() <= MAX_DESCRIPTION {
         return (description.into(), None);
     }
@@ -460,7 +460,7 @@ impl Decoder for ChatDecoder {
         if event.data.trim_ascii() == b"[DONE]" {
             return Ok(self.finish());
         }
-        let chunk: Value = serde_json::from_slice(&event.data).map_err(|_| unexpected("an event that is no JSON"))?;
+        let chunk: Value = serde_json::from_slice(&event.data).map_err(|_| unexpected("an event that is not JSON"))?;
         self.chunk(&chunk)
     }
 
@@ -474,7 +474,7 @@ impl Decoder for ChatDecoder {
     }
 
     fn decode_document(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
-        let answer: Value = serde_json::from_slice(body).map_err(|_| unexpected("an answer that is no JSON"))?;
+        let answer: Value = serde_json::from_slice(body).map_err(|_| unexpected("an answer that is not JSON"))?;
         let mut events = self.chunk(&answer)?;
         if self.reason.is_none() && self.text.is_empty() && self.calls.is_empty() {
             return Err(unexpected("an answer without `choices`"));

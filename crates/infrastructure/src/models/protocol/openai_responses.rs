@@ -242,7 +242,7 @@ struct WithResponse<'a> {
 
 impl ResponsesDecoder {
     fn item(&mut self, raw: &str, place: Option<u64>, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let item: Value = serde_json::from_str(raw).map_err(|_| unexpected("an item that is no JSON"))?;
+        let item: Value = serde_json::from_str(raw).map_err(|_| unexpected("an item that is not JSON"))?;
         let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or("");
         self.has_items = true;
         match text("type") {
@@ -283,7 +283,7 @@ impl ResponsesDecoder {
 
     /// Handles the whole answer at its end. If the server streams, its items were already received.
     fn response(&mut self, raw: &str, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let unreadable = |_| unexpected("an answer that is no JSON");
+        let unreadable = |_| unexpected("an answer that is not JSON");
         let response: Value = serde_json::from_str(raw).map_err(unreadable)?;
         let status = response.get("status").and_then(Value::as_str).unwrap_or("completed");
         if status == "failed" || response.get("error").is_some_and(|error| !error.is_null()) {
@@ -329,7 +329,7 @@ impl Decoder for ResponsesDecoder {
         if self.is_over || event.data.trim_ascii() == b"[DONE]" {
             return Ok(events);
         }
-        let unreadable = |_| unexpected("an event that is no JSON");
+        let unreadable = |_| unexpected("an event that is not JSON");
         let document: Value = serde_json::from_slice(&event.data).map_err(unreadable)?;
         let text = |pointer: &str| document.pointer(pointer).and_then(Value::as_str).unwrap_or("");
         let place = document.get("output_index").and_then(Value::as_u64);
@@ -376,7 +376,7 @@ impl Decoder for ResponsesDecoder {
     }
 
     fn decode_document(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
-        let text = std::str::from_utf8(body).map_err(|_| unexpected("an answer that is no UTF-8"))?;
+        let text = std::str::from_utf8(body).map_err(|_| unexpected("an answer that is not UTF-8"))?;
         let mut events = Vec::new();
         self.response(text, &mut events)?;
         if self.has_items { Ok(events) } else { Err(unexpected("an answer without items in its `output`")) }

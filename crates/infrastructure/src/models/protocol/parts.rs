@@ -28,7 +28,7 @@ pub(super) fn error(document: &Value) -> ModelError {
     let status = ["code", "status", "status_code"].into_iter().find_map(|name| error.get(name)?.as_u64());
     let status = status.and_then(|status| u16::try_from(status).ok());
     let said = ReportedError::of(document)
-        .unwrap_or_else(|| ReportedError { kind: String::new(), message: "it does not say which".into() });
+        .unwrap_or_else(|| ReportedError { kind: String::new(), message: "no reason was given".into() });
     error_of(status, &said, None)
 }
 

@@ -187,7 +187,7 @@ impl<'a> OpenApiCopier<'a> {
         };
         if name == "#" || self.open.iter().any(|open| open == name) {
             // The schema contains itself and is described only once.
-            sentence::add(copy, &format!("Again as `{}`, which it is a part of.", reference::name(name)));
+            sentence::add(copy, &format!("Recursive: like the enclosing `{}`.", reference::name(name)));
             if let Some(Value::String(kind)) = target.get("type") {
                 take_type(copy, &mut Vec::new(), kind);
             }

@@ -127,7 +127,7 @@ pub(super) fn of(keyword: &str, value: &Value) -> Option<String> {
         "default" => format!("Default: {}.", json(value)),
         "example" | "examples" => format!("For example {}.", json(value)),
         "not" => format!("Does not fit {}.", json(value)),
-        "if" => format!("If it fits {}, more holds.", json(value)),
+        "if" => format!("If it fits {}, more conditions apply.", json(value)),
         "then" => format!("Then it fits {}.", json(value)),
         "else" => format!("Else it fits {}.", json(value)),
         "contentEncoding" | "contentMediaType" => format!("Content: {}.", text_or_json(value)),
@@ -157,7 +157,7 @@ pub(super) fn alternatives(keyword: &str, all: &[Value]) -> Option<String> {
 /// Adds a sentence to the description.
 pub(super) fn add(schema: &mut Map<String, Value>, sentence: &str) {
     let before = schema.get("description").and_then(Value::as_str).unwrap_or("").trim_end();
-    let sentence = if before.len() < MAX_DESCRIPTION { sentence } else { "More holds than is told here." };
+    let sentence = if before.len() < MAX_DESCRIPTION { sentence } else { "More conditions apply." };
     if before.contains(sentence) {
         return;
     }

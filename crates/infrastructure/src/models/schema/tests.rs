@@ -187,7 +187,7 @@ fn gemini_gets_references_written_out_once() {
             "properties": {
                 "name": {"type": "string"},
                 "children": {"type": "array", "items": {
-                    "description": "Again as `Tree`, which it is a part of.", "type": "object",
+                    "description": "Recursive: like the enclosing `Tree`.", "type": "object",
                 }},
             },
             "required": ["name"],

@@ -300,7 +300,7 @@ impl Decoder for AnthropicDecoder {
             }
             "content_block_delta" => {
                 let BlockDelta { index, delta } = read(data)?;
-                let open = self.open.get_mut(&index).ok_or_else(|| wrong_index(index, "goes on and never began"))?;
+                let open = self.open.get_mut(&index).ok_or_else(|| wrong_index(index, "continues without a start"))?;
                 match (open, delta) {
                     (Open::Unknown, _) | (_, Delta::Unknown) => {}
                     (Open::Text(text), Delta::Text { text: more }) => {
@@ -317,12 +317,12 @@ impl Decoder for AnthropicDecoder {
                     (Open::Call { arguments, .. }, Delta::InputJson { partial_json }) => {
                         arguments.push_str(&partial_json);
                     }
-                    _ => return Err(wrong_index(index, "goes on as a block of another kind")),
+                    _ => return Err(wrong_index(index, "continues as a block of another kind")),
                 }
             }
             "content_block_stop" => {
                 let BlockStop { index } = read(data)?;
-                let open = self.open.remove(&index).ok_or_else(|| wrong_index(index, "ends and never began"))?;
+                let open = self.open.remove(&index).ok_or_else(|| wrong_index(index, "ends without a start"))?;
                 self.close(open, &mut events);
             }
             "message_delta" => {
@@ -377,7 +377,8 @@ fn reported_error(document: &Value) -> ModelError {
 
 /// Parses a JSON object. Serde alone would also accept an array of the members' values.
 fn read<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, ModelError> {
-    let wrong = |what: String| ModelError::Protocol(format!("the answer is none of Anthropic's Messages: {what}"));
+    let wrong =
+        |what: String| ModelError::Protocol(format!("the answer is not valid in Anthropic's Messages API: {what}"));
     if json.trim_ascii_start().first() != Some(&b'{') {
         return Err(wrong("an object was expected".into()));
     }
@@ -389,5 +390,5 @@ fn owned<T: DeserializeOwned>(json: &str) -> Result<T, ModelError> {
 }
 
 fn wrong_index(index: u64, what: &str) -> ModelError {
-    ModelError::Protocol(format!("the answer is none of Anthropic's Messages: its block {index} {what}"))
+    ModelError::Protocol(format!("the answer is not valid in Anthropic's Messages API: its block {index} {what}"))
 }

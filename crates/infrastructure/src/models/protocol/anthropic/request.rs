@@ -117,7 +117,7 @@ pub(super) fn body(settings: &ModelSettings, request: &ModelRequest, offer: &Off
     let turns = turns(&messages, offer);
     let unsaid = |message: String| ModelError::Refused { status: None, message };
     if turns.is_empty() {
-        return Err(unsaid("the request has no message with something in it; say something".into()));
+        return Err(unsaid("the request has no message with content; add one".into()));
     }
     let max_tokens = request.max_output_tokens.unwrap_or(settings.max_output_tokens);
     let thinking = thinking(settings, &request.messages, max_tokens);

@@ -68,7 +68,7 @@ fn other_servers_get_the_older_word_and_nothing_of_openai_alone() {
         assert!(sent.get(absent).is_none(), "{absent}");
     }
     // Without images, the content is plain text.
-    assert_eq!(sent["messages"][1]["content"], "Look\n\n[an image is left out here: this model sees none]");
+    assert_eq!(sent["messages"][1]["content"], "Look\n\n[an image is omitted: this model accepts no images]");
 }
 
 #[test]
