@@ -130,7 +130,8 @@ impl Loopback {
         }
         match attempt.parse_redirect(request.uri().query().unwrap_or_default()) {
             Ok(code) => {
-                let done = page(StatusCode::OK, "You may close this page.", "The sign-in continues where you started it.");
+                let done =
+                    page(StatusCode::OK, "You may close this page.", "The sign-in continues where you started it.");
                 (done, Some(Ok(code)))
             }
             Err(NoCode::Foreign(why)) => {
