@@ -38,7 +38,7 @@ async fn somebody_signs_in_and_orders_what_the_shop_then_has() {
     ann.types("textbox \"A word\"", "Dear Bob,\nall the best!");
     let box_to_check = ann.to("checkbox \"I agree", json!({"text": "yes"}));
     let (_, why) = ann.fails("browser_type", box_to_check);
-    assert!(why.contains("it is no field for text"), "{why}");
+    assert!(why.contains("it is not a text field"), "{why}");
     let told = ann.clicks("checkbox \"I agree");
     assert!(told.contains("[checked]"), "{told}");
     assert_eq!(shop.forms("/order").len(), 0, "nothing was sent by now");
@@ -62,7 +62,7 @@ async fn somebody_signs_in_and_orders_what_the_shop_then_has() {
     assert_eq!(order.header("cookie"), "visitor=Ann");
 
     let (kind, why) = ann.fails("browser_click", sends);
-    assert!(kind == "stale_file" && why.contains("is of a page that is gone"), "{kind}: {why}");
+    assert!(kind == "stale_file" && why.contains("belongs to a page that is no longer open"), "{kind}: {why}");
     let back = ann.does("browser_navigate", json!({"history": "back"}));
     assert!(back.contains("Page \"Order – Corner Shop\"") && back.contains("= \"Bob & Co\""), "{back}");
     let forward = ann.does("browser_navigate", json!({"history": "forward"}));
@@ -118,7 +118,7 @@ async fn files_go_to_the_shop_and_come_from_it_by_the_rules_and_are_taken_back()
     let mut ann = shop.visitor();
     ann.signs_in(&shop, "Ann");
     let told = ann.clicks_and_waits("link \"Receipt\"");
-    assert!(told.contains("\"receipt.txt\", which was not taken: `save_as` takes one"), "{told}");
+    assert!(told.contains("\"receipt.txt\", which was not saved: `save_as` saves one"), "{told}");
     let asked = shop.site.requests().len();
     let elsewhere = ann.to("link \"Receipt\"", json!({"save_as": "receipt.txt"}));
     let (kind, why) = ann.fails("browser_click", elsewhere);
@@ -134,7 +134,7 @@ async fn files_go_to_the_shop_and_come_from_it_by_the_rules_and_are_taken_back()
 
     ann.opens(&shop.url("/return"));
     let told = ann.clicks_and_waits("\"Bill\"");
-    assert!(told.contains("The page asks for a file: `browser_type` with `files`"), "{told}");
+    assert!(told.contains("The page requests a file: upload it with `browser_type` and `files`"), "{told}");
     let foreign = ann.to("\"Bill\"", json!({"files": ["/etc/hostname"]}));
     let (kind, why) = ann.fails("browser_type", foreign);
     assert!(kind == "permission_denied" && why.contains("/etc/hostname"), "{kind}: {why}");

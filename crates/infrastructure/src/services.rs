@@ -1,6 +1,6 @@
 //! External services that tools use over HTTP, one per file (`docs/guide/web.md`).
 //!
-//! Each is based on [`web::reach`](crate::web::reach), and receives its credentials from the port `Credentials`.
+//! Each is based on [`web_client`](crate::web::web_client), and receives its credentials from the port `Credentials`.
 
 mod address;
 pub mod anthropic_admin;

@@ -20,7 +20,7 @@ pub trait UserProgramPort: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UserProgramError {
     /// The program did not start, for this reason.
-    #[error("it was not started: {0}")]
+    #[error("could not start it: {0}")]
     NotStarted(String),
     /// The program ended with an exit code other than 0, or by a signal.
     #[error("{0}; run it by hand to see why")]

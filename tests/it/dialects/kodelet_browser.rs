@@ -111,7 +111,7 @@ async fn kodelet_drives_a_browser_by_its_own_calls() {
 
         place.says(&named("click"), json!({"element_id": id(&page, "Next")}));
         let stale = place.fails(&named("click"), json!({"element_id": id(&page, "Buy")}));
-        assert!(stale.starts_with("Error: ") && stale.contains("look at the page again"), "{stale}");
+        assert!(stale.starts_with("Error: ") && stale.contains("take a new snapshot"), "{stale}");
         let unknown = place.fails(&named("click"), json!({"element_id": 999}));
         assert!(unknown.starts_with("Error: the page has no element 999"), "{unknown}");
         let file = place.fails(&named("navigate"), json!({"url": "file:///etc/passwd"}));

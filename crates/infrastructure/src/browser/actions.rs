@@ -32,11 +32,11 @@ const COVER: &str = "function () {
     if (this.disabled || this.closest?.('[inert], fieldset[disabled]')) return 'it is disabled';
     const told = on => {
         const text = (on.innerText || '').trim().slice(0, 60);
-        return `<${on.localName}${on.id ? ` id=\"${on.id}\"` : ''}>${text ? ` (\"${text}\")` : ''} lies over it`;
+        return `<${on.localName}${on.id ? ` id=\"${on.id}\"` : ''}>${text ? ` (\"${text}\")` : ''} covers it`;
     };
     let x = box.left + box.width / 2, y = box.top + box.height / 2;
     const { innerWidth, innerHeight } = this.ownerDocument.defaultView;
-    if (x < 0 || y < 0 || x >= innerWidth || y >= innerHeight) return 'it lies outside of what can be seen';
+    if (x < 0 || y < 0 || x >= innerWidth || y >= innerHeight) return 'it is outside of the visible area';
     const on = this.getRootNode().elementFromPoint(x, y);
     const inner = this.localName === 'label' && on?.closest('a, button, input, select, textarea');
     if (inner && this.contains(inner) && inner !== this.control) return told(inner);
@@ -66,7 +66,7 @@ const TYPE: &str = "function (text, clear, secret) {
     if (this.disabled || this.readOnly) return 'it takes no text';
     const others = ['button', 'checkbox', 'file', 'image', 'radio', 'reset', 'submit'];
     const field = 'value' in this && this.localName !== 'select' && !others.includes(this.type);
-    if (!this.isContentEditable && !field) return 'it is no field for text';
+    if (!this.isContentEditable && !field) return 'it is not a text field';
     this.focus();
     if (this.getRootNode().activeElement !== this && !this.isContentEditable) return 'it does not keep the focus';
     const page = this.ownerDocument;
@@ -120,7 +120,7 @@ const PUT: &str = "function (value, submits) {
 
 /// Selects options by their values or texts. If one is missing, returns the available ones.
 const CHOOSE: &str = "function (wanted) {
-    if (this.localName !== 'select') return 'it is no list to choose from';
+    if (this.localName !== 'select') return 'it is not a list of options';
     if (this.disabled) return 'it is disabled';
     if (!this.multiple && wanted.length > 1) return 'it takes one value';
     const all = [...this.options];
@@ -324,7 +324,7 @@ impl Session {
                     (*tab.frames.get(frame)?.document == *document?).then_some(*node)
                 })
             };
-            let reason = "it takes no files; a button that asks for some has to be clicked before".to_owned();
+            let reason = "it accepts no files; click the button that requests them first".to_owned();
             let unusable = SessionError::Unusable { reference, reason };
             let Some(node) = asked else { return Err(unusable) };
             give(json!({"backendNodeId": node})).await.map_err(|_| unusable)?;

@@ -213,9 +213,8 @@ impl Browsers {
                 return Ok(Lease { slot: place, running });
             }
         }
-        Err(ToolFailure::new(ErrorKind::NotFound, "no page is open in this session").next(
-            "`browser_navigate` opens one. A browser ends with its session, and when nobody uses it for a while.",
-        ))
+        Err(ToolFailure::new(ErrorKind::NotFound, "no page is open in this session")
+            .next("`browser_navigate` opens one. A browser ends with its session, or after some time without use."))
     }
 
     /// Reads from the browser of a session without waiting. Returns `None` while a call uses the browser: accesses are
@@ -268,11 +267,11 @@ impl Browsers {
         let own = running.keys().filter(|known| known.principal == owner.principal).count();
         if running.len() >= MAX_BROWSERS || own >= MAX_OF_ONE {
             let message = match own >= MAX_OF_ONE {
-                true => format!("{MAX_OF_ONE} browsers of yours run already, and nobody has more"),
-                false => format!("{MAX_BROWSERS} browsers run already, and no more are started"),
+                true => format!("you already run {MAX_OF_ONE} browsers, the maximum per principal"),
+                false => format!("{MAX_BROWSERS} browsers already run, which is the maximum"),
             };
             return Err(ToolFailure::new(ErrorKind::RateLimited, message).next(format!(
-                "One ends when its session does, by `browser_close`, or when nobody used it for {} seconds.",
+                "A browser ends with its session, by `browser_close`, or after {} seconds without use.",
                 self.settings.idle.as_secs()
             )));
         }
@@ -321,8 +320,10 @@ impl Browsers {
         let settings = &self.settings;
         let failed = |message: &str| ToolFailure::new(ErrorKind::ExecutionFailed, message.to_owned());
         let folder = SharedFolder::make(settings.folder.clone()).await;
-        let folder = folder.map_err(|error| failed("the folder of the browser could not be made").caused_by(error))?;
-        let launcher = self.launcher().map_err(|error| failed("no program can be started here").caused_by(error))?;
+        let folder =
+            folder.map_err(|error| failed("the folder of the browser could not be created").caused_by(error))?;
+        let launcher =
+            self.launcher().map_err(|error| failed("this process cannot start programs").caused_by(error))?;
         let file = program.clone();
         let program = Program {
             launcher: launcher.clone(),
@@ -361,7 +362,7 @@ impl Lease {
     /// # Errors
     /// Never while the lease exists.
     pub(crate) fn session(&self) -> Result<&Session, ToolFailure> {
-        let gone = || ToolFailure::new(ErrorKind::Internal, "the browser is gone");
+        let gone = || ToolFailure::new(ErrorKind::Internal, "the browser has ended");
         self.running.as_ref().map(|running| &running.session).ok_or_else(gone)
     }
 
@@ -370,7 +371,7 @@ impl Lease {
     /// # Errors
     /// Never while the lease exists.
     pub(crate) fn folder(&self) -> Result<&SharedFolder, ToolFailure> {
-        let gone = || ToolFailure::new(ErrorKind::Internal, "the browser is gone");
+        let gone = || ToolFailure::new(ErrorKind::Internal, "the browser has ended");
         self.running.as_ref().map(|running| &running.folder).ok_or_else(gone)
     }
 }
@@ -417,7 +418,7 @@ fn unavailable(reason: String) -> ToolFailure {
 fn not_started(program: &Path, error: BrowserStartError) -> ToolFailure {
     match &error {
         BrowserStartError::Launch(LaunchError::Unconfinable { missing, remedy }) => {
-            let message = format!("no browser is started here, because it could not be confined: {missing}");
+            let message = format!("no browser can be started, because it could not be confined: {missing}");
             let suggestion = Suggestion::PrepareMachine(remedy.clone());
             ToolFailure::new(ErrorKind::Unavailable, message).suggest(suggestion).caused_by(error)
         }
@@ -428,7 +429,7 @@ fn not_started(program: &Path, error: BrowserStartError) -> ToolFailure {
                 tracing::warn!(program = %program.display(), "{error}");
             }
             let message = format!("`{}` could not be started: {}", program.display(), with_causes(&error));
-            let suggestion = Suggestion::PrepareMachine("let `[browser] program` name another browser".into());
+            let suggestion = Suggestion::PrepareMachine("set `[browser] program` to another browser".into());
             ToolFailure::new(ErrorKind::ExecutionFailed, message).suggest(suggestion).caused_by(error)
         }
     }
@@ -463,11 +464,11 @@ mod tests {
         let mut held: Vec<Arc<BrowserSlot>> = (0..MAX_OF_ONE).map(|session| asks("ann", session).unwrap()).collect();
         let refused = asks("ann", MAX_OF_ONE).unwrap_err();
         assert_eq!(refused.kind, ErrorKind::RateLimited);
-        assert!(refused.message.contains("6 browsers of yours run already"), "{}", refused.message);
+        assert!(refused.message.contains("you already run 6 browsers"), "{}", refused.message);
         held.push(asks("ann", 0).unwrap());
         held.extend((0..MAX_BROWSERS - MAX_OF_ONE).map(|session| asks("bob", session).unwrap()));
         let refused = asks("eve", 0).unwrap_err();
-        assert!(refused.message.contains("8 browsers run already"), "{}", refused.message);
+        assert!(refused.message.contains("8 browsers already run"), "{}", refused.message);
         // An entry that no call holds and that never started a browser does not count.
         drop(held);
         asks("eve", 0).unwrap();

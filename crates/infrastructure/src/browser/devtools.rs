@@ -137,8 +137,8 @@ impl CloseHandle {
 }
 
 impl DevTools {
-    /// Connects over the pipes of a process. Passes events to `heard`, which runs in the reading task: it may send
-    /// commands by [`post`](Self::post) and must not wait.
+    /// Connects over the pipes of a process. Passes events to `on_event`, which runs in the reading task: it may send
+    /// commands by [`post`](ReceivedEvent::post) and must not wait.
     pub(crate) fn over(
         output: impl AsyncRead + Unpin + Send + 'static,
         input: impl AsyncWrite + Unpin + Send + 'static,
@@ -338,7 +338,7 @@ impl Answer {
         if raw.len() > MAX_EVENT_BYTES
             && raw.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count() > MAX_VALUES
         {
-            return Err("its answer has more than is read".into());
+            return Err("its answer is too long".into());
         }
         serde_json::from_str(raw).map_err(|error| format!("its answer cannot be read: {error}"))
     }
@@ -348,7 +348,7 @@ impl Message<'_> {
     /// Returns the reason why the command was refused, if it was.
     fn refused(&self) -> Option<String> {
         let error: Value = serde_json::from_str(self.error?.get()).unwrap_or_default();
-        let said = error.get("message").and_then(Value::as_str).unwrap_or("it did not say why");
+        let said = error.get("message").and_then(Value::as_str).unwrap_or("no reason was given");
         Some(plain_text(said))
     }
 

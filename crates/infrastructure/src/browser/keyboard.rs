@@ -49,7 +49,7 @@ pub(crate) struct Key {
 /// The error for an unknown name of a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no key that can be pressed: there are {all}, each also as in `Shift+Tab`, and letters as in `Control+a`",
+    "`{0}` is not a known key: use {all}, also as in `Shift+Tab`, or a letter as in `Control+a`",
     all = KEYS.map(|(name, ..)| name).join(", ")
 )]
 pub(crate) struct UnknownKey(String);
@@ -124,7 +124,7 @@ impl Session {
     pub(crate) async fn focus(&self, reference: Reference) -> Result<(), SessionError> {
         let (target, object) = self.held(reference).await?;
         let focused = self.command(&target, "DOM.focus", json!({"objectId": object})).await;
-        focused.map(|_| ()).map_err(|_| SessionError::Unusable { reference, reason: "it takes no keys".into() })
+        focused.map(|_| ()).map_err(|_| SessionError::Unusable { reference, reason: "it accepts no keys".into() })
     }
 
     /// Returns the host of the focused frame; `None` if no frame has the focus.

@@ -107,7 +107,7 @@ pub(crate) enum BrowserStartError {
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// The proxy could not be started.
-    #[error("the way of the browser to the network could not be opened")]
+    #[error("could not open the browser's connection to the network")]
     Proxy(#[source] std::io::Error),
     /// Its pipes or its network are missing, as in a sandbox without namespaces.
     #[error("the browser needs a sandbox with a network of its own")]
@@ -116,7 +116,7 @@ pub(crate) enum BrowserStartError {
     #[error(transparent)]
     NotReady(#[from] DevToolsError),
     /// The browser did not answer in time.
-    #[error("the browser runs, and did not answer within {} seconds{lines}", limit.as_secs())]
+    #[error("the browser started, but did not answer within {} seconds{lines}", limit.as_secs())]
     Silent {
         /// Maximum time of the start.
         limit: Duration,
@@ -152,10 +152,10 @@ pub(crate) fn find(named: Option<&Path>, path: &str, writable: &WritableRoots) -
             named.display()
         ),
         Some(named) => {
-            format!("`[browser] program` names `{}`, which is not there or is not executable", named.display())
+            format!("`[browser] program` names `{}`, which is missing or not executable", named.display())
         }
         None => "no browser that starts in the sandbox is installed: install the package `chromium` or \
-                 `chromium-headless-shell` (no snap), or name a program in `[browser] program`"
+                 `chromium-headless-shell` (not a snap), or set `[browser] program`"
             .into(),
     })
 }

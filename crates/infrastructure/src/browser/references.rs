@@ -18,7 +18,7 @@ impl fmt::Display for Reference {
 
 /// The error for a text that is not a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no reference: they look like `e12`")]
+#[error("`{0}` is not a valid reference: write one like `e12`")]
 pub(crate) struct InvalidReference(String);
 
 impl FromStr for Reference {
@@ -108,6 +108,9 @@ mod tests {
         {
             assert_eq!(text.parse::<Reference>().ok(), read.map(Reference), "{text}");
         }
-        assert_eq!("x".parse::<Reference>().unwrap_err().to_string(), "`x` is no reference: they look like `e12`");
+        assert_eq!(
+            "x".parse::<Reference>().unwrap_err().to_string(),
+            "`x` is not a valid reference: write one like `e12`"
+        );
     }
 }

@@ -65,10 +65,10 @@ pub(crate) enum SessionError {
     #[error("there is no tab {0}")]
     UnknownTab(TabNumber),
     /// The element no longer exists.
-    #[error("{0} is of a page that is gone: look at the page again")]
+    #[error("{0} belongs to a page that is no longer open: take a new snapshot")]
     Stale(Reference),
     /// This reference was never assigned.
-    #[error("there is no element {0} on the page: look at the page again")]
+    #[error("there is no element {0} on the page: take a new snapshot")]
     UnknownElement(Reference),
     /// The element cannot be used.
     #[error("{reference} cannot be used: {reason}")]
@@ -79,10 +79,10 @@ pub(crate) enum SessionError {
         reason: String,
     },
     /// The operation did not complete in time.
-    #[error("it did not come about in time")]
+    #[error("it did not appear in time")]
     TimedOut,
     /// The address is a download, or has no content.
-    #[error("the address opens no page: it is a download, which `save_as` takes, or it has no content")]
+    #[error("the address opens no page: it has no content, or is a download, which `save_as` stores")]
     Aborted,
     /// The page was not opened; the text contains the reason.
     #[error("{0}")]
@@ -94,7 +94,7 @@ pub(crate) enum SessionError {
     #[error("the page was not opened: {0}")]
     NotReached(String),
     /// The page does not answer.
-    #[error("the page does not answer: a script of it may run without end")]
+    #[error("the page does not respond: one of its scripts may run in an endless loop")]
     NoAnswer,
 }
 

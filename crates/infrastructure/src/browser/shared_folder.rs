@@ -70,14 +70,14 @@ impl SharedFolder {
     pub(crate) async fn take(&self, id: &str, limit: u64) -> io::Result<Vec<u8>> {
         let is_name = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if !is_name {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the download has no proper id"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the download has an invalid id"));
         }
         let path = self.path.join(id);
         spawn_blocking(move || {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let file = File::from(rustix::fs::open(&path, flags, Mode::empty())?);
             if !file.metadata()?.is_file() {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "the download is no file"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the download is not a file"));
             }
             let mut bytes = Vec::new();
             let read = file.take(limit + 1).read_to_end(&mut bytes);
@@ -97,12 +97,13 @@ impl SharedFolder {
     /// Those of the system.
     pub(crate) async fn put(&self, name: String, contents: Vec<u8>) -> io::Result<PathBuf> {
         if matches!(&*name, "" | "." | "..") || name.contains(['/', '\0']) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file has no proper name"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file has an invalid name"));
         }
         let before = self.given.fetch_add(contents.len() as u64, Ordering::Relaxed);
         if before.saturating_add(contents.len() as u64) > MAX_GIVEN {
             self.given.fetch_sub(contents.len() as u64, Ordering::Relaxed);
-            let message = format!("a browser is given {MAX_GIVEN} bytes of files in its life, and a new one as many");
+            let message =
+                format!("a browser accepts at most {MAX_GIVEN} bytes of files during its lifetime; start a new one");
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
         }
         let folder = self.path.join(Uuid::new_v4().to_string());

@@ -44,16 +44,16 @@ pub(crate) type HostJudge = Arc<dyn Fn(&str) -> Verdict + Send + Sync>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotShown {
     /// The text is not an address.
-    #[error("`{0}` is no address of a page")]
+    #[error("`{0}` is not an address of a page")]
     NoAddress(String),
     /// The scheme is neither HTTP nor HTTPS.
     #[error("`{0}` was not opened: pages are http or https")]
     NotOfTheWeb(String),
     /// No rule allows its host.
-    #[error("a page of `{0}` was not opened: nobody has allowed that host")]
+    #[error("a page of `{0}` was not opened: its host is not allowed")]
     NotAllowed(String),
     /// A rule denies its host.
-    #[error("a page of `{0}` was not opened: a permission rule is against that host")]
+    #[error("a page of `{0}` was not opened: a permission rule denies its host")]
     Denied(String),
 }
 
@@ -328,7 +328,7 @@ impl State {
         }
         if self.tabs.len() >= MAX_TABS {
             heard.post(&Target(None), "Target.closeTarget", json!({"targetId": info_text("targetId")}));
-            return self.note(format!("A page wanted to open a tab; {MAX_TABS} are open, so it was closed."));
+            return self.note(format!("A page opened a tab; {MAX_TABS} are already open, so it was closed."));
         }
         let documents = json!([{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]);
         for (method, params) in [
@@ -350,7 +350,7 @@ impl State {
         {
             // A tab whose pages could not be checked never starts to run.
             if !heard.post(&target, method, params) {
-                return self.note("A page opened a tab while too much happened; it shows nothing.".into());
+                return self.note("A page opened a tab that could not be tracked; it shows nothing.".into());
             }
         }
         self.given_tabs = self.given_tabs.saturating_add(1);
@@ -477,7 +477,9 @@ impl State {
         let frame = text(&event.params, "frameId").unwrap_or_default().to_owned();
         if let Some(tab) = self.tab_of(&event.target) {
             tab.file_chooser = Some((frame, element));
-            self.note("The page asks for a file: `browser_type` with `files` gives one to the same element.".into());
+            self.note(
+                "The page requests a file: upload it with `browser_type` and `files` on the same element.".into(),
+            );
         }
     }
 
@@ -494,7 +496,7 @@ impl State {
         } else {
             heard.post(&Target(None), "Browser.cancelDownload", json!({"guid": id}));
             return self
-                .note(format!("The page offered the file \"{name}\", which was not taken: `save_as` takes one."));
+                .note(format!("The page offered the file \"{name}\", which was not saved: `save_as` saves one."));
         }
         let url = params.get("url").map(plain).unwrap_or_default();
         self.downloads.push(Download { id: id.into(), url, state: DownloadState::Running });
@@ -534,7 +536,7 @@ impl Tab {
     pub(crate) fn take_messages(&mut self) -> Vec<String> {
         let mut messages: Vec<String> = self.messages.drain(..).collect();
         if self.left_out > 0 {
-            messages.insert(0, format!("{} earlier ones are left out", self.left_out));
+            messages.insert(0, format!("{} earlier ones are omitted", self.left_out));
             self.left_out = 0;
         }
         messages
@@ -559,7 +561,7 @@ impl Tab {
 
     /// Returns the address for results. A compromised browser may report any other.
     pub(crate) fn shown_address(&self) -> &str {
-        if self.is_of_web() { &self.url } else { "an address that is not of the web" }
+        if self.is_of_web() { &self.url } else { "an address that is not on the web" }
     }
 
     /// Records that the tab shows another page.
@@ -932,7 +934,7 @@ mod tests {
         }
         let notes = state.take_notes();
         assert_eq!(notes.len(), MAX_MESSAGES + MAX_REFUSED + 1);
-        let third = "A page of `host3.example` was not opened: nobody has allowed that host. `browser_navigate` asks \
+        let third = "A page of `host3.example` was not opened: its host is not allowed. `browser_navigate` asks \
                      the user to allow it. (2 times)";
         assert!(notes.contains(&third.to_owned()), "{notes:?}");
         assert_eq!(notes.last().unwrap(), "Further pages were not opened, 5 times.");

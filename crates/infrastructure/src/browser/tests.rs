@@ -172,7 +172,7 @@ async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
         ("file:///etc/passwd", "pages are http or https"),
         ("view-source:http://shop.example/", "pages are http or https"),
         ("data:text/html,x", "pages are http or https"),
-        ("nothing", "is no address"),
+        ("nothing", "is not an address"),
     ] {
         let error = session.open(address, false, end()).await.unwrap_err();
         assert!(error.to_string().contains(told), "{address}: {error}");
@@ -180,7 +180,7 @@ async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
     session.open("http://shop.example/", false, end()).await.unwrap();
     session.click(rig.reference("link \"Away\"").await, false).await.unwrap();
     session.when(end(), |state| state.has_notes().then_some(())).await.unwrap();
-    let told = "A page of `evil.example` was not opened: nobody has allowed that host. `browser_navigate` asks the \
+    let told = "A page of `evil.example` was not opened: its host is not allowed. `browser_navigate` asks the \
                 user to allow it.";
     assert_eq!(session.take_notes(), [told]);
     // The page is still shown, and its state is unchanged.
@@ -320,7 +320,7 @@ async fn a_dialog_is_answered_once_and_a_download_taken_only_where_one_is_awaite
     session.click(load, false).await.unwrap();
     session.when(end(), |state| state.has_notes().then_some(())).await.unwrap();
     let note = session.state().take_notes().join(" ");
-    assert!(note.contains("which was not taken") && session.state().downloads.is_empty(), "{note}");
+    assert!(note.contains("which was not saved") && session.state().downloads.is_empty(), "{note}");
     session.state().expects(None, true);
     session.click(load, false).await.unwrap();
     let is_done = |state: &crate::browser::state::State| {

@@ -35,7 +35,7 @@ pub struct RenderedDocument {
     pub lines: Option<(u64, u64)>,
     /// Number of lines of all requested parts.
     pub total_lines: u64,
-    /// Parts to request next, as in [`Wanted::pages`](crate::documents::Wanted::pages).
+    /// Parts to request next, as in [`DocumentRequest::pages`](crate::documents::DocumentRequest::pages).
     pub next_pages: Option<String>,
     /// Line to continue from.
     pub next_offset: Option<u64>,

@@ -20,26 +20,26 @@ pub fn read(text: &str) -> Result<Url, InvalidAddress> {
     }
     // The parser would silently drop some of them.
     if text.contains(char::is_control) {
-        return Err(wrong("it holds control characters".into()));
+        return Err(wrong("it contains control characters".into()));
     }
     let (scheme, rest) = match text.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => ("http", rest),
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => ("https", rest),
-        _ => return Err(wrong("it begins neither with `https://` nor with `http://`".into())),
+        _ => return Err(wrong("it must begin with `https://` or `http://`".into())),
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     // Some parsers treat it as a slash.
     if authority.contains('\\') {
-        return Err(wrong("a `\\` stands in its host".into()));
+        return Err(wrong("its host contains a `\\`".into()));
     }
     if authority.contains('@') {
-        return Err(wrong("a user or a password stands before its host: leave it out".into()));
+        return Err(wrong("it contains a user or a password: leave them out".into()));
     }
     let port = if scheme == "https" { 443 } else { 80 };
     let (host, port) = parse_authority(authority, Some(port)).map_err(|error| wrong(error.to_string()))?;
     let mut url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
     if host_of(&url)? != host || url.port_or_known_default() != Some(port) {
-        return Err(wrong("it can be read in two ways".into()));
+        return Err(wrong("it is ambiguous".into()));
     }
     // It is connected to as the IPv4 address that it maps, and rules use that notation.
     if let Host::Address(IpAddr::V6(address)) = host
@@ -65,12 +65,12 @@ pub(super) fn read_location(base: &Url, location: &[u8]) -> Result<Url, InvalidA
         return read(text);
     }
     if text.len() > MAX_BYTES || text.contains(char::is_control) {
-        return Err(wrong("it is too long, or holds control characters".into()));
+        return Err(wrong("it is too long, or contains control characters".into()));
     }
     let url = base.join(text).map_err(|error| wrong(error.to_string()))?;
     // Some parsers, including this one, read `/\other.example` as another host.
     if url.origin() != base.origin() {
-        return Err(wrong("it can be read in two ways".into()));
+        return Err(wrong("it is ambiguous".into()));
     }
     Ok(url)
 }
@@ -89,12 +89,12 @@ fn has_scheme(text: &str) -> bool {
 pub(super) fn host_of(url: &Url) -> Result<Host, InvalidAddress> {
     let wrong = |reason: String| InvalidAddress { address: url.as_str().into(), reason };
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("it begins neither with `https://` nor with `http://`".into()));
+        return Err(wrong("it must begin with `https://` or `http://`".into()));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(InvalidAddress {
             address: format!("{}://…@{}", url.scheme(), url.host_str().unwrap_or_default()),
-            reason: "a user or a password stands before its host: leave it out".into(),
+            reason: "it contains a user or a password: leave them out".into(),
         });
     }
     Host::parse(url.host_str().unwrap_or_default()).map_err(|error| wrong(error.to_string()))
@@ -151,18 +151,18 @@ mod tests {
             assert_eq!(read(text).unwrap().as_str(), expected, "{text}");
         }
         for (text, reason) in [
-            ("file:///etc/passwd", "begins neither"),
-            ("data:text/html,hello", "begins neither"),
-            ("javascript://docs.example/%0aalert(1)", "begins neither"),
-            ("docs.example/a", "begins neither"),
-            ("https:docs.example", "begins neither"),
-            ("https:/\\docs.example", "begins neither"),
+            ("file:///etc/passwd", "must begin with"),
+            ("data:text/html,hello", "must begin with"),
+            ("javascript://docs.example/%0aalert(1)", "must begin with"),
+            ("docs.example/a", "must begin with"),
+            ("https:docs.example", "must begin with"),
+            ("https:/\\docs.example", "must begin with"),
             ("https://", "it is empty"),
             ("https:///docs.example", "it is empty"),
-            ("https://user:secret@docs.example/", "leave it out"),
-            ("https://docs.example@evil.example/", "leave it out"),
-            ("https://evil.example\\@docs.example/", "a `\\` stands"),
-            ("https://docs.example\\.evil.example/", "a `\\` stands"),
+            ("https://user:secret@docs.example/", "leave them out"),
+            ("https://docs.example@evil.example/", "leave them out"),
+            ("https://evil.example\\@docs.example/", "contains a `\\`"),
+            ("https://docs.example\\.evil.example/", "contains a `\\`"),
             ("https://do\tcs.example/", "control"),
             ("https://docs.example/\r\nHost: evil", "control"),
             ("https://docs.example\0.evil.example/", "control"),

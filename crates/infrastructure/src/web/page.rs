@@ -154,7 +154,7 @@ fn page(html: &[u8], order: &Order) -> Page {
         page.notes.push("no article was found in the page, so this is all of it".into());
     }
     if tree.is_cut() {
-        page.notes.push("the page has more elements than are read, and its end is missing".into());
+        page.notes.push("the page has too many elements, and its end is missing".into());
     }
     let looks_like_script_shell = metadata.scripts > 0
         && (metadata.has_mount || metadata.asks_for_scripts || metadata.scripts > 2)

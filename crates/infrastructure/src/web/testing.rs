@@ -2,11 +2,11 @@
 //! recorded.
 //!
 //! A server listens on a port of its own at 127.0.0.1, plain or with TLS by an authority of this kit. Tools in this
-//! process trust it by [`Reach::trusting`](crate::web::reach::Reach::trusting), other processes by `SSL_CERT_FILE` with
-//! [`AUTHORITY`] in it. The certificate is valid for `localhost`, 127.0.0.1, ::1, `example.com`, `www.example.com`,
-//! `example.org`, for `a`, `b`, `c`, `other`, `docs`, `pages`, `news`, `blog`, `search`, `api`, `gateway`, `cdn`,
-//! `moved`, `private`, `*.docs`, `*.corp` and `*.web` before `.example`, and for the hosts of the services that tools
-//! use.
+//! process trust it by [`WebClient::trusting`](crate::web::web_client::WebClient::trusting), other processes by
+//! `SSL_CERT_FILE` with [`AUTHORITY`] in it. The certificate is valid for `localhost`, 127.0.0.1, ::1, `example.com`,
+//! `www.example.com`, `example.org`, for `a`, `b`, `c`, `other`, `docs`, `pages`, `news`, `blog`, `search`, `api`,
+//! `gateway`, `cdn`, `moved`, `private`, `*.docs`, `*.corp` and `*.web` before `.example`, and for the hosts of the
+//! services that tools use.
 
 use async_compression::tokio::write::GzipEncoder;
 use http::{HeaderMap, HeaderName, HeaderValue};

@@ -183,7 +183,7 @@ impl WebClient {
                     return Ok(answer);
                 }
                 (Redirects::SameHost(_), Err(error)) => {
-                    return Err(WebError::Address(format!("it leads elsewhere: {error}")));
+                    return Err(WebError::Address(format!("it redirects to an invalid address: {error}")));
                 }
                 (Redirects::SameHost(_), Ok(target)) if !is_followed(&asked.method, &url, &target) => {
                     answer.redirect_target = Some(target);
@@ -291,7 +291,7 @@ async fn send_once(endpoint: &Endpoint, asked: &WebRequest<'_>, url: &Url) -> Re
         let room = asked.body_bytes - body.len();
         body.extend_from_slice(&piece[..piece.len().min(room)]);
         if body.len() > UNPACKED_ANYWAY && body.len() as u64 / MAX_RATIO > response.received() {
-            return Err(WebError::Packing(format!("the body unpacks to more than {MAX_RATIO} times its size")));
+            return Err(WebError::Packing(format!("the body decompresses to more than {MAX_RATIO} times its size")));
         }
         is_cut = piece.len() > room;
         if is_cut {
@@ -310,8 +310,8 @@ fn check_codings(headers: &HeaderMap) -> Result<(), WebError> {
     let mut codings = codings.split(',').map(str::trim).filter(|coding| !matches!(*coding, "" | "identity"));
     match (codings.next(), codings.next()) {
         (None | Some("gzip" | "x-gzip"), None) => Ok(()),
-        (_, Some(_)) => Err(WebError::Packing("the body is packed more than once".into())),
-        (Some(_), None) => Err(WebError::Packing("the body is packed with something else than gzip".into())),
+        (_, Some(_)) => Err(WebError::Packing("the body is compressed more than once".into())),
+        (Some(_), None) => Err(WebError::Packing("the body is not compressed with gzip".into())),
     }
 }
 

@@ -10,7 +10,7 @@ pub enum WebError {
     #[error("{0}")]
     Address(String),
     /// The port is not allowed.
-    #[error("port {port} of {host} is not reached, only 80 and 443 are")]
+    #[error("port {port} of {host} is not allowed, only 80 and 443 are")]
     Port {
         /// The host.
         host: String,

@@ -252,7 +252,7 @@ fn a_tab_that_claims_to_show_a_file_is_no_page() {
             event("s", "Page.frameNavigated", json!({"frame": {"id": "t", "loaderId": "d", "url": url}})),
         ]);
         let address = state.current().unwrap().shown_address().to_owned();
-        assert_eq!(address, shown.unwrap_or("an address that is not of the web"), "{url:?}");
+        assert_eq!(address, shown.unwrap_or("an address that is not on the web"), "{url:?}");
         let judged = state.may_be_shown(&Target(Some("s".into())));
         assert_eq!(judged.is_ok(), shown.is_some(), "{url:?}");
         let message = judged.err().map(|why| why.to_string()).unwrap_or_default();

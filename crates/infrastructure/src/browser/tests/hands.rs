@@ -96,7 +96,7 @@ async fn a_button_that_asks_for_a_file_gets_it() {
     std::fs::write(&file, "12345").unwrap();
     let attach = rig.reference("button \"Attach\"").await;
     let refused = rig.session.give_files(attach, std::slice::from_ref(&file)).await.unwrap_err().to_string();
-    assert!(refused.contains("has to be clicked before"), "{refused}");
+    assert!(refused.contains("click the button that requests them first"), "{refused}");
     rig.session.click(attach, false).await.unwrap();
     rig.session.when(end(), |state| state.current()?.file_chooser.as_ref().map(|_| ())).await.unwrap();
     rig.session.give_files(attach, &[file]).await.unwrap();
@@ -108,9 +108,9 @@ async fn a_button_that_asks_for_a_file_gets_it() {
 async fn what_cannot_be_clicked_says_why_and_what_is_far_is_scrolled_to() {
     let rig = opened(COVERED).await;
     for (part, told) in [
-        ("button \"Under\"", "&lt;div id=\"cookies\"> (\"Cookies?\") lies over it"),
-        ("button \"Framed\"", "&lt;div id=\"cookies\"> (\"Cookies?\") lies over it"),
-        ("checkbox \"All of the terms\"", "&lt;a> (\"All of the terms\") lies over it"),
+        ("button \"Under\"", "&lt;div id=\"cookies\"> (\"Cookies?\") covers it"),
+        ("button \"Framed\"", "&lt;div id=\"cookies\"> (\"Cookies?\") covers it"),
+        ("checkbox \"All of the terms\"", "&lt;a> (\"All of the terms\") covers it"),
         ("button \"Off\"", "it is disabled"),
         ("button \"Off as well\"", "it is disabled"),
     ] {

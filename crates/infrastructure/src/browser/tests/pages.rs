@@ -66,6 +66,6 @@ async fn what_a_page_complains_of_is_told_once_and_in_short() {
     }
     session.open("http://shop.example/loud", false, end()).await.unwrap();
     let told = session.state().current_mut().unwrap().take_messages();
-    assert_eq!((told.len(), &*told[0], &*told[20]), (21, "30 earlier ones are left out", "console error: n 50"));
+    assert_eq!((told.len(), &*told[0], &*told[20]), (21, "30 earlier ones are omitted", "console error: n 50"));
     assert_eq!(session.state().current_mut().unwrap().take_messages(), [] as [String; 0]);
 }

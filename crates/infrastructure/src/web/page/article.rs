@@ -60,9 +60,7 @@ pub(super) fn article(tree: &Tree, addresses: &Addresses) -> Option<Article> {
         (None, Some(time)) => format!(" (published: \"{time}\")"),
         (None, None) => String::new(),
     };
-    let note = format!(
-        "this is the article of the page{origin}, about {percent} % of its text; what stands around it is left out"
-    );
+    let note = format!("this is the article of the page{origin}, about {percent} % of its text; the rest is omitted");
     Some(Article { tree: tree::parse_text(&html), note })
 }
 

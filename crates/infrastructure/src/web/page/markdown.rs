@@ -520,7 +520,7 @@ impl Writer<'_> {
         let is_full = self.is_full(most);
         self.paragraph();
         let notes = if is_full {
-            vec!["the text of the page is longer than is read, and its end is missing".to_owned()]
+            vec!["the text of the page is too long, and its end is missing".to_owned()]
         } else {
             Vec::new()
         };

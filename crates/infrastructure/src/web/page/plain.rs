@@ -274,7 +274,7 @@ impl<'a> Writer<'a> {
         let mut notes = Vec::new();
         if self.text.len() > self.options.most {
             self.text.truncate(self.text.floor_char_boundary(self.options.most));
-            notes.push("the text of the page is longer than is read, and its end is missing".to_owned());
+            notes.push("the text of the page is too long, and its end is missing".to_owned());
         }
         let lines: Vec<&str> = self.text.lines().map(str::trim_end).collect();
         let text = lines.join("\n").trim_matches('\n').to_owned();

@@ -54,7 +54,7 @@ pub async fn read(
             | HelperError::OutOfMemory
             | HelperError::Died { .. },
         ) if order.form == Form::Article => {
-            notes.push("the article could not be told from the rest of the page, so this is all of it".to_owned());
+            notes.push("the article could not be separated from the rest of the page, so this is all of it".to_owned());
             order.form = Form::Markdown;
             asked(helpers, &limits, deadline, &order, html).await
         }
@@ -65,8 +65,7 @@ pub async fn read(
     let mut page = match read.await.map(|read| read.ok().flatten()) {
         Ok(Some(page)) => page,
         _ => {
-            let message =
-                format!("the page {} could not be read: the answer of the reader was not understood", order.url);
+            let message = format!("the page {} could not be read: the answer of the reader is invalid", order.url);
             return Err(ToolFailure::new(ErrorKind::Internal, message));
         }
     };
@@ -102,7 +101,7 @@ async fn asked(
 
 /// Returns the failure of the call, by the way in which the child ended.
 fn failed(url: &Url, error: HelperError) -> ToolFailure {
-    const RAW: &str = "Ask for it raw, or for another page that says the same.";
+    const RAW: &str = "Request it raw, or fetch another page on the same subject.";
     let used_up: String;
     let (kind, reason, next) = match &error {
         HelperError::NoSandbox => (
@@ -118,7 +117,7 @@ fn failed(url: &Url, error: HelperError) -> ToolFailure {
         HelperError::NotStarted(_) => (
             ErrorKind::Unavailable,
             "the process that reads pages did not start",
-            "Try it once more; if that does not do, whoever runs Toolstead finds the reason in its log.",
+            "Try again; if it fails again, the operator finds the reason in Toolstead's log.",
         ),
         HelperError::OutOfProcessorTime(seconds) => {
             used_up = format!("the reader used more than {} of processor time", counted_seconds(*seconds));
@@ -129,10 +128,10 @@ fn failed(url: &Url, error: HelperError) -> ToolFailure {
         HelperError::AnswerTooLarge(_) => (ErrorKind::TooLarge, "its text is too large", RAW),
         HelperError::Died { .. } => (
             ErrorKind::ExecutionFailed,
-            "the reader was ended by it",
-            "The page may mean harm: do not try it again, look for another that says the same.",
+            "the reader crashed",
+            "The page may be malicious: do not try again, look for another page on the same subject.",
         ),
-        HelperError::Input(_) => (ErrorKind::Internal, "its content could not be handed on", RAW),
+        HelperError::Input(_) => (ErrorKind::Internal, "its content could not be passed to the reader", RAW),
     };
     if let HelperError::Died { exit, stderr } = &error {
         tracing::warn!(%exit, stderr = stderr.trim_end(), "the process that reads a page failed");

@@ -36,7 +36,7 @@ impl PathPattern {
         self.parts.len() + usize::from(self.is_anchored)
     }
 
-    /// Compares with a [normalized](normalized) path, and adds the number of compared bytes to `work`: at most those of
+    /// Compares with a [normalized] path, and adds the number of compared bytes to `work`: at most those of
     /// the path and of the pattern.
     pub(super) fn matches(&self, path: &str, work: &mut usize) -> bool {
         let (first, others) = match self.parts.split_once('*') {

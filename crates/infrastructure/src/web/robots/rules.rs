@@ -22,7 +22,7 @@ struct Rule {
 
 /// The rules of a site require too much work to compare.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`robots.txt` has more rules than are compared")]
+#[error("`robots.txt` has too many rules")]
 pub(super) struct TooManyRules;
 
 impl Rules {

@@ -90,7 +90,7 @@ async fn a_rule_against_a_host_holds_for_frames_and_pages_and_is_told() {
     assert!(!said.contains("asks the user to allow it"), "{said}");
     let away = json!({"ref": reference(&opened.joined_text(), "\"Away\"")});
     let clicked = tools.call("browser_click", away).await.unwrap();
-    let part = "a permission rule is against that host";
+    let part = "a permission rule denies its host";
     if !notes(&clicked.structured_content().cloned()).contains(part) {
         told(&tools, part, "a click").await;
     }

@@ -42,7 +42,7 @@ async fn a_browser_that_ends_at_once_is_reported_with_its_exit_code_and_its_last
                 instructions): `[2Jno ]0;x&lt;system> display` `x` `cannot open libsomething.so` (end of foreign text).";
     assert!(text.contains(part), "{text}");
     let suggestion = failure.suggestion.as_deref().map(|suggestion| format!("{suggestion:?}")).unwrap_or_default();
-    assert!(suggestion.contains("let `[browser] program` name another browser"), "{suggestion}");
+    assert!(suggestion.contains("set `[browser] program` to another browser"), "{suggestion}");
     assert!(!text.contains("to nobody") && !text.chars().any(char::is_control), "{text:?}");
 }
 
@@ -68,7 +68,7 @@ async fn a_browser_that_floods_and_hangs_is_ended_after_its_time_with_what_it_wr
     let failure = failure_of(script, Duration::from_secs(8)).await;
     assert_eq!(failure.kind, ErrorKind::ExecutionFailed);
     let message = &failure.message;
-    assert!(message.contains("the browser runs, and did not answer within 8 seconds; its last lines"), "{message}");
+    assert!(message.contains("the browser started, but did not answer within 8 seconds; its last lines"), "{message}");
     assert!(message.ends_with(" `now I hang` (end of foreign text)") && message.len() < 2_500, "{message}");
 }
 
