@@ -155,7 +155,7 @@ fn what_cannot_be_read_is_refused_with_what_to_do_next() {
         (json!({"path": "encrypted.docx"}), "it is encrypted, and a password is needed", "a copy without a password"),
         (
             json!({"path": "report.doc"}),
-            "it is a Word document of before 2007 (.doc), which is not supported",
+            "it is a Word document from before 2007 (.doc), which is not supported",
             "--convert-to docx",
         ),
         (
@@ -174,12 +174,8 @@ fn what_cannot_be_read_is_refused_with_what_to_do_next() {
             "Ask for a shorter copy",
         ),
         (json!({"path": "chromium.pdf", "pages": "7"}), "`pages` is \"7\": the PDF has 3 pages", "\"1-5\""),
-        (json!({"path": "chromium.pdf", "pages": "x"}), "that is no list of numbers and ranges", "\"1-5\""),
-        (
-            json!({"path": "report.docx", "pages": "1"}),
-            "`pages` is \"1\": a docx has no pages before it is printed",
-            "\"1-5\"",
-        ),
+        (json!({"path": "chromium.pdf", "pages": "x"}), "it is not a list of numbers and ranges", "\"1-5\""),
+        (json!({"path": "report.docx", "pages": "1"}), "`pages` is \"1\": a docx has no fixed pages", "\"1-5\""),
         (json!({"path": "a.txt", "pages": "1"}), "`pages` is for documents, and `a.txt` is a text", "`offset`"),
     ];
     for (id, (arguments, reason, next)) in (1..).zip(cases) {
@@ -229,24 +225,19 @@ fn check_contained(limits: &str, name: &str, content: &[u8], text: &str) {
 #[test]
 fn a_document_that_eats_memory_ends_its_reader_alone() {
     let json = format!("{{\"nbformat\":4,\"cells\":[{}0]}}", "0,".repeat(15 << 20));
-    let text = "the reader ran out of memory. Ask for a few pages";
+    let text = "the reader ran out of memory. Request fewer pages";
     check_contained("document_memory_bytes = 268435456", "memory.ipynb", json.as_bytes(), text);
 }
 
 #[test]
 fn a_document_that_eats_time_ends_its_reader_alone() {
-    let text = "the reader used more than 1 second of processor time. Ask for a few pages";
+    let text = "the reader used more than 1 second of processor time. Request fewer pages";
     check_contained("document_seconds = 1", "time.docx", &long_docx(4 << 20), text);
 }
 
 #[test]
 fn a_document_that_overflows_the_stack_ends_its_reader_alone() {
-    check_contained(
-        "",
-        "stack.pdf",
-        &endless_pdf(),
-        "the reader was ended by it. The document may be damaged or mean harm",
-    );
+    check_contained("", "stack.pdf", &endless_pdf(), "the reader crashed. The document may be damaged or malicious");
 }
 
 #[test]
@@ -274,8 +265,8 @@ fn a_reader_that_is_killed_is_told_and_leaves_nothing_behind() {
     kill(pid(&reader), Signal::KILL);
     let answer = pipe.answer(1);
     let text = text_of(&answer);
-    assert!(text.contains("the document `long.docx` could not be read: the reader was ended by it"), "{text}");
-    assert!(text.contains("do not try it again"), "{text}");
+    assert!(text.contains("the document `long.docx` could not be read: the reader crashed"), "{text}");
+    assert!(text.contains("do not try again"), "{text}");
     send(&mut pipe, 2, json!({"path": "report.docx"}));
     assert!(text_of(&pipe.answer(2)).contains("# Harbour report"));
     until_alone(runtime);
@@ -310,7 +301,7 @@ fn many_reads_at_once_share_a_few_readers() {
         };
         assert_eq!(readers.len(), left.min(seats), "for {left} documents");
         kill(readers[0], Signal::KILL);
-        assert!(text_of(&pipe.receive()).contains("the reader was ended by it"));
+        assert!(text_of(&pipe.receive()).contains("the reader crashed"));
     }
     until_alone(runtime);
 }

@@ -113,7 +113,7 @@ impl Document {
         let room = text.floor_char_boundary(MAX_TEXT_BYTES.saturating_sub(used));
         let label = shortened(label.into());
         if room < text.len() {
-            self.notes.push(format!("the text of {label} is longer than can be read at once, and its end is missing"));
+            self.notes.push(format!("the text of {label} is too long to read at once, and its end is missing"));
         }
         let is_shown = |char: &char| matches!(char, '\n' | '\t') || !char.is_control();
         self.parts.push(Part { number, label, text: text[..room].chars().filter(is_shown).collect() });
@@ -148,8 +148,8 @@ enum Reply {
 pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let reply = match serde_json::from_str::<Order>(order) {
         Ok(order) => catch_unwind(AssertUnwindSafe(|| parsed(&order, input)))
-            .unwrap_or_else(|_| Err(DocumentError::Damaged("the reader gave up on it".into()))),
-        Err(error) => Err(DocumentError::Damaged(format!("the order was not understood: {error}"))),
+            .unwrap_or_else(|_| Err(DocumentError::Damaged("the reader crashed on it".into()))),
+        Err(error) => Err(DocumentError::Damaged(format!("the request is invalid: {error}"))),
     };
     let reply = reply.map_or_else(Reply::Refused, |document| {
         Reply::Document(Document { title: document.title.map(shortened), ..document })

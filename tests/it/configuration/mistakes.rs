@@ -86,12 +86,12 @@ fn a_wrong_type_says_what_is_wanted_and_what_is_there() {
         "config.toml:2: `sandbox.network`: \"a b\" is no host pattern such as `example.com` or `*.example.com`",
     );
     for (host, reason) in [
-        ("127.0.0.1:18999", "127.0.0.1 is no public address but this machine itself"),
+        ("127.0.0.1:18999", "127.0.0.1 is not a public address but this machine itself"),
         ("localhost:18999", "localhost is no public host but this machine itself"),
         ("db.localhost", "db.localhost is no public host but this machine itself"),
-        ("10.0.0.7", "10.0.0.7 is no public address but one of a private network"),
-        ("[::1]:80", "::1 is no public address but this machine itself"),
-        ("169.254.169.254", "169.254.169.254 is no public address but one of the local link"),
+        ("10.0.0.7", "10.0.0.7 is not a public address but part of a private network"),
+        ("[::1]:80", "::1 is not a public address but this machine itself"),
+        ("169.254.169.254", "169.254.169.254 is not a public address but a link-local one"),
     ] {
         wrong(
             &format!("[sandbox]\nnetwork = [\"example.com\", {host:?}]"),

@@ -32,12 +32,12 @@ impl DocumentError {
     /// Returns the next step for the model.
     pub(super) fn next(&self) -> &'static str {
         match self {
-            Self::Encrypted => "Ask for a copy without a password: there is no parameter for one.",
+            Self::Encrypted => "Ask for a copy without a password; passwords are not supported.",
             Self::Unsupported(_) => {
                 "Convert it first, for example with `soffice --headless --convert-to docx` (or xlsx, pptx, pdf), and read \
                  the result."
             }
-            Self::Damaged(_) => "Ask for an intact copy, or save it anew with the program that made it.",
+            Self::Damaged(_) => "Ask for an intact copy, or save it again with the program that created it.",
             Self::TooLarge(_) => "Read another form of it, or ask your user, who can raise the limit.",
             Self::Pages { .. } => "Give numbers from 1, like \"3\", \"1-5\" or \"2,4-6\".",
         }

@@ -20,7 +20,7 @@ const MAX_SPAN: usize = 63;
 /// Reads the whole document: a docx has no pages, because the printer layout creates them.
 pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>) -> Result<Document, DocumentError> {
     if let Some(pages) = pages {
-        return Err(pages.refused("a docx has no pages before it is printed; use `offset` and `limit`"));
+        return Err(pages.refused("a docx has no fixed pages; use `offset` and `limit`"));
     }
     let relationships = package.relationships(main)?;
     let parts = |kind: &str| -> Vec<String> {

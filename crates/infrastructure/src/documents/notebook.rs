@@ -14,13 +14,13 @@ pub(super) fn read(bytes: &[u8], pages: Option<&Selection>) -> Result<Document, 
     let damaged = |reason: String| DocumentError::Damaged(reason);
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let notebook: Map<String, Value> =
-        serde_json::from_slice(bytes).map_err(|error| damaged(format!("it is no notebook in JSON: {error}")))?;
+        serde_json::from_slice(bytes).map_err(|error| damaged(format!("it is not a valid JSON notebook: {error}")))?;
     // The third format had sheets with cells.
     let sheets = notebook.get("worksheets").and_then(Value::as_array).into_iter().flatten();
     let lists: Vec<&Value> =
         notebook.get("cells").into_iter().chain(sheets.filter_map(|one| one.get("cells"))).collect();
     if lists.is_empty() || notebook.get("nbformat").is_none() {
-        return Err(damaged("it is JSON, but has no `nbformat` and no `cells` as a notebook has".into()));
+        return Err(damaged("it is JSON, but without the `nbformat` and `cells` of a notebook".into()));
     }
     let cells: Vec<&Value> = lists.into_iter().filter_map(Value::as_array).flatten().collect();
     let total = cells.len() as u64;
@@ -95,7 +95,7 @@ fn media(data: &Value) -> String {
         if let Some(text) = text_of(value).filter(|_| is_image) {
             let bytes =
                 if kind.contains("svg") { text.len() } else { text.trim_end_matches(['=', '\n']).len() * 3 / 4 };
-            texts.push(format!("[{kind} of {bytes} bytes, left out]"));
+            texts.push(format!("[{kind} of {bytes} bytes, omitted]"));
         }
     }
     texts.join("\n")
@@ -134,7 +134,7 @@ fn cut(text: &str) -> String {
     let half = MAX_OUTPUT_CHARS / 2;
     let at = |index: usize| text.char_indices().nth(index).map_or(text.len(), |(at, _)| at);
     let (head, tail) = (&text[..at(half)], &text[at(chars - half)..]);
-    format!("{head}\n… [{} characters of output left out] …\n{tail}", chars - 2 * half)
+    format!("{head}\n… [{} characters of output omitted] …\n{tail}", chars - 2 * half)
 }
 
 #[cfg(test)]
@@ -158,7 +158,7 @@ mod tests {
                 {"output_type": "pyout", "text": ["2"], "png": "iVBORw0KGgo="},
                 {"output_type": "pyerr", "ename": "E", "evalue": "v", "traceback": ["\u{1b}[31mat 1\u{1b}[0m"]}]},
         ]);
-        let outputs = "1+1\n--- output ---\n2\n[png of 8 bytes, left out]\nat 1\nE: v";
+        let outputs = "1+1\n--- output ---\n2\n[png of 8 bytes, omitted]\nat 1\nE: v";
         check(
             &json!({"nbformat": 3, "worksheets": [{"cells": cells}]}),
             &[("cell 1 (heading)", "## Old times"), ("cell 2 (code, execution 5)", outputs)],
@@ -176,7 +176,7 @@ mod tests {
         check(
             &json!({"nbformat": 4, "cells": cells}),
             &[
-                ("cell 1 (code)", &format!("\n--- output ---\n{half}\n… [5 characters of output left out] …\n{half}")),
+                ("cell 1 (code)", &format!("\n--- output ---\n{half}\n… [5 characters of output omitted] …\n{half}")),
                 ("cell 2 (code)", "x\n--- output ---\n2%\ndone"),
             ],
         );
@@ -184,9 +184,11 @@ mod tests {
 
     #[test]
     fn other_json_is_no_notebook() {
-        for (text, reason) in
-            [("{\"a\": 1}", "no `nbformat`"), ("[]", "no notebook in JSON"), ("{", "no notebook in JSON")]
-        {
+        for (text, reason) in [
+            ("{\"a\": 1}", "without the `nbformat`"),
+            ("[]", "not a valid JSON notebook"),
+            ("{", "not a valid JSON notebook"),
+        ] {
             assert!(read(text.as_bytes(), None).unwrap_err().to_string().contains(reason), "{text}");
         }
     }

@@ -28,7 +28,7 @@ fn foreign(package: &mut Package) -> Result<DocumentError, DocumentError> {
         Some("text") => "an OpenDocument text (.odt)".into(),
         Some("spreadsheet") => "an OpenDocument spreadsheet (.ods)".into(),
         Some("presentation") => "an OpenDocument presentation (.odp)".into(),
-        _ => "a zip archive, and no document in it was recognised".into(),
+        _ => "a zip archive without a known document".into(),
     }))
 }
 
@@ -42,11 +42,11 @@ pub(super) fn compound_file(bytes: &[u8]) -> DocumentError {
     let what = if has("EncryptedPackage") {
         return DocumentError::Encrypted;
     } else if has("WordDocument") {
-        "a Word document of before 2007 (.doc)"
+        "a Word document from before 2007 (.doc)"
     } else if has("Workbook") {
-        "an Excel workbook of before 2007 (.xls)"
+        "an Excel workbook from before 2007 (.xls)"
     } else if has("PowerPoint Document") {
-        "a PowerPoint presentation of before 2007 (.ppt)"
+        "a PowerPoint presentation from before 2007 (.ppt)"
     } else {
         "a compound file of an unknown kind"
     };

@@ -46,12 +46,10 @@ impl Package {
             ZipArchive::new(CountingReader { inner: Cursor::new(bytes), count: packed.clone() }).map_err(damaged)?;
         if archive.len() as u64 > limits.zip_entries {
             let (entries, most) = (archive.len(), limits.zip_entries);
-            return Err(DocumentError::TooLarge(format!(
-                "its archive has {entries} entries, and {most} are read at most"
-            )));
+            return Err(DocumentError::TooLarge(format!("its archive has {entries} entries, at most {most} are read")));
         }
         if archive.has_duplicate_names() {
-            return Err(DocumentError::Damaged("its archive has two entries of one name".into()));
+            return Err(DocumentError::Damaged("its archive has two entries with the same name".into()));
         }
         Ok(Self { archive, packed, unpacked: 0, limits: limits.clone() })
     }
@@ -178,7 +176,7 @@ impl<R: Read, P: Fn() -> u64> Read for LimitedEntry<'_, R, P> {
         } else if *self.unpacked > limits.zip_total_bytes {
             format!("its archive unpacks to more than {} bytes", limits.zip_total_bytes)
         } else if self.came_out > FREE_OF_RATIO_BYTES && self.came_out / limits.zip_ratio > (self.packed)().max(1) {
-            format!("`{name}` becomes more than {} times larger by unpacking, as a zip bomb does", limits.zip_ratio)
+            format!("`{name}` grows more than {} times when unpacked, like a zip bomb", limits.zip_ratio)
         } else {
             return Ok(read);
         };

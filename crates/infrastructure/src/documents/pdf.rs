@@ -45,18 +45,17 @@ pub(super) fn read(bytes: &[u8], pages: Option<&Selection>) -> Result<Document, 
     }
     let read = document.parts.len();
     if unreadable.len() == read {
-        return Err(DocumentError::Damaged("the reader gave up on every page that was asked for".into()));
+        return Err(DocumentError::Damaged("the reader failed on every requested page".into()));
     }
     if without_text.len() == read {
         document.notes.push(
-            "none of these pages has a text layer: they are scans or drawings, and text recognition would be needed"
-                .into(),
+            "none of these pages has a text layer: they are scans or drawings and require text recognition".into(),
         );
     } else if !without_text.is_empty() {
         document.notes.push(format!("without text, so scanned or empty: page {}", list(&without_text)));
     }
     if !unreadable.is_empty() {
-        document.notes.push(format!("damaged and left out: page {}", list(&unreadable)));
+        document.notes.push(format!("damaged and omitted: page {}", list(&unreadable)));
     }
     Ok(document)
 }

@@ -129,7 +129,7 @@ impl DocumentReader<'_> {
             Ok(read) => read.map_err(|error| refused(&error)),
             Err(error) => Err(ToolFailure::new(
                 ErrorKind::Internal,
-                format!("`{path}` cannot be read: the answer of the reader was not understood"),
+                format!("`{path}` cannot be read: the answer of the reader is invalid"),
             )
             .caused_by(error)),
         }
@@ -144,23 +144,23 @@ fn room(output_characters: usize) -> usize {
 
 /// Returns the failure of the call, by the way in which the child ended.
 fn failed(path: &str, error: HelperError) -> ToolFailure {
-    const PARTS: &str = "Ask for a few pages with `pages`, or for a simpler copy of the document.";
+    const PARTS: &str = "Request fewer pages with `pages`, or ask for a simpler copy.";
     let used_up: String;
     let (kind, reason, next) = match &error {
         HelperError::NoSandbox => (
             ErrorKind::Unavailable,
-            "the program that runs Toolstead was built without the feature `sandbox`, which reads documents",
-            "Only documents are concerned: other files are read as always.",
+            "the embedding application was built without the feature `sandbox`, which reads documents",
+            "This affects only documents; other files can be read.",
         ),
         HelperError::NoDoor => (
             ErrorKind::Unavailable,
-            "the program that runs Toolstead does not offer it: its `main` does not begin with `enter_if_helper()`",
-            "Only documents are concerned: other files are read as always.",
+            "the embedding application does not support it: its `main` does not begin with `enter_if_helper()`",
+            "This affects only documents; other files can be read.",
         ),
         HelperError::NotStarted(_) => (
             ErrorKind::Unavailable,
             "the process that reads documents did not start",
-            "Try it once more; if that does not do, whoever runs Toolstead finds the reason in its log.",
+            "Try again; if it fails again, the operator finds the reason in Toolstead's log.",
         ),
         HelperError::OutOfProcessorTime(seconds) => {
             used_up = format!("the reader used more than {} of processor time", counted_seconds(*seconds));
@@ -171,12 +171,10 @@ fn failed(path: &str, error: HelperError) -> ToolFailure {
         HelperError::AnswerTooLarge(_) => (ErrorKind::TooLarge, "its text is too large", PARTS),
         HelperError::Died { .. } => (
             ErrorKind::ExecutionFailed,
-            "the reader was ended by it",
-            "The document may be damaged or mean harm: do not try it again, ask for another copy.",
+            "the reader crashed",
+            "The document may be damaged or malicious: do not try again, ask for another copy.",
         ),
-        HelperError::Input(_) => {
-            (ErrorKind::Io, "the system refused to hand out its content", "Look at the file itself.")
-        }
+        HelperError::Input(_) => (ErrorKind::Io, "the system refused access to its content", "Check the file itself."),
     };
     if let HelperError::Died { exit, stderr } = &error {
         tracing::warn!(%exit, stderr = stderr.trim_end(), "the process that reads a document failed");

@@ -145,10 +145,10 @@ fn notes(document: &Document, shown: &RenderedDocument, first: usize, is_line_cu
         notes.push(format!("this {name} is empty"));
     } else if shown.lines.is_none() {
         let lines = shown.total_lines;
-        notes.push(format!("what was asked for has {lines} lines; line {} lies past its end", first + 1));
+        notes.push(format!("the requested part has {lines} lines; line {} is past its end", first + 1));
     }
     if is_line_cut {
-        notes.push("the line is longer than one answer, and its rest is left out".into());
+        notes.push("the line is too long for one answer; its rest is omitted".into());
     }
     let place = match (shown.parts, document.kind.part_noun()) {
         (Some((first, last, total)), Some(noun)) if first == last => format!("{noun} {first} of {total}"),
@@ -214,7 +214,7 @@ mod tests {
         let end = render(&pdf, &LineRange { offset: -1, limit: 9, is_selected: true, ..all() });
         assert_eq!(end.text, "three");
         let past = render(&pdf, &LineRange { offset: 99, limit: 9, is_selected: true, ..all() });
-        assert_eq!(past.text, "[what was asked for has 6 lines; line 7 lies past its end]");
+        assert_eq!(past.text, "[the requested part has 6 lines; line 7 is past its end]");
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
         let cut = render(&line, &all());
         assert_eq!(
             cut.text,
-            format!("{}\n[the line is longer than one answer, and its rest is left out]", "y".repeat(28_000))
+            format!("{}\n[the line is too long for one answer; its rest is omitted]", "y".repeat(28_000))
         );
         assert_eq!(render(&document(DocumentKind::Docx, 1, &[(1, "")]), &all()).text, "[this docx document is empty]");
     }

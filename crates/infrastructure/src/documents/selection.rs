@@ -21,20 +21,20 @@ impl Selection {
     pub(super) fn parse(text: &str) -> Result<Self, DocumentError> {
         let wrong = |reason: &str| DocumentError::Pages { given: shortened(text), reason: reason.into() };
         let number = |text: &str| match text.trim().parse() {
-            Ok(0) => Err(wrong("numbers begin at 1")),
+            Ok(0) => Err(wrong("numbers start at 1")),
             Ok(number) => Ok(number),
-            Err(_) => Err(wrong("that is no list of numbers and ranges")),
+            Err(_) => Err(wrong("it is not a list of numbers and ranges")),
         };
         let range = |range: &str| match range.split_once('-') {
             None => number(range).map(|only| (only, only)),
             Some((first, last)) => match (number(first)?, number(last)?) {
-                (first, last) if first > last => Err(wrong("a range begins with its smaller number")),
+                (first, last) if first > last => Err(wrong("a range must begin with its smaller number")),
                 ends => Ok(ends),
             },
         };
         let ranges = text.split(',').take(MAX_RANGES + 1).map(range).collect::<Result<Vec<_>, _>>()?;
         if ranges.len() > MAX_RANGES {
-            return Err(wrong("these are too many ranges"));
+            return Err(wrong("it has too many ranges"));
         }
         Ok(Self { given: shortened(text), ranges })
     }
@@ -66,7 +66,7 @@ pub(super) fn select_parts(
     }
     if kind == DocumentKind::Pdf && numbers.len() > MAX_PAGES {
         let count = numbers.len();
-        return Err(selection.refused(format!("these are {count} pages, and one call reads {MAX_PAGES} at most")));
+        return Err(selection.refused(format!("it has {count} pages, and one call reads at most {MAX_PAGES}")));
     }
     Ok(numbers)
 }
@@ -94,12 +94,12 @@ mod tests {
         check(Pdf, "8-99", 9, Ok(&[8, 9]));
         check(Notebook, "1-18446744073709551615", 3, Ok(&[1, 2, 3]));
         check(Pdf, "10-12", 9, Err("the PDF has 9 pages"));
-        check(Pdf, "1-21", 99, Err("these are 21 pages, and one call reads 20 at most"));
-        check(Pdf, "0", 9, Err("numbers begin at 1"));
-        check(Pdf, "5-2", 9, Err("a range begins with its smaller number"));
-        check(Pdf, "all", 9, Err("that is no list of numbers and ranges"));
-        check(Pdf, "", 9, Err("that is no list of numbers and ranges"));
-        check(Pdf, "-3", 9, Err("that is no list of numbers and ranges"));
+        check(Pdf, "1-21", 99, Err("it has 21 pages, and one call reads at most 20"));
+        check(Pdf, "0", 9, Err("numbers start at 1"));
+        check(Pdf, "5-2", 9, Err("a range must begin with its smaller number"));
+        check(Pdf, "all", 9, Err("it is not a list of numbers and ranges"));
+        check(Pdf, "", 9, Err("it is not a list of numbers and ranges"));
+        check(Pdf, "-3", 9, Err("it is not a list of numbers and ranges"));
     }
 
     #[test]

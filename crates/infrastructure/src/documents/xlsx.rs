@@ -45,12 +45,12 @@ pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>)
         let label = format!("sheet {number} `{}`{hidden}", sheet.name);
         let text = match &sheet.part {
             Some(part) if package.has(part) => reader.rows(&mut package.xml(part)?, room)?,
-            _ => "[this sheet holds no cells that can be read, such as a chart]".into(),
+            _ => "[this sheet has no readable cells, such as a chart]".into(),
         };
         room = room.saturating_sub(text.len());
         document.push(number, label, &text);
         if room == 0 {
-            document.notes.push("these are more cells than can be read at once, and the rest is missing".into());
+            document.notes.push("there are too many cells to read at once, and the rest is missing".into());
             break;
         }
     }

@@ -83,7 +83,7 @@ impl<'a> Xml<'a> {
                     self.depth += 1;
                     if self.depth > MAX_DEPTH {
                         let part = &self.part;
-                        let reason = format!("the elements of `{part}` lie more than {MAX_DEPTH} deep in each other");
+                        let reason = format!("the elements of `{part}` are nested more than {MAX_DEPTH} levels deep");
                         return Err(DocumentError::TooLarge(reason));
                     }
                     return element(&start).map(Node::Open).map_err(|error| fault(&self.part, error));
@@ -106,12 +106,12 @@ impl<'a> Xml<'a> {
                     return known.ok_or_else(|| DocumentError::Damaged(unknown()));
                 }
                 Event::DocType(_) => {
-                    let reason = format!("`{}` declares a document type, which no Office document does", self.part);
+                    let reason = format!("`{}` declares a document type, which is not allowed", self.part);
                     return Err(DocumentError::Damaged(reason));
                 }
                 Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
                 Event::Eof if self.depth > 0 => {
-                    return Err(DocumentError::Damaged(format!("`{}` ends in its middle", self.part)));
+                    return Err(DocumentError::Damaged(format!("`{}` is truncated", self.part)));
                 }
                 Event::Eof => return Ok(Node::End),
             }
@@ -222,11 +222,11 @@ mod tests {
         let bomb = "<!DOCTYPE a [<!ENTITY b 'b'>]><a>&b;</a>";
         assert_eq!(
             shown(bomb),
-            " it is damaged or not what it seems: `p.xml` declares a document type, which no Office document does"
+            " it is damaged or not what it seems: `p.xml` declares a document type, which is not allowed"
         );
-        assert_eq!(shown("<a><b>"), "<a><b> it is damaged or not what it seems: `p.xml` ends in its middle");
+        assert_eq!(shown("<a><b>"), "<a><b> it is damaged or not what it seems: `p.xml` is truncated");
         assert!(shown("<a></b>").contains("is not well-formed"));
-        assert!(shown(&"<a>".repeat(300)).ends_with("lie more than 256 deep in each other"));
+        assert!(shown(&"<a>".repeat(300)).ends_with("are nested more than 256 levels deep"));
     }
 
     #[test]

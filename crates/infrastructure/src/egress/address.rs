@@ -20,7 +20,7 @@ pub fn check_public(address: IpAddr) -> Result<(), NotGlobal> {
 
 /// Error for an address that is not on the public internet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{address} is no public address but {}", .range.as_str())]
+#[error("{address} is not a public address but {}", .range.as_str())]
 pub struct NotGlobal {
     /// Address that was checked.
     pub address: IpAddr,
@@ -50,9 +50,9 @@ impl Range {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Loopback => "this machine itself",
-            Self::Private => "one of a private network",
-            Self::LinkLocal => "one of the local link",
-            Self::Metadata => "where a cloud keeps its credentials",
+            Self::Private => "part of a private network",
+            Self::LinkLocal => "a link-local one",
+            Self::Metadata => "a cloud metadata address",
             Self::Special => "a reserved one",
         }
     }

@@ -234,7 +234,7 @@ pub enum ConnectError {
 
 fn named(host: &Host) -> String {
     match host {
-        Host::Name(name) => format!("{name} leads to an address that is not public"),
+        Host::Name(name) => format!("{name} resolves to an address that is not public"),
         Host::Address(_) => "the address is closed".into(),
     }
 }
@@ -384,7 +384,8 @@ mod tests {
         let again = connector(&network, &[]).connect(&host, 443).await.unwrap_err().to_string();
         assert_eq!(
             again,
-            "example.com leads to an address that is not public: 127.0.0.1 is no public address but this machine itself"
+            "example.com resolves to an address that is not public: 127.0.0.1 is not a public address but this \
+             machine itself"
         );
     }
 

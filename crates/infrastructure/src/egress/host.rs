@@ -115,7 +115,7 @@ pub fn parse_authority(text: &str, default: Option<u16>) -> Result<(Host, u16), 
 
 /// Error for a text that is not a valid host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is no host: {reason}", shown(.host))]
+#[error("`{}` is not a valid host: {reason}", shown(.host))]
 pub struct InvalidHost {
     host: Box<str>,
     reason: Reason,
@@ -134,15 +134,15 @@ enum Reason {
     Empty,
     #[error("it is too long")]
     Length,
-    #[error("it holds characters that no name of a host has")]
+    #[error("it contains characters that are invalid in a host name")]
     Characters,
-    #[error("leave out the dot at its end")]
+    #[error("remove the dot at its end")]
     Dot,
-    #[error("between brackets stands an IPv6 address without a zone")]
+    #[error("brackets must contain an IPv6 address without a zone")]
     Ipv6,
     #[error("an IPv4 address is four decimal numbers; did you mean {0}?")]
     Notation(std::net::Ipv4Addr),
-    #[error("a name is letters, digits, `-` and `_` in parts of 1 to 63 between dots, and no number at its end")]
+    #[error("a name has letters, digits, `-` and `_` in parts of 1 to 63 between dots, and does not end in a number")]
     Name,
     #[error("write `host:port` with a port from 1 to 65535")]
     Port,
@@ -220,7 +220,7 @@ impl HostPattern {
         let text = text.trim();
         let wrong = |reason: String| InvalidHostPattern { pattern: text.into(), reason };
         if text.contains("//") {
-            return Err(wrong("write the host alone, without `https://` and path".into()));
+            return Err(wrong("write only the host, without `https://` and path".into()));
         }
         let has_port = text.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
         if !text.contains('*') {
@@ -231,16 +231,16 @@ impl HostPattern {
         let (name, port) = parse_authority(&text.replace('*', "x"), Some(WEB_PORTS[0]))
             .map_err(|_| wrong("a pattern is a name in ASCII in which `*` stands for parts of a label".into()))?;
         if !matches!(name, Host::Name(_)) || !text.is_ascii() {
-            return Err(wrong("`*` stands in names alone, which are in ASCII (`xn--…`)".into()));
+            return Err(wrong("`*` is allowed only in names in ASCII (`xn--…`)".into()));
         }
         let pattern = text.rsplit_once(':').map_or(text, |(name, _)| name).to_ascii_lowercase();
         if !pattern.contains('.') {
-            return Err(wrong("`*` stays within one label: `*.example.com` is every name below example.com".into()));
+            return Err(wrong("`*` must be below a domain: `*.example.com` is every name below example.com".into()));
         }
         if let Ok(Host::Address(_)) | Err(InvalidHost { reason: Reason::Notation(_), .. }) =
             Host::parse(&pattern.replace('*', "1"))
         {
-            return Err(wrong("`*` stands in names alone: list each address".into()));
+            return Err(wrong("`*` is allowed only in names: list each address".into()));
         }
         Ok(Self { names: Names::Many(pattern.into()), port: has_port.then_some(port) })
     }
@@ -259,7 +259,7 @@ impl Names {
 
 /// Error for a pattern that matches no host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` names no hosts: {reason}", shown(.pattern))]
+#[error("`{}` is not a valid host pattern: {reason}", shown(.pattern))]
 pub struct InvalidHostPattern {
     pattern: String,
     reason: String,

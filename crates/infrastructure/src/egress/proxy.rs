@@ -231,13 +231,13 @@ impl Gate {
         }
         let stream = self.connector.connect(host, port).await.map_err(|error| Refusal::Connect(target(), error))?;
         self.report().connections += 1;
-        tracing::info!(call = %policy.call, %host, port, "a sandboxed command was connected");
+        tracing::info!(call = %policy.call, %host, port, "connected a sandboxed command");
         Ok(stream)
     }
 
     /// Records a refusal.
     fn refused(&self, refusal: &Refusal) {
-        tracing::info!(call = %self.policy.call, %refusal, "a sandboxed command was not connected");
+        tracing::info!(call = %self.policy.call, %refusal, "refused to connect a sandboxed command");
         let Some((host, reason)) = refusal.report_entry() else { return };
         let mut report = self.report();
         report.refusals += 1;
@@ -287,7 +287,7 @@ async fn serve(listener: TcpListener, gate: Arc<Gate>) {
                 connections.spawn(attend(stream, gate.clone()));
             }
             Err(error) => {
-                tracing::warn!(call = %gate.policy.call, %error, "the proxy of a sandboxed command cannot accept");
+                tracing::warn!(call = %gate.policy.call, %error, "the proxy of a sandboxed command cannot accept a client");
                 sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -300,7 +300,7 @@ async fn attend(stream: TcpStream, gate: Arc<Gate>) {
     tokio::select! {
         () = converse(client, &gate) => {}
         () = traffic.idle(gate.policy.limits.idle_time) => {
-            tracing::debug!(call = %gate.policy.call, "an idle connection of a sandboxed command was closed");
+            tracing::debug!(call = %gate.policy.call, "closed an idle connection of a sandboxed command");
         }
     }
 }

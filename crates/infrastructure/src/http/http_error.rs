@@ -7,19 +7,19 @@ use std::{error::Error, io};
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// It is not an `http` or `https` address with a host. Nothing was sent.
-    #[error("`{0}` is no http or https address")]
+    #[error("`{0}` is not an http or https address")]
     Address(String),
     /// There was no connection, so nothing was sent.
     #[error("it cannot be reached")]
     Unreachable(#[source] io::Error),
     /// The host's address is closed to this client. Nothing was sent.
-    #[error("it is not reached: {0}")]
+    #[error("it is not contacted: {0}")]
     NotPublic(ConnectError),
     /// The system has no certificates to verify a server with. Nothing was sent.
-    #[error("no server can be checked: {0}; `SSL_CERT_FILE` names a file of certificates")]
+    #[error("no certificate can be verified: {0}; set `SSL_CERT_FILE` to a file of certificates")]
     Certificates(String),
     /// The connection broke; the request may have had an effect.
-    #[error("the connection broke")]
+    #[error("the connection failed")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
     /// The body is longer than the limit of the reader.
     #[error("the body has more than {limit} bytes")]

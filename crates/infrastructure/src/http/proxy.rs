@@ -46,14 +46,14 @@ impl HttpProxy {
         // Byte by byte, because the bytes after the head are not from the proxy.
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() == MAX_HEAD {
-                return Err(io::Error::other("the answer of the proxy has no end"));
+                return Err(io::Error::other("the answer of the proxy is too long"));
             }
             head.push(stream.read_u8().await?);
         }
         match status(&head) {
             Some(200..=299) => Ok(()),
-            Some(status) => Err(io::Error::other(format!("the proxy refuses it with status {status}"))),
-            None => Err(io::Error::other(format!("{}:{} is no HTTP proxy", self.host, self.port))),
+            Some(status) => Err(io::Error::other(format!("the proxy refused with status {status}"))),
+            None => Err(io::Error::other(format!("{}:{} is not an HTTP proxy", self.host, self.port))),
         }
     }
 }

@@ -407,7 +407,7 @@ fn settings_that_cannot_be_used_are_refused_without_their_secrets() {
         assert!(error.contains(words) && error.contains("`main`") && !error.contains("secret"), "{error}");
     };
     check(&|settings| settings.base_url = "no url".into(), "is not a valid URL");
-    check(&|settings| settings.base_url = "ftp://host".into(), "no http or https address");
+    check(&|settings| settings.base_url = "ftp://host".into(), "not an http or https address");
     check(&|settings| settings.base_url = "https://secret@host".into(), "user or a password");
     check(&|settings| settings.base_url = "https://:secret@host".into(), "user or a password");
     check(&|settings| settings.base_url = "https://host/?key=secret".into(), "more than a path");

@@ -45,7 +45,7 @@ impl ClientStream {
     fn moved(&self, bytes: usize) -> io::Result<()> {
         let last = self.traffic.start.elapsed().as_millis();
         self.traffic.last.store(last.try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
-        if self.gate.passes(bytes) { Ok(()) } else { Err(io::Error::other("the limit of bytes is reached")) }
+        if self.gate.passes(bytes) { Ok(()) } else { Err(io::Error::other("the maximum number of bytes was reached")) }
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) async fn serve(client: ClientStream, gate: &Gate) {
         .with_upgrades()
         .await;
     if let Err(error) = served {
-        tracing::debug!(call = %gate.policy.call, %error, "a connection of a sandboxed command broke");
+        tracing::debug!(call = %gate.policy.call, %error, "a connection of a sandboxed command failed");
         return;
     }
     let upstream = upstream.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +111,7 @@ async fn answer(
 }
 
 async fn tunnel(mut request: Request<Incoming>, gate: &Gate) -> Result<(Response<Body>, UpstreamConnection), Refusal> {
-    let authority = request.uri().authority().ok_or(Refusal::Request("CONNECT names a host and a port"))?;
+    let authority = request.uri().authority().ok_or(Refusal::Request("CONNECT requires a host and a port"))?;
     let (host, port) = parse_authority(authority.as_str(), None)?;
     agrees(request.headers(), &host, port)?;
     let stream = gate.open(&host, port).await?;
@@ -122,18 +122,18 @@ async fn tunnel(mut request: Request<Incoming>, gate: &Gate) -> Result<(Response
 async fn forward(request: Request<Incoming>, gate: &Gate) -> Result<(Response<Body>, UpstreamConnection), Refusal> {
     let (mut head, body) = request.into_parts();
     let Some(authority) = head.uri.authority() else {
-        return Err(Refusal::Request("this is a proxy: the request names a whole URL, or is CONNECT"));
+        return Err(Refusal::Request("this is a proxy: the request must have an absolute URL, or be CONNECT"));
     };
     if head.uri.scheme() != Some(&Scheme::HTTP) {
-        return Err(Refusal::Request("this proxy speaks plain HTTP alone; reach all else by CONNECT"));
+        return Err(Refusal::Request("this proxy supports plain HTTP only; use CONNECT for anything else"));
     }
     let (host, port) = parse_authority(authority.as_str(), Some(HTTP_PORT))?;
     agrees(&head.headers, &host, port)?;
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    head.uri = target.parse::<Uri>().map_err(|_| Refusal::Request("the path of the URL cannot be passed on"))?;
+    head.uri = target.parse::<Uri>().map_err(|_| Refusal::Request("the path of the URL cannot be forwarded"))?;
     remove_hop_by_hop(&mut head.headers);
     let named = if port == HTTP_PORT { host.to_string() } else { format!("{host}:{port}") };
-    let named = HeaderValue::try_from(named).map_err(|_| Refusal::Request("the host cannot be passed on"))?;
+    let named = HeaderValue::try_from(named).map_err(|_| Refusal::Request("the host cannot be forwarded"))?;
     head.headers.insert(HOST, named);
     head.version = http::Version::HTTP_11;
     head.extensions.clear();
@@ -172,7 +172,7 @@ fn agrees(headers: &HeaderMap, host: &Host, port: u16) -> Result<(), Refusal> {
     };
     match named {
         Some((named, its_port)) if named == *host && its_port == port => Ok(()),
-        Some(_) | None => Err(Refusal::Request("the header Host does not name what the request line names")),
+        Some(_) | None => Err(Refusal::Request("the header Host does not match the request line")),
     }
 }
 

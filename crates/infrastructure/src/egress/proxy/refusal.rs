@@ -20,13 +20,13 @@ pub(super) enum Refusal {
     NotListed(Target),
     #[error("commands may reach {}, but not its port {}", .0.0, .0.1)]
     Port(Target),
-    #[error("the permission rules do not let {} be reached", .0.0)]
+    #[error("the permission rules do not allow {}", .0.0)]
     Rule(Target, Verdict),
     #[error("no page of the browser requested {}:{}", .0.0, .0.1)]
     Unannounced(Target),
     #[error("{1}")]
     Connect(Target, ConnectError),
-    #[error("{}:{} answers in a way that cannot be passed on: {}", .target.0, .target.1, .reason)]
+    #[error("the answer of {}:{} cannot be forwarded: {}", .target.0, .target.1, .reason)]
     Answer { target: Target, reason: String },
 }
 
@@ -94,7 +94,10 @@ impl Refusal {
     pub(super) fn reason(&self) -> String {
         match (self.never_reached(), self) {
             (Some(range), _) => {
-                format!("{self}; it is no public host but {}, and commands reach public hosts alone", range.as_str())
+                format!(
+                    "{self}; it is not a public host but {}, and commands may reach only public hosts",
+                    range.as_str()
+                )
             }
             (None, Self::NotListed(_) | Self::Port(_) | Self::Rule(..)) => {
                 format!("{self}; ask your user whether to allow it")
@@ -148,11 +151,11 @@ mod tests {
         let ask = "ask your user whether to allow it";
         check("example.com:8443", ask, Some("add `example.com:8443` to `sandbox.network`"));
         check("93.184.215.14:22", ask, Some("add `93.184.215.14:22` to `sandbox.network`"));
-        check("127.0.0.1:18999", "no public host but this machine itself", None);
-        check("localhost:443", "no public host but this machine itself", None);
-        check("x.localhost:80", "no public host but this machine itself", None);
-        check("10.1.2.3:80", "no public host but one of a private network", None);
-        check("[::ffff:192.168.0.1]:80", "no public host but one of a private network", None);
-        check("169.254.169.254:80", "no public host but one of the local link", None);
+        check("127.0.0.1:18999", "not a public host but this machine itself", None);
+        check("localhost:443", "not a public host but this machine itself", None);
+        check("x.localhost:80", "not a public host but this machine itself", None);
+        check("10.1.2.3:80", "not a public host but part of a private network", None);
+        check("[::ffff:192.168.0.1]:80", "not a public host but part of a private network", None);
+        check("169.254.169.254:80", "not a public host but a link-local one", None);
     }
 }

@@ -88,13 +88,13 @@ async fn read_target(client: &mut ClientStream) -> io::Result<Result<(Host, u16)
             Host::parse(&String::from_utf8_lossy(&name)).map_err(|invalid| (Reply::NotAllowed, invalid.into()))
         }
         _ => {
-            let refusal = Refusal::Request("SOCKS addresses are IPv4, IPv6 or names");
+            let refusal = Refusal::Request("a SOCKS address must be IPv4, IPv6 or a name");
             return Ok(Err((Reply::AddressTypeNotSupported, refusal)));
         }
     };
     let port = u16::from_be_bytes(read(client).await?);
     if command != CONNECT {
-        return Ok(Err((Reply::CommandNotSupported, Refusal::Request("of SOCKS only CONNECT is served"))));
+        return Ok(Err((Reply::CommandNotSupported, Refusal::Request("the only supported SOCKS command is CONNECT"))));
     }
     Ok(host.map(|host| (host, port)))
 }

@@ -172,7 +172,7 @@ async fn nobody_there_is_told_apart_from_a_connection_that_breaks() {
     let endpoint = endpoint(&url);
     let send = async || endpoint.send(post(&endpoint)).await.unwrap_err();
     let (broken, ()) = tokio::join!(send(), async { drop(listener.accept().await.unwrap()) });
-    assert!(!broken.is_unsent() && with_causes(&broken).starts_with("the connection broke: "), "{broken:?}");
+    assert!(!broken.is_unsent() && with_causes(&broken).starts_with("the connection failed: "), "{broken:?}");
     drop(listener);
     let nobody = send().await;
     assert!(nobody.is_unsent() && with_causes(&nobody).starts_with("it cannot be reached: "), "{nobody:?}");

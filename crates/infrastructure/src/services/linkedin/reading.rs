@@ -34,7 +34,7 @@ pub(super) async fn read(
     };
     let answer = helpers.call(call).await.map_err(failed)?;
     let found = serde_json::from_slice::<Option<ParsedPage>>(&answer).ok().flatten();
-    found.ok_or_else(|| ToolFailure::new(ErrorKind::Internal, "the answer of the reader of pages was not understood"))
+    found.ok_or_else(|| ToolFailure::new(ErrorKind::Internal, "the answer of the page reader is invalid"))
 }
 
 /// Converts the end of the child process to a failure for the model.
@@ -42,11 +42,11 @@ fn failed(error: HelperError) -> ToolFailure {
     let used_up: String;
     let (kind, reason) = match &error {
         HelperError::NoSandbox => {
-            (ErrorKind::Unavailable, "the program that runs Toolstead was built without the feature `sandbox`")
+            (ErrorKind::Unavailable, "the embedding application was built without the feature `sandbox`")
         }
         HelperError::NoDoor => (
             ErrorKind::Unavailable,
-            "the program that runs Toolstead does not offer it: its `main` does not begin with `enter_if_helper()`",
+            "the embedding application does not support it: its `main` does not begin with `enter_if_helper()`",
         ),
         HelperError::NotStarted(_) => (ErrorKind::Unavailable, "the process that reads pages did not start"),
         HelperError::OutOfProcessorTime(seconds) => {
@@ -55,9 +55,9 @@ fn failed(error: HelperError) -> ToolFailure {
         }
         HelperError::Late => (ErrorKind::Timeout, "the reader did not answer in time"),
         HelperError::OutOfMemory => (ErrorKind::TooLarge, "the reader ran out of memory"),
-        HelperError::AnswerTooLarge(_) => (ErrorKind::TooLarge, "it holds too much"),
-        HelperError::Died { .. } => (ErrorKind::UpstreamProtocol, "the reader was ended by it"),
-        HelperError::Input(_) => (ErrorKind::Internal, "its content could not be handed on"),
+        HelperError::AnswerTooLarge(_) => (ErrorKind::TooLarge, "it is too large"),
+        HelperError::Died { .. } => (ErrorKind::UpstreamProtocol, "the reader crashed"),
+        HelperError::Input(_) => (ErrorKind::Internal, "its content could not be passed to the reader"),
     };
     if let HelperError::Died { exit, stderr } = &error {
         tracing::warn!(%exit, stderr = stderr.trim_end(), "the process that reads a page of LinkedIn failed");

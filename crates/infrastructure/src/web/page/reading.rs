@@ -106,12 +106,12 @@ fn failed(url: &Url, error: HelperError) -> ToolFailure {
     let (kind, reason, next) = match &error {
         HelperError::NoSandbox => (
             ErrorKind::Unavailable,
-            "the program that runs Toolstead was built without the feature `sandbox`, which parses pages",
+            "the embedding application was built without the feature `sandbox`, which parses pages",
             RAW,
         ),
         HelperError::NoDoor => (
             ErrorKind::Unavailable,
-            "the program that runs Toolstead does not offer it: its `main` does not begin with `enter_if_helper()`",
+            "the embedding application does not support it: its `main` does not begin with `enter_if_helper()`",
             RAW,
         ),
         HelperError::NotStarted(_) => (

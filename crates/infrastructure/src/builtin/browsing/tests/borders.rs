@@ -82,8 +82,7 @@ async fn a_rule_against_a_host_holds_for_frames_and_pages_and_is_told() {
     let tools = tools.with_rule(Effect::Deny, "WebFetch(domain:ads.example)");
     let opened = tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap();
     let mut said = notes(&opened.structured_content().cloned());
-    let refused =
-        "The page was refused the host ads.example:80: the permission rules do not let ads.example be reached";
+    let refused = "The page was refused the host ads.example:80: the permission rules do not allow ads.example";
     if !said.contains(refused) {
         said = told(&tools, refused, "a frame").await;
     }

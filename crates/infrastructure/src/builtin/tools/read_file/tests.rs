@@ -452,7 +452,7 @@ fn without_the_door_a_document_is_refused_and_nothing_is_started() {
     let bench = Bench::new();
     bench.put("a.pdf", "%PDF-1.4\n");
     let failure = bench.call("read_file", json!({"path": "a.pdf"})).unwrap_err();
-    let text = "the document `a.pdf` could not be read: the program that runs Toolstead does not offer it: its `main` \
+    let text = "the document `a.pdf` could not be read: the embedding application does not support it: its `main` \
                 does not begin with `enter_if_helper()`";
     assert!(failure.to_string().starts_with(text), "{failure}");
     assert_eq!(failure.kind, ErrorKind::Unavailable);

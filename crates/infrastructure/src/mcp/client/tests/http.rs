@@ -333,7 +333,7 @@ async fn every_odd_reply_is_a_typed_failure_of_its_call_alone() {
         Reply::Stream(vec![Piece::Bytes(b": hello\n\n".to_vec())])
     })
     .await;
-    fails(UpstreamProtocol, "connection broke", |_| Reply::Cut).await;
+    fails(UpstreamProtocol, "connection failed", |_| Reply::Cut).await;
 }
 
 #[tokio::test]
@@ -579,8 +579,6 @@ async fn a_server_of_the_local_link_is_down_and_says_why() {
     let url = Url::parse("http://169.254.169.254/mcp").unwrap();
     let transport = McpTransport::Http(HttpUpstream { url, headers: BTreeMap::new() });
     let server = start(config(transport));
-    until(&server, |status| {
-        failed_with(&status.state, "169.254.169.254 is no public address but one of the local link")
-    })
-    .await;
+    until(&server, |status| failed_with(&status.state, "169.254.169.254 is not a public address but a link-local one"))
+        .await;
 }
