@@ -254,12 +254,12 @@ async fn an_event_is_created_in_the_zone_of_this_machine_or_in_the_one_that_was_
     assert_eq!(client.asked, Vec::<String>::new());
 
     for (more, text) in [
-        (json!({"end": "2026-01-06"}), "of two kinds"),
-        (json!({"end": "2026-01-05T14:00:00"}), "ends when it begins"),
+        (json!({"end": "2026-01-06"}), "differ in kind"),
+        (json!({"end": "2026-01-05T14:00:00"}), "`end` must be after `start`"),
         (json!({"start": "2026-01-05", "end": "2026-01-05"}), "the day after the last one"),
-        (json!({"summary": "a\r\nBcc: eve@example.com"}), "`summary` holds a line break"),
-        (json!({"attendees": ["ann@example.com\r\nBcc: eve@example.com"]}), "is no mail address"),
-        (json!({"time_zone": "Atlantis/Capital"}), "is not a time zone"),
+        (json!({"summary": "a\r\nBcc: eve@example.com"}), "`summary` contains a line break"),
+        (json!({"attendees": ["ann@example.com\r\nBcc: eve@example.com"]}), "is not a mail address"),
+        (json!({"time_zone": "Atlantis/Capital"}), "not a time zone"),
     ] {
         client.fails("calendar_create_event", &event(more), "invalid_input", text);
     }

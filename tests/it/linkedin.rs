@@ -129,7 +129,7 @@ async fn jobs_come_page_by_page_with_every_filter_in_the_query() {
                 "posted": "1 day ago", "posted_date": "2026-01-04", "url": "https://www.linkedin.com/jobs/view/1",
             })
         );
-        assert!(text(&found).contains("may have passed over it: of these jobs 11 do not say"), "{found}");
+        assert!(text(&found).contains("11 of these jobs do not say"), "{found}");
     });
     let seen = server.requests();
     let starts: Vec<String> = seen.iter().map(|one| one.query("start").unwrap()).collect();
@@ -224,7 +224,7 @@ async fn calls_of_micro_x_are_answered_in_its_words() {
         assert!(text(&other).starts_with("Could not extract job description from the page. LinkedIn may"), "{other}");
         let elsewhere = client.call("linkedin_job_detail", json!({"url": "http://127.0.0.1/jobs/view/4000000001"}));
         assert!(
-            text(&elsewhere).starts_with("Error fetching job details: it is no address of LinkedIn"),
+            text(&elsewhere).starts_with("Error fetching job details: it is not an address of LinkedIn"),
             "{elsewhere}"
         );
         let odd = client.call("linkedin_jobs", json!({"keyword": "x", "jobType": "gig"}));
@@ -277,11 +277,15 @@ async fn a_page_that_is_none_is_never_taken_for_one_without_jobs() {
     let nameless = cards(1..=3).replace("base-search-card__title", "base-search-card__name");
     let hostile = format!("<li><div class='base-card'>{}", "<div>".repeat(200_000));
     for (page, expected, words) in [
-        (nameless.as_str(), "upstream_protocol", "3 cards of jobs, and none has a title"),
-        ("<script>var blocked = 1;</script>", "rate_limited", "a page of scripts alone"),
-        ("<title>Sign Up | LinkedIn</title><form action='/signup'></form>", "auth_required", "signed in"),
-        ("<h1>Something else that LinkedIn might show to a person one day</h1>", "upstream_protocol", "not understood"),
-        (&hostile, "upstream_protocol", "none has a title"),
+        (nameless.as_str(), "upstream_protocol", "3 job cards without a title"),
+        ("<script>var blocked = 1;</script>", "rate_limited", "only with scripts"),
+        ("<title>Sign Up | LinkedIn</title><form action='/signup'></form>", "auth_required", "signed-in"),
+        (
+            "<h1>Something else that LinkedIn might show to a person one day</h1>",
+            "upstream_protocol",
+            "could not be parsed",
+        ),
+        (&hostile, "upstream_protocol", "without a title"),
     ] {
         let page = page.to_owned();
         let server = TestServer::plain(move |_| Reply::html(page.clone())).await;

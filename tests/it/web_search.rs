@@ -127,7 +127,8 @@ async fn a_rate_limit_is_told_with_the_time_to_wait() {
     };
     let place = Place::searching("brave", limited).await;
     let (code, told) = place.call(&["--allow", "web_search"], "web_search", &json!({"query": "rust"}));
-    let words = "Brave was asked too often (HTTP 429): Request rate limit exceeded for plan. Try again in 17 days.";
+    let words =
+        "Brave received too many requests (HTTP 429): Request rate limit exceeded for plan. Try again in 17 days.";
     assert!(code == Some(1) && told.contains(words), "{told}");
 }
 
@@ -145,7 +146,7 @@ async fn pages_of_duckduckgo_are_read_beside_the_process_and_a_captcha_is_an_err
         || Reply::html("<div class=\"anomaly-modal__title\">Unfortunately, bots use DuckDuckGo too.</div>").status(202);
     let place = Place::searching("duckduckgo", captcha).await;
     let (code, told) = place.call(&["--allow", "web_search"], "web_search", &asked);
-    assert!(code == Some(1) && told.contains("DuckDuckGo wants to see a person"), "{told}");
+    assert!(code == Some(1) && told.contains("DuckDuckGo requires a human check"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -287,7 +287,7 @@ async fn serve(listener: TcpListener, gate: Arc<Gate>) {
                 connections.spawn(attend(stream, gate.clone()));
             }
             Err(error) => {
-                tracing::warn!(call = %gate.policy.call, %error, "the proxy of a sandboxed command cannot accept a client");
+                tracing::warn!(call = %gate.policy.call, %error, "the proxy of a command cannot accept connections");
                 sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -67,7 +67,7 @@ impl AdminApi<'_> {
             report.data.extend(data);
             report.pages += 1;
             if next.is_some() && next == report.next_page {
-                return Err(no_report("its next page is the one before"));
+                return Err(no_report("its next page is the same page"));
             }
             report.next_page = next;
             if report.next_page.is_none() || report.pages >= max_pages || bytes >= REPORT_BYTES {
@@ -97,7 +97,7 @@ impl AdminApi<'_> {
             true if answer.is_cut => {
                 let message = format!("a page of the report has more than {PAGE_BYTES} bytes");
                 Err(ToolFailure::new(ErrorKind::TooLarge, message)
-                    .next("Ask with a smaller `limit`, or group by less."))
+                    .next("Use a smaller `limit`, or group by fewer fields."))
             }
             true => Ok(answer),
             false => Err(self.refusal(&answer)),
@@ -106,7 +106,7 @@ impl AdminApi<'_> {
 
     fn headers(&self, query: &ReportQuery) -> Result<HeaderMap, ToolFailure> {
         let mut key = HeaderValue::try_from(self.settings.key.expose()).map_err(|_| {
-            ToolFailure::new(ErrorKind::Unavailable, "the key of the Admin API holds characters that no key has")
+            ToolFailure::new(ErrorKind::Unavailable, "the key of the Admin API contains invalid characters")
         })?;
         key.set_sensitive(true);
         let mut headers = HeaderMap::from_iter([
@@ -123,18 +123,18 @@ impl AdminApi<'_> {
     fn refusal(&self, answer: &WebResponse) -> ToolFailure {
         let status = answer.status.as_u16();
         let (kind, what, next) = match status {
-            400 => (ErrorKind::InvalidInput, "does not take the question", "Mend what it names, and ask again."),
-            401 => (ErrorKind::AuthRequired, "does not take the key", "Whoever runs this program must check the key."),
+            400 => (ErrorKind::InvalidInput, "rejected the query", "Correct what it names, and try again."),
+            401 => (ErrorKind::AuthRequired, "rejected the key", "The operator must check the key."),
             403 => (
                 ErrorKind::AuthRequired,
-                "gives nothing to this key",
-                "Reports take the key of an administrator (`sk-ant-admin…`), not one for models.",
+                "denies access to this key",
+                "Reports require the key of an administrator (`sk-ant-admin…`), not one for models.",
             ),
-            404 => (ErrorKind::NotFound, "knows no such report", "Whoever runs this program must check its address."),
-            429 => (ErrorKind::RateLimited, "was asked too often", "Try again later, and for fewer pages."),
+            404 => (ErrorKind::NotFound, "has no such report", "The operator must check its address."),
+            429 => (ErrorKind::RateLimited, "received too many requests", "Try again later, with fewer pages."),
             529 => (ErrorKind::RateLimited, "is overloaded", "Try again later."),
             500..=599 => (ErrorKind::UpstreamHttp, "failed", "Try again later."),
-            _ => (ErrorKind::UpstreamHttp, "has no answer", "Whoever runs this program must check its address."),
+            _ => (ErrorKind::UpstreamHttp, "has no answer", "The operator must check its address."),
         };
         let words = extract_message(&answer.body, Some(&self.settings.key));
         let colon = if words.is_empty() { "" } else { ": " };
@@ -157,7 +157,8 @@ impl std::fmt::Debug for AdminApi<'_> {
 
 /// Returns the data of a page, and the next page.
 fn page_of(body: &[u8]) -> Result<(Vec<Value>, Option<String>), ToolFailure> {
-    let mut page: Value = serde_json::from_slice(body).map_err(|error| no_report("it is no JSON").caused_by(error))?;
+    let mut page: Value =
+        serde_json::from_slice(body).map_err(|error| no_report("it is not valid JSON").caused_by(error))?;
     let Some(Value::Array(data)) = page.get_mut("data").map(Value::take) else {
         return Err(no_report("it has no list `data`"));
     };
@@ -166,12 +167,12 @@ fn page_of(body: &[u8]) -> Result<(Vec<Value>, Option<String>), ToolFailure> {
     }
     let next = page["next_page"].as_str().map(str::to_owned);
     match (page["has_more"].as_bool(), next) {
-        (Some(true), None) => Err(no_report("it has more, and does not say where")),
+        (Some(true), None) => Err(no_report("it has more pages, but no address for them")),
         (Some(true), next) => Ok((data, next)),
         _ => Ok((data, None)),
     }
 }
 
 fn no_report(why: &str) -> ToolFailure {
-    ToolFailure::new(ErrorKind::UpstreamProtocol, format!("Anthropic's Admin API answered what is no report: {why}"))
+    ToolFailure::new(ErrorKind::UpstreamProtocol, format!("the answer of Anthropic's Admin API is not a report: {why}"))
 }

@@ -24,7 +24,7 @@ const EVENT_BYTES: usize = 4 << 20;
 const ID_CHARACTERS: usize = 1024;
 /// Advice after a failed creation whose request may have reached Google.
 const IN_DOUBT: &str =
-    "The event may have been created all the same: look for it with `calendar_list_events` before you create it again.";
+    "The event may have been created anyway: look for it with `calendar_list_events` before you create it again.";
 
 /// The calendars of one principal.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl<'a> Calendar<'a> {
         match page.get_mut("items").map(Value::take) {
             Some(Value::Array(events)) => Ok(EventPage { events, next_page_token }),
             None | Some(Value::Null) if page.is_object() => Ok(EventPage { events: Vec::new(), next_page_token }),
-            _ => Err(odd("it holds no list of events")),
+            _ => Err(odd("it has no list of events")),
         }
     }
 
@@ -147,14 +147,14 @@ fn is_id(text: &str) -> bool {
 fn id<'a>(name: &str, text: &'a str) -> Result<&'a str, ToolFailure> {
     match is_id(text) {
         true => Ok(text),
-        false => Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{name}` is no id that Google gives"))
-            .next("`calendar_list_events` gives those of events; the usual calendar is `primary`.")),
+        false => Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{name}` is not a valid id"))
+            .next("`calendar_list_events` returns those of events; the default calendar is `primary`.")),
     }
 }
 
 /// Creates the failure for an answer that cannot be used.
 pub fn odd(why: &str) -> ToolFailure {
-    ToolFailure::new(ErrorKind::UpstreamProtocol, format!("Google Calendar: the answer cannot be used: {why}"))
+    ToolFailure::new(ErrorKind::UpstreamProtocol, format!("Google Calendar: the answer is invalid: {why}"))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub const ATTACHMENT_BYTES: usize = 25 << 20;
 /// Maximum length of a snippet, in characters.
 const SNIPPET_CHARACTERS: usize = 400;
 /// Advice after a failed sending whose request may have reached Gmail.
-const IN_DOUBT: &str = "The message may have been sent all the same: look for it (`in:sent`) before you send it again.";
+const IN_DOUBT: &str = "The message may have been sent anyway: look for it (`in:sent`) before you send it again.";
 
 /// The mailbox of one principal.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ impl<'a> Gmail<'a> {
         let limit = ATTACHMENT_BYTES / 3 * 4 + (64 << 10);
         let resource = self.read_at(&["messages", known(message)?, "attachments", id], &[], limit).await?;
         let data = resource.get("data").and_then(Value::as_str).and_then(decoded);
-        data.ok_or_else(|| ToolFailure::new(ErrorKind::UpstreamProtocol, "Gmail: an attachment is no base64"))
+        data.ok_or_else(|| ToolFailure::new(ErrorKind::UpstreamProtocol, "Gmail: an attachment is not valid base64"))
     }
 
     /// Returns the threading data of the message to reply to.
@@ -206,7 +206,7 @@ impl<'a> Gmail<'a> {
 fn known(id: &str) -> Result<&str, ToolFailure> {
     match is_id(id) {
         true => Ok(id),
-        false => Err(ToolFailure::new(ErrorKind::InvalidInput, "this is no id of a message")
+        false => Err(ToolFailure::new(ErrorKind::InvalidInput, "this is not the id of a message")
             .next("`gmail_search` finds messages and their ids.")),
     }
 }

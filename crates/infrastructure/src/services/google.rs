@@ -174,7 +174,7 @@ impl GoogleAccount<'_> {
             let name = HeaderName::try_from(name.as_str());
             let value = HeaderValue::try_from(value.expose());
             let (Ok(name), Ok(mut value)) = (name, value) else {
-                return Err(self.without(NoCredentials::Failed("the credentials are no header".into())));
+                return Err(self.without(NoCredentials::Failed("the credentials are not valid in a header".into())));
             };
             value.set_sensitive(true);
             headers.insert(name, value);
@@ -210,7 +210,7 @@ impl GoogleAccount<'_> {
     fn read(&self, answer: &WebResponse, request: &GoogleRequest) -> Result<Value, ToolFailure> {
         let doubted = |failure: ToolFailure| match &request.effect {
             Effect::Reads => failure,
-            Effect::Changes { .. } => failure.next("What was asked for was done all the same."),
+            Effect::Changes { .. } => failure.next("The request was carried out anyway."),
         };
         if answer.is_cut {
             let message = format!("{}: the answer is longer than {} bytes", self.service, request.answer_bytes);
@@ -221,8 +221,8 @@ impl GoogleAccount<'_> {
         }
         serde_json::from_slice(&answer.body).map_err(|error| {
             let what = match error.to_string().starts_with(TOO_DEEP) {
-                true => "the answer nests too deeply",
-                false => "the answer is no JSON",
+                true => "the answer is nested too deeply",
+                false => "the answer is not valid JSON",
             };
             let message = format!("{}: {what}", self.service);
             doubted(ToolFailure::new(ErrorKind::UpstreamProtocol, message).caused_by(error))

@@ -18,14 +18,14 @@ pub(super) fn read(text: &str) -> Result<String, &'static str> {
     // A dot-atom (RFC 5322, section 3.2.3).
     let is_atom = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(c);
     if local.is_empty() || local.len() > LOCAL_BYTES || !local.chars().all(is_atom) {
-        return Err("before the `@` stand letters, digits and dots, without quotes and blanks");
+        return Err("before the `@`, only letters, digits and dots are allowed, without quotes and blanks");
     }
     if local.starts_with('.') || local.ends_with('.') || local.contains("..") {
-        return Err("a dot stands at an end, or beside another");
+        return Err("it has a dot at an end, or two in a row");
     }
     let host = match Host::parse(host) {
         Ok(Host::Domain(host)) if host.contains('.') && host.split('.').all(is_label) => host,
-        _ => return Err("behind the `@` stands no domain"),
+        _ => return Err("it has no domain after the `@`"),
     };
     let address = format!("{local}@{host}");
     if address.len() > ADDRESS_BYTES { Err("it is too long") } else { Ok(address) }

@@ -164,7 +164,7 @@ impl WebSearch for SearchService {
         }
         let hits = self.hits(&answer, bounds).await.map_err(|error| match error {
             WebSearchError::Protocol(why) => {
-                WebSearchError::Protocol(format!("{name} answered what is no answer: {why}"))
+                WebSearchError::Protocol(format!("the answer of {name} is invalid: {why}"))
             }
             other => other,
         })?;
@@ -207,15 +207,15 @@ impl Refusal<'_> {
     /// Returns the error for a status without a special meaning at the service.
     fn usual(&self) -> WebSearchError {
         match self.status {
-            401 | 403 => WebSearchError::KeyRefused(self.describe("does not take the key")),
+            401 | 403 => WebSearchError::KeyRefused(self.describe("rejected the key")),
             429 => self.rate_limited(wanted_pause(self.headers)),
-            400 | 422 => WebSearchError::QueryRefused(self.describe("does not take the query")),
+            400 | 422 => WebSearchError::QueryRefused(self.describe("rejected the query")),
             _ => WebSearchError::Failed(self.describe("has no answer")),
         }
     }
 
     fn rate_limited(&self, retry_after: Option<Duration>) -> WebSearchError {
-        WebSearchError::RateLimited { message: self.describe("was asked too often"), retry_after }
+        WebSearchError::RateLimited { message: self.describe("received too many requests"), retry_after }
     }
 
     /// Returns a message such as `Brave does not take the key (HTTP 401): its words`.
@@ -245,9 +245,8 @@ impl Service<'_> {
     fn with_key(&self, mut order: Order, name: HeaderName, before: &str) -> Result<Order, WebSearchError> {
         if let Some(key) = self.key {
             let value = HeaderValue::try_from(format!("{before}{}", key.expose()));
-            let mut value = value.map_err(|_| {
-                WebSearchError::KeyRefused("the key of the search holds characters that no key has".into())
-            })?;
+            let mut value = value
+                .map_err(|_| WebSearchError::KeyRefused("the key of the search contains invalid characters".into()))?;
             value.set_sensitive(true);
             order.headers.insert(name, value);
         }
@@ -257,15 +256,15 @@ impl Service<'_> {
 
 /// Creates the error for a page of hits that the service does not provide.
 fn no_such_page(service: &str) -> WebSearchError {
-    WebSearchError::QueryRefused(format!("{service} has no page of hits so far behind"))
+    WebSearchError::QueryRefused(format!("{service} has no page of hits that far"))
 }
 
 fn json(body: &[u8]) -> Result<Value, WebSearchError> {
-    let document: Value =
-        serde_json::from_slice(body).map_err(|error| WebSearchError::Protocol(format!("it is no JSON: {error}")))?;
+    let document: Value = serde_json::from_slice(body)
+        .map_err(|error| WebSearchError::Protocol(format!("it is not valid JSON: {error}")))?;
     match document.is_object() {
         true => Ok(document),
-        false => Err(WebSearchError::Protocol("it is no JSON object".into())),
+        false => Err(WebSearchError::Protocol("it is not a JSON object".into())),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAmount {
     /// It is not a decimal number.
-    #[error("`{0}` is no amount of money")]
+    #[error("`{0}` is not an amount of money")]
     Number(String),
     /// It has more digits than can be added exactly.
     #[error("the sum has more digits than can be added exactly")]

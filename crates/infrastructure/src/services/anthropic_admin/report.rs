@@ -50,7 +50,7 @@ pub struct ReportQuery {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidReportRequest {
     /// A parameter has an invalid value.
-    #[error("`{parameter}` is `{given}`, and `{action}` takes {takes}")]
+    #[error("`{parameter}` is `{given}`, but `{action}` accepts {takes}")]
     Value {
         /// Name of the parameter.
         parameter: String,
@@ -62,7 +62,7 @@ pub enum InvalidReportRequest {
         takes: String,
     },
     /// The report has no such parameter.
-    #[error("`{action}` takes no `{parameter}`: it takes {takes}")]
+    #[error("`{action}` has no `{parameter}`: it accepts {takes}")]
     Parameter {
         /// Name of the parameter.
         parameter: &'static str,
@@ -72,7 +72,7 @@ pub enum InvalidReportRequest {
         takes: &'static str,
     },
     /// The end is not after the start.
-    #[error("`ending_at` is not behind `starting_at`")]
+    #[error("`ending_at` is not after `starting_at`")]
     Backwards,
 }
 
@@ -335,25 +335,25 @@ mod tests {
         let wide = |width: &str| ReportRequest { bucket_width: Some(width.into()), ..day() };
         let limited = |limit| ReportRequest { limit: Some(limit), ..day() };
         for (action, wish, words) in [
-            (Usage, wish("yesterday"), "`starting_at` is `yesterday`, and `usage` takes a time"),
-            (Usage, wish("2026-1-1"), "takes a time"),
-            (Usage, wish("2026-01-01T00:00:00"), "takes a time"),
-            (ClaudeCode, wish("2026-01-01T00:00:00Z"), "takes a day"),
+            (Usage, wish("yesterday"), "`starting_at` is `yesterday`, but `usage` accepts a time"),
+            (Usage, wish("2026-1-1"), "accepts a time"),
+            (Usage, wish("2026-01-01T00:00:00"), "accepts a time"),
+            (ClaudeCode, wish("2026-01-01T00:00:00Z"), "accepts a day"),
             (
                 ClaudeCode,
                 ReportRequest { ending_at: Some("2026-01-02".into()), ..day() },
-                "`claude_code` takes no `ending_at`: it takes `starting_at`",
+                "`claude_code` has no `ending_at`: it accepts `starting_at`",
             ),
-            (Cost, ReportRequest { ending_at: Some("2026-01-01".into()), ..day() }, "not behind"),
-            (Cost, wide("1h"), "`bucket_width` is `1h`, and `cost` takes `1d`"),
-            (ClaudeCode, wide("1d"), "takes no `bucket_width`"),
-            (Cost, grouped("model"), "`cost` takes `workspace_id`, `description`"),
-            (Usage, grouped("description"), "takes `account_id`"),
-            (ClaudeCode, grouped("model"), "takes no `group_by`"),
-            (Cost, filtered("models", "a"), "takes no `filters`"),
+            (Cost, ReportRequest { ending_at: Some("2026-01-01".into()), ..day() }, "not after"),
+            (Cost, wide("1h"), "`bucket_width` is `1h`, but `cost` accepts `1d`"),
+            (ClaudeCode, wide("1d"), "has no `bucket_width`"),
+            (Cost, grouped("model"), "`cost` accepts `workspace_id`, `description`"),
+            (Usage, grouped("description"), "accepts `account_id`"),
+            (ClaudeCode, grouped("model"), "has no `group_by`"),
+            (Cost, filtered("models", "a"), "has no `filters`"),
             (Usage, filtered("model", "a"), "`filters` is `model`"),
-            (Usage, filtered("service_tiers", "cheap"), "takes `batch`"),
-            (Usage, filtered("context_window", "1M"), "takes `0-200k`, `200k-1M`"),
+            (Usage, filtered("service_tiers", "cheap"), "accepts `batch`"),
+            (Usage, filtered("context_window", "1M"), "accepts `0-200k`, `200k-1M`"),
             (Usage, limited(0), "1 to 31"),
             (Usage, limited(32), "1 to 31"),
             (Usage, ReportRequest { limit: Some(169), ..wide("1h") }, "1 to 168"),

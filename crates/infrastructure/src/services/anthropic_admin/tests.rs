@@ -91,7 +91,7 @@ async fn a_report_is_asked_for_as_the_api_documents() {
 #[tokio::test]
 async fn every_documented_error_has_its_kind() {
     for (status, word, kind, next) in [
-        (400, "invalid_request_error", ErrorKind::InvalidInput, "Mend"),
+        (400, "invalid_request_error", ErrorKind::InvalidInput, "Correct what"),
         (401, "authentication_error", ErrorKind::AuthRequired, "check the key"),
         (403, "permission_error", ErrorKind::AuthRequired, "sk-ant-admin…"),
         (404, "not_found_error", ErrorKind::NotFound, "check its address"),

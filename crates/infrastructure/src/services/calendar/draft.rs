@@ -78,10 +78,10 @@ pub enum UnfitEvent {
     #[error("`{0}`: {1}")]
     Time(&'static str, WrongTime),
     /// One bound is a day, the other one a time.
-    #[error("`start` and `end` are of two kinds: give days for whole days (\"2026-01-05\"), or times for both")]
+    #[error("`start` and `end` differ in kind: use days for whole days (\"2026-01-05\"), or times for both")]
     Kinds,
     /// It does not end after it begins.
-    #[error("it ends when it begins, or before: `start` is {start}, `end` {end}")]
+    #[error("`end` must be after `start`: `start` is {start}, `end` {end}")]
     Order {
         /// The start.
         start: String,
@@ -92,10 +92,10 @@ pub enum UnfitEvent {
     #[error("`end` is the day after the last one: for an event on {0} alone it is \"{1}\"")]
     NoDays(String, String),
     /// A text contains a control character.
-    #[error("`{0}` holds a line break or another control character; nothing was created")]
+    #[error("`{0}` contains a line break or another control character; nothing was created")]
     Control(&'static str),
     /// An address is invalid.
-    #[error("`attendees`: {address:?} is no mail address: {why}; write \"name@example.com\"")]
+    #[error("`attendees`: {address:?} is not a mail address: {why}; write \"name@example.com\"")]
     Address {
         /// The text.
         address: String,
@@ -103,18 +103,16 @@ pub enum UnfitEvent {
         why: &'static str,
     },
     /// There are too many attendees.
-    #[error("`attendees` has {0}, and an event takes {MAX_ATTENDEES}")]
+    #[error("`attendees` has {0} addresses, an event may have at most {MAX_ATTENDEES}")]
     Attendees(usize),
     /// Attendees and summary are too long for an approval request.
-    #[error(
-        "attendees and summary have {0} characters, and the one who is asked sees {SHOWN_CHARACTERS}: invite a group"
-    )]
+    #[error("attendees and summary have {0} characters, the approver sees at most {SHOWN_CHARACTERS}: invite a group")]
     TooMuch(usize),
     /// A recurrence rule is invalid.
-    #[error("`recurrence`: {0:?} is no rule like \"RRULE:FREQ=WEEKLY;COUNT=4\"")]
+    #[error("`recurrence`: {0:?} is not a rule like \"RRULE:FREQ=WEEKLY;COUNT=4\"")]
     Rule(String),
     /// A recurring event at a time needs a named time zone, which defines its clock changes.
-    #[error("a series of times needs the name of a time zone: give `time_zone`, like \"Europe/Berlin\"")]
+    #[error("a series of times requires the name of a time zone: set `time_zone`, like \"Europe/Berlin\"")]
     NamelessZone,
 }
 
@@ -340,9 +338,9 @@ mod tests {
 
     #[test]
     fn what_google_would_refuse_or_a_person_would_not_mean_is_told() {
-        refused(&WrittenEvent { end: "2026-01-06", ..REVIEW }, "of two kinds");
-        refused(&WrittenEvent { end: REVIEW.start, ..REVIEW }, "it ends when it begins");
-        refused(&WrittenEvent { end: "2026-01-05T16:00:00Z", ..REVIEW }, "it ends when it begins");
+        refused(&WrittenEvent { end: "2026-01-06", ..REVIEW }, "differ in kind");
+        refused(&WrittenEvent { end: REVIEW.start, ..REVIEW }, "`end` must be after `start`");
+        refused(&WrittenEvent { end: "2026-01-05T16:00:00Z", ..REVIEW }, "`end` must be after `start`");
         refused(&WrittenEvent { start: "2026-01-05", end: "2026-01-05", ..REVIEW }, "it is \"2026-01-06\"");
         refused(&WrittenEvent { start: "soon", ..REVIEW }, "`start`");
         refused(&WrittenEvent { summary: "a\r\nBcc: eve@example.com", ..REVIEW }, "`summary`");
@@ -369,11 +367,11 @@ mod tests {
             "ann@example.com;",
             "\u{202e}ann@example.com",
         ] {
-            refused(&WrittenEvent { attendees: &[address.into()], ..REVIEW }, "is no mail address");
+            refused(&WrittenEvent { attendees: &[address.into()], ..REVIEW }, "is not a mail address");
         }
         let many: Vec<String> = (0..201).map(|n| format!("a{n}@example.com")).collect();
         refused(&WrittenEvent { attendees: &many, ..REVIEW }, "takes 200");
-        refused(&WrittenEvent { attendees: &many[..150], ..REVIEW }, "the one who is asked sees");
+        refused(&WrittenEvent { attendees: &many[..150], ..REVIEW }, "the approver sees");
     }
 
     #[test]

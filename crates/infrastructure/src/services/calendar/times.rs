@@ -41,15 +41,15 @@ pub enum Moment {
 pub enum WrongTime {
     /// It cannot be parsed.
     #[error(
-        "{0:?} is no time: write \"2026-01-05\" for a day, \"2026-01-05T14:00\" for a time in the time zone, or \"2026-01-05T14:00:00+01:00\""
+        "{0:?} is not a time: write \"2026-01-05\" for a day, \"2026-01-05T14:00\" for a time in the time zone, or \"2026-01-05T14:00:00+01:00\""
     )]
     Unreadable(String),
-    /// It does not exist, because the clocks are set forward over it.
-    #[error("{0:?} does not exist in the time zone: the clocks are set forward over it")]
+    /// It does not exist, because the clocks skip it.
+    #[error("{0:?} does not exist in the time zone: the clocks skip it")]
     Skipped(String),
     /// It exists twice, because the clocks are set back.
     #[error(
-        "{text:?} is there twice in the time zone, because the clocks are set back: write \"{first}\" or \"{second}\""
+        "{text:?} occurs twice in the time zone, because the clocks are set back: write \"{first}\" or \"{second}\""
     )]
     Twice {
         /// The text.
@@ -61,7 +61,7 @@ pub enum WrongTime {
     },
     /// The time zone is unknown.
     #[error(
-        "{0:?} is no time zone that this machine knows: give a name like \"Europe/Berlin\", an offset like \"+02:00\", or \"UTC\""
+        "{0:?} is not a time zone known on this machine: use a name like \"Europe/Berlin\", an offset like \"+02:00\", or \"UTC\""
     )]
     Zone(String),
 }
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_time_that_is_none_or_twice_is_told() {
-        check("2026-03-29T02:30", "Europe/Berlin", Err("set forward"));
+        check("2026-03-29T02:30", "Europe/Berlin", Err("the clocks skip it"));
         check(
             "2026-10-25T02:30",
             "Europe/Berlin",
@@ -268,10 +268,10 @@ mod tests {
             "12026-01-05",
             "2026-01-05T14:00 Europe/Berlin",
         ] {
-            check(text, "UTC", Err("is no time"));
+            check(text, "UTC", Err("is not a time"));
         }
         let unknown = Zone::parse("Atlantis/Capital", Utc::now()).unwrap_err();
-        assert!(unknown.to_string().contains("no time zone that this machine knows"), "{unknown}");
+        assert!(unknown.to_string().contains("not a time zone known on this machine"), "{unknown}");
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl Message {
     fn read_parts(&mut self, payload: &Value) {
         let (parts, is_whole) = parts(payload);
         if !is_whole {
-            self.notes.push(format!("The message has more than {PARTS} parts; those behind were not looked at."));
+            self.notes.push(format!("The message has more than {PARTS} parts; the rest was not read."));
         }
         // From the last part to the first, so that the contents of a part are known before the part.
         let mut chosen: Vec<Vec<Piece>> = parts.iter().map(|_| Vec::new()).collect();

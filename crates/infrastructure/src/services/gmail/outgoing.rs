@@ -69,13 +69,13 @@ pub struct Original {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitMail {
     /// A text for a header contains a line break or another control character.
-    #[error("`{0}` holds a line break or another control character; nothing was sent")]
+    #[error("`{0}` contains a line break or another control character; nothing was sent")]
     Control(&'static str),
     /// A text contains a control character, which mail programs would not show.
-    #[error("`{0}` holds a control character; nothing was sent")]
+    #[error("`{0}` contains a control character; nothing was sent")]
     ControlInText(&'static str),
     /// An address is invalid.
-    #[error("`{field}`: {address:?} is no address that mail can be sent to: {why}")]
+    #[error("`{field}`: {address:?} is not a mail address: {why}")]
     Address {
         /// Name of the argument.
         field: &'static str,
@@ -85,10 +85,10 @@ pub enum UnfitMail {
         why: &'static str,
     },
     /// There is no recipient.
-    #[error("`to` names nobody")]
+    #[error("`to` has no address")]
     Nobody,
     /// Recipients and subject are too long for an approval request.
-    #[error("recipients and subject have {0} characters, and the one who is asked sees {SHOWN_CHARACTERS}")]
+    #[error("recipients and subject have {0} characters, the approver sees at most {SHOWN_CHARACTERS}")]
     TooMuch(usize),
 }
 
@@ -210,7 +210,7 @@ impl Recipient {
             None => name.to_owned(),
         };
         if name.chars().count() > NAME_CHARACTERS {
-            return Err(unfit("the name beside it is too long"));
+            return Err(unfit("its display name is too long"));
         }
         Ok(Self { name: (!name.is_empty()).then_some(name), address })
     }

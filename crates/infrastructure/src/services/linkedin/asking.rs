@@ -87,7 +87,7 @@ impl GuestPages<'_> {
         }
         match self.read(answer, PageKind::Cards, url).await? {
             ParsedPage::Cards(cards) if cards.iter().all(Option::is_none) => {
-                Err(strange(&format!("it has {} cards of jobs, and none has a title", cards.len())))
+                Err(strange(&format!("it has {} job cards without a title", cards.len())))
             }
             ParsedPage::Cards(cards) => Ok(Some(cards)),
             ParsedPage::Empty => Ok(None),
@@ -103,7 +103,7 @@ impl GuestPages<'_> {
         let url = below(&self.settings.base_url, &format!("jobs-guest/jobs/api/jobPosting/{id}"));
         let answer = self.asked(&url).await?;
         if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::GONE) {
-            let message = format!("LinkedIn has no job {id}, or none that it shows to guests");
+            let message = format!("LinkedIn has no job {id}, or does not show it to guests");
             return Err(with_status(ToolFailure::new(ErrorKind::NotFound, message), answer.status));
         }
         // Relative links refer to the page for people.
@@ -130,8 +130,8 @@ impl GuestPages<'_> {
     /// request is made either.
     async fn asked(&self, url: &Url) -> Result<WebResponse, ToolFailure> {
         let too_late = |_| {
-            let message = "other requests to LinkedIn go first, and the time of the call is over";
-            ToolFailure::new(ErrorKind::Timeout, message).next("Ask again, for fewer jobs at once.")
+            let message = "the call timed out while it waited for other requests to LinkedIn";
+            ToolFailure::new(ErrorKind::Timeout, message).next("Try again with fewer jobs at once.")
         };
         let _turn = timeout_at(self.deadline.into(), self.pace.turn()).await.map_err(too_late)?;
         let mut tries = 0;
@@ -184,16 +184,16 @@ fn with_status(failure: ToolFailure, status: StatusCode) -> ToolFailure {
 fn denied(status: &StatusCode, said: Option<Duration>) -> ToolFailure {
     let wait = said.unwrap_or(USUAL_WAIT).as_secs();
     let next = match said {
-        Some(_) => format!("It wants to be left alone for {wait} seconds: ask again after that."),
-        None => format!("It does not say for how long: leave it alone for {wait} seconds at least, then ask for less."),
+        Some(_) => format!("Wait {wait} seconds as LinkedIn requires, then try again."),
+        None => format!("Wait at least {wait} seconds, then request less."),
     };
     let message = format!("LinkedIn refuses requests for now (HTTP {})", status.as_u16());
     ToolFailure::new(ErrorKind::RateLimited, message).next(next)
 }
 
 fn wants_login() -> ToolFailure {
-    ToolFailure::new(ErrorKind::AuthRequired, "LinkedIn shows this only to people who are signed in")
-        .next("Nobody signs in there for you: try later, ask for something else, or give the person the address.")
+    ToolFailure::new(ErrorKind::AuthRequired, "LinkedIn shows this only to signed-in users")
+        .next("Toolstead cannot sign in there: try later, request something else, or give the user the address.")
 }
 
 fn led_away(answer: &WebResponse) -> ToolFailure {
@@ -207,9 +207,9 @@ fn led_away(answer: &WebResponse) -> ToolFailure {
         (true, _) => wants_login(),
         (false, Some(target)) => {
             let place = target.origin().ascii_serialization();
-            strange(&format!("it leads to another page, at {place}, which is not followed"))
+            strange(&format!("it redirects to {place}, which is not followed"))
         }
-        (false, None) => strange("it leads to another page and does not say which"),
+        (false, None) => strange("it redirects without an address"),
     };
     with_status(failure, answer.status)
 }
@@ -220,18 +220,16 @@ fn no_use(found: &ParsedPage) -> ToolFailure {
         ParsedPage::Wall => wants_login(),
         ParsedPage::Scripts => ToolFailure::new(
             ErrorKind::RateLimited,
-            "LinkedIn answered with a page of scripts alone, as it does to programs that it wants to keep away",
+            "LinkedIn answered only with scripts, as it does to block programs",
         )
-        .next(format!("Leave it alone for {} seconds at least, then ask for less.", USUAL_WAIT.as_secs())),
+        .next(format!("Wait at least {} seconds, then request less.", USUAL_WAIT.as_secs())),
         ParsedPage::Empty => strange("it is empty"),
-        ParsedPage::Cards(_) | ParsedPage::Job(_) | ParsedPage::Other => {
-            strange("it holds nothing of what such a page holds")
-        }
+        ParsedPage::Cards(_) | ParsedPage::Job(_) | ParsedPage::Other => strange("it has none of the expected content"),
     }
 }
 
 fn strange(what: &str) -> ToolFailure {
-    let message = format!("the page of LinkedIn was not understood: {what}");
+    let message = format!("the page of LinkedIn could not be parsed: {what}");
     ToolFailure::new(ErrorKind::UpstreamProtocol, message)
-        .next("Its pages may have changed; that is for whoever runs Toolstead.")
+        .next("Its pages may have changed; tell the operator of Toolstead.")
 }

@@ -9,7 +9,7 @@ use url::{Host, Url};
 pub struct JobId(u64);
 
 const WANTED: &str =
-    "Give the address of a job, like https://www.linkedin.com/jobs/view/4000000001, or its number alone.";
+    "Use the address of a job, like https://www.linkedin.com/jobs/view/4000000001, or its number alone.";
 
 impl JobId {
     /// Parses a number, or the address of a job at `linkedin.com` or a subdomain.
@@ -24,15 +24,15 @@ impl JobId {
         let wrong = |what: &str| ToolFailure::new(ErrorKind::InvalidInput, what).next(WANTED);
         let url = Url::parse(text).map_err(|_| wrong("it is neither the address of a job nor its number"))?;
         if !matches!(url.scheme(), "https" | "http") {
-            return Err(wrong("the address of a job begins with `https://`"));
+            return Err(wrong("the address of a job must begin with `https://`"));
         }
         if !url.username().is_empty() || url.password().is_some() || url.port().is_some() {
-            return Err(wrong("the address of a job has neither a user nor a port"));
+            return Err(wrong("the address of a job must not have a user or a port"));
         }
         if !is_of_linkedin(&url) {
-            return Err(wrong("it is no address of LinkedIn"));
+            return Err(wrong("it is not an address of LinkedIn"));
         }
-        Self::of(&url).ok_or_else(|| wrong("it is an address of LinkedIn, and no job's"))
+        Self::of(&url).ok_or_else(|| wrong("it is an address of LinkedIn, but not of a job"))
     }
 
     /// Returns the job of this number; `None` for 0.

@@ -84,7 +84,7 @@ impl Filter {
             let found = self.words.iter().find(|(known, _)| known == word);
             found.map(|(_, code)| *code).ok_or_else(|| {
                 let known = self.words().collect::<Vec<_>>().join(", ");
-                ToolFailure::new(ErrorKind::InvalidInput, format!("`{word}` is none of {known}"))
+                ToolFailure::new(ErrorKind::InvalidInput, format!("`{word}` is not one of {known}"))
             })
         };
         let codes = given.iter().map(code).collect::<Result<Vec<_>, _>>()?;
@@ -193,7 +193,7 @@ mod tests {
         let failure = query.url(&Url::parse("https://h").unwrap(), 0).unwrap_err();
         assert_eq!(
             (failure.kind, &*failure.message),
-            (ErrorKind::InvalidInput, "`moon` is none of on_site, remote, hybrid")
+            (ErrorKind::InvalidInput, "`moon` is not one of on_site, remote, hybrid")
         );
     }
 }

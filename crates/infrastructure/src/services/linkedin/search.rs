@@ -128,19 +128,17 @@ impl<'a> Search<'a> {
             let words = self.query.workplace.join(" or ");
             if silent > 0 {
                 self.notes.push(format!(
-                    "LinkedIn was asked for {words} and may have passed over it: of these jobs {silent} do not say where \
-                     the work is done. `linkedin_job_detail` tells more."
+                    "LinkedIn may have ignored the filter {words}: {silent} of these jobs do not say where \
+                     the work is done. `linkedin_job_detail` shows more."
                 ));
             }
             if self.other_workplaces > 0 {
-                self.notes.push(format!(
-                    "Jobs that say another workplace than {words} were left out: {}.",
-                    self.other_workplaces
-                ));
+                self.notes
+                    .push(format!("Jobs with another workplace than {words} were omitted: {}.", self.other_workplaces));
             }
         }
         if self.nameless > 0 {
-            self.notes.push(format!("Cards of jobs without a title were left out: {}.", self.nameless));
+            self.notes.push(format!("Job cards without a title were omitted: {}.", self.nameless));
         }
         FoundJobs { jobs: self.jobs, next_start: self.next_start, notes: self.notes }
     }
@@ -268,7 +266,7 @@ mod tests {
         assert_eq!((found.jobs.len(), found.next_start), (9, Some(10)));
         assert_eq!(
             found.notes,
-            ["The search ended early: no more. Wait.", "Cards of jobs without a title were left out: 1."]
+            ["The search ended early: no more. Wait.", "Job cards without a title were omitted: 1."]
         );
     }
 
@@ -303,9 +301,9 @@ mod tests {
         assert_eq!(
             found.notes,
             [
-                "LinkedIn was asked for remote and may have passed over it: of these jobs 1 do not say where the work is \
-                 done. `linkedin_job_detail` tells more.",
-                "Jobs that say another workplace than remote were left out: 1.",
+                "LinkedIn may have ignored the filter remote: 1 of these jobs do not say where the work is done. \
+                 `linkedin_job_detail` shows more.",
+                "Jobs with another workplace than remote were omitted: 1.",
             ]
         );
     }

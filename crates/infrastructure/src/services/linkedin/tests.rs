@@ -210,11 +210,11 @@ async fn what_linkedin_refuses_is_told_with_the_time_to_wait() {
         let (failure, requests) = refused(vec![Reply::new(status, "")]).await;
         assert_eq!((failure.kind, requests), (ErrorKind::RateLimited, 3), "{status}");
         assert_eq!(failure.data, json!({"status": status}));
-        assert!(failure.text().contains("for 60 seconds at least"), "{}", failure.text());
+        assert!(failure.text().contains("at least 60 seconds"), "{}", failure.text());
 
         let (failure, requests) = refused(vec![Reply::new(status, "").header("Retry-After", "3600")]).await;
         assert_eq!((failure.kind, requests), (ErrorKind::RateLimited, 1), "{status}");
-        assert!(failure.text().contains("for 3600 seconds"), "{}", failure.text());
+        assert!(failure.text().contains("Wait 3600 seconds"), "{}", failure.text());
 
         // More than any clock can represent.
         let (failure, requests) = refused(vec![Reply::new(status, "").header("Retry-After", "1e19")]).await;
@@ -230,19 +230,19 @@ async fn what_linkedin_refuses_is_told_with_the_time_to_wait() {
 async fn what_leads_elsewhere_is_not_followed() {
     let to = |place: &str| Reply::redirect(302, place);
     for (reply, kind, words) in [
-        (to("/authwall?trk=x"), ErrorKind::AuthRequired, "signed in"),
-        (to("https://www.linkedin.com/login?x=1"), ErrorKind::AuthRequired, "signed in"),
-        (to("https://www.linkedin.com/checkpoint/challenge"), ErrorKind::AuthRequired, "signed in"),
-        (to("https://www.linkedin.com/uas/login"), ErrorKind::AuthRequired, "signed in"),
+        (to("/authwall?trk=x"), ErrorKind::AuthRequired, "signed-in"),
+        (to("https://www.linkedin.com/login?x=1"), ErrorKind::AuthRequired, "signed-in"),
+        (to("https://www.linkedin.com/checkpoint/challenge"), ErrorKind::AuthRequired, "signed-in"),
+        (to("https://www.linkedin.com/uas/login"), ErrorKind::AuthRequired, "signed-in"),
         (
             to("https://evil.example/jobs"),
             ErrorKind::UpstreamProtocol,
-            "at https://evil.example, which is not followed",
+            "to https://evil.example, which is not followed",
         ),
         (to("http://127.0.0.1:1/jobs"), ErrorKind::UpstreamProtocol, "which is not followed"),
-        (Reply::new(302, ""), ErrorKind::UpstreamProtocol, "does not say which"),
-        (Reply::new(401, ""), ErrorKind::AuthRequired, "signed in"),
-        (Reply::new(403, ""), ErrorKind::AuthRequired, "signed in"),
+        (Reply::new(302, ""), ErrorKind::UpstreamProtocol, "without an address"),
+        (Reply::new(401, ""), ErrorKind::AuthRequired, "signed-in"),
+        (Reply::new(403, ""), ErrorKind::AuthRequired, "signed-in"),
         (Reply::new(404, ""), ErrorKind::NotFound, "no job 4000000001"),
         (Reply::new(410, ""), ErrorKind::NotFound, "no job 4000000001"),
         (Reply::new(400, ""), ErrorKind::UpstreamHttp, "HTTP 400"),

@@ -48,7 +48,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
     let Some(web) = document.get("web").filter(|web| !web.is_null()) else {
         return match document.get("type").and_then(Value::as_str) {
             Some("search") => Ok(Vec::new()),
-            _ => Err(WebSearchError::Protocol("it is no `search`".into())),
+            _ => Err(WebSearchError::Protocol("it is not a `search`".into())),
         };
     };
     listed(web.get("results"), |hit| WebHit {
@@ -61,7 +61,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
 
 pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
     match (refusal.status, refusal.code.as_str()) {
-        (_, "SUBSCRIPTION_TOKEN_INVALID") => WebSearchError::KeyRefused(refusal.describe("does not take the key")),
+        (_, "SUBSCRIPTION_TOKEN_INVALID") => WebSearchError::KeyRefused(refusal.describe("rejected the key")),
         (429, _) => refusal.rate_limited(wait(refusal.headers).or_else(|| wanted_pause(refusal.headers))),
         _ => refusal.usual(),
     }

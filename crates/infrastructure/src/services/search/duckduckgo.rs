@@ -96,9 +96,9 @@ pub(super) async fn hits(
         Ok(Page::Captcha) => Err(captcha()),
         Ok(Page::Hits(hits)) => Ok(hits.into_iter().map(|hit| shown(url, hit)).collect()),
         Ok(Page::Unknown) => {
-            Err(WebSearchError::Protocol("the page has neither hits nor the word that there are none".into()))
+            Err(WebSearchError::Protocol("the page has neither hits nor a notice that there are none".into()))
         }
-        Err(error) => Err(WebSearchError::Protocol(format!("its reader was not understood: {error}"))),
+        Err(error) => Err(WebSearchError::Protocol(format!("the answer of its reader is invalid: {error}"))),
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
 }
 
 fn captcha() -> WebSearchError {
-    WebSearchError::Captcha("DuckDuckGo wants to see a person before it searches".into())
+    WebSearchError::Captcha("DuckDuckGo requires a human check before it searches".into())
 }
 
 fn shown(page: &Url, hit: Hit) -> WebHit {

@@ -47,9 +47,10 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
 
 pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
     match refusal.status {
-        402 => {
-            WebSearchError::RateLimited { message: refusal.describe("gives no more to this key"), retry_after: None }
-        }
+        402 => WebSearchError::RateLimited {
+            message: refusal.describe("has no quota left for this key"),
+            retry_after: None,
+        },
         _ => refusal.usual(),
     }
 }

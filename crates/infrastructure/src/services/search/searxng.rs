@@ -41,7 +41,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
     match hits.is_empty() && !silent.is_empty() {
         // Some or all engines did not search.
         true => Err(WebSearchError::Failed(format!(
-            "the SearXNG server found nothing, and of its engines did not answer: {silent}"
+            "the SearXNG server found nothing, and these engines did not answer: {silent}"
         ))),
         false => Ok(hits),
     }
@@ -61,7 +61,7 @@ fn silent_engines(document: &Value) -> String {
 pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
     match refusal.status {
         403 => WebSearchError::Failed(
-            "the SearXNG server gives no JSON (HTTP 403): `json` must stand below `search: formats:` in its `settings.yml`"
+            "the SearXNG server returns no JSON (HTTP 403): add `json` to `search: formats:` in its `settings.yml`"
                 .into(),
         ),
         _ => refusal.usual(),

@@ -49,9 +49,10 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
 pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
     match refusal.status {
         // The quota of the plan is exhausted, or the limit of additional costs is reached.
-        432 | 433 => {
-            WebSearchError::RateLimited { message: refusal.describe("gives no more to this key"), retry_after: None }
-        }
+        432 | 433 => WebSearchError::RateLimited {
+            message: refusal.describe("has no quota left for this key"),
+            retry_after: None,
+        },
         _ => refusal.usual(),
     }
 }
