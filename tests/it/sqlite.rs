@@ -434,7 +434,7 @@ async fn an_event_that_is_too_large_is_refused_and_nothing_beside_it_is_added() 
     let add = |expected, events| conversations.append(&begun.principal, begun.id, expected, samples::START, events);
     let refused = add(0, vec![said(1), said(17 << 20)]).await.unwrap_err();
     let AppendError::Store(refused) = refused else { panic!("{refused:?}") };
-    assert!(told(&refused).last().unwrap().contains("and may have 16777216"), "{:?}", told(&refused));
+    assert!(told(&refused).last().unwrap().contains("at most 16777216 are allowed"), "{:?}", told(&refused));
     assert_eq!(add(0, vec![said(15 << 20)]).await.unwrap(), 1);
     let events = conversations.events(&begun.principal, begun.id).await.unwrap();
     assert_eq!(events.into_iter().map(|event| event.kind).collect::<Vec<_>>(), [said(15 << 20)]);
