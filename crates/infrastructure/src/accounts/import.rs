@@ -141,8 +141,8 @@ impl FoundTokens {
         let file = self.path.display();
         match self.open_to_others {
             Some(mode) => format!(
-                "`{file}` still contains the tokens unencrypted, and others may read it (mode {mode:03o}): delete it once Micro-X \
-                 is no longer used, or `chmod 600` it"
+                "`{file}` still contains the tokens unencrypted, and others may read it (mode {mode:03o}): delete it \
+                 once Micro-X is no longer used, or `chmod 600` it"
             ),
             None => format!("`{file}` still contains the tokens unencrypted: delete it once Micro-X is no longer used"),
         }

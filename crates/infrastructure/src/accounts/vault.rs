@@ -86,7 +86,7 @@ pub enum VaultError {
     #[error("the tokens are too large to store: {0}")]
     TooLarge(&'static str),
     /// Another process holds the lock of these tokens.
-    #[error("another process has locked these tokens for more than {} seconds: end it, or try again", PATIENCE.as_secs())]
+    #[error("another process has locked these tokens for over {} seconds: end it, or try again", PATIENCE.as_secs())]
     Busy,
     /// The folder or a file in it cannot be used.
     #[error("{0}")]

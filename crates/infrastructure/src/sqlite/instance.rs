@@ -96,7 +96,7 @@ pub(super) async fn recover_dead_instances(
             Ok(_) => {}
             Err(fault) => {
                 let fault: &(dyn std::error::Error + 'static) = &fault;
-                tracing::warn!(error = fault, process = %id, "could not store the last audit records of a killed process yet");
+                tracing::warn!(error = fault, process = %id, "could not yet store the records of a killed process");
                 continue;
             }
         }
