@@ -107,7 +107,7 @@ pub enum Servers {
 pub enum SessionLifetime {
     /// The process ends with its call, so it starts no tasks.
     EndsWithCall,
-    /// The process outlives the call to run its detached tasks, until [`RunningApp::kept_to_the_end`] returns.
+    /// The process outlives the call to run its detached tasks, until [`RunningApp::wait_for_tasks`] returns.
     OutlivesCall,
     /// The process holds a conversation that another process may resume. Tasks end with the process, and the read-state
     /// of files is stored for later.

@@ -51,15 +51,15 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// How long connections have to end once everything on them is answered.
+/// Time for connections to close after their last response.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
-/// How long the first list waits for servers of which nothing is known yet. It is one for all clients, and a later one
-/// comes soon.
+/// Maximum time that the first list waits for unknown servers. All clients share that list, and a later one follows
+/// soon.
 const FIRST_LIST_WAITS: Duration = Duration::from_secs(2);
-/// After an accept that failed: the system is short of descriptors or memory, and asking at once does not help.
+/// Pause after a failed accept: the system lacks descriptors or memory, and an immediate retry would fail, too.
 const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(100);
 
-/// A running server. Dropping it ends it at once, connections included; [`stop`](Self::stop) ends it in good order.
+/// A running HTTP server. Dropping it closes all connections at once; [`stop`](Self::stop) drains it first.
 #[derive(Debug)]
 pub struct HttpServer {
     address: SocketAddr,
@@ -73,17 +73,16 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Serves the application on a listener that is bound already: `/mcp` for MCP, `/events` for
-    /// what happens, `/healthz` (it runs) and `/readyz`
-    /// (the providers have listed their tools, and it does not shut down).
+    /// Serves the application on a bound listener: `/mcp` for MCP, `/events` for the event feed, `/healthz` (the server
+    /// runs) and `/readyz` (the providers have listed their tools, and the server is not shutting down).
     ///
     /// # Errors
-    /// The operating system's, when the listener has no address.
+    /// Returns the operating system's error if the listener has no address.
     pub fn start(listener: TcpListener, app: App, settings: HttpSettings) -> io::Result<Self> {
         Self::start_on(Cores::current(), listener, app, settings)
     }
 
-    /// Like [`start`](Self::start), with the connections spread over these runtimes.
+    /// Starts the server like [`start`](Self::start) and distributes connections over these runtimes.
     pub(crate) fn start_on(cores: Cores, listener: TcpListener, app: App, settings: HttpSettings) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let server = McpServer::new(app.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
@@ -102,7 +101,7 @@ impl HttpServer {
         Ok(Self { address, app, endpoint, connections, listener_end, open, listener })
     }
 
-    /// Where it listens.
+    /// Returns the address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -112,13 +111,13 @@ impl HttpServer {
         self.drain(drain).await;
         self.listener_end.cancel();
         if let Some(listener) = self.listener.take() {
-            // It ends with the signal.
+            // The task ends with the signal.
             let _ = listener.await;
         }
     }
 
-    /// Refuses new requests with 503 and ends streams, gives calls `drain` to end by themselves before they are cancelled
-    /// and recorded, closes the application ([`App::close`]) and completes the open responses.
+    /// Refuses new requests with 503, ends streams, waits at most `drain` for calls before it cancels and records them,
+    /// closes the application ([`App::close`]) and completes the open responses.
     ///
     /// Until calls are cancelled, answers to their questions and cancellations are accepted. The listener stays open:
     /// `/readyz` answers 503 until this server is dropped or [stopped](Self::stop).
@@ -146,7 +145,7 @@ impl Drop for HttpServer {
     }
 }
 
-/// Takes connections in.
+/// Accepts connections.
 struct Front {
     endpoint: Arc<Endpoint>,
     connections: Arc<Connections>,
@@ -157,7 +156,7 @@ struct Front {
 }
 
 impl Front {
-    /// Accepts connections until the listener is to close.
+    /// Accepts connections until the listener is closed.
     async fn accept_all(self, listener: TcpListener) {
         let mut http = http1::Builder::new();
         // The task of the connection watches whether the client has left.
@@ -194,7 +193,7 @@ impl Front {
     }
 
     fn serve(&self, http: &http1::Builder, stream: TcpStream, from: IpAddr) {
-        // Without it a small answer waits for the acknowledgement of the one before, 40 ms on Linux.
+        // Otherwise a small response waits for the acknowledgement of the previous one: 40 ms on Linux.
         let stream = match stream.set_nodelay(true).and_then(|()| stream.into_std()) {
             Ok(stream) => stream,
             Err(error) => {
