@@ -33,7 +33,7 @@ use uuid::Uuid;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Request to run an agent. Everything but the prompt has a default.
-#[must_use = "nothing is asked before `start`"]
+#[must_use = "the query runs only after `start`"]
 pub struct Query {
     app: App,
     prompt: Vec<Block>,

@@ -146,7 +146,7 @@ pub(super) fn hooks(
             Err(problem) => problems.push(Problem::new(item.origin.clone(), problem.to_string())),
             Ok(None) if surroundings.trusted.held_gate(path) => {
                 let message = format!(
-                    "`{}` held a gate and is gone, so nothing starts: restore it, or take this import back",
+                    "`{}` held a gate and is gone, so nothing starts: restore it, or remove this import",
                     path.display()
                 );
                 problems.push(Problem::new(item.origin.clone(), message));

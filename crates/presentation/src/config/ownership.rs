@@ -49,7 +49,7 @@ pub(super) fn check_owned(path: &Path, real: &Path) -> Result<(), String> {
             return Ok(());
         }
     }
-    Err("it leads over too many links".into())
+    Err("it follows too many links".into())
 }
 
 fn check_owner(path: &Path, facts: &fs::Metadata) -> Result<(), String> {

@@ -300,7 +300,7 @@ impl Reader<'_> {
     fn linkedin(&mut self) -> Result<LinkedinSettings, String> {
         let user_agent = self.text("linkedin.user_agent");
         if user_agent.as_deref().is_some_and(|name| HeaderValue::from_str(name).is_err()) {
-            return Err("`linkedin.user_agent` holds characters that no request can bear".into());
+            return Err("`linkedin.user_agent` contains characters that a header cannot have".into());
         }
         Ok(LinkedinSettings { base_url: self.url("linkedin.base_url", LINKEDIN)?, user_agent })
     }

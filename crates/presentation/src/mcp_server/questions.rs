@@ -52,7 +52,7 @@ impl Questions {
         match self.lock().remove(id) {
             // The caller may have stopped waiting in the meantime.
             Some(asked) => drop(asked.send(outcome)),
-            None => tracing::debug!(%id, "the client answered what nobody asks"),
+            None => tracing::debug!(%id, "the client answered an unknown question"),
         }
     }
 

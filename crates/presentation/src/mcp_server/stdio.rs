@@ -182,7 +182,7 @@ async fn serve<R: AsyncRead + Unpin + Send>(
             }
             End::Output(written) => {
                 if let Err(error) = written {
-                    tracing::debug!(error = &error as &dyn std::error::Error, "the client reads no more");
+                    tracing::debug!(error = &error as &dyn std::error::Error, "the client no longer reads");
                 }
                 connection.end(Duration::ZERO, CancelReason::Client, LAST_RECORDS).await;
                 Ok(())

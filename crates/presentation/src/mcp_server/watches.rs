@@ -38,7 +38,7 @@ impl Watches {
     pub(super) async fn renew(&self, app: &App, client: &Client) {
         for uri in self.uris() {
             if let Err(failure) = self.add(app, client, uri.clone()).await {
-                tracing::info!(uri, reason = failure.message, "a resource is watched no longer");
+                tracing::info!(uri, reason = failure.message, "a resource is no longer watched");
                 self.remove(&uri);
             }
         }

@@ -227,7 +227,7 @@ impl Keys<'_> {
     /// Adds a note for each remaining key.
     fn note_unknown_keys(self) {
         for member in self.members {
-            let message = format!("`{}` means nothing here", member.name);
+            let message = format!("`{}` has no meaning here", member.name);
             self.notes.push(Problem::new(member.origin, message));
         }
     }

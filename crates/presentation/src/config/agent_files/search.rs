@@ -97,7 +97,7 @@ impl Search<'_> {
         let read = match fs::read_dir(folder) {
             Ok(read) => read,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return,
-            Err(error) => return self.wrong(folder, format!("cannot be looked into: {error}")),
+            Err(error) => return self.wrong(folder, format!("cannot be read: {error}")),
         };
         let is_new = folder.metadata().is_ok_and(|facts| self.entered.insert((facts.dev(), facts.ino())));
         if !is_new {

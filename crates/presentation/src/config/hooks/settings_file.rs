@@ -162,7 +162,7 @@ fn written(
     handler: &Node,
 ) -> Result<HookEntry, String> {
     let mut written = HookEntry { name, event: Some(event), matcher, is_of_claude_code: true, ..HookEntry::default() };
-    let Content::Table(members) = &handler.content else { return Err("it is no table".into()) };
+    let Content::Table(members) = &handler.content else { return Err("it is not a table".into()) };
     for Member { name, node, .. } in members {
         let wrong = |what: &str| Err(format!("`{name}` is {what}, got {}", node.content));
         match (name.as_str(), &node.content) {

@@ -46,7 +46,7 @@ impl Gate {
         }
         if head.headers.contains_key(header::ORIGIN) && !self.is_origin_allowed(&head.headers) {
             tracing::debug!(origin = ?head.headers.get(header::ORIGIN), "refused a request of another origin");
-            return Err(text(StatusCode::FORBIDDEN, "pages of this origin may not call"));
+            return Err(text(StatusCode::FORBIDDEN, "pages of this origin are not permitted"));
         }
         let authenticated = match &self.authentication {
             Authentication::Tokens(tokens) => tokens.check(head),
