@@ -72,7 +72,7 @@ impl Bench {
     }
 
     fn changed(&self) -> String {
-        format!("`{}`, which it runs, has changed since a person said yes to it", self.script.display())
+        format!("`{}`, which it runs, has changed since it was trusted", self.script.display())
     }
 }
 
@@ -144,7 +144,7 @@ fn a_server_that_dies_is_not_started_again_with_another_script_in_the_same_sessi
     let reason = loop {
         let answer = call("mcp__srv__tell").to_string();
         assert!(!answer.contains("second in"), "{answer}");
-        if answer.contains("has changed since a person said yes to it") {
+        if answer.contains("has changed since it was trusted") {
             break answer;
         }
         assert!(Instant::now() < end, "{answer}");
@@ -190,7 +190,7 @@ fn a_server_of_a_project_starts_in_the_project_and_runs_what_was_there_when_it_w
     assert!(told.contains(&format!("a server of this file runs {}", top.join("srv.py").display())), "{told}");
     assert!(at_top(&TELL).contains("of the project in"), "trusted with its file");
     fs::write(top.join("srv.py"), server("changed")).unwrap();
-    assert!(at_top(&["servers"]).contains("has changed since a person said yes to it"));
+    assert!(at_top(&["servers"]).contains("has changed since it was trusted"));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn a_name_that_a_persons_own_configuration_does_not_place_is_a_stranger_in_each_
         let output = home.run(&TELL);
         assert!(!stdout(&output).contains("of a "), "{args}: {}", stdout(&output));
         let told = stdout(&home.run(&["servers"]));
-        assert!(told.contains("lies where tools write, and nobody said yes to it"), "{args}: {told}");
+        assert!(told.contains("is where tools write, and is not trusted"), "{args}: {told}");
         let trusted = home.run(&["config", "trust", "--yes", config.to_str().unwrap()]);
         assert_eq!(trusted.status.code(), Some(0), "{}", stderr(&trusted));
         assert!(stdout(&home.run(&TELL)).contains("of a "), "{args}");
@@ -265,7 +265,7 @@ fn a_guarded_server_does_not_change_what_another_one_runs_in_a_folder_that_its_v
     assert_eq!(fs::read_to_string(&script).unwrap(), server("other.py"));
     assert_ne!(fs::read_to_string(tools.join("helper.py")).unwrap(), server("helper.py"));
     let printed = run(&["servers"]);
-    assert!(printed.contains("helper.py`, which it runs, has changed since a person said yes to it"), "{printed}");
+    assert!(printed.contains("helper.py`, which it runs, has changed since it was trusted"), "{printed}");
     assert!(!run(&module).contains("helper.py in"));
 }
 

@@ -284,8 +284,8 @@ fn nonsense_in_a_persons_file_of_the_project_stops_nothing() {
         ("toolstead.local.yaml", "- x"),
     ] {
         machine.write(name, text);
-        machine.check("", &ECHO, 0, &["hi", "nothing of this file counts: "]);
-        machine.check("", &["config", "check"], 0, &[name, "nothing of this file counts: "]);
+        machine.check("", &ECHO, 0, &["hi", "this file is ignored: "]);
+        machine.check("", &["config", "check"], 0, &[name, "this file is ignored: "]);
         fs::remove_file(machine.path(name)).unwrap();
     }
     // Two for one layer count for nothing, either.

@@ -208,11 +208,11 @@ fn each_provider_of_search_has_its_address_and_its_key() {
         ("provider = \"searxng\"", "none: `[search] base_url` does not say where the SearXNG server is"),
         (
             "base_url = \"https://h\"",
-            "none: `[search] provider` does not say who searches: brave, searxng, tavily, exa or duckduckgo",
+            "none: `[search] provider` must be one of brave, searxng, tavily, exa or duckduckgo",
         ),
         (
             "api_key_env = \"MINE\"",
-            "none: `[search] provider` does not say who searches: brave, searxng, tavily, exa or duckduckgo",
+            "none: `[search] provider` must be one of brave, searxng, tavily, exa or duckduckgo",
         ),
         ("provider = \"tavily\"\napi_key_env = \"NONE\"", "none: the environment variable `NONE` holds no key: set it"),
     ] {

@@ -59,7 +59,7 @@ impl Base<'_> {
         let below_home = if text == "~" { Some("") } else { text.strip_prefix("~/") };
         match (below_home, self.home) {
             (Some(rest), Some(home)) => Ok(lexical(home, Path::new(rest))),
-            (Some(_), None) => Err(format!("`{text}` lies in the home folder, which is not known")),
+            (Some(_), None) => Err(format!("`{text}` is in the home folder, which is unknown")),
             (None, _) => Ok(lexical(self.folder, Path::new(text))),
         }
     }

@@ -13,7 +13,7 @@ pub enum DatabaseUrl {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DatabaseUrlError {
     /// The text has no known form.
-    #[error("no URL of a database")]
+    #[error("not a database URL")]
     Malformed,
     /// The scheme names another kind of database. The URL is not included in the message because it may contain a
     /// password.

@@ -50,7 +50,7 @@ impl Folders {
     pub fn prepare_data(&self) -> Result<&Path, Problem> {
         let data = self.data.as_deref().ok_or_else(no_data)?;
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(data);
-        made.map_err(|error| Problem::new(Origin::file(data), format!("the data folder cannot be made: {error}")))?;
+        made.map_err(|error| Problem::new(Origin::file(data), format!("the data folder cannot be created: {error}")))?;
         self.guard_data()?;
         Ok(data)
     }
@@ -73,7 +73,7 @@ impl Folders {
         owned(&facts)?;
         if facts.is_symlink() {
             let real = data.canonicalize().map_err(|error| wrong(format!("is a link to nothing: {error}")))?;
-            owned(&real.metadata().map_err(|error| wrong(format!("cannot be looked at: {error}")))?)?;
+            owned(&real.metadata().map_err(|error| wrong(format!("cannot be inspected: {error}")))?)?;
             let around = data.parent().unwrap_or(data);
             let mode = around.metadata().map(|facts| facts.permissions().mode()).unwrap_or(0o777);
             if mode & 0o022 != 0 {

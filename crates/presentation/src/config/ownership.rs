@@ -44,7 +44,7 @@ pub(super) fn check_owned(path: &Path, real: &Path) -> Result<(), String> {
         } else if facts.permissions().mode() & WRITABLE_BY_OTHERS != 0 {
             return Err(others_write(&path));
         } else if path != real {
-            return Err("it leads elsewhere by now".into());
+            return Err("its target has changed".into());
         } else {
             return Ok(());
         }
@@ -74,7 +74,7 @@ pub(super) fn close_to_others(path: &Path, closed: u32) -> Result<Option<Problem
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(error) => return Err(Problem::new(Origin::file(path), format!("cannot be looked at: {error}"))),
+        Err(error) => return Err(Problem::new(Origin::file(path), format!("cannot be inspected: {error}"))),
     };
     let mode = facts.permissions().mode() & 0o7777;
     if mode & closed == 0 {

@@ -77,8 +77,8 @@ impl ServerPrograms {
 
     fn refusal(&self, path: &Path, is_known: bool) -> String {
         let what = match is_known {
-            true => "has changed since a person said yes to it",
-            false => "lies where tools write, and nobody said yes to it",
+            true => "has changed since it was trusted",
+            false => "is where tools write, and is not trusted",
         };
         let config = self.config.as_ref().map(|file| format!("--config {} ", in_shell(&file.to_string_lossy())));
         format!(

@@ -237,9 +237,7 @@ impl Reader<'_> {
         let provider = match self.text("search.provider") {
             Some(word) => SearchProvider::ALL.into_iter().find(|(known, _)| *known == word).map(|(_, one)| one),
             None if own.is_some() || key_of.is_some() => {
-                return Err(
-                    "`[search] provider` does not say who searches: brave, searxng, tavily, exa or duckduckgo".into()
-                );
+                return Err("`[search] provider` must be one of brave, searxng, tavily, exa or duckduckgo".into());
             }
             // As in other systems, the presence of the key selects the provider.
             None => self.variable("BRAVE_API_KEY").map(|_| SearchProvider::Brave),

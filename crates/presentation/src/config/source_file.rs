@@ -137,7 +137,7 @@ pub(super) fn discover(folders: &Folders, notes: &mut Vec<Problem>) -> (Vec<Sour
 /// Converts a problem of an untrusted user's file in the project to a note.
 pub(super) fn left_out(problem: Problem) -> Problem {
     let Problem { origin, message } = problem;
-    let told = format!("nothing of this file counts: {message}; mend it or remove it");
+    let told = format!("this file is ignored: {message}; correct or remove it");
     Problem::new(origin, told)
 }
 

@@ -229,7 +229,7 @@ impl TrustedFiles {
 fn change(folders: &Folders, change: impl FnOnce(&mut TrustedFiles)) -> Result<(), Problem> {
     let data = folders.prepare_data()?;
     let failed =
-        |error: io::Error| Problem::new(Origin::file(list(data)), format!("the trust cannot be kept: {error}"));
+        |error: io::Error| Problem::new(Origin::file(list(data)), format!("the trust cannot be saved: {error}"));
     let lock = fs::OpenOptions::new().write(true).create(true).truncate(false).open(data.join("trusted.lock"));
     let lock = lock.map_err(failed)?;
     lock.lock().map_err(failed)?;

@@ -42,7 +42,7 @@ impl Approver for ElicitationApprover {
             return Approval::Unattended;
         }
         let Some(question) = ApprovalQuestion::of(&request) else {
-            tracing::warn!(call = %request.call.id, parts = request.parts.len(), "nobody is asked about so many parts");
+            tracing::warn!(call = %request.call.id, parts = request.parts.len(), "too many parts for one question");
             return Approval::Unattended;
         };
         let by = match request.client.client.as_str() {

@@ -136,7 +136,7 @@ impl Search<'_> {
             // A symbolic link in a project may point anywhere and is not followed. The user's own links are followed if
             // the target passes the ownership check, like those of configuration files.
             let followed = match self.place.owner {
-                LayerKind::Project => Err("what it leads to is a stranger's here".to_owned()),
+                LayerKind::Project => Err("its target is not trusted".to_owned()),
                 _ => path.canonicalize().map_err(|error| error.to_string()).and_then(|real| check_owned(&path, &real)),
             };
             if let Err(reason) = followed {

@@ -191,7 +191,7 @@ impl Register {
         let most = self.by_peer.iter().map(|(peer, held)| (held.len(), std::cmp::Reverse(oldest(held)), *peer)).max();
         let Some((held, std::cmp::Reverse(number), peer)) = most else { return };
         if let Some(signal) = self.remove_stranger(peer, number) {
-            tracing::debug!(%peer, held, "closed a connection that has shown no token: there are too many");
+            tracing::debug!(%peer, held, "closed a connection that sent no token: too many are open");
             signal.give(End::AtOnce);
         }
     }

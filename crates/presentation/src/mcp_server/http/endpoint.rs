@@ -231,7 +231,7 @@ impl Endpoint {
                     text(StatusCode::SERVICE_UNAVAILABLE, "no call can be recorded\n")
                 }
             },
-            _ => text(StatusCode::NOT_FOUND, "there is nothing here\n"),
+            _ => text(StatusCode::NOT_FOUND, "not found\n"),
         }
     }
 
@@ -421,7 +421,7 @@ impl EndpointHandle {
 fn generation_of_header(headers: &HeaderMap) -> Result<Generation, Response<Body>> {
     let Some(value) = headers.get(&headers::PROTOCOL_VERSION) else { return Ok(Generation::Legacy) };
     let version = value.to_str().ok().and_then(ProtocolVersion::parse);
-    let version = version.ok_or_else(|| text(StatusCode::BAD_REQUEST, "this `MCP-Protocol-Version` is not spoken"))?;
+    let version = version.ok_or_else(|| text(StatusCode::BAD_REQUEST, "this `MCP-Protocol-Version` is unknown"))?;
     Ok(version.generation())
 }
 
