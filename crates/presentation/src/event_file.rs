@@ -83,7 +83,7 @@ fn is_pipe(path: &Path) -> bool {
 fn open_pipe(path: &Path) -> io::Result<pipe::Sender> {
     pipe::OpenOptions::new().open_sender(path).map_err(|error| match error.raw_os_error() {
         Some(libc::ENXIO) => {
-            let reason = io::Error::new(error.kind(), "nobody reads this pipe: start its reader first");
+            let reason = io::Error::new(error.kind(), "no process reads this pipe: start its reader first");
             not_written(path, &reason)
         }
         _ => not_written(path, &error),
