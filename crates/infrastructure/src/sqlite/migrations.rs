@@ -1,4 +1,4 @@
-//! Migrations of the schema (`migrations/`), from any older version to the current one.
+//! Migrations of the schema (`migrations/sqlite/`), from any older version to the current one.
 
 use super::fault::Fault;
 use sqlx::{
@@ -6,7 +6,7 @@ use sqlx::{
     migrate::{Migration, MigrationType, Migrator},
 };
 
-/// Application id in the header of a Toolstead database, as `migrations/0001_create_tools.sql` sets it: "TSTD".
+/// Application id in the header of a Toolstead database, as `migrations/sqlite/0001_create_tools.sql` sets it: "TSTD".
 const APPLICATION_ID: i64 = 0x5453_5444;
 
 macro_rules! migration {
@@ -15,7 +15,7 @@ macro_rules! migration {
             $version,
             $file.into(),
             MigrationType::Simple,
-            include_str!(concat!("../../migrations/", $file)).into_sql_str(),
+            include_str!(concat!("../../migrations/sqlite/", $file)).into_sql_str(),
             false,
         )
     };
