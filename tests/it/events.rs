@@ -166,7 +166,11 @@ fn a_pipe_is_written_to_where_somebody_reads_it_and_waited_for_by_nobody() {
     let echo = ["--events", path.to_str().unwrap(), "call", "echo", r#"{"message":"hi"}"#];
     let refused = home.run(&echo);
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
-    assert!(stderr(&refused).contains("pipe`: no process reads this pipe: start its reader first"), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("pipe`: no process reads this pipe: start its reader first"),
+        "{}",
+        stderr(&refused)
+    );
     // Open for both, so that it is there at once and sees no end.
     let reader = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     assert_eq!(home.run(&echo).status.code(), Some(0));
