@@ -419,7 +419,7 @@ mod tests {
             (json!({"$ref": "file:///etc/passwd"}), "not followed"),
             (deep, "nested deeper"),
             (json!({"enum": long}), "at most 262144"),
-            (json!(true), "no JSON object"),
+            (json!(true), "not a JSON object"),
             (json!({"type": "strng"}), "cannot be used"),
         ] {
             let error = ToolInputSchema::compile(&schema, Formats::Asserted).unwrap_err().to_string();

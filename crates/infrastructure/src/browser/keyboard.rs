@@ -184,7 +184,7 @@ mod tests {
         }
         for text in ["", "a", "Shift+a", "Hyper+Tab", "Control+", "Control+ab", "EnterEnter", "é"] {
             let error = text.parse::<Key>().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("`{text}` is no key")) && error.contains("ArrowUp"), "{error}");
+            assert!(error.starts_with(&format!("`{text}` is not a known key")) && error.contains("ArrowUp"), "{error}");
         }
         assert_eq!("Enter".parse(), Ok(Key::ENTER));
     }

@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_list_is_the_folder() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/sqlite");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -370,7 +370,7 @@ mod tests {
             refused(&WrittenEvent { attendees: &[address.into()], ..REVIEW }, "is not a mail address");
         }
         let many: Vec<String> = (0..201).map(|n| format!("a{n}@example.com")).collect();
-        refused(&WrittenEvent { attendees: &many, ..REVIEW }, "takes 200");
+        refused(&WrittenEvent { attendees: &many, ..REVIEW }, "at most 200");
         refused(&WrittenEvent { attendees: &many[..150], ..REVIEW }, "the approver sees");
     }
 

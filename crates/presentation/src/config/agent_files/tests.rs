@@ -79,7 +79,7 @@ fn an_agent_as_claude_code_and_kodelet_write_it_is_read() {
         reviewer.prompt.starts_with("You review.\n\nBefore you begin, read these with the tool `skill`: `a`, `b`.")
     );
     let told: String = listing.notes.iter().map(|note| format!("{note}\n")).collect();
-    for note in [":3: not valid YAML", ":4: `Bash(git diff:*)` does not count", ":6: `color` means nothing"] {
+    for note in [":3: not valid YAML", ":4: `Bash(git diff:*)` does not count", ":6: `color` has no meaning"] {
         assert!(told.contains(note), "{note}: {told}");
     }
     let (kodelets, listing) = agent(

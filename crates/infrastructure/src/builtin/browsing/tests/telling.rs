@@ -161,8 +161,8 @@ async fn keys_are_pressed_in_a_field_or_where_the_focus_is_and_a_mouse_only_poin
     rig.call("browser_type", json!({"keys": ["Shift+Tab", "End"]})).await;
     rig.call("browser_wait_for", json!({"condition": "text", "value": "scrolled", "timeout_ms": 60_000})).await;
     for (arguments, told) in [
-        (json!({"ref": name, "keys": ["Sesame"]}), "`Sesame` is no key"),
-        (json!({"keys": ["a"]}), "`a` is no key"),
+        (json!({"ref": name, "keys": ["Sesame"]}), "`Sesame` is not a known key"),
+        (json!({"keys": ["a"]}), "`a` is not a known key"),
         (json!({"ref": name}), "give `text`, `keys` or both, or else `files`"),
         (json!({"text": "x"}), "`ref` says which element"),
         (json!({"ref": name, "keys": ["Enter"], "files": ["x"]}), "give `text`, `keys` or both, or else `files`"),
