@@ -169,8 +169,8 @@ async fn a_page_that_floods_its_browser_is_told_in_short_and_ends() {
     let frames = |session: &crate::browser::session::Session| {
         session.state().tabs.values().map(|tab| tab.frames.len()).max().unwrap_or_default()
     };
-    if !facts["notes"].to_string().contains("16 are open") {
-        told(&tools, "16 are open", "a crowd").await;
+    if !facts["notes"].to_string().contains("16 are already open") {
+        told(&tools, "16 are already open", "a crowd").await;
     }
     assert!(browsers.now(&owner, frames).unwrap() <= 200);
     tools.call("browser_close", json!({})).await.unwrap();
