@@ -56,7 +56,7 @@ fn calls() -> Vec<Call> {
             "Write File Tool",
             "write_file",
             json!({"path": "new/a.txt", "content": "hi"}),
-            Answer::ErrorLike("", "have it made."),
+            Answer::ErrorLike("", "to create it."),
         ),
         call(
             "Write File Tool",

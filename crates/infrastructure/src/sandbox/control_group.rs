@@ -95,12 +95,9 @@ impl fmt::Display for OutOfMemory {
         match self {
             Self::OfRun(bytes) => {
                 let most = bytes >> 20;
-                write!(
-                    f,
-                    "all its processes together had used up {most} MiB of memory, which `limits.memory_bytes` bounds"
-                )
+                write!(f, "all its processes together used {most} MiB of memory, the limit in `limits.memory_bytes`")
             }
-            Self::OfMachine => f.write_str("the machine, or what Toolstead runs in, had no memory left"),
+            Self::OfMachine => f.write_str("the machine, or the service or container of Toolstead, had no memory left"),
         }
     }
 }
@@ -118,7 +115,7 @@ impl fmt::Display for Bounds {
             (true, true) => "memory and processes",
             (true, false) => "memory",
             (false, true) => "processes",
-            (false, false) => "no more than the end of all processes at once",
+            (false, false) => "no resources, but all processes end at once",
         })?;
         self.lacks.iter().try_for_each(|reason| write!(f, " ({reason})"))
     }
@@ -142,7 +139,7 @@ impl Groups {
                 Err(error) => drop(reason.get_or_insert_with(|| format!("`{}`: {error}", place.path.display()))),
             }
         }
-        first.ok_or_else(|| reason.unwrap_or_else(|| "there is no place for them".into()))
+        first.ok_or_else(|| reason.unwrap_or_else(|| "no cgroup is available for them".into()))
     }
 
     fn at(place: &ParentGroup) -> io::Result<Self> {

@@ -176,7 +176,7 @@ impl Helpers {
         let mut beginning = (&mut stdout).take(READY.len() as u64 + 1);
         let is_ready = beginning.read_until(b'\n', &mut first).await.is_ok();
         if !is_ready || String::from_utf8_lossy(&first).trim_end() != READY {
-            return Err(not_started("what was started did not say that it is a helper"));
+            return Err(not_started("the started program did not identify itself as a helper"));
         }
         let mut order =
             serde_json::to_vec(&HelperOrder { bounds: call.bounds, order: call.order }).map_err(not_started)?;

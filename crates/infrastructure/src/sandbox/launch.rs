@@ -103,7 +103,7 @@ pub enum LaunchError {
     #[error("the program was not started, because it could not be confined: {0}")]
     Moved(String),
     /// No program can be confined on this machine.
-    #[error("no program is run here, because it could not be confined: {missing}; {remedy}")]
+    #[error("no program is started, because it could not be confined: {missing}; {remedy}")]
     Unconfinable {
         /// Missing requirement.
         missing: String,
@@ -114,10 +114,10 @@ pub enum LaunchError {
     #[error("the program was not started: {0}")]
     OutOfDescriptors(DescriptorLimit),
     /// Tools should have been offered to the program, but the path to them is unavailable.
-    #[error("no tools can be offered to a program here: {0}")]
+    #[error("tools cannot be offered to this program: {0}")]
     NoTools(&'static str),
     /// The launching thread has ended.
-    #[error("no child can be started any more")]
+    #[error("the launcher has stopped, so no child can be started")]
     Stopped,
 }
 
@@ -127,7 +127,7 @@ impl fmt::Display for Exit {
             Self::Code(code) => write!(f, "it ended with code {code}"),
             Self::Signal(signal) => write!(f, "it was ended by signal {signal}"),
             Self::OutOfMemory(whose) => write!(f, "it was ended because {whose}"),
-            Self::TimedOut(time) => write!(f, "it was ended because its time was over, {} seconds", time.as_secs_f64()),
+            Self::TimedOut(time) => write!(f, "it was ended after its time limit of {} seconds", time.as_secs_f64()),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The only module that starts child processes.
-#![expect(unsafe_code, reason = "what a child does between fork and exec can be said in no other way")]
+#![expect(unsafe_code, reason = "code that a child runs between fork and exec cannot be set in any other way")]
 
 mod confined_run;
 mod gate;
@@ -279,7 +279,7 @@ impl Launcher {
             match (spec.policy.confinement, layers) {
                 (Confinement::Open, _) => return Err(LaunchError::NoTools("it is not confined")),
                 (_, Layers::WithoutNamespaces) => {
-                    return Err(LaunchError::NoTools("without namespaces (tier 2) a program reaches no socket"));
+                    return Err(LaunchError::NoTools("without namespaces (tier 2), a program cannot use sockets"));
                 }
                 (_, Layers::All) => {}
             }

@@ -166,6 +166,6 @@ mod tests {
                 return gone(&pid).await;
             }
         }
-        panic!("the program never came to start anything");
+        panic!("the program did not start its child");
     }
 }

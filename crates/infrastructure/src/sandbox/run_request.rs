@@ -72,7 +72,7 @@ pub(super) fn request(
                 return Err(refused(path, "this folder cannot be shown to a confined program"));
             }
             if is_machine_path(path) || is_machine_path(&source) {
-                let reason = "what the kernel and running services make is not shown to a confined program; name a \
+                let reason = "files of the kernel and of running services are not shown to a confined program; name a \
                               folder outside of `/proc`, `/sys`, `/dev` and `/run`";
                 return Err(refused(path, reason));
             }
@@ -109,7 +109,7 @@ pub(super) fn request(
         let made = persistent_home::prepare(lasting, &mount_points_in(&path, &folders), &std::mem::take(&mut settings));
         let source = made.map_err(|error| {
             let lasting = lasting.display();
-            LaunchError::Confine(format!("make its home in `{lasting}`: {error}; what stands there may be removed"))
+            LaunchError::Confine(format!("make its home in `{lasting}`: {error}; its content may be removed"))
         })?;
         folders.push(folder(&source, path, true, false)?);
         sort(&mut folders);
@@ -179,12 +179,12 @@ fn mount_points_in(home: &Path, folders: &[Folder]) -> Vec<MountPoint> {
 /// link, and this run would see files that were not granted to it.
 fn resolve_root(path: &Path, others: &WritableRoots) -> Result<PathBuf, LaunchError> {
     let Some(way) = others.resolve(path) else {
-        let reason = fs::canonicalize(path).err().map_or("it leads nowhere".into(), |error| error.to_string());
+        let reason = fs::canonicalize(path).err().map_or("its target does not exist".into(), |error| error.to_string());
         return Err(refused(path, &reason));
     };
     if way.is_run_controlled && !others.hold(&way.real) {
-        let reason = "it is led out of the workspace by a link that a command may have made; name the folder itself in \
-                      the configuration";
+        let reason = "it contains a link out of the workspace that a command may have made; name the folder itself \
+                      in the configuration";
         return Err(refused(path, reason));
     }
     Ok(way.real)

@@ -40,7 +40,7 @@ use uuid::Uuid;
 /// tier.
 const TIME_TO_TRY: Duration = Duration::from_secs(60);
 const ROOM_FOR_CANARIES: &str =
-    "make room in the folder for temporary files (`TMPDIR`, or `/tmp`) or in `/var/tmp`, and let this user write there";
+    "free space in the folder for temporary files (`TMPDIR`, or `/tmp`) or in `/var/tmp` that this user can write to";
 /// First ABI version of Landlock that keeps a run from abstract sockets.
 const SCOPED_ABI: u32 = 6;
 /// Determines the tier of this machine by testing the confinement.
@@ -49,7 +49,7 @@ pub async fn tier(launcher: &Launcher) -> Tier {
     let canaries = match Canaries::place_in(&[env::temp_dir(), "/var/tmp".into()]) {
         Ok(canaries) => canaries,
         Err(error) => {
-            let missing = format!("the confinement cannot be tried, because its canaries cannot be placed: {error}");
+            let missing = format!("the confinement cannot be tested, because its canaries cannot be created: {error}");
             return Tier::Third { missing, remedy: ROOM_FOR_CANARIES.into() };
         }
     };
@@ -62,7 +62,7 @@ pub async fn tier(launcher: &Launcher) -> Tier {
     };
     match check_layers(launcher, &canaries, features, Layers::WithoutNamespaces).await {
         Ok(()) => Tier::Second { missing },
-        Err(other) => third(format!("{missing}; and tier 2 does not hold: {other}")),
+        Err(other) => third(format!("{missing}; and tier 2 failed its test: {other}")),
     }
 }
 
@@ -83,11 +83,11 @@ async fn check_layers(
 fn notes(features: Features) -> Vec<String> {
     let note = match features.landlock_abi {
         None => {
-            "no Landlock: the mounts alone keep files closed, and servers with the machine's network reach its \
-                 sockets without a path"
+            "no Landlock: only the mounts protect files, and servers with the machine's network can use its abstract \
+                 sockets"
         }
         Some(..SCOPED_ABI) => {
-            "a Landlock older than ABI 6: servers with the machine's network reach its sockets without a path"
+            "a Landlock older than ABI 6: servers with the machine's network can use its abstract sockets"
         }
         Some(_) => return Vec::new(),
     };
@@ -105,14 +105,14 @@ fn suggestion(features: Features, is_root: bool, does_with_tier_2: bool) -> Stri
             "run Toolstead as an ordinary user on Linux 5.12 or later, outside of a container that forbids namespaces"
         }
         (true, false) => {
-            "run Toolstead on Linux 5.12 or later and outside of a container that forbids namespaces; where too many are in \
-             use, raise `user.max_user_namespaces`"
+            "run Toolstead on Linux 5.12 or later and outside of a container that forbids namespaces; if too many \
+             are in use, raise `user.max_user_namespaces`"
         }
     };
     let may_do_with_tier_2 =
         !is_root && !does_with_tier_2 && features.landlock_abi.is_some_and(|abi| abi >= SCOPED_ABI);
     let second = if may_do_with_tier_2 {
-        "; or do with less: `sandbox.minimum_tier = 2` in your own settings, see `docs/guide/sandbox.md`"
+        "; or accept less: set `sandbox.minimum_tier = 2` in your own settings, see `docs/guide/sandbox.md`"
     } else {
         ""
     };
@@ -141,7 +141,7 @@ async fn find_reached_canaries(
     );
     let mut open = [alone?, with_folders?, guarded?].concat();
     // A canary that was removed cannot be reached.
-    canaries.are_there().map_err(|error| format!("the canaries were taken away while it was tried: {error}"))?;
+    canaries.are_there().map_err(|error| format!("the canaries were removed during the test: {error}"))?;
     open.sort_unstable();
     open.dedup();
     Ok(open)
@@ -155,7 +155,7 @@ async fn find_reached_canaries_of(
     layers: Layers,
 ) -> Result<Vec<String>, String> {
     let port = |address: io::Result<std::net::SocketAddr>| {
-        address.map(|one| one.port()).map_err(|error| format!("the canaries cannot be placed: {error}"))
+        address.map(|one| one.port()).map_err(|error| format!("the canaries cannot be created: {error}"))
     };
     let task = Task {
         kind,
@@ -209,11 +209,12 @@ async fn find_reached_canaries_of(
         child.exited().await
     };
     let exit = timeout(TIME_TO_TRY, reading).await;
-    let exit = exit.map_err(|_| "a confined run does not end with all that it started".to_owned())?;
+    let exit =
+        exit.map_err(|_| "a confined run does not end together with the processes that it started".to_owned())?;
     let open = tries::parse_output(&said).filter(|_| exit == Exit::Code(0));
     let open = open.ok_or_else(|| format!("a confined run does not work: {exit}"))??;
     if !child.had_survivors() {
-        return Err("what a confined run leaves behind is not seen".into());
+        return Err("processes that a confined run leaves behind are not detected".into());
     }
     Ok(open)
 }
@@ -325,7 +326,7 @@ mod tests {
             "a file outside",
             "a folder outside, to write there",
             "a socket outside by its path",
-            "a socket outside by a letter to its path",
+            "a socket outside by a datagram to its path",
             "a namespace of its own",
             "a trace of a process",
             "a process outside, to signal it",
@@ -404,7 +405,7 @@ mod tests {
         for (abi, expected) in [(None, "no Landlock"), (Some(5), "older than ABI 6")] {
             let notes = notes(features(abi));
             assert!(
-                notes.len() == 1 && notes[0].contains(expected) && notes[0].contains("without a path"),
+                notes.len() == 1 && notes[0].contains(expected) && notes[0].contains("abstract sockets"),
                 "{notes:?}"
             );
         }

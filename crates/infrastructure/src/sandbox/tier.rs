@@ -3,12 +3,12 @@
 use std::fmt;
 
 /// Accesses that tier 2 leaves open, and those that it closes unnecessarily because it cannot be more precise.
-const OPEN_IN_TIER_2: &str = "programs that are run can change modes, dates and attributes of this user's files anywhere, \
-                              see that files outside exist, with their sizes and dates, see the processes of the machine \
-                              in /proc, and fill the disk; they have no network and no sockets, no /tmp and no /dev/shm \
-                              (`TMPDIR` leads to a folder of their own), can make, move and remove nothing right in a root, \
-                              but in its folders, and cannot change `.git` and settings of agents; programs that need a \
-                              network, and roots in which rules close paths, are refused";
+const OPEN_IN_TIER_2: &str = "programs can change modes, dates and attributes of this user's files anywhere, see that \
+                              files outside exist, with their sizes and dates, see the processes of the machine in \
+                              /proc, and fill the disk; they have no network and no sockets, no /tmp and no /dev/shm \
+                              (`TMPDIR` is a folder of their own), cannot create, move or remove entries directly in \
+                              a root, only in its folders, and cannot change `.git` and settings of agents; programs \
+                              that need a network, and roots in which rules protect paths, are rejected";
 
 /// Degree to which runs can be confined on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -172,7 +172,7 @@ pub(super) enum ZygoteError {
     NoDoor,
     #[error(transparent)]
     Step(#[from] Failure),
-    #[error("the process that starts confined programs is gone; restart Toolstead")]
+    #[error("the process that starts confined programs has ended; restart Toolstead")]
     Gone(#[source] io::Error),
     #[error("a confined program could not be requested from the process that starts them")]
     Request(#[source] io::Error),

@@ -38,14 +38,14 @@ impl ParentGroup {
 
     fn among(own: &str, mounts: &str, may_be_divided: impl Fn(&Path) -> bool) -> Result<Vec<Self>, String> {
         let own = own.lines().find_map(|line| line.strip_prefix("0::"));
-        let own = Path::new(own.ok_or("this process is in no group of the second version")?);
+        let own = Path::new(own.ok_or("this process is not in a cgroup of version 2")?);
         if own.components().any(|part| part == Component::ParentDir) {
-            return Err("this process's own group is not seen here".into());
+            return Err("the cgroup of this process is not visible here".into());
         }
         let mut mounts = mounts.lines().filter_map(mount).peekable();
         mounts.peek().ok_or("no file system of the type `cgroup2` is mounted")?;
         let found = mounts.find_map(|(root, place)| Some((own.strip_prefix(root).ok()?.to_owned(), place)));
-        let (rest, top) = found.ok_or("this process's own group is not seen here")?;
+        let (rest, top) = found.ok_or("the cgroup of this process is not visible here")?;
         // Removes the trailing slash that joining an empty path leaves.
         let below = |rest: &Path| top.components().chain(rest.components()).collect::<PathBuf>();
         let around = rest.parent().map(below);

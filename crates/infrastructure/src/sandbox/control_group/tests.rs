@@ -142,5 +142,5 @@ fn what_holds_for_the_tree_is_said() {
         |memory, processes, lacks: Option<&str>| Bounds { memory, processes, lacks: lacks.map(Into::into) }.to_string();
     assert_eq!(bounds(true, true, None), "memory and processes");
     assert_eq!(bounds(false, true, Some("there is no `memory`")), "processes (there is no `memory`)");
-    assert_eq!(bounds(false, false, None), "no more than the end of all processes at once");
+    assert_eq!(bounds(false, false, None), "no resources, but all processes end at once");
 }

@@ -31,14 +31,14 @@ use toolstead_domain::DescriptorLimit;
 /// cleans up the workspace, which is a limited amount of work that takes far less.
 pub(super) const TIME_TO_END: Duration = Duration::from_secs(10);
 /// Message if the result of cleaning up was not received.
-const NOT_PUT_RIGHT: &str = "the workspace was not put right after this command, because what does that was ended or did \
-                             not answer: look at the settings of agents (`.mcp.json`, `.claude` and the like) and at \
-                             `.git` (`config`, `hooks`) before you use git or an agent there";
+const NOT_PUT_RIGHT: &str = "the cleanup of the workspace after this command did not finish, because its process was \
+                             ended or did not respond: check the settings of agents (`.mcp.json`, `.claude` and the \
+                             like) and `.git` (`config`, `hooks`) before you use git or an agent there";
 
 /// Message for a lost run without namespaces. Such a run cannot change protected names, but only a process ends its
 /// programs.
-const NOT_ENDED: &str = "what this command started may still run, because what ends it was ended or did not answer: look \
-                         for its processes, and end them";
+const NOT_ENDED: &str = "processes of this command may still run, because the process that ends them was ended or \
+                         did not respond: find them and end them";
 
 /// Time for a run to start its program, after which the run is ended: its files may be on a disk that does not respond.
 /// A busy machine does not reach this limit.
@@ -91,7 +91,7 @@ impl ConfinedRun {
     ) -> Result<(Self, Listeners), LaunchError> {
         let failed = |error: io::Error| match DescriptorLimit::of(&error) {
             Some(limit) => LaunchError::OutOfDescriptors(limit),
-            None => LaunchError::Confine(format!("hear of the run: {error}")),
+            None => LaunchError::Confine(format!("receive reports of the run: {error}")),
         };
         fcntl_setfl(&reports, OFlags::NONBLOCK).map_err(|error| failed(error.into()))?;
         // SAFETY: the descriptor is owned by the value that registers it, and is closed with that.
@@ -109,7 +109,9 @@ impl ConfinedRun {
         };
         let listeners = timeout(TIME_TO_BEGIN, run.started()).await.map_err(|_| {
             let seconds = TIME_TO_BEGIN.as_secs();
-            LaunchError::Confine(format!("it was not ready after {seconds} seconds; a folder that it sees may hang"))
+            LaunchError::Confine(format!(
+                "it was not ready after {seconds} seconds; one of its folders may not respond"
+            ))
         })??;
         Ok((run, listeners))
     }
@@ -119,7 +121,7 @@ impl ConfinedRun {
     async fn started(&mut self) -> Result<Listeners, LaunchError> {
         let failed = |error: io::Error| match DescriptorLimit::of(&error) {
             Some(limit) => LaunchError::OutOfDescriptors(limit),
-            None => LaunchError::Confine(format!("hear of the run: {error}")),
+            None => LaunchError::Confine(format!("receive reports of the run: {error}")),
         };
         let mut started: Option<Listeners> = None;
         loop {
@@ -168,10 +170,10 @@ impl ConfinedRun {
     fn record_exit(&mut self, report: Report) {
         let Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath } = report else { return };
         if !aftermath.undone.is_empty() {
-            tracing::info!(undone = ?aftermath.undone, "what a confined program did was put right");
+            tracing::info!(undone = ?aftermath.undone, "undid changes of a confined program");
         }
         if !aftermath.left.is_empty() {
-            tracing::warn!(left = ?aftermath.left, "a confined program left what must not be trusted");
+            tracing::warn!(left = ?aftermath.left, "a confined program left changes that must not be trusted");
         }
         self.aftermath = aftermath;
         self.had_survivors = had_survivors;

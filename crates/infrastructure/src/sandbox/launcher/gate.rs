@@ -95,7 +95,7 @@ mod tests {
             })
         });
         let launcher = Launcher::start().unwrap();
-        let refusal = "no program is run here, because it could not be confined: something; help it";
+        let refusal = "no program is started, because it could not be confined: something; help it";
         let (refused, second, first) = (Err(refusal.to_owned()), Ok(Layers::WithoutNamespaces), Ok(Layers::All));
         for (passed, expected, tries) in [
             (0, &refused, 1),

@@ -35,7 +35,7 @@ impl PathLookups {
         };
         timeout(self.time, doing).await.unwrap_or_else(|_| {
             let seconds = self.time.as_secs();
-            let reason = format!("looking up its folders took more than {seconds} seconds; one of them may hang");
+            let reason = format!("resolving its folders took more than {seconds} seconds; one of them may not respond");
             Err(LaunchError::Confine(reason))
         })
     }
@@ -63,7 +63,7 @@ mod tests {
                 is_ended.recv().is_err()
             };
             let said = LOOK_UPS.done(hangs).await.unwrap_err().to_string();
-            assert!(said.contains("may hang"), "{said}");
+            assert!(said.contains("may not respond"), "{said}");
             hanging.push(end);
         }
         drop(hanging);

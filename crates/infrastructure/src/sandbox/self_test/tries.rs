@@ -53,7 +53,7 @@ pub(super) struct Task {
 
 impl Task {
     pub(super) fn to_text(&self) -> Result<String, String> {
-        serde_json::to_string(self).map_err(|error| format!("the run cannot be told what to try: {error}"))
+        serde_json::to_string(self).map_err(|error| format!("the run cannot receive its tasks: {error}"))
     }
 }
 
@@ -127,7 +127,7 @@ pub(super) fn all(task: &Task) -> String {
         }),
         (true, "a socket outside by its path", &|| UnixStream::connect(socket(&task.folder)).map(drop)),
         // Sent from one end of a socket pair, which requires no call of socket(2).
-        (true, "a socket outside by a letter to its path", &|| {
+        (true, "a socket outside by a datagram to its path", &|| {
             UnixDatagram::pair()?.0.send_to(b"x", letters(&task.folder)).map(drop)
         }),
         (task.is_scoped, "an abstract socket outside", &|| {

@@ -24,7 +24,7 @@ pub(super) struct Manager {
     /// Visible parts, where `*` matches any text within a name. Empty if everything is visible.
     parts: &'static [&'static str],
     /// Reason for hiding the rest, or for showing everything.
-    #[cfg_attr(not(test), expect(dead_code, reason = "a row of the table is not complete without it"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "every row of the table states its reason"))]
     reason: &'static str,
 }
 
@@ -63,8 +63,8 @@ const MANAGERS: &[Manager] = &[
         parts: &["bin", "install/global/node_modules"],
         reason: "settings beside what is installed hold tokens of registries",
     },
-    Manager { folder: ".composer/vendor", parts: &[], reason: "packages alone; `auth.json` stands beside it" },
-    Manager { folder: ".config/composer/vendor", parts: &[], reason: "packages alone; `auth.json` stands beside it" },
+    Manager { folder: ".composer/vendor", parts: &[], reason: "packages alone; `auth.json` is next to it" },
+    Manager { folder: ".config/composer/vendor", parts: &[], reason: "packages alone; `auth.json` is next to it" },
     Manager {
         folder: ".deno",
         parts: &["bin"],
@@ -86,13 +86,9 @@ const MANAGERS: &[Manager] = &[
         ],
         reason: "`corefx/cryptography` holds private keys",
     },
-    Manager {
-        folder: ".elan",
-        parts: &["bin", "toolchains", "settings.toml"],
-        reason: "its downloads are nobody's business",
-    },
+    Manager { folder: ".elan", parts: &["bin", "toolchains", "settings.toml"], reason: "its downloads are private" },
     Manager { folder: ".fnm", parts: &[PROGRAMS, "node-versions", "aliases"], reason: "nothing else is needed" },
-    Manager { folder: ".gem/ruby", parts: &[], reason: "packages alone; `credentials` stands beside it" },
+    Manager { folder: ".gem/ruby", parts: &[], reason: "packages alone; `credentials` is next to it" },
     Manager {
         folder: ".ghcup",
         parts: &["bin", "ghc", "hls", "cabal", "stack", "share"],
@@ -148,7 +144,7 @@ const MANAGERS: &[Manager] = &[
     Manager {
         folder: ".local/share/uv/python",
         parts: &[],
-        reason: "installations alone; uv's credentials stand beside it",
+        reason: "installations alone; uv's credentials are next to it",
     },
     Manager {
         folder: ".local/share/uv/tools",

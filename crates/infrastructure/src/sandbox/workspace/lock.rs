@@ -88,7 +88,7 @@ impl PathLocks {
             // Without a lock file, the threads of this process still wait for each other.
             Err(told) => {
                 if !self.has_warned.swap(true, Ordering::Relaxed) {
-                    tracing::warn!("other processes are not kept from changing the same files: {told}");
+                    tracing::warn!("other processes may change the same files at the same time: {told}");
                 }
             }
         }
@@ -118,9 +118,9 @@ impl PathLocks {
         for _ in 0..ATTEMPTS {
             let folder = self.folder()?;
             match LockFile::take(&folder, path, stop) {
-                Err(Errno::NOENT) => last = format!("`{}` is removed again and again", folder.path().display()),
+                Err(Errno::NOENT) => last = format!("`{}` is removed repeatedly", folder.path().display()),
                 Err(error) => {
-                    return Err(format!("no lock file can be made in `{}`: {error}", folder.path().display()));
+                    return Err(format!("no lock file can be created in `{}`: {error}", folder.path().display()));
                 }
                 Ok(taken) => return Ok(taken),
             }

@@ -73,7 +73,7 @@ pub enum PathError {
         real: PathBuf,
     },
     /// The file is larger than the limit.
-    #[error("`{}` has {bytes} bytes, and at most {limit} are taken", path.display())]
+    #[error("`{}` has {bytes} bytes, and at most {limit} are allowed", path.display())]
     TooLarge {
         /// Path as requested.
         path: PathBuf,
@@ -95,7 +95,7 @@ pub enum PathError {
         folder: PathBuf,
     },
     /// More folders are missing than are created for one file.
-    #[error("{count} folders on the way to `{}` are missing, and at most {limit} are made at once", path.display())]
+    #[error("{count} folders on the way to `{}` are missing, and at most {limit} are created at once", path.display())]
     TooManyFolders {
         /// Path as requested.
         path: PathBuf,
@@ -111,15 +111,15 @@ pub enum PathError {
         path: PathBuf,
     },
     /// Another process changed the file meanwhile. Nothing was written.
-    #[error("`{}` was changed by somebody else in between, and was left alone", path.display())]
+    #[error("`{}` was changed by another process in the meantime, so this call did not change it", path.display())]
     Changed {
         /// Path as requested.
         path: PathBuf,
     },
     /// Another process replaced the file at the moment of the change, and its file could not be moved back.
     #[error(
-        "`{}` was replaced by somebody else in the very moment of the change, and what they put there could not be \
-         given its name back ({source}): it lies beside it as `{leftover}`",
+        "`{}` was replaced by another process during the change, and the file of that process could not be moved \
+         back ({source}): it is now `{leftover}` in the same folder",
         path.display()
     )]
     Misplaced {
@@ -141,7 +141,7 @@ pub enum PathError {
     #[error("too many files are being changed at once")]
     Crowded,
     /// The deadline passed, or the caller no longer waits. Nothing was written.
-    #[error("the time was over before `{}` was written, and it was left as it is", path.display())]
+    #[error("the time limit was reached before `{}` was written, so it is unchanged", path.display())]
     OutOfTime {
         /// Path as requested.
         path: PathBuf,
@@ -189,8 +189,8 @@ impl PathError {
                 "Only paths inside the workspace's roots can be used; `working_directory` names them."
             }
             Self::RootGone { .. } => {
-                "Commands still run where a new folder bears its name; tell the user to restart Toolstead for the tools for \
-                 files."
+                "Commands still run in a new folder of that name; tell the user to restart Toolstead for the file \
+                 tools."
             }
             Self::NotFound { nearest_folder, similar, .. } => {
                 return not_found_next(nearest_folder.as_deref(), similar);
@@ -200,8 +200,8 @@ impl PathError {
             Self::ThroughLink { real, .. } => {
                 return Some(format!("Give `{}` to delete the file itself; the link stays.", real.display()));
             }
-            Self::FolderMissing { .. } => "Leave `create_dirs` at true to have it made.",
-            Self::TooManyFolders { .. } => "Give a path with fewer folders; nothing was made.",
+            Self::FolderMissing { .. } => "Leave `create_dirs` at true to create it.",
+            Self::TooManyFolders { .. } => "Give a path with fewer folders; nothing was created.",
             Self::Exists { .. } => "Leave `if_exists` at \"overwrite\" to replace it, or use `edit_file` to change it.",
             Self::Changed { .. } => "Read it again, then repeat the change.",
             Self::Misplaced { .. } => "Look at both files, and tell the user.",

@@ -213,7 +213,7 @@ fn send_final_report(socket: &OwnedFd, last: &Report) -> i32 {
 ///
 /// `is_asked` includes `SIGTERM`. That signal cannot reach the first process of a process namespace.
 pub(super) fn signals(is_asked: bool) -> Result<OwnedFd, Failure> {
-    signal_descriptor(is_asked).step(|| "hear of ended processes".into())
+    signal_descriptor(is_asked).step(|| "receive signals of ended processes".into())
 }
 
 fn signal_descriptor(is_asked: bool) -> io::Result<OwnedFd> {
@@ -294,7 +294,7 @@ impl<'a> NamespaceInit<'a> {
     fn receive_run(&self, word: &OwnedFd) -> Result<RunInputs<'a>, Failure> {
         unshare(libc::CLONE_NEWCGROUP).step(|| "hide the control groups".into())?;
         rehearse();
-        let step = || "hear of the run".to_owned();
+        let step = || "receive reports of the run".to_owned();
         let (said, descriptors) = receive(word, MAX_ADDRESS_BYTES).step(step)?;
         forget_signals();
         let mut descriptors = descriptors.into_iter();
@@ -360,7 +360,7 @@ fn read_request(order: &OwnedFd) -> Result<Request, Failure> {
     let step = || "read the order".to_owned();
     match unpacked(order).step(step)? {
         Order::Launch(request) => Ok(*request),
-        Order::Release(_) => Err(Failure::new(step(), "it asks for no run")),
+        Order::Release(_) => Err(Failure::new(step(), "it does not request a run")),
     }
 }
 

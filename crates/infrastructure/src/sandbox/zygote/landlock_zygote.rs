@@ -236,7 +236,7 @@ fn enter_domain(at_the_end: Signal, parent: Pid) -> Result<(), Failure> {
     part()?;
     match test_kill_process(parent) {
         Err(rustix::io::Errno::PERM) if getppid() == Some(parent) => Ok(()),
-        _ => Err(Failure::new(step(), "its domain of Landlock does not hold, or its parent is gone")),
+        _ => Err(Failure::new(step(), "its Landlock domain is not in force, or its parent has ended")),
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn open_beneath(folder: impl AsFd, path: &Path, flags: OFlags) -> io:
 
 fn explained(error: Errno) -> io::Error {
     match error {
-        Errno::LOOP => io::Error::new(io::ErrorKind::InvalidInput, "a symbolic link stands in the way"),
+        Errno::LOOP => io::Error::new(io::ErrorKind::InvalidInput, "a part of the path is a symbolic link"),
         error => error.into(),
     }
 }

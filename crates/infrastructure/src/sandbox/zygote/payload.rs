@@ -215,7 +215,7 @@ pub(super) fn execute(request: &Request, settled: &ZygoteSetup) -> Failure {
     let error = io::Error::last_os_error();
     let reason = match error.kind() {
         io::ErrorKind::NotFound => {
-            "it, or the interpreter that its first line names, is not there in the sandbox".to_owned()
+            "it, or the interpreter that its first line names, does not exist in the sandbox".to_owned()
         }
         _ => error.to_string(),
     };

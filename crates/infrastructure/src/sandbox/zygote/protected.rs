@@ -164,8 +164,8 @@ impl ProtectedNames {
             patience = account.patience;
             if let Err(error) = undone {
                 told.left(format!(
-                    "protected names in `{}` could not be looked at ({error}): look at the settings of agents and at \
-                     `.git` before git or an agent is used there",
+                    "protected names in `{}` could not be checked ({error}): check the settings of agents and `.git` \
+                     before you use git or an agent there",
                     shown(&root.top.path)
                 ));
             }
@@ -258,8 +258,8 @@ impl Root {
             // If another program replaced the name, it is writable.
             if is_open && *is_known {
                 account.report.left(format!(
-                    "`{}` was replaced while this command ran, and whether by it cannot be told: look at it before git \
-                     or an agent is used there",
+                    "`{}` was replaced while this command ran, possibly by the command: check it before you use git \
+                     or an agent there",
                     shown(&top.path.join(name))
                 ));
             } else if is_open {

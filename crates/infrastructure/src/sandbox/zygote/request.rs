@@ -47,7 +47,7 @@ const MAX_TOLD_BYTES: usize = 12 << 10;
 
 /// Cause of a step that failed but may succeed once the file system is read again.
 #[derive(Debug, thiserror::Error)]
-#[error("it was there a moment ago and has been moved or removed; try again")]
+#[error("it has just been moved or removed; try again")]
 pub(super) struct MovedPathError;
 
 /// Order to the zygote.
@@ -205,7 +205,7 @@ impl CleanupReport {
 
 /// Adds a line if it fits. A run decides how many lines there are, and they must fit in a report.
 fn add(lines: &mut Vec<String>, line: String) {
-    const MORE: &str = "and there is more of the same";
+    const MORE: &str = "and there are more";
     if lines.last().is_some_and(|last| last == MORE) {
         return;
     }

@@ -150,7 +150,7 @@ impl NamespaceZygote {
         set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
         // Mounts of the machine appear here later as well. Mounts in this namespace are visible nowhere else.
         let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
-        mount_change("/", propagation).step(|| "part from the machine's mounts".into())?;
+        mount_change("/", propagation).step(|| "detach from the machine's mounts".into())?;
         stage::build(&identity)?;
         let filter =
             Filter::build(Layers::All).map_err(io::Error::other).step(|| "build the filter of system calls".into())?;
@@ -247,7 +247,7 @@ impl Spawner for NamespaceZygote {
         streams: [OwnedFd; 3],
     ) -> Result<(), Failure> {
         if request.requires_landlock && self.landlock.is_none() {
-            let reason = "this kernel has no Landlock, and `sandbox.require` asks for it";
+            let reason = "this kernel has no Landlock, and `sandbox.require` requires it";
             return Err(Failure::new("restrict this process with Landlock", reason));
         }
         for folder in &request.folders {

@@ -152,7 +152,7 @@ fn own_program() -> io::Result<()> {
     let program = mount::open_exactly(&path)?;
     let (found, own) = (rustix::fs::fstat(&program)?, rustix::fs::stat("/proc/self/exe")?);
     if (found.st_dev, found.st_ino) != (own.st_dev, own.st_ino) {
-        return Err(io::Error::other("another program stands at its path by now"));
+        return Err(io::Error::other("its file was replaced by another program"));
     }
     fs::write(at(PROGRAM), "")?;
     mount::attach(mount::copy(program)?, mount::open_exactly(&at(PROGRAM))?)
@@ -220,7 +220,7 @@ fn devices() -> Result<(), Failure> {
         fs::write(&target, "").step(step)?;
         let device = mount::open_exactly(&Path::new("/dev").join(name)).step(step)?;
         if FileType::from_raw_mode(rustix::fs::fstat(&device).step(step)?.st_mode) != FileType::CharacterDevice {
-            return Err(Failure::new(step(), "it is no device"));
+            return Err(Failure::new(step(), "it is not a device"));
         }
         let tree = mount::copy(device).step(step)?;
         mount::attach(tree, mount::open_exactly(&target).step(step)?).step(step)?;

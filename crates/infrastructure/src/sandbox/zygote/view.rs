@@ -277,7 +277,7 @@ impl<'a> View<'a> {
     /// exist now, it was moved, and the file that should be protected with it.
     pub(super) fn found(&self, path: &Path) -> io::Result<OwnedFd> {
         let Some((shown, rest)) = self.holder_of(path) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it lies in no folder that is shown"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not in a visible folder"));
         };
         // It may be a file, which contains no paths.
         if rest == Path::new("") {

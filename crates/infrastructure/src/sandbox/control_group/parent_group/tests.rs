@@ -41,10 +41,10 @@ fn the_places_are_the_group_around_the_own_one_if_it_is_delegated_and_the_own_on
 #[test]
 fn without_a_place_the_reason_is_told() {
     for (own, mounts, expected) in [
-        ("4:memory:/a\n", HYBRID, "in no group of the second version"),
+        ("4:memory:/a\n", HYBRID, "not in a cgroup of version 2"),
         ("0::/\n", "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "no file system"),
-        ("0::/docker/abc\n", CONTAINER, "not seen here"),
-        ("0::/../b\n", SYSTEMD, "not seen here"),
+        ("0::/docker/abc\n", CONTAINER, "not visible here"),
+        ("0::/../b\n", SYSTEMD, "not visible here"),
     ] {
         let error = ParentGroup::among(own, mounts, |_| true).unwrap_err();
         assert!(error.contains(expected), "{error}");

@@ -879,7 +879,7 @@ fn without_a_zygote_nothing_runs_confined() {
         rustix::process::kill_process(rustix::process::Pid::from_raw(zygotes[0]).unwrap(), Signal::KILL).unwrap();
         assert_eq!(timeout(Duration::from_secs(5), child.exited()).await.unwrap(), Exit::Signal(9));
         let error = world.launcher.launch(world.spec("true")).await.unwrap_err().to_string();
-        assert!(error.contains("is gone; restart Toolstead"), "{error}");
+        assert!(error.contains("has ended; restart Toolstead"), "{error}");
     });
 }
 
@@ -955,7 +955,7 @@ async fn a_run_has_begun_when_it_is_born_and_started_whichever_is_told_first() {
     drop(theirs);
     let (mut run, _) = ConfinedRun::begin(ours, launcher, Layers::All).await.unwrap();
     assert_eq!(run.exited().await, Exit::Signal(9));
-    assert!(run.aftermath.left[0].contains("was not put right"), "{:?}", run.aftermath.left);
+    assert!(run.aftermath.left[0].contains("did not finish"), "{:?}", run.aftermath.left);
 }
 
 #[tokio::test]

@@ -51,14 +51,14 @@ pub(super) fn check(request: &Request) -> Result<(), Failure> {
             return Err(refused("there is no network, and `sandbox.network` names hosts; let it be empty".into()));
         }
         Network::Host => {
-            let reason = "there is no network, and this program is to have the machine's; an MCP server can run with \
+            let reason = "there is no network, and this program requires the machine's; an MCP server can run with \
                           the profile `strict`, or `open`";
             return Err(refused(reason.into()));
         }
     }
     if let Some(path) = request.hidden.first() {
-        let reason = "it lies in a folder that this program may read, and must not be read itself, which Landlock cannot \
-                      hold; narrow the roots, or take back the rule";
+        let reason = "it is in a folder that this program may read, but must not be read itself, which Landlock \
+                      cannot enforce; narrow the roots, or remove the rule";
         return Err(refused(format!("`{}`: {reason}", path.display())));
     }
     let roots = || request.folders.iter().filter(|folder| folder.is_root);
@@ -67,7 +67,7 @@ pub(super) fn check(request: &Request) -> Result<(), Failure> {
             roots().find(|inner| inner.source != outer.source && inner.source.starts_with(&outer.source))
         {
             return Err(refused(format!(
-                "the root `{}` lies in the write root `{}`, and would have its rights; name one of them",
+                "the root `{}` is in the write root `{}`, and would have its rights; name only one of them",
                 inner.source.display(),
                 outer.source.display()
             )));
@@ -80,7 +80,7 @@ pub(super) fn check(request: &Request) -> Result<(), Failure> {
 pub(super) fn check_beside(request: &Request, temporary: &Path) -> Result<(), Failure> {
     match request.folders.iter().find(|folder| temporary.starts_with(&folder.source)) {
         Some(folder) => Err(refused(format!(
-            "`{}` holds the folder for temporary files of all runs; let `TMPDIR` lead elsewhere, or narrow the roots",
+            "`{}` contains the folder for temporary files of all runs; change `TMPDIR` or narrow the roots",
             folder.source.display()
         ))),
         None => Ok(()),
@@ -122,8 +122,8 @@ pub(super) fn open(request: &Request, abi: ABI) -> Result<Vec<AccessiblePath>, F
     for (path, handle) in changed {
         if let Some(sealed) = request.sealed.iter().find(|sealed| sealed.starts_with(&path) || path.starts_with(sealed))
         {
-            let reason = "a rule keeps this program from changing it, and it lies in a folder that it may change, which \
-                          Landlock cannot hold; narrow the roots, or take back the rule";
+            let reason = "a rule forbids this program to change it, but it is in a folder that the program may \
+                          change, which Landlock cannot enforce; narrow the roots, or remove the rule";
             return Err(refused(format!("`{}`: {reason}", sealed.display())));
         }
         let step = || format!("open `{}`", path.display());
@@ -210,7 +210,7 @@ fn check_names(root: &OwnedFd, path: &Path, is_home: bool) -> Result<(), Failure
     let is_there = |name: &str| fs::symlink_metadata(path.join(name)).is_ok();
     let [head, objects, refs, common] = MARKS;
     if is_there(head) && (is_there(common) || is_there(objects) && is_there(refs)) {
-        let reason = "it is a git repository itself, whose hooks and settings Landlock cannot keep as they are";
+        let reason = "it is a git repository itself, whose hooks and settings Landlock cannot protect";
         return Err(refused(format!("the write root `{}`: {reason}", path.display())));
     }
     Ok(())
@@ -242,8 +242,8 @@ fn check_repository(file: &Path, repository: &Path, writable: &BTreeSet<&Path>) 
     };
     if is_open(&real) || is_open(repository) || real != repository {
         return Err(refused(format!(
-            "`{}` leads to the repository `{}`, which lies in a write root, or behind a link, where Landlock cannot keep \
-             its hooks and settings as they are",
+            "`{}` points to the repository `{}`, which is in a write root or behind a link, where Landlock cannot \
+             protect its hooks and settings",
             file.display(),
             repository.display()
         )));

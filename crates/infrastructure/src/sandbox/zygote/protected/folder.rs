@@ -240,7 +240,7 @@ impl Folder {
             File::from(file).take(git_config::MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
         }
         if !is_plain || bytes.len() > git_config::MAX_BYTES {
-            return Err(io::Error::other(format!("`{name}` is no plain file, or too large")));
+            return Err(io::Error::other(format!("`{name}` is not a regular file, or is too large")));
         }
         spend(&mut work.bytes, bytes.len())?;
         Ok(Some(Text { bytes, rights: Mode::from_raw_mode(found.st_mode & 0o777), state: State::of(&found) }))
@@ -280,18 +280,18 @@ impl Folder {
             )),
             // It is a mount that existed before the command: its content may be the user's.
             Err(reason) if reason.kind() == io::ErrorKind::ResourceBusy => told.left(format!(
-                "`{path}` may hold what this command made, and could not be put aside ({reason}): it must not be trusted; \
-                 look at it before git or an agent is used there"
+                "`{path}` may contain files of this command, and could not be moved aside ({reason}): do not trust \
+                 it; check it before you use git or an agent there"
             )),
             Err(reason) => match self.remove(name, REMOVED_DEPTH, &mut REMOVED_ENTRIES.clone()) {
                 Ok(()) => told.undone(format!(
-                    "`{path}` is protected and was made by this command; it was removed, because it could not be put \
-                     aside ({reason})"
+                    "`{path}` is protected and was made by this command; it was removed, because it could not be \
+                     moved aside ({reason})"
                 )),
                 Err(error) => told.left(format!(
-                    "`{path}` was made by this command and stands there still, because it could be neither put aside \
-                     ({reason}) nor removed ({error}): it must not be trusted; remove it before git or an agent is \
-                     used there"
+                    "`{path}` was made by this command and still exists, because it could be neither moved aside \
+                     ({reason}) nor removed ({error}): do not trust it; remove it before you use git or an agent \
+                     there"
                 )),
             },
         }
@@ -378,7 +378,7 @@ mod tests {
         folder(Path::new(&own)).set_aside("status", &mut told);
         assert_eq!(told.undone, [""; 0]);
         assert!(told.left[0].contains(&format!("`{own}/status`")), "{:?}", told.left);
-        assert!(told.left[0].contains("must not be trusted"), "{:?}", told.left);
+        assert!(told.left[0].contains("do not trust it"), "{:?}", told.left);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Repository {
                 InnerEntry::Link(folder, name) | InnerEntry::Other(folder, name) => {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidInput,
-                        format!("`{}` is a symbolic link, or no folder", shown(&folder.path.join(name))),
+                        format!("`{}` is a symbolic link, or not a folder", shown(&folder.path.join(name))),
                     ));
                 }
             };

@@ -133,8 +133,8 @@ impl<'a> TextFile<'a> {
             Verdict::Fine => return,
             Verdict::Elsewhere => {
                 return account.report.left(format!(
-                    "`{}` names a working tree outside of the roots, and whether this command set it cannot be told: \
-                     look at it before you use `git worktree` there",
+                    "`{}` names a working tree outside of the roots, and it is unknown whether this command set it: \
+                     check it before you use `git worktree` there",
                     shown(&self.path)
                 ));
             }
@@ -150,11 +150,11 @@ impl<'a> TextFile<'a> {
                 let kept = if self.is_foreign { self.git.keep(self.name).ok() } else { None };
                 match draft.and_then(|draft| draft.finish(&text.bytes, text.rights)) {
                     Ok(()) => account.report.undone(format!(
-                        "{} can make git run a program or lead it elsewhere: taken out of `{}` again; set such things outside \
-                         of commands{}",
+                        "{} can make git run a program or use another folder: removed from `{}`; change such \
+                         settings outside of commands{}",
                         git_config::keys(&out),
                         shown(&self.path),
-                        kept.map_or(String::new(), |kept| format!("; all of it is kept as `{kept}`"))
+                        kept.map_or(String::new(), |kept| format!("; the whole file is stored as `{kept}`"))
                     )),
                     Err(error) => self.set_aside_and_restore(before, Err(error), account),
                 }
@@ -164,8 +164,8 @@ impl<'a> TextFile<'a> {
         }
         if is_without_lock {
             account.report.undone(format!(
-                "`{0}.lock` was in the way all the time while `{0}` was put right: what somebody else wrote there in \
-                 that moment may be lost; remove the lock if no git is at work",
+                "`{0}.lock` existed the whole time while `{0}` was restored: what another process wrote there \
+                 meanwhile may be lost; remove the lock if no git is running",
                 shown(&self.path)
             ));
         }
@@ -185,8 +185,8 @@ impl<'a> TextFile<'a> {
         let Some(before) = before else { return };
         let path = shown(&self.path);
         match draft.and_then(|draft| draft.finish(&before.bytes, before.rights)) {
-            Ok(()) => account.report.undone(format!("`{path}` is as it was before this command")),
-            Err(error) => account.report.left(format!("`{path}` was changed and could not be written again: {error}")),
+            Ok(()) => account.report.undone(format!("`{path}` was restored to its state before this command")),
+            Err(error) => account.report.left(format!("`{path}` was changed and could not be restored: {error}")),
         }
     }
 

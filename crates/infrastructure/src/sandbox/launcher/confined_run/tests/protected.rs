@@ -83,7 +83,7 @@ fn no_preparation_keeps_what_was_planted() {
             ),
             (
                 "git init -q; cd .git/hooks; for i in $(seq 60); do echo > $i$(printf '\\001%.0s' $(seq 200)); done",
-                "more of the same",
+                "and there are more",
                 "",
                 "",
             ),
@@ -109,7 +109,7 @@ fn no_preparation_keeps_what_was_planted() {
             ("git init -q --separate-git-dir=$HOME/x", "`.git.refused`", ".git", ""),
             (
                 "git init -q; git config core.fsmonitor x; touch .git/config.lock",
-                "/.git/config.lock` was in the way all the time",
+                "/.git/config.lock` existed the whole time",
                 "",
                 "",
             ),
@@ -163,7 +163,7 @@ fn repositories_within_a_repository_are_put_right() {
             ("git -C sub config core.worktree /etc", "core.worktree", ""),
             ("ln -s /tmp link; git -C sub config core.worktree ../../../link/x", "core.worktree", ""),
             ("mkdir .vscode; git -C sub config core.worktree ../../../.vscode", "core.worktree", ""),
-            ("rm .git/modules/sub/config", "as it was before", ""),
+            ("rm .git/modules/sub/config", "to its state before", ""),
             ("EVIL > .git/modules/sub/config.worktree", "sub/config.worktree", ""),
             ("echo ../x > .git/modules/sub/commondir", "sub/commondir", ".git/modules/sub/commondir"),
             (
@@ -504,7 +504,7 @@ fn what_is_a_mount_is_told_and_not_emptied() {
         let deep = vec!["d"; 30].join("/");
         let done = world.bash(&format!("mkdir -p .git/modules/1/{deep}")).await;
         assert_eq!((done.exit, done.undone), (Exit::Code(0), Vec::new()), "{}", done.stderr);
-        assert!(done.left[0].contains("/.git/modules` may hold what this command made"), "{:?}", done.left);
+        assert!(done.left[0].contains("/.git/modules` may contain files of this command"), "{:?}", done.left);
         assert_eq!(world.read(".git/modules/own/file"), "own");
     });
 }
@@ -675,7 +675,7 @@ fn a_run_whose_init_is_ended_is_told_as_not_put_right() {
         let init = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
         rustix::process::kill_process(init, Signal::KILL).unwrap();
         assert_eq!(timeout(Duration::from_secs(120), child.exited()).await.unwrap(), Exit::Signal(9));
-        assert!(child.left()[0].contains("was not put right"), "{:?}", child.left());
+        assert!(child.left()[0].contains("did not finish"), "{:?}", child.left());
         assert!(child.left()[0].contains(".mcp.json") && child.undone().is_empty());
     });
 }

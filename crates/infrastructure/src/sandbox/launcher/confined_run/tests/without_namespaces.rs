@@ -308,15 +308,15 @@ fn what_cannot_be_held_is_refused() {
             (&leads_outside, ""),
             (&hosts, "`sandbox.network` names hosts"),
             (&guarded, "an MCP server can run with the profile `strict`"),
-            (&hidden, "must not be read itself, which Landlock cannot hold"),
-            (&sealed, "a rule keeps this program from changing it"),
-            (&nested, "lies in the write root"),
-            (&read_only, "lies in the write root"),
-            (&linked, ".claude`: a symbolic link stands in the way"),
-            (&linked_hooks, ".git/hooks`: a symbolic link stands in the way"),
+            (&hidden, "must not be read itself, which Landlock cannot enforce"),
+            (&sealed, "a rule forbids this program to change it"),
+            (&nested, "is in the write root"),
+            (&read_only, "is in the write root"),
+            (&linked, ".claude`: a part of the path is a symbolic link"),
+            (&linked_hooks, ".git/hooks`: a part of the path is a symbolic link"),
             (&bare, "is a git repository itself"),
-            (&leads, "leads to the repository"),
-            (&shares, "leads to the repository"),
+            (&leads, "points to the repository"),
+            (&shares, "points to the repository"),
         ];
         for (place, (change, expected)) in cases.into_iter().enumerate() {
             let world = world();
@@ -392,7 +392,7 @@ fn what_holds_the_temporary_files_of_all_runs_is_no_root() {
         let within = tempfile::tempdir_in(&temporary).unwrap();
         for is_writable in [false, true] {
             let error = world.launcher.launch(with_root(&temporary, is_writable)).await.unwrap_err().to_string();
-            let expected = format!("`{}` holds the folder for temporary files of all runs", temporary.display());
+            let expected = format!("`{}` contains the folder for temporary files of all runs", temporary.display());
             assert!(error.contains(&expected), "{is_writable}: {error}");
             assert_eq!(world.run(with_root(within.path(), is_writable)).await.exit, Exit::Code(0));
         }
