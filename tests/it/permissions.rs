@@ -693,7 +693,7 @@ fn a_rule_on_git_covers_and_catches_each_spelling_of_its_general_options() {
         ("git -c core.pager=x log", "options before git's subcommand change what it does"),
         ("git submodule foreach rm x", "runs programs that it is given"),
         ("git config core.pager x", "git config can name programs"),
-        ("git frobnicate", "`frobnicate` is no subcommand of git that is known here, and may be an alias"),
+        ("git frobnicate", "`frobnicate` is not a known subcommand of git, and may be an alias"),
     ] {
         explain(line, 1, &["does not cover it, because", reason]);
     }

@@ -56,7 +56,7 @@ fn analyse_inner(text: &str, folders: Folders, limits: Limits) -> Analysis {
     };
     let analysis = Walk::new(text, folders, limits, analyse_inner).run(tree.root_node());
     if analysis.commands.is_empty() && analysis.touches.is_empty() {
-        return Analysis::opaque(text, "there is no command in it");
+        return Analysis::opaque(text, "it contains no command");
     }
     analysis
 }

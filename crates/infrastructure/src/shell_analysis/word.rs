@@ -72,7 +72,7 @@ impl Word {
         let end = range.end;
         let (word, stop) = Reader { bytes: text.as_bytes(), text, end, expansions }.word(range.start)?;
         if stop != end {
-            return Err("a word ends elsewhere for bash");
+            return Err("bash ends a word elsewhere");
         }
         ends_here(text.as_bytes(), end, &word)?;
         Ok(word)
@@ -90,7 +90,7 @@ impl Word {
             }
             let (word, stop) = reader.word(at)?;
             if stop == at {
-                return Err("an operator stands between words");
+                return Err("there is an operator between words");
             }
             words.push(word);
             at = stop;
@@ -103,13 +103,13 @@ impl Word {
 fn ends_here(bytes: &[u8], end: usize, word: &Word) -> Result<(), Misread> {
     match bytes.get(end) {
         None | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'`') => Ok(()),
-        Some(b'<' | b'>') if bytes.get(end + 1) == Some(&b'(') => Err("a word goes on for bash"),
+        Some(b'<' | b'>') if bytes.get(end + 1) == Some(&b'(') => Err("bash continues a word"),
         Some(b'<' | b'>') => {
             let number = !word.quoted && !word.text.is_empty() && word.text.bytes().all(|b| b.is_ascii_digit());
             let variable = !word.quoted && word.text.starts_with('{') && word.text.ends_with('}');
             if number || variable { Err("a word in front of a redirection names its descriptor") } else { Ok(()) }
         }
-        Some(_) => Err("a word goes on for bash"),
+        Some(_) => Err("bash continues a word"),
     }
 }
 
@@ -131,7 +131,7 @@ impl Reader<'_> {
         while at < self.end {
             match self.bytes[at] {
                 b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' => break,
-                b'#' if at == start => return Err("a comment stands where a word was expected"),
+                b'#' if at == start => return Err("there is a comment where a word was expected"),
                 b'~' if at == start => {
                     word.tilde = true;
                     word.text.push('~');
@@ -155,7 +155,7 @@ impl Reader<'_> {
                 }
                 b'"' => at = self.double_quotes(at + 1, &mut word)?,
                 b'$' if self.bytes.get(at + 1) == Some(&b'\'') => at = self.ansi_c(at + 2, &mut word)?,
-                b'$' if self.bytes.get(at + 1) == Some(&b'"') => return Err("a translated text is not understood"),
+                b'$' if self.bytes.get(at + 1) == Some(&b'"') => return Err("a translated text cannot be parsed"),
                 b'$' | b'`' | b'<' | b'>' => match self.expansion(at)? {
                     Some(&Expansion { end: stop, .. }) => {
                         let whole = self.bytes[at] == b'<' && (at, stop) == (start, self.end);
@@ -292,7 +292,7 @@ impl Reader<'_> {
             };
             match decoded {
                 Some(character) if character != '\0' => word.text.push(character),
-                _ => return Err("an escape within $'...' is not understood"),
+                _ => return Err("an escape within $'...' cannot be parsed"),
             }
         }
         Err("a quote is not closed")

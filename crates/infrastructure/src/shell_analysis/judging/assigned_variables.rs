@@ -23,7 +23,7 @@ pub(crate) fn classify_assignment(name: &str, value: Option<&str>, scope: &Scope
         // Many variables hold a text that another program passes to a shell.
         Some(value) => {
             if names_a_program && may_parse_differently("sh", value) {
-                result.mark_opaque(format!("the shell that {name} is read by may not be bash"));
+                result.mark_opaque(format!("the shell that reads {name} may not be bash"));
             }
             read_value(value, scope, names_a_program, result);
         }

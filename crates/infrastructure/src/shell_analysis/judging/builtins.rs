@@ -27,7 +27,7 @@ pub(super) fn judge(name: &str, words: &[Word]) -> Builtin {
     let plain = |plain: bool, reason| if plain { Builtin::Plain } else { Builtin::Evaluates(reason) };
     match name {
         _ if RESERVED.contains(&name) && !words.first().is_some_and(|name| name.quoted) => {
-            Builtin::Evaluates("a word of the shell's grammar stands where a program was expected")
+            Builtin::Evaluates("it has a reserved word of the shell instead of a program")
         }
         "command" if matches!(first, "-v" | "-V") => Builtin::Plain,
         "mapfile" | "readarray" if matches!(first, "-t") && arguments.len() <= 2 => names(arguments.get(1..)),

@@ -36,7 +36,7 @@ fn unknown_name(name: &Word) -> Option<&'static str> {
     }
     let printable = name.text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
     if !printable {
-        return Some("the program's name holds characters that look like others or like none");
+        return Some("the program's name has characters that look like others or are invisible");
     }
     name.text.starts_with('%').then_some("it continues a job")
 }

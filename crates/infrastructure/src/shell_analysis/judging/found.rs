@@ -134,17 +134,17 @@ pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Classified
             result.limit_confidence(judge_text(&command[at..], scope.folders));
         }
         if surely && matches!(inner, "parallel" | "sem" | "xargs" | "zargs") {
-            result.mark_opaque(format!("what {inner} starts stands in its input"));
+            result.mark_opaque(format!("what {inner} starts is in its input"));
         }
         // Following these as well would multiply the number of readings.
         if at > 0 && forwards && !started_by(&command[at..]).is_empty() {
-            result.mark_opaque("it cannot be told what stands for names in what it starts");
+            result.mark_opaque("it is unknown which words are placeholders for names in what it starts");
         }
         if has_names && names_a_subcommand(inner, &command[at..]) {
-            result.mark_opaque(format!("a name that is found says what {inner} does"));
+            result.mark_opaque(format!("the names that are found determine what {inner} does"));
         }
         if has_names && names_a_risk(inner, &command[at..]) {
-            result.mark_opaque(format!("a name that is found says what {inner} runs"));
+            result.mark_opaque(format!("the names that are found determine what {inner} runs"));
         }
     }
 }

@@ -69,14 +69,14 @@ fn git_folder(general: &[Word]) -> Result<Option<String>, &'static str> {
             "-C" => match options.next().and_then(Word::literal) {
                 // Each `-C` is relative to the preceding one.
                 Some(next) => folder = Some(folder.unwrap_or_default().join(next)),
-                None => return Err("the folder that git is to work in cannot be told"),
+                None => return Err("the folder that git works in is unknown"),
             },
             name if GIT_HARMLESS.contains(&name) => {}
             _ => return Err("options before git's subcommand change what it does and where"),
         }
     }
     let text = |folder: PathBuf| folder.into_os_string().into_string();
-    folder.map(text).transpose().map_err(|_| "the folder that git is to work in cannot be told")
+    folder.map(text).transpose().map_err(|_| "the folder that git works in is unknown")
 }
 
 /// Returns the reason why this subcommand of git may run other programs, or `None` if it does not.
@@ -96,6 +96,6 @@ fn git_objection(words: &[&str]) -> Option<String> {
             (!only_reads).then(|| "git config can name programs that git runs".into())
         }
         _ if GIT_RUNNERS.contains(name) => Some(RUNS.into()),
-        _ => Some(format!("`{name}` is no subcommand of git that is known here, and may be an alias or any program")),
+        _ => Some(format!("`{name}` is not a known subcommand of git, and may be an alias or any program")),
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn of(words: &[Word], result: &mut ClassifiedCommand) {
         } else if !only_operands && text.starts_with('-') && text.len() > 1 {
             options.push_str(&text[1..]);
             if word.literal().is_none() || !text[1..].chars().all(|letter| letters.contains(letter)) {
-                return result.mark_exact(format!("which files this form of {name} changes cannot be told"));
+                return result.mark_exact(format!("it is unknown which files this form of {name} changes"));
             }
         } else if !only_operands && options_name_files(name) && word.file_names_start().is_some_and(may_be_an_option) {
             return result.mark_exact("a file's name may be taken for an option");

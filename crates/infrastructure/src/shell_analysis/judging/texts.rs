@@ -27,7 +27,7 @@ pub(super) enum ValuePosition {
 /// too many.
 pub(super) fn read_every_suffix(words: &[Word], result: &mut ClassifiedCommand) -> bool {
     if words.len() > MAX_SUFFIX_WORDS {
-        result.mark_opaque("it has too many arguments to tell which of them it starts");
+        result.mark_opaque("it has too many arguments to determine which of them it starts");
         return false;
     }
     let texts = texts(words);

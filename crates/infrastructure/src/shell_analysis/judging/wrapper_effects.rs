@@ -18,7 +18,7 @@ pub(super) fn moves_what_it_starts(words: &[Word], scope: &Scope<'_>, result: &m
     }
     let runs_texts = words.iter().any(|word| program(&word.text).runs_texts());
     if runs_texts && inputs::moves_to_input(words, TO_FOLDERS, scope.folders) {
-        result.mark_opaque("in the folder that it is moved to, what it runs may be its input");
+        result.mark_opaque("it changes to a folder where what it runs may be its input");
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCo
             break;
         }
         if word.literal().is_none() {
-            return result.mark_opaque("what it starts may stand in names of files");
+            return result.mark_opaque("what it starts may be in names of files");
         }
         if option.starts_with("--") {
             from_file |= option.starts_with("--a");
@@ -55,7 +55,7 @@ pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCo
         appends |= matches!(letter, 'L' | 'l') || letter == 'n' && given != "1";
         if next {
             if words.get(at).is_some_and(|value| value.literal().is_none()) {
-                return result.mark_opaque("what it starts may stand in names of files");
+                return result.mark_opaque("what it starts may be in names of files");
             }
             at += 1;
         }
@@ -63,7 +63,7 @@ pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCo
     let command = words.get(at..).unwrap_or_default();
     let Some(program) = command.first().map(|word| known_as(&word.text)) else {
         if from_file {
-            result.mark_opaque("its arguments stand in a file");
+            result.mark_opaque("its arguments are in a file");
         }
         return;
     };
@@ -73,10 +73,10 @@ pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCo
     let is_name = program.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(&byte));
     let is_told = place.is_some() && (shell || interprets || !is_name);
     if named(program).wrapper().is_some() || interprets && last_is_option || is_told || command[0].glob {
-        return result.mark_opaque("what it starts stands in its input");
+        return result.mark_opaque("what it starts is in its input");
     }
     if from_file {
-        result.mark_opaque("its arguments stand in a file");
+        result.mark_opaque("its arguments are in a file");
     }
     let mut started: Vec<Word> = command.to_vec();
     if let Some(place) = &place {

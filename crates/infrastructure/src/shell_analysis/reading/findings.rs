@@ -151,7 +151,7 @@ impl<'t> Findings<'t> {
                     expansions.insert(node.start_byte(), Expansion { end: node.end_byte(), text });
                     steps.push(Step::Enter(node, place));
                 }
-                "translated_string" => self.opaque(node, "a translated text is not understood"),
+                "translated_string" => self.opaque(node, "a translated text cannot be parsed"),
                 _ => stack.extend(syntax::children(node)),
             }
         }
@@ -213,7 +213,7 @@ impl<'t> Findings<'t> {
             let path = (operand.path.as_str(), operand.writes, operand.tree);
             match self.add_file_access(path, origin, &folders) {
                 Ok(()) => {}
-                Err(AddFileError::NoFolder) => understood.mark_exact("the folder that it runs in cannot be told"),
+                Err(AddFileError::NoFolder) => understood.mark_exact("the folder that it runs in is unknown"),
                 Err(AddFileError::TooMany) => counted = false,
             }
         }
@@ -232,7 +232,7 @@ impl<'t> Findings<'t> {
         if self.reading_words > MAX_READING_WORDS {
             self.limits.mark_exceeded();
             understood.readings.clear();
-            understood.mark_opaque("it has too many arguments to tell which of them it starts");
+            understood.mark_opaque("it has too many arguments to determine which of them it starts");
         }
         match &understood.moves {
             Some(FolderChange::Somewhere) => self.folders = Folders::anywhere(),

@@ -11,7 +11,7 @@ use tree_sitter::Node;
 
 /// Reason given if standard output or standard error may be a file that was opened for reading. A program that opens
 /// `/dev/stdout` would write to it.
-const OUTPUT_MAY_BE_READ: &str = "its output may go where something is read from";
+const OUTPUT_MAY_BE_READ: &str = "its output may overwrite a file that was opened for reading";
 
 /// Analyses a redirection. Its additional words belong to the command and are already parsed.
 pub(super) fn judge<'t>(
@@ -118,7 +118,7 @@ fn file_redirection<'t>(
     let origin = Redirection { command: found.result.commands.len() };
     match found.add_file_access((path, writes, false), origin, folders) {
         Ok(()) => {}
-        Err(AddFileError::NoFolder) => found.opaque(node, "the folder that it redirects in cannot be told"),
+        Err(AddFileError::NoFolder) => found.opaque(node, "the folder that it redirects in is unknown"),
         Err(AddFileError::TooMany) => found.opaque(node, TOO_MANY_FILES),
     }
 }
@@ -141,7 +141,7 @@ fn here_document<'t>(
     steps: &mut Vec<Step<'t>>,
 ) {
     if place.substituted {
-        found.opaque(node, "a here-document stands within a substitution");
+        found.opaque(node, "it has a here-document within a substitution");
     }
     let children = syntax::children(node);
     if !syntax::operators_are_whole(found.text, &children) {
@@ -153,7 +153,7 @@ fn here_document<'t>(
         return found.opaque(node, "a here-document does not end");
     };
     let Some((delimiter, quoted)) = end_word(found.slice(start)) else {
-        return found.opaque(node, "a here-document's end is not understood");
+        return found.opaque(node, "the end of a here-document cannot be parsed");
     };
     let tabs = children.iter().any(|child| child.kind() == "<<-");
     let Some(body_start) = found.text[start.end_byte()..].find('\n').map(|at| start.end_byte() + at + 1) else {

@@ -41,7 +41,7 @@ impl<'t> Walk<'t> {
 
     pub(crate) fn run(mut self, root: Node<'t>) -> Analysis {
         if !self.is_well_formed(root) {
-            self.found.opaque(root, "it is no bash that can be read without doubt");
+            self.found.opaque(root, "it cannot be parsed unambiguously as bash");
         }
         let mut steps = vec![Step::Enter(root, NodePosition { depth: 0, substituted: false, backticks: false })];
         while let Some(step) = steps.pop() {
@@ -99,10 +99,10 @@ impl<'t> Walk<'t> {
     fn enter(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
         let below = NodePosition { depth: place.depth + 1, ..place };
         if node.is_error() || node.is_missing() {
-            self.found.opaque(node, "it is no bash that can be read without doubt");
+            self.found.opaque(node, "it cannot be parsed unambiguously as bash");
         }
         match node.kind() {
-            "comment" if place.backticks => self.found.opaque(node, "a comment stands within backticks"),
+            "comment" if place.backticks => self.found.opaque(node, "it has a comment within backticks"),
             "comment"
             | "word"
             | "raw_string"
@@ -176,7 +176,7 @@ impl<'t> Walk<'t> {
             "heredoc_body" | "command_name" => self.found.below(node, below, steps),
             _ => {
                 if node.is_named() && !node.is_error() {
-                    self.found.opaque(node, "this part of bash's grammar is not understood");
+                    self.found.opaque(node, "this part of bash's grammar is not supported");
                 }
                 self.found.below(node, below, steps);
             }
@@ -217,7 +217,7 @@ impl<'t> Walk<'t> {
                     self.found.looks_at_files |= node.kind() == "for_statement";
                     let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"_.*?^+/-".contains(&byte);
                     if !self.found.slice(part).bytes().all(safe) {
-                        self.found.opaque(part, "this pattern is not understood");
+                        self.found.opaque(part, "this pattern cannot be parsed");
                     }
                 }
                 kind if is_word(kind) => {
