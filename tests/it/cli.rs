@@ -40,7 +40,7 @@ fn each_kind_of_end_has_its_exit_code() {
         &home,
         &["call", "echo", r#"{"message":18446744073709551617}"#],
         2,
-        &["18446744073709551617 is no 64-bit integer"],
+        &["18446744073709551617 is not a 64-bit integer"],
     );
     check(
         &home,

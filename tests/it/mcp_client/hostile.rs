@@ -130,21 +130,21 @@ const MALFORMED: ErrorKind = ErrorKind::UpstreamProtocol;
 #[tokio::test]
 async fn whatever_is_on_standard_output_beside_messages_harms_nobody() {
     check("stdio", &["good"], Works("")).await;
-    check("stdio", &["noise"], Works("lines of its output that were no messages")).await;
+    check("stdio", &["noise"], Works("lines of its output that were not messages")).await;
     check("stdio", &["bom"], Works("")).await;
     check("stdio", &["glued-noise"], Fails(ErrorKind::Timeout, "")).await;
     check("stdio", &["split-bytes"], Works("")).await;
     check("stdio", &["many-in-one"], Works("")).await;
     check("stdio", &["crlf"], Works("")).await;
     check("stdio", &["stderr-flood", "4000000"], Works("")).await;
-    check("stdio", &["long-line", "40000000"], Fails(MALFORMED, "longer than is taken")).await;
+    check("stdio", &["long-line", "40000000"], Fails(MALFORMED, "that is too long")).await;
 }
 
 #[tokio::test]
 async fn a_server_that_is_slow_to_begin_is_awaited_and_a_silent_one_is_not() {
     check("stdio", &["slow-initialize", "1.0"], Works("")).await;
     check("stdio", &["silent-discover"], Works("")).await;
-    check("stdio", &["early"], Works("answers that nobody waited for: 1")).await;
+    check("stdio", &["early"], Works("answers without a pending request: 1")).await;
     check("stdio", &["never-initialize"], Down("not ready within 2 s")).await;
     check("stdio", &["dies-at-start"], Down("it ended with code 1; it said `hostile: cannot start`")).await;
     check("stdio", &["exit-zero"], Down("it ended with code 0")).await;
@@ -152,10 +152,10 @@ async fn a_server_that_is_slow_to_begin_is_awaited_and_a_silent_one_is_not() {
 
 #[tokio::test]
 async fn answers_that_are_none_are_typed_errors_of_their_call() {
-    check("stdio", &["double-answer"], Works("answers that nobody waited for: 1")).await;
-    check("stdio", &["unknown-id"], Works("answers that nobody waited for: 1")).await;
+    check("stdio", &["double-answer"], Works("answers without a pending request: 1")).await;
+    check("stdio", &["unknown-id"], Works("answers without a pending request: 1")).await;
     check("stdio", &["string-id"], Fails(ErrorKind::Timeout, "")).await;
-    check("stdio", &["null-id"], Works("lines of its output that were no messages: 2")).await;
+    check("stdio", &["null-id"], Works("lines of its output that were not messages: 2")).await;
     check("stdio", &["both"], Fails(MALFORMED, "both `result` and `error`")).await;
     check("stdio", &["neither"], Fails(MALFORMED, "no `result`")).await;
     check("stdio", &["invalid-utf8"], Fails(MALFORMED, "not JSON")).await;
@@ -172,7 +172,7 @@ async fn lists_of_any_length_and_kind_leave_the_good_tools_usable() {
     check("stdio", &["cursor-forever"], Works("cut off after 512 tools")).await;
     check("stdio", &["cursor-empty-pages"], Works("")).await;
     check("stdio", &["cursor-empty-pages", "2000"], Works("cut off after 1000 pages")).await;
-    check("stdio", &["cursor-huge"], Works("a cursor that is no text, or too long")).await;
+    check("stdio", &["cursor-huge"], Works("a cursor that is not a string, or too long")).await;
     check("stdio", &["many-tools", "5000"], Works("cut off after 512 tools")).await;
     check("stdio", &["huge-description"], Works("(more than 278528 bytes): `huge`")).await;
     check("stdio", &["deep-schema"], Works("`deep`")).await;
@@ -184,13 +184,13 @@ async fn lists_of_any_length_and_kind_leave_the_good_tools_usable() {
 #[tokio::test]
 async fn the_same_over_http() {
     check("http", &["good"], Works("")).await;
-    check("http", &["early"], Works("answers that nobody waited for: 1")).await;
+    check("http", &["early"], Works("answers without a pending request: 1")).await;
     check("http", &["silent-discover"], Works("")).await;
     check("http", &["never-initialize"], Down("not ready within 2 s")).await;
     check("http", &["double-answer"], Works("")).await;
-    check("http", &["unknown-id"], Works("answers that nobody waited for: 1")).await;
+    check("http", &["unknown-id"], Works("answers without a pending request: 1")).await;
     check("http", &["string-id"], Fails(MALFORMED, "id of another request")).await;
-    check("http", &["null-id"], Works("lines of its output that were no messages: 2")).await;
+    check("http", &["null-id"], Works("lines of its output that were not messages: 2")).await;
     check("http", &["both"], Fails(MALFORMED, "both `result` and `error`")).await;
     check("http", &["neither"], Fails(MALFORMED, "no `result`")).await;
     check("http", &["invalid-utf8"], Fails(MALFORMED, "not JSON")).await;

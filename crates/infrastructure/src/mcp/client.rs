@@ -131,8 +131,8 @@ impl Upstream {
         if let Some(connection) = &current.connection {
             let peer = connection.transport.peer();
             for (count, what) in [
-                (peer.noise(), "lines of its output that were no messages"),
-                (peer.unexpected_answers(), "answers that nobody waited for"),
+                (peer.noise(), "lines of its output that were not messages"),
+                (peer.unexpected_answers(), "answers without a pending request"),
             ] {
                 if count > 0 {
                     notes.push(format!("{what}: {count}"));
@@ -231,7 +231,7 @@ impl ToolProvider for Upstream {
         }
         let reason = match &current.state {
             ProviderState::Failed { reason } => reason.clone(),
-            ProviderState::NeedsAuthorization { reason } => format!("it wants a login: {reason}"),
+            ProviderState::NeedsAuthorization { reason } => format!("it requires a login: {reason}"),
             ProviderState::Connecting | ProviderState::Ready => "it is not connected yet".into(),
             ProviderState::Idle => "it is started when it is used".into(),
             ProviderState::Closed => "it was closed".into(),
@@ -304,7 +304,7 @@ impl ToolProvider for Upstream {
                 )?;
             }
             Ok(CallOutcome::Done(result)) if result.is_task() && !takes_tasks(context.client) => {
-                let reason = "it made a task of a call whose client takes none";
+                let reason = "it created a task for a call whose client does not support tasks";
                 return Err(called.failure(RequestError::Malformed(reason.into())));
             }
             _ => {}
@@ -333,7 +333,7 @@ fn tool_target(called: &Tool) -> Result<CallTarget<'_>, ToolFailure> {
             Ok(CallTarget { tool, server, promises_structure: called.output_schema().is_some() })
         }
         ToolSource::BuiltIn | ToolSource::Embedded(_) => {
-            let message = format!("`{}` is no tool of an MCP server", called.name());
+            let message = format!("`{}` is not a tool of an MCP server", called.name());
             Err(ToolFailure::new(ErrorKind::Internal, message))
         }
     }

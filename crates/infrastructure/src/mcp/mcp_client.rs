@@ -57,13 +57,13 @@ pub struct McpClient {
 #[non_exhaustive]
 pub enum McpConnectError {
     /// This process cannot start child processes.
-    #[error("no MCP server can be started here")]
+    #[error("MCP servers cannot be started here")]
     Launcher(#[source] io::Error),
     /// This process has no working folder.
     #[error("the folder that this program was started in cannot be found")]
     WorkingFolder(#[source] io::Error),
     /// The URL is invalid.
-    #[error("`{address}` is no address of an MCP server: write it whole, as in `https://example.com/mcp`")]
+    #[error("`{address}` is not a valid address of an MCP server: write it in full, as in `https://example.com/mcp`")]
     Address {
         /// URL as given.
         address: String,
@@ -172,7 +172,7 @@ impl McpClient {
             Value::Object(arguments) => arguments,
             other => {
                 let shown: String = other.to_string().chars().take(80).collect();
-                let message = format!("the arguments of `{tool}` are no JSON object: {shown}");
+                let message = format!("the arguments of `{tool}` are not a JSON object: {shown}");
                 return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
             }
         };
@@ -193,7 +193,7 @@ impl McpClient {
             CallOutcome::Done(result) => Ok(result),
             CallOutcome::InputRequired(required) => {
                 let asked: Vec<&str> = required.requests.keys().map(String::as_str).collect();
-                let message = format!("the server asks for input that nobody here gives: {}", asked.join(", "));
+                let message = format!("the server asks for input, which is not supported here: {}", asked.join(", "));
                 Err(ToolFailure::new(ErrorKind::Unavailable, message))
             }
         }

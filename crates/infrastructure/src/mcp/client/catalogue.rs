@@ -220,7 +220,7 @@ impl<'a> Draft<'a> {
             Err(error) => return Err(RequestError::Rpc(error)),
         };
         let page: Page<'_> = serde_json::from_str(text)
-            .map_err(|reason| malformed(format!("its answer to `tools/list` is no list of tools: {reason}")))?;
+            .map_err(|reason| malformed(format!("its answer to `tools/list` is not a list of tools: {reason}")))?;
         if self.is_first_page {
             self.catalogue.rest = self.rest(page.rest);
             self.is_first_page = false;
@@ -248,7 +248,7 @@ impl<'a> Draft<'a> {
             None => Ok(None),
             Some((true, Ok(cursor))) => Ok(Some(cursor)),
             Some(_) => {
-                self.note("the list of tools was cut off: the server gave a cursor that is no text, or too long");
+                self.note("the list of tools was cut off: the server gave a cursor that is not a string, or too long");
                 Ok(None)
             }
         }

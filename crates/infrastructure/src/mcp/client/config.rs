@@ -36,7 +36,7 @@ pub struct UpstreamConfig {
     /// Idle time after which a connection is closed. The next call opens a new one. `None` never closes idle
     /// connections.
     pub ends_unused_after: Option<Duration>,
-    /// Whether the server keeps state per connection. If `true`, each principal has its own connection, which is closed
+    /// Set for a server that keeps state per connection: each principal has its own connection, which is closed
     /// when the principal's last session ends.
     pub stateful: bool,
     /// Confinement of the server, if it is a child process.

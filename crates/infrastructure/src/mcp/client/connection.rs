@@ -29,8 +29,8 @@ use tokio::time::timeout;
 use toolstead_domain::{Generation, ProtocolVersion, ProviderIdentity};
 
 /// Reason for the failure of a child-process server in an application without a launcher.
-const NO_LAUNCHER: &str = "this program starts no servers: build `toolstead-infrastructure` with the feature `mcp-stdio` \
-                           and set `McpServerDeps::launcher`, or reach the server by HTTP";
+const NO_LAUNCHER: &str = "this program cannot start servers: build `toolstead-infrastructure` with the feature \
+                           `mcp-stdio` and set `McpServerDeps::launcher`, or reach the server by HTTP";
 
 /// Dependencies for connections to servers.
 #[derive(Debug, Clone)]
@@ -224,7 +224,7 @@ impl Connector<'_> {
         let error = match card {
             Ok(card) if fixed.is_none_or(|fixed| fixed == card.version) => return Ok((transport, card)),
             Ok(card) => RequestError::Malformed(format!(
-                "it speaks protocol version {} and not {}, which the configuration asks for",
+                "it speaks protocol version {} and not {}, which the configuration requires",
                 card.version,
                 fixed.unwrap_or(card.version)
             )),

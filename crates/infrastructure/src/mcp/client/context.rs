@@ -163,7 +163,7 @@ impl ContextProvider for Upstream {
         let used = self.in_use();
         let (_, connection) = self.ready(Instant::now()).await.map_err(|error| called.failure(error))?;
         if !connection.card.can("resources", "subscribe") {
-            let message = format!("{called} cannot be watched: the server does not tell of changes.");
+            let message = format!("{called} cannot be watched: the server reports no changes.");
             return Err(ToolFailure::new(ErrorKind::NotFound, message).next("Read it again when it is needed."));
         }
         let watched = &self.shared.context_state.subscriptions;
@@ -182,7 +182,7 @@ impl ContextProvider for Upstream {
             && let Some(plain) = self.plain().await
             && let Err(error) = self.about(&plain, "resources/subscribe", uri).await
         {
-            tracing::debug!(server = %self.shared.config.name, uri, %error, "a resource is not watched for some calls");
+            tracing::debug!(server = %self.shared.config.name, uri, %error, "changes by some calls are not reported");
         }
         subscribed.map_err(|error| {
             watched.remove(uri);
@@ -199,7 +199,7 @@ impl ContextProvider for Upstream {
             if connection.writer.version.generation() == Generation::Legacy
                 && let Err(error) = self.about(&connection, "resources/unsubscribe", uri).await
             {
-                tracing::debug!(server = %self.shared.config.name, uri, %error, "the server goes on telling of a resource");
+                tracing::debug!(server = %self.shared.config.name, uri, %error, "could not unsubscribe");
             }
         }
     }

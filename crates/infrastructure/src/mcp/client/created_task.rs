@@ -14,7 +14,7 @@ const MAX_ID_BYTES: usize = 1024;
 pub(super) fn read_task(mut result: Map<String, Value>) -> Result<ToolResult, RequestError> {
     let id = result.get("taskId").and_then(Value::as_str).unwrap_or_default();
     if id.is_empty() || id.len() > MAX_ID_BYTES || !result.get("status").is_some_and(Value::is_string) {
-        return Err(RequestError::Malformed("it made a task of the call that has no name or no status".into()));
+        return Err(RequestError::Malformed("it created a task for the call without an id or a status".into()));
     }
     own_members::take_out(&mut result);
     result.remove("content");

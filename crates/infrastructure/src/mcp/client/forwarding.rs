@@ -194,7 +194,7 @@ impl Upstream {
 
     pub(super) fn note_failure(&self, error: &RequestError) {
         if self.shared.circuit.failed(error) {
-            tracing::warn!(server = %self.shared.config.name, %error, "the MCP server fails again and again; calls are kept from it");
+            tracing::warn!(server = %self.shared.config.name, %error, "server keeps failing; rejecting its calls");
             self.shared.notify_changed();
             if is_silence(error) {
                 // A listing shows whether the server is only slow.

@@ -328,7 +328,7 @@ impl Transport for HttpTransport {
     }
 
     async fn abandon(&self) -> Option<String> {
-        self.peer.end("the connection was given up");
+        self.peer.end("the connection was abandoned");
         None
     }
 
@@ -369,7 +369,7 @@ impl Drop for HttpRequest<'_> {
         }
         let transport = self.transport;
         let headers = transport.message_headers(transport.version.get().copied());
-        let text = request::cancelled(self.waiting.id, "the caller does not wait any more");
+        let text = request::cancelled(self.waiting.id, "the caller no longer waits");
         let endpoint = transport.endpoint.clone();
         if let Ok(runtime) = Handle::try_current() {
             // The notification runs in the background; nothing depends on it.

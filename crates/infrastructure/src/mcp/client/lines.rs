@@ -153,7 +153,7 @@ impl Transport for LineTransport {
 
     /// Kills a child that is still running. Returns its exit status and its last line on standard error.
     async fn abandon(&self) -> Option<String> {
-        self.peer.end("the connection was given up");
+        self.peer.end("the connection was abandoned");
         self.writing.abort();
         let mut child = self.take_child()?;
         let exit = timeout(TIME_TO_END, child.exited()).await.ok();
@@ -198,7 +198,7 @@ impl Drop for LineRequest<'_> {
         if self.transport.peer.in_flight.cancel(self.waiting.id) && self.cancellable {
             // Dropped only if the queue is full because the server does not read; the server would not receive it
             // anyway.
-            self.transport.sender.try_send(request::cancelled(self.waiting.id, "the caller does not wait any more"));
+            self.transport.sender.try_send(request::cancelled(self.waiting.id, "the caller no longer waits"));
         }
     }
 }
@@ -250,7 +250,7 @@ fn take_long_line(start: &[u8], end: &[u8], peer: &Peer) {
         }
         CutMessage::Request(_) | CutMessage::Notification => None,
     };
-    let error = RequestError::Malformed("it sent a message that is longer than is taken".into());
+    let error = RequestError::Malformed("it sent a message that is too long".into());
     tracing::debug!(server = %peer.server, ?id, "cut off a message that is too long");
     if let Some(id) = id {
         peer.in_flight.settle(&id, Err(error));

@@ -102,7 +102,7 @@ impl CallTarget<'_> {
             }
             Some(other) => {
                 let reason = format!(
-                    "it gave a result of the type `{}`, which nobody asked for",
+                    "it gave a result of the type `{}`, which was not requested",
                     shown(other.unwrap_or("?"), 40)
                 );
                 return Err(self.failure(RequestError::Malformed(reason)));
@@ -112,8 +112,7 @@ impl CallTarget<'_> {
     }
 
     fn input_required(&self, mut result: Map<String, Value>) -> Result<InputRequired, ToolFailure> {
-        let malformed =
-            || self.failure(RequestError::Malformed("it asked for input in a way that cannot be read".into()));
+        let malformed = || self.failure(RequestError::Malformed("its request for input is invalid".into()));
         let state = match result.remove("requestState") {
             None | Some(Value::Null) => None,
             Some(Value::String(state)) => Some(state),
@@ -166,7 +165,7 @@ impl CallTarget<'_> {
             }
             RequestError::Malformed(reason) => ToolFailure::new(
                 ErrorKind::UpstreamProtocol,
-                format!("{self} gave no answer that can be used: {}", shown(reason, ERROR_CHARACTERS)),
+                format!("{self} gave no valid answer: {}", shown(reason, ERROR_CHARACTERS)),
             ),
             RequestError::Lost(reason) => ToolFailure::new(
                 ErrorKind::UpstreamProtocol,
@@ -175,12 +174,12 @@ impl CallTarget<'_> {
                     shown(reason, ERROR_CHARACTERS)
                 ),
             )
-            .next("Whether the call had an effect is not known. Look before you repeat it."),
+            .next("It is unknown whether the call had an effect. Check before you repeat it."),
             RequestError::Unreachable(reason) => self.unavailable(reason),
             RequestError::Late(time) => ToolFailure::new(
                 ErrorKind::Timeout,
                 format!(
-                    "{self} did not answer within {} s and was told to stop",
+                    "{self} did not answer within {} s and was cancelled",
                     (time.as_secs_f64() * 10.0).round() / 10.0
                 ),
             )
@@ -207,13 +206,13 @@ impl CallTarget<'_> {
     pub(super) fn unavailable(&self, reason: &str) -> ToolFailure {
         let message = format!("{self} cannot be called now: {}", shown(reason, ERROR_CHARACTERS));
         ToolFailure::new(ErrorKind::Unavailable, message)
-            .next("The server is tried again by itself; use another tool or try later.")
+            .next("Toolstead tries the server again; use another tool or try later.")
     }
 
     /// Returns the failure of a call to a server that requires a login.
     pub(super) fn needs_authorization(&self, reason: &str) -> ToolFailure {
         let message =
-            format!("{self} cannot be called: the server wants a login ({})", shown(reason, ERROR_CHARACTERS));
+            format!("{self} cannot be called: the server requires a login ({})", shown(reason, ERROR_CHARACTERS));
         ToolFailure::new(ErrorKind::AuthRequired, message).next("The operator has to configure one.")
     }
 }

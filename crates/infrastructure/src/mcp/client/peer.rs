@@ -179,7 +179,7 @@ impl Peer {
     /// Counts a response without a pending request: the request was cancelled or answered before, or never made.
     pub(super) fn drop_answer(&self, id: &Id) {
         self.unexpected.fetch_add(1, Ordering::Relaxed);
-        tracing::debug!(server = %self.server, %id, "dropped an answer that nobody waits for");
+        tracing::debug!(server = %self.server, %id, "dropped a response without a pending request");
     }
 
     /// Handles an invalid message. If it was meant as a response, its request fails; otherwise it is only counted.
@@ -204,7 +204,7 @@ impl Peer {
         self.noise.fetch_add(1, Ordering::Relaxed);
         if tracing::enabled!(tracing::Level::DEBUG) {
             let text = shown(&String::from_utf8_lossy(start), LOGGED_CHARACTERS);
-            tracing::debug!(server = %self.server, reason = %malformed.error, text, "skipped what is no message");
+            tracing::debug!(server = %self.server, reason = %malformed.error, text, "skipped invalid input");
         }
     }
 
@@ -241,7 +241,7 @@ impl Peer {
                 let taken =
                     token.zip(Progress::from_params(params)).map(|(token, at)| self.in_flight.progress(&token, at));
                 if taken != Some(true) {
-                    tracing::trace!(server = %self.server, "dropped progress that nobody waits for");
+                    tracing::trace!(server = %self.server, "dropped progress without a pending request");
                 }
             }
             "notifications/message" => {
@@ -255,16 +255,16 @@ impl Peer {
             "notifications/cancelled" => {
                 let question = params.get("requestId").and_then(Id::from_value);
                 if !question.is_some_and(|question| self.in_flight.withdraw(&question)) {
-                    tracing::trace!(server = %self.server, "took back what it did not ask");
+                    tracing::trace!(server = %self.server, "ignored the cancellation of an unknown request");
                 }
             }
             "notifications/elicitation/complete" => {
                 let page = params.get("elicitationId").and_then(Value::as_str);
                 if !page.is_some_and(|page| self.in_flight.completed(page)) {
-                    tracing::trace!(server = %self.server, "finished a page that no call in flight sent anybody to");
+                    tracing::trace!(server = %self.server, "ignored the completion of an unknown elicitation");
                 }
             }
-            _ => tracing::trace!(server = %self.server, method = shown(method, 80), "passed over a notification"),
+            _ => tracing::trace!(server = %self.server, method = shown(method, 80), "ignored a notification"),
         }
     }
 
@@ -312,7 +312,7 @@ impl Peer {
         if call.push_question(id.clone(), request) {
             return None;
         }
-        Some((id, Err(RpcError::new(RpcError::INTERNAL, "a call may not ask that many questions"))))
+        Some((id, Err(RpcError::new(RpcError::INTERNAL, "the call has too many open questions"))))
     }
 
     /// Returns the call that receives a question without a call id. If all calls are of one client, it is the newest of

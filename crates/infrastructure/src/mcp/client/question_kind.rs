@@ -111,7 +111,7 @@ pub(super) fn check(
         .filter_map(Capability::of)
         .find(|capability| capability.is_declared(client) && !capability.is_declared(&declared));
     let Some(capability) = kept_from.map(Capability::name) else { return Ok(()) };
-    let message = format!("The MCP server `{server}` asks for `{capability}`, which it may not ask for here.");
+    let message = format!("The MCP server `{server}` asks for `{capability}`, which is not permitted for this server.");
     let next = format!("To let it ask, add \"{capability}\" to `mcp_servers.{server}.may_ask`.");
     Err(ToolFailure::new(ErrorKind::UpstreamProtocol, message).next(next))
 }

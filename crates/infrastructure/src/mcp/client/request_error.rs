@@ -22,7 +22,7 @@ pub(super) enum RequestError {
     #[error("it did not answer within {} s", .0.as_secs_f32())]
     Late(Duration),
     /// The server requires a login.
-    #[error("it wants a login: {0}")]
+    #[error("it requires a login: {0}")]
     Unauthorized(String),
     /// The server responded with an HTTP error.
     #[error("it answered with the HTTP status {status}{detail}")]

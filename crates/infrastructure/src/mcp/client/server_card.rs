@@ -47,8 +47,7 @@ pub(super) fn read_initialize_result(answer: Answer) -> Result<ServerCard, Reque
     let Some(version) = version else {
         let spoken = ProtocolVersion::ALL.iter().filter(|version| version.generation() == Generation::Legacy);
         let spoken: Vec<_> = spoken.map(|version| version.as_str()).collect();
-        let reason =
-            format!("it wants to speak protocol version `{}`; spoken here are {}", shown(said, 40), spoken.join(", "));
+        let reason = format!("it requests protocol version `{}`; supported are {}", shown(said, 40), spoken.join(", "));
         return Err(RequestError::Malformed(reason));
     };
     Ok(ServerCard {
@@ -66,7 +65,7 @@ pub(super) fn read_initialize_result(answer: Answer) -> Result<ServerCard, Reque
 pub(super) fn read_discover_result(answer: Answer) -> Result<ServerCard, RequestError> {
     let result = read_object(answer)?;
     if !lists_version(result.get("supportedVersions"), ProtocolVersion::NEWEST) {
-        return Err(RequestError::Malformed(format!("it does not speak {}", ProtocolVersion::NEWEST)));
+        return Err(RequestError::Malformed(format!("it does not support {}", ProtocolVersion::NEWEST)));
     }
     let server_info = result.get("_meta").and_then(|meta| meta.get(meta::SERVER_INFO));
     let server_info = server_info.or_else(|| result.get("serverInfo"));
@@ -77,7 +76,7 @@ pub(super) fn read_discover_result(answer: Answer) -> Result<ServerCard, Request
 fn read_object(answer: Answer) -> Result<Map<String, Value>, RequestError> {
     match answer.into_outcome() {
         Ok(Ok(Value::Object(result))) => Ok(result),
-        Ok(Ok(_)) => Err(RequestError::Malformed("its answer to the handshake is no object".into())),
+        Ok(Ok(_)) => Err(RequestError::Malformed("its answer to the handshake is not an object".into())),
         Ok(Err(error)) => Err(RequestError::Rpc(error)),
         Err(malformed) => Err(RequestError::Malformed(malformed.to_string())),
     }

@@ -177,7 +177,7 @@ impl Transport for SseTransport {
     }
 
     async fn abandon(&self) -> Option<String> {
-        self.end("the connection was given up");
+        self.end("the connection was abandoned");
         None
     }
 
@@ -213,7 +213,7 @@ impl Drop for SseRequest<'_> {
         if !transport.peer.in_flight.cancel(self.waiting.id) || !self.cancellable {
             return;
         }
-        let text = request::cancelled(self.waiting.id, "the caller does not wait any more");
+        let text = request::cancelled(self.waiting.id, "the caller no longer waits");
         let (mailbox, peer) = (transport.mailbox.clone(), transport.peer.clone());
         if let Ok(runtime) = Handle::try_current() {
             // The notification runs in the background; nothing depends on it.
@@ -233,7 +233,7 @@ impl Mailbox {
             StatusCode::UNAUTHORIZED => Err(unauthorized(peer, &response)),
             status => {
                 if matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
-                    peer.mark_unusable(Loss::Failed("it does not know the session of its own stream any more".into()));
+                    peer.mark_unusable(Loss::Failed("it no longer knows the session of its own stream".into()));
                 }
                 Err(http_error(&self.url, response).await)
             }
@@ -252,7 +252,7 @@ impl Mailbox {
 /// Reason why the beginning of a stream is invalid.
 #[derive(Debug, thiserror::Error)]
 enum NoMailbox {
-    #[error("its stream broke off: {0}")]
+    #[error("its stream was interrupted: {0}")]
     Broken(HttpError),
     #[error("its stream ended before it named an address for messages")]
     Ended,
@@ -260,7 +260,7 @@ enum NoMailbox {
     OtherEvent(String),
     #[error("the address that it names for messages cannot be used")]
     Unusable,
-    #[error("it wants messages to be posted to `{named}`, and they go to `{own}` alone")]
+    #[error("it requests messages at `{named}`, and they may only be sent to `{own}`")]
     OtherOrigin { named: String, own: String },
 }
 
@@ -289,10 +289,10 @@ async fn read(mut events: EventStream, peer: Arc<Peer>, mailbox: Mailbox) {
                 take_message(event.data, &peer, &mailbox).await;
             }
             Ok(Some(event)) => {
-                tracing::trace!(server = %peer.server, event = shown(&event.event, 80), "passed over an event");
+                tracing::trace!(server = %peer.server, event = shown(&event.event, 80), "skipped an event");
             }
             Ok(None) => return peer.end("it closed its stream"),
-            Err(error) => return peer.end(&format!("its stream broke off: {}", with_causes(&error))),
+            Err(error) => return peer.end(&format!("its stream was interrupted: {}", with_causes(&error))),
         }
     }
 }

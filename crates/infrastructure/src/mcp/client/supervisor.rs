@@ -377,8 +377,9 @@ async fn relist(shared: &UpstreamState, connection: &Connection) -> Result<(), L
         Err(_) => Some("it took too long".into()),
     };
     if let Some(reason) = failed {
-        tracing::warn!(server = %shared.config.name, reason, "could not list the tools anew; the old list is kept");
-        shared.publish(|current| current.notes = vec![format!("the last list of tools could not be had: {reason}")]);
+        tracing::warn!(server = %shared.config.name, reason, "could not list the tools again; the old list remains");
+        shared
+            .publish(|current| current.notes = vec![format!("the last list of tools could not be fetched: {reason}")]);
     }
     shared.listed.send_modify(|listed| *listed += 1);
     Ok(())

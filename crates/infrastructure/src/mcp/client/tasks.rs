@@ -53,7 +53,7 @@ impl Upstream {
         let malformed = |what: &str| called.failure(RequestError::Malformed(what.to_owned()));
         match answer.into_outcome() {
             Ok(Ok(Value::Object(result))) => checked(result, request.method, &may_ask).map_err(malformed),
-            Ok(Ok(_)) => Err(malformed("its answer about a task is no object")),
+            Ok(Ok(_)) => Err(malformed("its answer about a task is not an object")),
             Ok(Err(error)) => Err(called.failure(RequestError::Rpc(error))),
             Err(error) => Err(malformed(&shown(&error.to_string(), 300))),
         }
@@ -72,12 +72,12 @@ fn checked(
         return Ok(result);
     }
     if !result.get("status").is_some_and(Value::is_string) {
-        return Err("it told no status of a task");
+        return Err("its answer about a task has no status");
     }
     match result.get_mut("result") {
         None | Some(Value::Null) => {}
         Some(Value::Object(done)) => own_members::take_out_of_result(done),
-        Some(_) => return Err("the result of its task is no object"),
+        Some(_) => return Err("the result of its task is not an object"),
     }
     match result.get_mut("inputRequests") {
         None | Some(Value::Null) => {}
@@ -86,7 +86,7 @@ fn checked(
                 own_members::take_out(params);
             }
         }
-        Some(_) => return Err("its task asks what the server may not ask"),
+        Some(_) => return Err("its task asks for input that the server may not ask for"),
     }
     Ok(result)
 }

@@ -209,7 +209,7 @@ impl Visitor<'_> for IdVisitor {
     type Value = Id;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a whole number of 64 bits or a text")
+        f.write_str("a 64-bit integer or a string")
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Id, E> {

@@ -52,7 +52,7 @@ pub fn decode_value(value: &str) -> Result<Cow<'_, str>, InvalidHeader> {
     let Some(encoded) = encoded else { return Ok(value.into()) };
     let bytes = BASE64_STANDARD.decode(encoded).ok();
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    text.map(Cow::Owned).ok_or_else(|| InvalidHeader(format!("`{value}` is not the base64 of a text")))
+    text.map(Cow::Owned).ok_or_else(|| InvalidHeader(format!("`{value}` is not base64 of UTF-8 text")))
 }
 
 /// Returns the decoded value of a header that may occur at most once; `None` if it is absent.
@@ -63,7 +63,7 @@ pub fn text_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<C
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(InvalidHeader(format!("the header `{name}` stands there twice")));
+        return Err(InvalidHeader(format!("the header `{name}` occurs twice")));
     }
     let text = value.to_str().map_err(|_| InvalidHeader(format!("the header `{name}` is not visible ASCII")))?;
     decode_value(text).map(Some)
@@ -104,7 +104,7 @@ impl ParamHeaders {
         }
         let mut names = BTreeSet::new();
         match headers.iter().find(|header| !names.insert(header.name.as_str())) {
-            Some(twice) => Err(InvalidAnnotation(format!("`{}` stands there twice", twice.token()))),
+            Some(twice) => Err(InvalidAnnotation(format!("`{}` occurs twice", twice.token()))),
             None => Ok(Self(headers)),
         }
     }
@@ -141,10 +141,7 @@ impl ParamHeaders {
             };
             if !matches {
                 let path = header.path.join(".");
-                return Err(InvalidHeader(format!(
-                    "the header `{}` does not say what `arguments.{path}` says",
-                    header.name
-                )));
+                return Err(InvalidHeader(format!("the header `{}` does not match `arguments.{path}`", header.name)));
             }
         }
         Ok(())
@@ -173,7 +170,7 @@ fn collect(
         match (keyword.as_str(), value) {
             (ANNOTATION, _) => {
                 let Some(path) = path.as_deref().filter(|path| !path.is_empty()) else {
-                    return Err(InvalidAnnotation("stands outside the chain of `properties` from the root".into()));
+                    return Err(InvalidAnnotation("is outside the chain of `properties` from the root".into()));
                 };
                 headers.push(read_annotation(schema, value, path)?);
             }
@@ -218,15 +215,15 @@ fn read_annotation(
 ) -> Result<ParamHeader, InvalidAnnotation> {
     let at = path.join(".");
     let Some(token) = value.as_str().filter(|token| !token.is_empty()) else {
-        return Err(InvalidAnnotation(format!("of `{at}` is no text or is empty")));
+        return Err(InvalidAnnotation(format!("of `{at}` is not a string, or is empty")));
     };
     let name = HeaderName::from_bytes(format!("{PARAM_PREFIX}{token}").as_bytes());
     let Ok(name) = name else {
-        return Err(InvalidAnnotation(format!("of `{at}` is no token: {token:?}")));
+        return Err(InvalidAnnotation(format!("of `{at}` is not a token: {token:?}")));
     };
     if !is_mirrored_type(schema.get("type")) {
         return Err(InvalidAnnotation(format!(
-            "of `{at}` stands on a parameter that is not of type string, integer or boolean"
+            "of `{at}` is on a parameter that is not of type string, integer or boolean"
         )));
     }
     Ok(ParamHeader { name, path: path.to_vec() })

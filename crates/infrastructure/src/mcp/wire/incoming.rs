@@ -43,7 +43,7 @@ pub struct Unreadable {
 
 /// Error for a response whose content is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the answer cannot be taken: {0}")]
+#[error("the answer is invalid: {0}")]
 pub struct MalformedAnswer(String);
 
 impl Incoming {

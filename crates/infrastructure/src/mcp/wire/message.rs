@@ -246,7 +246,7 @@ impl<'a> Envelope<'a> {
         }
         let envelope: Self = serde_json::from_str(text).map_err(|error| {
             if error.is_data() {
-                MalformedMessage::no_object(format!("the message is no JSON-RPC object: {error}"))
+                MalformedMessage::no_object(format!("the message is not a JSON-RPC object: {error}"))
             } else {
                 MalformedMessage::no_json(error)
             }
@@ -288,7 +288,7 @@ impl<'a> Envelope<'a> {
             // Servers send an error without an id for a request that they could not read.
             Err(()) if is_response && self.error.is_some() => None,
             Err(()) => {
-                return refuse(RpcError::INVALID_REQUEST, "`id` must be a whole number of 64 bits or a text".into());
+                return refuse(RpcError::INVALID_REQUEST, "`id` must be a 64-bit integer or a string".into());
             }
         };
         if let Some(method) = self.method {
@@ -298,7 +298,7 @@ impl<'a> Envelope<'a> {
                     Ok(Value::Object(params)) => params,
                     Ok(_) => return refuse(RpcError::INVALID_PARAMS, "`params` must be an object".into()),
                     Err(reason) => {
-                        let message = format!("`params` cannot be taken: {reason}");
+                        let message = format!("`params` is invalid: {reason}");
                         return refuse_as(reason.kind(), RpcError::INVALID_PARAMS, message);
                     }
                 },
@@ -313,7 +313,7 @@ impl<'a> Envelope<'a> {
             (Some(result), None) => match parse_exact(result.get()) {
                 Ok(result) => Ok(result),
                 Err(reason) => {
-                    let message = format!("the result cannot be taken: {reason}");
+                    let message = format!("the result is invalid: {reason}");
                     return refuse_as(reason.kind(), RpcError::INVALID_REQUEST, message);
                 }
             },
@@ -485,7 +485,7 @@ mod tests {
             (
                 r#"{"a":18446744073709551617}"#,
                 "invalid_input",
-                "is no 64-bit integer and has more digits than a double",
+                "is not a 64-bit integer and has more digits than a double",
             ),
             (&format!(r#"{{"a":{}1{}}}"#, "[".repeat(1_000), "]".repeat(1_000)), "invalid_input", "recursion limit"),
             (&format!(r#"{{"a":[{zeros}0]}}"#), "too_large", "too many values"),

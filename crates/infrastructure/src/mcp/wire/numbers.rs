@@ -66,9 +66,9 @@ fn is_written_as(double: f64, number: &str) -> bool {
 pub fn why_inexact(number: &str) -> &'static str {
     match number.parse::<f64>() {
         Ok(double) if double.is_finite() => {
-            "is no 64-bit integer and has more digits than a double keeps: send it as a text"
+            "is not a 64-bit integer and has more digits than a double holds: send it as a string"
         }
-        Ok(_) | Err(_) => "is larger than any double: send it as a text",
+        Ok(_) | Err(_) => "is larger than any double: send it as a string",
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
             assert!(why_inexact(number).starts_with("is larger than any double"), "{number}");
         }
         for number in ["18446744073709551617", "0.12345678901234567891"] {
-            assert!(why_inexact(number).contains("more digits than a double keeps"), "{number}");
+            assert!(why_inexact(number).contains("more digits than a double holds"), "{number}");
         }
     }
 }

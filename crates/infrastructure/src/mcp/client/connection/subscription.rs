@@ -51,7 +51,7 @@ pub(super) async fn listen(connection: &Connection, watched: &ResourceSubscripti
         };
         match ended {
             Err(RequestError::Rpc(error)) => {
-                tracing::debug!(server = %peer.server, %error, "the server tells of no changes");
+                tracing::debug!(server = %peer.server, %error, "the server reports no changes");
                 return;
             }
             Ok(answer) if matches!(answer.result_text(), Ok(Err(_)) | Err(_)) => return,

@@ -134,7 +134,7 @@ async fn sync_log_level(beside: &ContextState, connection: &Connection) {
             let params = Map::from_iter([("level".to_owned(), told.as_str().into())]);
             let request = connection.transport.request(&connection.writer, "logging/setLevel", &params);
             if let Ok(Err(error)) = timeout(Duration::from_secs(10), request).await {
-                tracing::debug!(server = %connection.transport.peer().server, %error, "the level of logs was not set");
+                tracing::debug!(server = %connection.transport.peer().server, %error, "the log level was not set");
             }
             set = level;
         }
@@ -168,7 +168,7 @@ impl BackgroundWork<'_> {
             let fetching = Catalogue::fetch(self.connection, self.config);
             match timeout(timeouts.connect, fetching).await {
                 Ok(Ok(catalogue)) => offer.company.pooled_tools.offer(offer.by, catalogue.tools),
-                Ok(Err(error)) => tracing::debug!(server = %name, %error, "what was listed before stays"),
+                Ok(Err(error)) => tracing::debug!(server = %name, %error, "listing failed; old list remains"),
                 Err(_) => tracing::debug!(server = %name, "its tools could not be listed in time"),
             }
             let next_list = Instant::now() + LISTING_INTERVAL;
@@ -235,7 +235,7 @@ impl BackgroundWork<'_> {
         let fetched = fetched.unwrap_or(Err(RequestError::Late(self.config.timeouts.connect)));
         fetched
             .inspect_err(
-                |error| tracing::warn!(server = %self.config.name, ?list, %error, "what was listed before stays"),
+                |error| tracing::warn!(server = %self.config.name, ?list, %error, "listing failed; old list remains"),
             )
             .ok()
     }

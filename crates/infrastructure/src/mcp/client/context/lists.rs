@@ -93,7 +93,7 @@ impl<T, P: Fn(Map<String, Value>) -> Result<T, InvalidDefinition>> Draft<'_, T, 
             Err(error) => return Err(RequestError::Rpc(error)),
         };
         let no_list =
-            |reason| RequestError::Malformed(format!("its answer to `{}` is no list: {reason}", self.list.method));
+            |reason| RequestError::Malformed(format!("its answer to `{}` is not a list: {reason}", self.list.method));
         let page: BTreeMap<String, &RawValue> = serde_json::from_str(text).map_err(no_list)?;
         let definitions = page.get(self.list.member).map_or("[]", |list| list.get());
         let definitions: Definitions<'_> = serde_json::from_str(definitions).map_err(no_list)?;
@@ -112,7 +112,7 @@ impl<T, P: Fn(Map<String, Value>) -> Result<T, InvalidDefinition>> Draft<'_, T, 
             None => Ok(None),
             Some((true, Ok(cursor))) => Ok(Some(cursor)),
             Some(_) => {
-                self.note("the list was cut off: the server gave a cursor that is no text, or too long");
+                self.note("the list was cut off: the server gave a cursor that is not a string, or too long");
                 Ok(None)
             }
         }
@@ -136,7 +136,7 @@ impl<T, P: Fn(Map<String, Value>) -> Result<T, InvalidDefinition>> Draft<'_, T, 
     }
 
     fn note(&self, note: &str) {
-        tracing::warn!(server = %self.server, list = self.list.method, note = shown(note, 300), "passed over a part of a list");
+        tracing::warn!(server = %self.server, list = self.list.method, note = shown(note, 300), "list is incomplete");
     }
 }
 

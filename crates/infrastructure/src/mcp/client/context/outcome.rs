@@ -24,7 +24,7 @@ impl CallTarget<'_> {
         }
         let result = match answer.into_outcome() {
             Ok(Ok(Value::Object(result))) => result,
-            Ok(Ok(_)) => return Err(malformed("its result is no object".into())),
+            Ok(Ok(_)) => return Err(malformed("its result is not an object".into())),
             Ok(Err(error)) => {
                 let is_unknown = kind == RequestKind::Resource
                     && (error.code == RpcError::RESOURCE_NOT_FOUND
@@ -38,7 +38,7 @@ impl CallTarget<'_> {
             Generation::Legacy => result,
             Generation::Modern => match self.modern_result(result)? {
                 Ok(Value::Object(result)) => result,
-                Ok(_) => return Err(malformed("its result is no object".into())),
+                Ok(_) => return Err(malformed("its result is not an object".into())),
                 Err(outcome) => return Ok(outcome),
             },
         };

@@ -81,7 +81,7 @@ impl HttpTransport {
         let id = headers.get(headers::SESSION_ID).cloned();
         let visible = |id: &[u8]| id.iter().all(u8::is_ascii_graphic) && (1..=MAX_SESSION_ID_BYTES).contains(&id.len());
         if id.as_ref().is_some_and(|id| !visible(id.as_bytes())) {
-            return Err(RequestError::Malformed("it names a session that no header can name".into()));
+            return Err(RequestError::Malformed("it sent a session id that is not valid in a header".into()));
         }
         self.session.store(id.map(|mut id| {
             id.set_sensitive(true);
@@ -123,7 +123,7 @@ impl HttpTransport {
                 Some(*unreadable.malformed.error)
             }
             Ok(Incoming::Other(_)) if status.is_success() => {
-                return Err(RequestError::Malformed("it answered with a message that is no answer".into()));
+                return Err(RequestError::Malformed("it answered with a message that is not a response".into()));
             }
             Err(unreadable) if status.is_success() => {
                 return Err(RequestError::Malformed(unreadable.malformed.error.message));
@@ -172,10 +172,10 @@ fn header_detail(url: &Url, response: &Response) -> String {
     let header = |name: header::HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
     if let (true, Some(target)) = (response.status().is_redirection(), header(header::LOCATION)) {
         let target = url.join(target).map_or_else(|_| "elsewhere".into(), |url| shown(&shown_url(&url), 200));
-        return format!(": it sends us to `{target}`, and redirects are not followed");
+        return format!(": it redirects to `{target}`, and redirects are not followed");
     }
     let pause = wanted_pause(response.headers());
-    pause.map_or(String::new(), |pause| format!(": it wants to be left alone for {} s", pause.as_secs_f64()))
+    pause.map_or(String::new(), |pause| format!(": it accepts no requests for {} s", pause.as_secs_f64()))
 }
 
 /// Returns `true` if the session has ended. Some servers respond with 400 where the specification requires 404.

@@ -22,7 +22,8 @@ pub(in crate::mcp::client) fn configured_headers(
     configured: &BTreeMap<String, String>,
 ) -> Result<HeaderMap, String> {
     for (name, value) in configured {
-        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no name of a header"))?;
+        let header =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is not a valid name of a header"))?;
         let of_the_protocol = header.as_str().starts_with("mcp-") || header == headers::LAST_EVENT_ID;
         if of_the_protocol || RESERVED.contains(&header.as_str()) {
             return Err(format!("the header `{name}` is set by the protocol and cannot be configured"));
@@ -126,7 +127,7 @@ fn modern_headers(prepared: &HeaderMap) -> HeaderMap {
 
 fn header_value(text: &str) -> Result<HeaderValue, RequestError> {
     HeaderValue::from_str(&encode_value(text))
-        .map_err(|_| RequestError::Malformed("a header cannot say what the request says".into()))
+        .map_err(|_| RequestError::Malformed("a part of the request cannot be sent as a header".into()))
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ impl HttpTransport {
                 let status = response.status();
                 let what = if status == StatusCode::NOT_FOUND { ": the session is over" } else { "" };
                 let reason =
-                    format!("the stream broke off and cannot be continued (HTTP status {}{what})", status.as_u16());
+                    format!("the stream was interrupted and cannot be resumed (HTTP status {}{what})", status.as_u16());
                 return Err(RequestError::Lost(reason));
             }
         }

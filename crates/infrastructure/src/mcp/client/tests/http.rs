@@ -178,7 +178,7 @@ async fn a_stream_brings_what_belongs_to_its_call_and_the_answer() {
     );
     let pong = json!({"jsonrpc": "2.0", "id": "p", "result": {}});
     assert_eq!(log.lock().unwrap().iter().filter(|request| request.message == pong).count(), 1);
-    assert_eq!(server.status().notes, ["answers that nobody waited for: 1"]);
+    assert_eq!(server.status().notes, ["answers without a pending request: 1"]);
 }
 
 #[tokio::test]
@@ -301,9 +301,10 @@ async fn every_odd_reply_is_a_typed_failure_of_its_call_alone() {
         Reply::Whole(307, vec![("location", "http://127.0.0.1:9/mcp?token=secret".into())], vec![])
     })
     .await;
-    fails(RateLimited, "left alone for 7 s", |_| Reply::Whole(429, vec![("retry-after", "7".into())], vec![])).await;
+    fails(RateLimited, "accepts no requests for 7 s", |_| Reply::Whole(429, vec![("retry-after", "7".into())], vec![]))
+        .await;
     // A date is relative to the server's date, regardless of the local time.
-    fails(RateLimited, "left alone for 30 s", |_| {
+    fails(RateLimited, "accepts no requests for 30 s", |_| {
         let until = ("retry-after", "Wed, 21 Oct 2026 07:28:30 GMT".into());
         Reply::Whole(429, vec![("date", "Wed, 21 Oct 2026 07:28:00 GMT".into()), until], vec![])
     })

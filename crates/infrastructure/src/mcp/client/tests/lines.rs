@@ -207,7 +207,7 @@ async fn a_server_that_is_bound_by_its_first_message_gets_a_new_connection() {
 #[tokio::test]
 async fn a_version_that_is_not_spoken_or_not_wanted_is_told() {
     for (fixed, said, reason) in [
-        (None, "1999-01-01", "it wants to speak protocol version `1999-01-01`"),
+        (None, "1999-01-01", "it requests protocol version `1999-01-01`"),
         (Some(ProtocolVersion::V20241105), "2025-06-18", "it speaks protocol version 2025-06-18 and not 2024-11-05"),
     ] {
         let (mut config, heard) = noting(move |_: usize, method: &str, _: &Value| match method {
@@ -290,7 +290,7 @@ async fn a_call_that_is_dropped_is_taken_back_and_its_late_answer_harms_nobody()
         say.send(answer(&request, json!({"content": [], "late": false}))).unwrap();
     }
     assert_eq!(next.await.unwrap().unwrap(), r#"{"content":[],"late":false}"#);
-    until(&server, |status| status.notes == ["answers that nobody waited for: 2"]).await;
+    until(&server, |status| status.notes == ["answers without a pending request: 2"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -365,7 +365,7 @@ async fn a_server_that_dies_in_mid_call_comes_back() {
     until_ready(&server).await;
     let (kind, text) = call(&server, "echo", json!({})).await.unwrap_err();
     assert_eq!(kind, ErrorKind::UpstreamProtocol);
-    assert!(text.contains("it closed its output") && text.contains("Look before you repeat it"), "{text}");
+    assert!(text.contains("it closed its output") && text.contains("Check before you repeat it"), "{text}");
     assert_eq!(tool_names(&server).await, ["mcp__s__echo"]);
     until_ready(&server).await;
     assert!(call(&server, "echo", json!({})).await.is_ok());
@@ -545,7 +545,7 @@ async fn noise_is_skipped_and_counted_and_long_lines_cost_only_their_call() {
     assert_eq!((long.unwrap_err().0, short.is_ok()), (ErrorKind::UpstreamProtocol, true));
     let too_large = call(&server, "echo", json!({"x": "x".repeat(20_000)})).await.unwrap_err();
     assert_eq!(too_large.0, ErrorKind::TooLarge);
-    until(&server, |status| status.notes == ["lines of its output that were no messages: 6"]).await;
+    until(&server, |status| status.notes == ["lines of its output that were not messages: 6"]).await;
 }
 
 #[tokio::test]

@@ -165,7 +165,7 @@ async fn the_stream_brings_progress_logs_and_questions_before_an_answer() {
     let pong = json!({"jsonrpc": "2.0", "id": "p", "result": {}});
     old.noted(1, |request| request.message == pong).await;
     let notes = server.status().notes;
-    assert_eq!(notes, ["lines of its output that were no messages: 1", "answers that nobody waited for: 1"]);
+    assert_eq!(notes, ["lines of its output that were not messages: 1", "answers without a pending request: 1"]);
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn a_stream_that_ends_ends_the_connection_and_is_opened_anew() {
     .await;
     let (kind, text) = call(&server, "echo", json!({"end": true})).await.unwrap_err();
     assert_eq!(kind, ErrorKind::UpstreamProtocol);
-    assert!(text.contains("it closed its stream") && text.contains("Look before you repeat it."), "{text}");
+    assert!(text.contains("it closed its stream") && text.contains("Check before you repeat it."), "{text}");
     old.noted(2, |request| request.rpc() == "notifications/initialized").await;
     until_ready(&server).await;
     call(&server, "echo", json!({})).await.unwrap();
@@ -333,7 +333,7 @@ async fn no_message_goes_to_another_origin() {
         "javascript:alert(1)".to_owned(),
     ] {
         let named = format!("event: endpoint\ndata: {address}\n\n").into_bytes();
-        check_start(move || Reply::Stream(vec![Piece::Bytes(named.clone()), Piece::StayOpen]), "wants messages to be")
+        check_start(move || Reply::Stream(vec![Piece::Bytes(named.clone()), Piece::StayOpen]), "requests messages at")
             .await;
     }
     let came = timeout(Duration::ZERO, trap.accept()).await;
@@ -425,5 +425,5 @@ async fn a_revision_without_the_old_transport_is_refused_where_it_is_fixed() {
     let mut config = by_sse(&end);
     config.protocol = Some(ProtocolVersion::NEWEST);
     let server = start(config);
-    until(&server, |status| failed_with(status, "not 2026-07-28, which the configuration asks for")).await;
+    until(&server, |status| failed_with(status, "not 2026-07-28, which the configuration requires")).await;
 }
