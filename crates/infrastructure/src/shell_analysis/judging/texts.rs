@@ -122,7 +122,7 @@ pub(super) fn inner(text: &str, scope: &Scope<'_>, surely: bool, result: &mut Cl
     }
     let readings = analysis.commands.iter().flat_map(|command| command.readings.iter().chain([&command.words]));
     if !scope.limits.take_readings(readings.map(|words| words.len()).sum()) {
-        return result.mark_opaque("the texts within it have too many words to tell which of them it starts");
+        return result.mark_opaque("the texts within it have too many words to determine which of them it starts");
     }
     if surely {
         result.add_nested(analysis);

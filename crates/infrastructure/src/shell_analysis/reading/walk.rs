@@ -157,7 +157,7 @@ impl<'t> Walk<'t> {
             }
             "process_substitution" => {
                 if !self.found.slice(node).starts_with("<(") {
-                    self.found.opaque(node, "another command runs beside it and is passed as a file");
+                    self.found.opaque(node, "another command runs at the same time and is passed as a file");
                 }
                 steps.push(Step::Restore(self.found.folders.clone()));
                 self.statements(node, NodePosition { substituted: true, ..below }, steps);
