@@ -155,7 +155,7 @@ impl SelectedConnection {
         match self {
             Self::Catalogue(connection, _) => Ok(connection),
             Self::Pooled(lease) => {
-                lease.connection().ok_or_else(|| RequestError::Unreachable("its connection is gone".into()))
+                lease.connection().ok_or_else(|| RequestError::Unreachable("its connection has ended".into()))
             }
         }
     }
