@@ -27,7 +27,7 @@ pub fn features() -> Features {
 }
 
 /// Reads a number from the settings of the kernel. Returns `None` if this kernel has no such setting.
-#[expect(clippy::disallowed_methods, reason = "a setting of the kernel, no file of anybody's")]
+#[expect(clippy::disallowed_methods, reason = "a setting of the kernel, not a file of a user")]
 fn setting(path: &str) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }

@@ -23,9 +23,9 @@ const DRAIN: Duration = Duration::from_millis(200);
 pub(crate) struct RunResult {
     pub(crate) end: End,
     pub(crate) stdout: CapturedStream,
-    #[cfg_attr(not(feature = "hooks"), expect(dead_code, reason = "hooks alone tell of it"))]
+    #[cfg_attr(not(feature = "hooks"), expect(dead_code, reason = "only hooks report it"))]
     pub(crate) stderr: CapturedStream,
-    #[cfg_attr(not(feature = "hooks"), expect(dead_code, reason = "hooks alone tell of it"))]
+    #[cfg_attr(not(feature = "hooks"), expect(dead_code, reason = "only hooks report it"))]
     pub(crate) duration: Duration,
 }
 

@@ -61,7 +61,7 @@ const MANAGERS: &[Manager] = &[
     Manager {
         folder: ".bun",
         parts: &["bin", "install/global/node_modules"],
-        reason: "settings beside what is installed hold tokens of registries",
+        reason: "settings next to the installed programs contain tokens of registries",
     },
     Manager { folder: ".composer/vendor", parts: &[], reason: "packages alone; `auth.json` is next to it" },
     Manager { folder: ".config/composer/vendor", parts: &[], reason: "packages alone; `auth.json` is next to it" },
@@ -134,7 +134,7 @@ const MANAGERS: &[Manager] = &[
     Manager {
         folder: ".local/share/pnpm",
         parts: &[PROGRAMS, "bin", "nodejs", "global/*/node_modules", "global/*/.pnpm", ".tools"],
-        reason: "settings beside what is installed hold tokens of registries; the store holds packages of all projects",
+        reason: "settings next to the programs contain tokens of registries; the store holds packages of all projects",
     },
     Manager {
         folder: ".local/share/rtx",

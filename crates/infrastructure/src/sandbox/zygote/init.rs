@@ -298,7 +298,7 @@ impl<'a> NamespaceInit<'a> {
         let (said, descriptors) = receive(word, MAX_ADDRESS_BYTES).step(step)?;
         forget_signals();
         let mut descriptors = descriptors.into_iter();
-        let mut next = || descriptors.next().ok_or_else(|| Failure::new(step(), "the init is gone"));
+        let mut next = || descriptors.next().ok_or_else(|| Failure::new(step(), "the init has ended"));
         let (order, streams) = (next()?, [next()?, next()?, next()?]);
         let mut request = read_request(&order)?;
         enter_network(request.network, descriptors.next().as_ref())?;
@@ -524,7 +524,7 @@ fn signal_peer(word: &OwnedFd) {
 fn wait_for_peer(word: &OwnedFd, step: &str) -> Result<(), Failure> {
     match retry_on_intr(|| rustix::io::read(word, &mut [0; 1])).step(|| step.into())? {
         // An init that ends also ends this process.
-        0 => Err(Failure::new(step, "the init is gone")),
+        0 => Err(Failure::new(step, "the init has ended")),
         _ => Ok(()),
     }
 }

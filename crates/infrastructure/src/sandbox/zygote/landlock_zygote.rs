@@ -148,7 +148,7 @@ impl Spawner for LandlockZygote {
         }
         let (pid, process) = cloned?;
         if let Some(place) = session {
-            let known = process.try_clone().step(|| "keep hold of a run".into())?;
+            let known = process.try_clone().step(|| "duplicate the descriptor of a run".into())?;
             self.sessions.list[place].runs.push(known);
         }
         let born = Report::Born { pid: pid.as_raw_nonzero().get() };
@@ -230,7 +230,7 @@ fn run_keeper(birth: RunInputs<'_>, socket: OwnedFd, own: Option<&Scratch>, zygo
 /// signal when its parent ends. Later it kills every process that it can signal, so this function verifies that the
 /// parent is not one of them.
 fn enter_domain(at_the_end: Signal, parent: Pid) -> Result<(), Failure> {
-    let step = || "keep hold of what a run starts".to_owned();
+    let step = || "control the processes of a run".to_owned();
     set_child_subreaper(Some(getpid())).step(step)?;
     set_parent_process_death_signal(Some(at_the_end)).step(step)?;
     part()?;
@@ -246,7 +246,7 @@ fn prepare<'a>(birth: &RunInputs<'_>, keeper: Pid) -> Result<PreparedRun<'a>, Fa
     enter_domain(Signal::KILL, keeper)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())?;
     let places = accessible_paths::open(&birth.request, birth.landlock.unwrap_or(ABI::V6))?;
-    let step = || "keep hold of what a run starts".to_owned();
+    let step = || "control the processes of a run".to_owned();
     set_parent_process_death_signal(Some(Signal::TERM)).step(step)?;
     // If the init is killed, the processes that it would have ended must end with it.
     let ready = || set_parent_process_death_signal(Some(Signal::KILL)).step(step);

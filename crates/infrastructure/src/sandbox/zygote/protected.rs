@@ -226,7 +226,7 @@ impl Root {
                 } else {
                     Ok(Vec::new())
                 };
-                Git::ReadOnly(led.step(|| format!("protect what `{}` leads to", path.display()))?)
+                Git::ReadOnly(led.step(|| format!("protect the target of `{}`", path.display()))?)
             }
         };
         let step = || format!("protect the repository `{}`", top.path.display());

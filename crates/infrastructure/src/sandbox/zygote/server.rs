@@ -135,7 +135,7 @@ impl NamespaceZygote {
         let step = || "start the sandbox's process".to_owned();
         set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
         if getppid().is_none() {
-            return Err(Failure::new(step(), "the runtime is gone"));
+            return Err(Failure::new(step(), "the runtime has ended"));
         }
         let settled = set_up_zygote().step(step)?;
         let identity = Identity::choose()?;
@@ -184,7 +184,7 @@ impl NamespaceZygote {
         };
         let ready = ReadyInit::fork(namespaced, group).step(|| "make the namespaces of a run".into())?;
         if let Some(groups) = &mut self.groups {
-            groups.belongs_to(ready.process.try_clone().step(|| "keep hold of a run".into())?);
+            groups.belongs_to(ready.process.try_clone().step(|| "duplicate the descriptor of a run".into())?);
         }
         Ok(ready)
     }
@@ -279,7 +279,7 @@ impl Spawner for NamespaceZygote {
         let ReadyInit { pid, process, .. } = self.begin(&run, limits)?;
         drop(run);
         if let Some(place) = session {
-            let known = process.try_clone().step(|| "keep hold of a run".into())?;
+            let known = process.try_clone().step(|| "duplicate the descriptor of a run".into())?;
             self.sessions.list[place].runs.push(known);
         }
         let born = Report::Born { pid: pid.as_raw_nonzero().get() };
