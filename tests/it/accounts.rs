@@ -166,7 +166,7 @@ async fn a_person_pastes_the_address_and_is_signed_in_until_they_sign_out() {
         let code = pasting.code(&google, &[GMAIL_READ, GMAIL_SEND]);
         let (back, state) = (pasting.parameter("redirect_uri"), pasting.parameter("state"));
         pasting.paste(&format!("{back}/?state=other&code={code}"));
-        let again = pasting.lines.find(|line| line.contains("not the answer")).unwrap();
+        let again = pasting.lines.find(|line| line.contains("not the response")).unwrap();
         assert!(again.contains("its state belongs to another sign-in"), "{again}");
         pasting.paste(&format!("{back}/?state={state}&code={code}&scope=x"));
         let (exit, printed) = pasting.end();
@@ -180,7 +180,7 @@ async fn a_person_pastes_the_address_and_is_signed_in_until_they_sign_out() {
         place.printed(&["call", "gmail_search", r#"{"query": "is:unread"}"#], 0);
         place.check_holds_none(&["ya29.", "1//refresh", "4/code", "4%2Fcode", CLIENT_SECRET, &state]);
         let out = place.printed(&["auth", "logout", "google"], 0);
-        assert!(out.contains("gmail: signed out") && out.contains("calendar: nobody was signed in"), "{out}");
+        assert!(out.contains("gmail: signed out") && out.contains("calendar: was not signed in"), "{out}");
         assert_eq!(google.seen_at("/revoke").len(), 1);
         assert_eq!(place.grants(), [""; 0]);
     });
@@ -241,7 +241,7 @@ async fn tokens_of_an_earlier_address_and_unreadable_ones_are_listed_and_signed_
         let out = place.printed(&["auth", "status"], 1);
         assert!(out.contains(google.url()) && out.contains(broken.to_str().unwrap()), "{out}");
         let out = place.printed(&["auth", "logout", "google"], 0);
-        assert!(out.contains("gmail: signed out") && out.contains("calendar: nobody was signed in"), "{out}");
+        assert!(out.contains("gmail: signed out") && out.contains("calendar: was not signed in"), "{out}");
         assert_eq!(google.seen_at("/revoke").len(), 1);
         let left: Value = serde_json::from_str(&place.printed(&["auth", "status", "--json"], 1)).unwrap();
         let [left] = left["accounts"].as_array().unwrap().as_slice() else { panic!("{left}") };

@@ -425,7 +425,7 @@ async fn a_person_talks_takes_a_turn_back_and_comes_back_later() {
         person.types("/undo\r");
         person.awaits("? ");
         person.types("o");
-        person.awaits("the turn is taken back");
+        person.awaits("the turn is undone");
         person.awaits_prompt("> ");
         assert!(!file.exists());
         person.types("\x03");
@@ -437,7 +437,7 @@ async fn a_person_talks_takes_a_turn_back_and_comes_back_later() {
     assert_eq!(mode & 0o777, 0o600);
     block_in_place(|| {
         let (mut person, mut child) = chat(&["--resume"]);
-        person.awaits("goes on:");
+        person.awaits("resumed:");
         person.awaits_prompt("> ");
         person.types("Hello.\r");
         person.awaits("Welcome back.");

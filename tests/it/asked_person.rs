@@ -123,7 +123,7 @@ fn a_person_at_a_terminal_answers_by_number_or_in_own_words() {
     let output = child.wait_with_output().unwrap();
     drop(held);
     let seen = String::from_utf8_lossy(&seen);
-    assert!(seen.contains("1) SQLite: One file") && seen.contains("or your own words"), "{seen}");
+    assert!(seen.contains("1) SQLite: One file") && seen.contains("or your own text"), "{seen}");
     let said = stdout(&output);
     assert!(said.contains("-> DuckDB") && said.contains("-> red, blue"), "{said} {}", stderr(&output));
 }

@@ -59,7 +59,7 @@ fn each_kind_of_end_has_its_exit_code() {
     check(&home, &["prompts", "get", "foo"], 4, &["Unknown prompt: foo. `toolstead prompts` lists"]);
     check(&home, &["call", "ecko", "{}"], 4, &["Unknown tool: ecko. Did you mean `echo`?"]);
     check(&home, &["tools", "ecko"], 4, &["did you mean echo?"]);
-    check(&home, &["executions", "show", "01a1fab5-59da-773a-85ab-31997d167df0"], 4, &["no call of the id"]);
+    check(&home, &["executions", "show", "01a1fab5-59da-773a-85ab-31997d167df0"], 4, &["no call with the id"]);
     check(&home, &["nonsense"], 2, &["nonsense"]);
     check(&home, &["--config", "missing.toml", "tools"], 2, &["there is no such file"]);
 }
@@ -116,7 +116,7 @@ fn a_rule_of_the_run_allows_a_change_and_the_trail_says_so() {
     );
     let refused = json_of(&home, &["executions", "list", "--json", "--outcome", "refused"]);
     assert_eq!(refused["executions"].as_array().unwrap().len(), 1);
-    check(&home, &["executions", "list", "--outcome", "lost"], 2, &["`lost` is no outcome"]);
+    check(&home, &["executions", "list", "--outcome", "lost"], 2, &["`lost` is not an outcome"]);
 }
 
 #[test]
@@ -598,7 +598,7 @@ fn the_trail_is_listed_shown_and_filtered_by_short_ids_clients_and_times() {
     );
     assert!(record["metadata"].is_object() && record["timestamp"].is_string(), "{record}");
     check(&home, &["executions", "show", "0"], 2, &["several calls begin with 0: "]);
-    check(&home, &["executions", "show", "fff"], 4, &["no call whose id begins with fff is on record"]);
+    check(&home, &["executions", "show", "fff"], 4, &["no call whose id begins with fff is recorded"]);
     check(&home, &["executions", "show", "x1"], 2, &["`x1` is no id of a call"]);
     let count = |arguments: &[&str]| {
         let listed = json_of(&home, &[&["executions", "list", "--json"], arguments].concat());

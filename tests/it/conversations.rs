@@ -371,7 +371,7 @@ async fn the_command_line_shows_copies_exports_and_takes_back() {
     assert_eq!((&undone["undone"][0]["tool"], &undone["left"]), (&json!("edit_file"), &json!([])), "{undone}");
     assert_eq!(fs::read_to_string(home.work().join("a.txt")).unwrap(), "one\n");
     let show = stdout(&run(&["show", &id]));
-    assert!(show.contains("more events were taken back") && !show.contains("Mended."), "{show}");
+    assert!(show.contains("more events were undone") && !show.contains("Mended."), "{show}");
     // What was copied keeps its files.
     assert_eq!(run(&["undo", &copy, "--to", "0"]).status.code(), Some(0));
     assert_eq!(run(&["undo", &id, "--to", "99"]).status.code(), Some(2));

@@ -284,7 +284,7 @@ fn two_servers_of_one_name_are_two_and_what_they_change_is_told() {
     assert!(said.contains("mcp__s__beta") && !said.contains("mcp__s__alpha"), "{said}");
     let (code, said) = run(&["tools"], &silent);
     assert!(code == Some(0) && !said.contains("mcp__s__"), "{said}");
-    assert!(said.contains("the MCP server `s` is not available, and its tools are not known: it is down"), "{said}");
+    assert!(said.contains("the MCP server `s` is not available, and its tools are unknown: it is down"), "{said}");
     for name in ["mcp__s__alpha", "s__alpha", "mcp_s_alpha"] {
         let (code, said) = run(&["call", name, "{}"], &silent);
         assert!(code == Some(4) && said.contains("The MCP server `s`: it is down"), "{name}: {said}");

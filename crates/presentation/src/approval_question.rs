@@ -201,7 +201,7 @@ fn reason(cause: &Cause) -> String {
         }
         Cause::Hook { by, reason } => {
             let (by, reason) = (quote(by, FACT_CHARACTERS), quote(reason, FACT_CHARACTERS));
-            format!("the hook {} wants somebody to be asked: {}", by.text, reason.text)
+            format!("the hook {} requires approval: {}", by.text, reason.text)
         }
         other => quote(&other.to_string(), 2 * FACT_CHARACTERS).text,
     }
@@ -277,7 +277,7 @@ fn describe_access(access: &Access, characters: usize) -> QuotedText {
             ParseConfidence::Plain => format!("run {}", shown(&command.text)),
             ParseConfidence::Exact(reason) => format!("run {} (note: {})", shown(&command.text), shown(reason)),
             ParseConfidence::Opaque(reason) => {
-                format!("run {} (what this runs cannot be told: {})", shown(&command.text), shown(reason))
+                format!("run {} (what this runs is unknown: {})", shown(&command.text), shown(reason))
             }
         },
         Access::ReachHost(host) => format!("connect to {}", shown(host)),
@@ -285,15 +285,15 @@ fn describe_access(access: &Access, characters: usize) -> QuotedText {
         Access::CallUpstream { server, tool } => {
             format!("call {} of the MCP server {}", shown(tool), shown(server.as_str()))
         }
-        Access::Undeclared(tool) => format!("run {}, which does not declare what it touches", shown(tool)),
+        Access::Undeclared(tool) => format!("run {}, which declares no accesses", shown(tool)),
         Access::ReadResource { server, uri } => {
             format!("read the resource {} of {}", shown(uri), shown(server.as_str()))
         }
         Access::GetPrompt { server, prompt } => {
             format!("get the prompt {} of {}", shown(prompt), shown(server.as_str()))
         }
-        Access::RunAgent(agent) => format!("hand work to the agent {}", shown(agent)),
-        Access::OfferTools(tools) => format!("let the program that runs call the tools {}", shown(tools)),
+        Access::RunAgent(agent) => format!("delegate work to the agent {}", shown(agent)),
+        Access::OfferTools(tools) => format!("allow the started program to call the tools {}", shown(tools)),
     };
     QuotedText { text, is_complete: whole }
 }

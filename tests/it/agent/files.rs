@@ -102,7 +102,7 @@ async fn an_agent_is_the_main_one_with_its_prompt_its_tools_and_its_bound() {
     .await;
     project.check(&["config", "trust", "--yes", ".claude/agents"], 0, &["`reviewer`"]);
     let asked = ["--allow", "Write", "query", "--agent", "reviewer", "/git:nobody stays as it is"];
-    project.check(&asked, 0, &["It is refused.", "asks for another model"]);
+    project.check(&asked, 0, &["It is refused.", "requests another model"]);
     assert!(!project.home.work().join("a.txt").exists(), "an agent has its tools alone, whatever the rules allow");
     project.check(&["query", "--continue", "Go on."], 0, &["Still here."]);
     let seen = project.server.seen();

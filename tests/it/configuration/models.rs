@@ -124,7 +124,7 @@ fn a_key_comes_from_a_variable_a_file_or_a_command_and_from_one_of_them() {
     assert_eq!(source("api_key_command = [\"pass\", \"show\", \"anthropic\"]").0, KeySource::Command(words));
     for (lines, told) in [
         ("api_key_env = \"EMPTY\"", "the environment variable `EMPTY` holds no key: set it"),
-        ("", "there is no key: set the environment variable `ANTHROPIC_API_KEY`, or say `api_key_env`"),
+        ("", "there is no key: set the environment variable `ANTHROPIC_API_KEY`, or set `api_key_env`"),
     ] {
         let (key, _) = source(lines);
         assert!(matches!(&key, KeySource::Missing(what) if what.starts_with(told)), "{key:?}");
@@ -197,7 +197,7 @@ fn a_model_that_cannot_be_asked_harms_no_other_and_says_why_when_it_is() {
             "provider = \"openai\"\nmodel = \"m\"\nbase_url = \"https://h/?key=sk-secret\"",
             "has a user, a query or a fragment",
         ),
-        ("provider = \"openai\"\nmodel = \"m\"\nheaders = { \"a b\" = \"c\" }", "`a b` is no name of a header"),
+        ("provider = \"openai\"\nmodel = \"m\"\nheaders = { \"a b\" = \"c\" }", "`a b` is not a valid header name"),
         ("provider = \"openai\"\nmodel = \"m\"\napi_key_command = []", "its `api_key_command` is empty"),
         (
             "provider = \"openai\"\nmodel = \"m\"\napi_key_command = [\"sh\", \"~/project/key.sh\"]",

@@ -193,7 +193,7 @@ impl ConversationSettings {
             Ok(_) => true,
             Err(_) if flags.model.is_some() => false,
             Err(error) => {
-                note(&format!("note: the agent `{name}` asks for another model, and the default one answers: {error}"));
+                note(&format!("note: the agent `{name}` requests another model; the default model is used: {error}"));
                 false
             }
         });
@@ -483,7 +483,7 @@ pub(super) fn exit(outcome: &AgentOutcome) -> Exit {
 /// Returns the usage of a run, and the flag that continues its conversation.
 pub(super) fn summary(end: &AgentEvent, conversation: ConversationId) -> Option<String> {
     let AgentEvent::Ended { usage, cost, calls, turns, .. } = end else { return None };
-    Some(format!("{}; `--conversation {conversation}` goes on", figures(*calls, *turns, *usage, *cost)))
+    Some(format!("{}; `--conversation {conversation}` continues it", figures(*calls, *turns, *usage, *cost)))
 }
 
 /// The user who watches a run: sees warnings of tools and answers their questions. Progress is shown from the events of
@@ -512,7 +512,7 @@ impl Caller for AgentRunCaller {
 
     fn elicitation_completed(&self, _: &str) {
         if self.questions.is_some() {
-            self.messages.print("the page is done".into());
+            self.messages.print("the page is complete".into());
         }
     }
 

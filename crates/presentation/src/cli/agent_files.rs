@@ -123,7 +123,7 @@ fn absent(name: &str, all: &[AgentFileEntry], listing: &Listing, kind: Kind) -> 
 fn show(all: &[AgentFileEntry], listing: &Listing, kind: Kind, output: &mut Output) -> Result<(), CommandError> {
     let word = kind.word();
     if all.is_empty() {
-        output.line(&format!("there is no {word}: docs/guide/agent-files.md says where they are looked for"))?;
+        output.line(&format!("no {word} is defined; docs/guide/agent-files.md lists the folders that are searched"))?;
     } else {
         let width = output.width().map(|width| width / 2);
         let row = |one: &AgentFileEntry| {

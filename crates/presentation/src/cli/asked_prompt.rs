@@ -41,7 +41,7 @@ impl AskedPrompt {
 
     fn read_with(&self, input: &mut dyn Read, is_piped: bool) -> Result<Vec<Block>, CommandError> {
         if self.image.len() > MOST_IMAGES {
-            return Err(CommandError::Usage(format!("at most {MOST_IMAGES} images go with a prompt")));
+            return Err(CommandError::Usage(format!("a prompt accepts at most {MOST_IMAGES} images")));
         }
         let mut parts = Vec::new();
         let wants_input = self.words == ["-"];
@@ -70,7 +70,7 @@ pub(super) fn read_text_or_file(text: &str) -> Result<String, CommandError> {
     match text.strip_prefix('@').filter(|path| !path.is_empty()) {
         Some(path) => {
             let mut file = open(Path::new(path)).map_err(|error| {
-                CommandError::Usage(format!("{error}; a text that begins with `@` needs a blank before it"))
+                CommandError::Usage(format!("{error}; a text that begins with `@` needs a space before it"))
             })?;
             text_of(&mut file, &format!("`{path}`"))
         }
@@ -87,21 +87,20 @@ fn bytes_of(input: &mut dyn Read, most: u64, from: &str) -> Result<Vec<u8>, Comm
     let read = input.take(most + 1).read_to_end(&mut bytes);
     read.map_err(|error| CommandError::Usage(format!("could not read {from}: {error}")))?;
     match bytes.len() as u64 > most {
-        true => Err(CommandError::Usage(format!("{from} holds more than {most} bytes: give less of it"))),
+        true => Err(CommandError::Usage(format!("{from} holds more than {most} bytes; shorten it"))),
         false => Ok(bytes),
     }
 }
 
 fn text_of(input: &mut dyn Read, from: &str) -> Result<String, CommandError> {
-    String::from_utf8(bytes_of(input, MOST_TEXT, from)?).map_err(|_| {
-        CommandError::Usage(format!("{from} holds no text in UTF-8; images are given with `--image FILE`"))
-    })
+    String::from_utf8(bytes_of(input, MOST_TEXT, from)?)
+        .map_err(|_| CommandError::Usage(format!("{from} is not UTF-8 text; pass images with `--image FILE`")))
 }
 
 fn image(path: &Path) -> Result<Block, CommandError> {
     let bytes = bytes_of(&mut open(path)?, MOST_IMAGE, &format!("`{}`", path.display()))?;
     let media_type = media_type(&bytes).ok_or_else(|| {
-        CommandError::Usage(format!("`{}` is no image that models take: PNG, JPEG, GIF or WebP", path.display()))
+        CommandError::Usage(format!("`{}` is not a supported image; use PNG, JPEG, GIF or WebP", path.display()))
     })?;
     Ok(Block::Image(Image { media_type: media_type.into(), data: STANDARD.encode(bytes).into() }))
 }
@@ -161,7 +160,7 @@ mod tests {
         assert!(error.starts_with("could not read `/nowhere/p.md`: No such file"), "{error}");
         let asked = AskedPrompt { words: Vec::new(), image: Vec::new() };
         let error = asked.read_with(&mut &b"\xff\xd8\xff"[..], true).unwrap_err().to_string();
-        assert!(error.contains("images are given with `--image FILE`"), "{error}");
+        assert!(error.contains("pass images with `--image FILE`"), "{error}");
         let endless = &mut io::repeat(b'a').take(MOST_TEXT + 2);
         assert!(asked.read_with(endless, true).unwrap_err().to_string().contains("holds more than 8388608 bytes"));
     }
@@ -174,6 +173,6 @@ mod tests {
         let image = Block::Image(Image { media_type: "image/png".into(), data: "iVBORw0K".into() });
         assert_eq!(read(&["what is it?"], &[&file], None).unwrap(), [image, Block::text("what is it?")]);
         fs::write(&file, b"text").unwrap();
-        assert!(read(&["x"], &[&file], None).unwrap_err().contains("is no image that models take"));
+        assert!(read(&["x"], &[&file], None).unwrap_err().contains("is not a supported image"));
     }
 }

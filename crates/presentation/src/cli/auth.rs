@@ -98,7 +98,7 @@ impl GrantSelection {
 
 fn grant(name: &str) -> Result<&'static Grant, String> {
     let names = || GRANTS.map(|grant| format!("`{}`", grant.name)).join(", ");
-    Grant::named(name).ok_or_else(|| format!("there is no grant `{name}`: there are {}", names()))
+    Grant::named(name).ok_or_else(|| format!("unknown grant `{name}`; use one of {}", names()))
 }
 
 impl Auth {
@@ -184,11 +184,9 @@ async fn signed_in(
     let patience = match method {
         SignInMethod::Browser(browser) => {
             match browser.as_ref().map(|browser| browser.open(sign_in.page())) {
-                Some(Ok(())) => note("It opens in the browser. Waiting for you to come back from it …"),
-                Some(Err(why)) => note(&format!("It was not opened here: {why}. Open it yourself.")),
-                None => {
-                    note("There is no browser here that could open it. On another machine, sign in with --no-browser.")
-                }
+                Some(Ok(())) => note("The page opens in the browser. Waiting for the sign-in to finish …"),
+                Some(Err(why)) => note(&format!("The page could not be opened here: {why}. Open it yourself.")),
+                None => note("No browser is available here. On another machine, sign in with --no-browser."),
             }
             PATIENCE
         }
@@ -207,7 +205,7 @@ async fn signed_in(
                 Some(line) = lines.recv() => match sign_in.pasted(&line)? {
                     Ok(came) => return Ok(came),
                     Err(_) if line.trim().is_empty() => {}
-                    Err(why) => note(&format!("That is not the answer to this sign-in: {why}. Paste it again:")),
+                    Err(why) => note(&format!("This is not the response to this sign-in: {why}. Paste it again:")),
                 },
             }
         }
@@ -242,15 +240,15 @@ async fn status(accounts: &Accounts, principal: &Principal, as_json: bool, outpu
     } else {
         let rows = signed_in.iter().map(|one| {
             let until = match (one.is_renewable, one.expires_at) {
-                (true, _) => "renewed by itself".to_owned(),
+                (true, _) => "renewed automatically".to_owned(),
                 (false, Some(end)) => end.to_string(),
-                (false, None) => "no end is known".to_owned(),
+                (false, None) => "unknown".to_owned(),
             };
             let cells = [one.grant.clone(), one.issuer.clone(), one.origin.clone(), until, one.scopes.join(" ")];
             cells.iter().map(|cell| visible(cell)).collect::<Vec<_>>()
         });
         match (signed_in.is_empty(), unreadable.is_empty()) {
-            (true, true) => output.line("Nobody is signed in. `toolstead auth login google` signs in.")?,
+            (true, true) => output.line("No account is signed in. `toolstead auth login google` signs in.")?,
             (true, false) => {}
             (false, _) => output.line(&table(&["GRANT", "ISSUER", "SERVICE", "UNTIL", "SCOPES"], rows))?,
         }
@@ -276,7 +274,7 @@ async fn logout(
         if as_json && signed_out.is_empty() {
             all.push(json!({"grant": name, "was_signed_in": false, "is_revoked": false, "error": null}));
         } else if signed_out.is_empty() {
-            output.line(&format!("{name}: nobody was signed in."))?;
+            output.line(&format!("{name}: was not signed in."))?;
         }
         for SignedOut { issuer, origin, revoked } in &signed_out {
             is_kept_there |= revoked.is_err();
@@ -288,10 +286,10 @@ async fn logout(
                 continue;
             }
             output.line(&visible(&match revoked {
-                Ok(()) => format!("{name}: signed out, and {issuer} took back what it had granted for {origin}."),
+                Ok(()) => format!("{name}: signed out, and {issuer} revoked the grant for {origin}."),
                 Err(why) => format!(
-                    "{name}: signed out here, but {issuer} did not take back what it had granted for {origin}: {why}. \
-                     Take it back in the settings of your account there."
+                    "{name}: signed out here, but {issuer} did not revoke the grant for {origin}: {why}. \
+                     Revoke it in your account settings there."
                 ),
             }))?;
         }
@@ -317,7 +315,7 @@ async fn import(
     }
     if plan.found.is_empty() {
         return Err(CommandError::NotFound(
-            "no tokens that can be taken were found: name the folder that Micro-X was started in, or sign in with \
+            "no importable tokens were found: name the folder that Micro-X was started in, or sign in with \
              `toolstead auth login google`"
                 .into(),
         ));
@@ -330,15 +328,15 @@ async fn import(
             found.written_at
         )));
     }
-    if !yes && !is_confirmed("Take these tokens, in the place of what is kept for these grants? [y]es [n]o ").await {
-        return Err(CommandError::Usage("nothing was taken; `--yes` says yes without a terminal".into()));
+    if !yes && !is_confirmed("Import these tokens and replace the stored ones? [y]es [n]o ").await {
+        return Err(CommandError::Usage("nothing was imported; `--yes` confirms without a terminal".into()));
     }
     let mut all = Vec::new();
     for found in &plan.found {
         accounts.import_tokens(principal, found).await?;
         all.push(json!({"file": found.path.display().to_string(), "grants": found.grants}));
         if !as_json {
-            output.line(&visible(&format!("Taken: {}. {}.", found.grants.join(", "), found.advice())))?;
+            output.line(&visible(&format!("Imported: {}. {}.", found.grants.join(", "), found.advice())))?;
         }
     }
     if as_json {

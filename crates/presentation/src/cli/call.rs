@@ -210,7 +210,7 @@ fn read_text(given: &str) -> Result<String, CommandError> {
 
 fn parse(text: &str) -> Result<Value, CommandError> {
     if has_too_many_values(text.as_bytes()) {
-        return Err(CommandError::Usage("the arguments hold too many values: give fewer of them at once".into()));
+        return Err(CommandError::Usage("the arguments contain too many values; pass fewer at once".into()));
     }
     let value: Value = serde_json::from_str(text).map_err(|error| {
         CommandError::Usage(format!("the arguments are not JSON: {error}; write them as '{{\"name\": \"value\"}}'"))
@@ -262,7 +262,7 @@ fn shown(block: &Value) -> String {
             Some(content) => content.to_owned(),
             None => format!("[resource {}; `--json` prints it]", block["resource"]["uri"].as_str().unwrap_or("")),
         },
-        _ => format!("[content of a kind unknown here; `--json` prints it: {}]", text("type").unwrap_or("no type")),
+        _ => format!("[content of an unknown type; `--json` prints it: {}]", text("type").unwrap_or("no type")),
     }
 }
 
@@ -303,7 +303,7 @@ impl Caller for CommandLineCaller {
 
     fn elicitation_completed(&self, _: &str) {
         if self.questions.is_some() {
-            self.messages.print("the page is done".into());
+            self.messages.print("the page is complete".into());
         }
     }
 

@@ -57,7 +57,7 @@ impl Chat {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         if global.json || Terminal::of_process().is_none() || !io::stdin().is_terminal() || !io::stdout().is_terminal()
         {
-            let message = "`chat` is for a person at a terminal: `toolstead query` takes a prompt from anywhere, and \
+            let message = "`chat` needs a terminal: `toolstead query` takes a prompt from anywhere, and \
                            prints events with `--json`";
             return Err(CommandError::Usage(message.into()));
         }
@@ -153,7 +153,7 @@ impl UsageTotals {
 impl ChatSession<'_> {
     fn take_up(&mut self, conversation: &Conversation) {
         self.conversation = conversation.id;
-        self.screen.note(&format!("goes on: {} ({} events)", conversation.title, conversation.events));
+        self.screen.note(&format!("resumed: {} ({} events)", conversation.title, conversation.events));
     }
 
     fn note_unbounded_cost(&mut self) {
@@ -171,7 +171,7 @@ impl ChatSession<'_> {
             ChatLine::New => {
                 self.conversation = ConversationId(Uuid::now_v7());
                 self.spent = UsageTotals::default();
-                self.screen.note("a new conversation begins");
+                self.screen.note("started a new conversation");
             }
             ChatLine::Undo(turns) => self.undo(turns, shutdown).await?,
             ChatLine::Compact => self.compact(shutdown).await?,
@@ -179,7 +179,7 @@ impl ChatSession<'_> {
             ChatLine::Model(Some(name)) => match self.agent.composition.app.models.find(Some(&name)) {
                 Ok(model) => {
                     self.agent.model = model;
-                    self.screen.note(&format!("goes on with `{name}`"));
+                    self.screen.note(&format!("the model is now `{name}`"));
                     self.note_unbounded_cost();
                 }
                 Err(error) => self.screen.note(&format!("error: {error}")),
@@ -231,8 +231,8 @@ impl ChatSession<'_> {
             self.screen.note(&format!("{:<14} {description} ({})", name.trim_end(), listed.owner));
         }
         self.screen.note(
-            "Everything else is said to the model. A `\\` at the end of a line begins another one. Ctrl-C ends the turn, \
-             and at an empty line the chat. What is typed while the model works is said once it is done; Esc ends the turn.",
+            "Everything else is sent to the model. A `\\` at the end of a line continues the input. Ctrl-C ends \
+             the turn, and at an empty line the chat. What is typed while the model works is sent afterwards; Esc ends the turn.",
         );
     }
 
@@ -244,7 +244,7 @@ impl ChatSession<'_> {
             self.screen.note(&format!("{mark} {name} ({} of {})", facts.model, facts.provider));
         }
         for (name, why) in &models.unusable {
-            self.screen.note(&format!("  {name} cannot be asked: {why}"));
+            self.screen.note(&format!("  {name} is unavailable: {why}"));
         }
     }
 
@@ -274,8 +274,8 @@ impl ChatSession<'_> {
         let begun = beginnings(&events);
         let Some(at) = begun.len().checked_sub(turns) else {
             let line = match begun.len() {
-                0 => "there is no turn to take back".to_owned(),
-                known => format!("there are {known} turns, so {turns} cannot be taken back"),
+                0 => "there is no turn to undo".to_owned(),
+                known => format!("there are only {known} turns, so {turns} cannot be undone"),
             };
             self.screen.note(&line);
             return Ok(());
@@ -296,10 +296,10 @@ impl ChatSession<'_> {
         match unless_interrupted(undoing, &cancel, shutdown).await {
             Ok(undone) => {
                 let turns = if turns == 1 { "the turn is".to_owned() } else { format!("{turns} turns are") };
-                self.screen.note(&format!("{turns} taken back"));
+                self.screen.note(&format!("{turns} undone"));
                 for call in undone.undone {
                     let files: Vec<String> = call.files.iter().map(|path| format!("`{}`", path.display())).collect();
-                    self.screen.note(&format!("as before `{}`: {}", call.tool, files.join(", ")));
+                    self.screen.note(&format!("restored to before `{}`: {}", call.tool, files.join(", ")));
                 }
             }
             Err(error) => self.screen.note(&format!("error: {error}")),

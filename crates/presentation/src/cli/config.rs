@@ -74,7 +74,7 @@ fn show(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
             Trust::Always => "counts",
             Trust::Given => "trusted",
             Trust::Waiting => "waits for `toolstead config trust`",
-            Trust::Linked => "is a link in a project, which nobody can trust",
+            Trust::Linked => "is a link in a project and cannot be trusted",
         };
         output.line(&visible(&format!("# {} ({}): {trust}", file.path.display(), file.kind.describe())))?;
     }

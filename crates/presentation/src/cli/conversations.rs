@@ -268,12 +268,12 @@ fn undone_lines(conversation: &Conversation, to: u64, undone: &UndoneConversatio
         let files: Vec<String> = call.files.iter().map(|path| format!("`{}`", path.display())).collect();
         files.join(", ")
     };
-    let mut lines = vec![format!("The conversation {} is as it was at event {to}.", conversation.id)];
+    let mut lines = vec![format!("The conversation {} was restored to event {to}.", conversation.id)];
     let said = |call: &ChangingCall| format!("Undid `{}`, the call {}: {}", call.tool, call.call, files(call));
     lines.extend(undone.undone.iter().map(said));
     for left in &undone.left {
         let call = &left.call;
-        lines.push(format!("Left as it is: {} (`{}`, the call {}): {}", files(call), call.tool, call.call, left.why));
+        lines.push(format!("Not changed: {} (`{}`, the call {}): {}", files(call), call.tool, call.call, left.why));
     }
     lines
 }

@@ -193,7 +193,7 @@ async fn browser_finding(composition: &RunningApp) -> Option<Finding> {
     let tool = &snapshot.tools().iter().find(|one| one.own.name().as_str() == "browser_navigate")?.own;
     let (verdict, said) = match &tool.availability {
         _ if !tool.enabled => return None,
-        Availability::Unavailable(reason) => (Verdict::Worth, format!("pages cannot be opened: {reason}")),
+        Availability::Unavailable(reason) => (Verdict::Worth, format!("pages are unavailable: {reason}")),
         Availability::Available => match composition.check_browser(BROWSER_LIMIT).await {
             Ok(CheckedBrowser { program, product }) => (Verdict::Good, format!("{}, {product}", program.display())),
             Err(failure) if failure.kind == ErrorKind::Unavailable => (Verdict::Worth, failure.message),

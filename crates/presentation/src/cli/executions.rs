@@ -89,7 +89,7 @@ impl AuditLog {
         match open_audit_log_read_only(&global.load()?).await {
             Ok(log) => {
                 note(&format!(
-                    "note: {why}; the audit trail is read as it stands, and calls of processes that have died stand there as running"
+                    "note: {why}; the audit log is read unrepaired: calls of dead processes are listed as running"
                 ));
                 Ok(Self { executions: Arc::new(ListExecutionsHandler::new(log)), composition: None })
             }
@@ -103,15 +103,15 @@ impl AuditLog {
         let digits: String = id.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect();
         if digits.is_empty() || digits.len() > 32 || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
             return Err(CommandError::Usage(format!(
-                "`{id}` is no id of a call: take one from `toolstead executions list`"
+                "`{id}` is not a call id; take one from `toolstead executions list`"
             )));
         }
         let found = self.executions.beginning_with(&digits, NAMED_CALLS + 1).await?;
         match found.as_slice() {
             [one] => Ok(*one),
             [] => Err(CommandError::NotFound(match digits.len() {
-                32 => format!("no call of the id {id} is on record"),
-                _ => format!("no call whose id begins with {id} is on record"),
+                32 => format!("no call with the id {id} is recorded"),
+                _ => format!("no call whose id begins with {id} is recorded"),
             })),
             several => {
                 let named: Vec<String> =
@@ -153,11 +153,11 @@ impl Command {
                 let outcome =
                     outcome.map(|text| OutcomeKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
                         let known: Vec<&str> = OutcomeKind::ALL.iter().map(|kind| kind.as_str()).collect();
-                        CommandError::Usage(format!("`{text}` is no outcome: use one of {}", known.join(", ")))
+                        CommandError::Usage(format!("`{text}` is not an outcome; use one of {}", known.join(", ")))
                     })?;
                 let kind = kind.map(|text| RequestKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
                     let known: Vec<&str> = RequestKind::ALL.iter().map(|kind| kind.as_str()).collect();
-                    CommandError::Usage(format!("`{text}` is no kind of request: use one of {}", known.join(", ")))
+                    CommandError::Usage(format!("`{text}` is not a kind of request; use one of {}", known.join(", ")))
                 })?;
                 let before = audit_log.find_optional_call(before.as_deref()).await?;
                 let parent = audit_log.find_optional_call(parent.as_deref()).await?;
@@ -187,7 +187,7 @@ impl Command {
                 let id = audit_log.call(&id).await?;
                 let execution = audit_log.executions.get(id).await?;
                 let execution =
-                    execution.ok_or_else(|| CommandError::NotFound(format!("no call of the id {id} is on record")))?;
+                    execution.ok_or_else(|| CommandError::NotFound(format!("no call with the id {id} is recorded")))?;
                 let tree = Tree::below(id, &audit_log.executions).await?;
                 match as_json {
                     true => {

@@ -52,7 +52,7 @@ impl HooksCommand {
             Command::Test { event, tool, arguments } => {
                 let event = HookEvent::parse(&event).ok_or_else(|| {
                     let known: Vec<&str> = HookEvent::ALL.iter().map(|event| event.as_str()).collect();
-                    CommandError::Usage(format!("nothing fires `{event}` here: name one of {}", known.join(", ")))
+                    CommandError::Usage(format!("`{event}` never occurs here; use one of {}", known.join(", ")))
                 })?;
                 if event.is_of_agent() {
                     let composition = builder(global.load()?).servers(Servers::None).build().await?;
@@ -291,7 +291,7 @@ fn report_lines(report: &HookReport) -> Vec<String> {
             let filter = report.hook.filter.as_ref().map(ToString::to_string).unwrap_or_default();
             vec![format!("did not run: its `if` `{filter}` leaves this call out")]
         }
-        HookOutcome::InBackground => vec!["runs in the background; what it answers does not count".into()],
+        HookOutcome::InBackground => vec!["runs in the background; its answer is ignored".into()],
         HookOutcome::Ran { end, took, stdout, stderr, answer } => {
             let mut lines = vec![format!("{end}, after {} ms", took.as_millis())];
             for (what, text) in [("stdout", stdout), ("stderr", stderr)] {

@@ -35,7 +35,7 @@ pub(super) enum Piece {
 #[derive(Debug)]
 pub(super) struct Narration {
     /// `true` if the text of the model is shown as it arrives. Otherwise the last answer is shown at the end, and text
-    /// between calls is shown as [`Piece::Beside`].
+    /// between calls is shown as [`Piece::Note`].
     streams: bool,
     /// `true` if outputs of calls are shown in full.
     is_verbose: bool,
@@ -110,7 +110,7 @@ impl Narration {
                 self.show_calls(&mut pieces);
             }
             AgentEvent::Retrying { after, reason } => {
-                let line = opened(&format!("the model is asked again in {}:", seconds(*after)), reason);
+                let line = opened(&format!("the model request is retried in {}:", seconds(*after)), reason);
                 self.push_note(line, &mut pieces);
             }
             AgentEvent::Compacted { how, before, after } => {
@@ -276,9 +276,11 @@ pub(super) fn ending(outcome: &AgentOutcome) -> Option<String> {
             format!("stopped: the budget of {what} is used up; `--max-{budget}` or `[agent] max_{budget}` sets it")
         }
         AgentOutcome::Stopped(why) => opened("stopped:", why),
-        AgentOutcome::Looping(why) => opened("stopped, because it went round in a circle:", why),
+        AgentOutcome::Looping(why) => opened("stopped, because the agent repeated itself in a loop:", why),
         AgentOutcome::Waiting(questions) => {
-            format!("waits for an answer: `toolstead questions answer {questions}` gives it, and `--continue` goes on")
+            format!(
+                "waits for an answer: `toolstead questions answer {questions}` answers it, and `--continue` resumes"
+            )
         }
         AgentOutcome::Failed { message, .. } => opened("error:", message),
         other => format!("stopped: {}", other.as_str()),

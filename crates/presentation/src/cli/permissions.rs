@@ -233,8 +233,8 @@ fn allow(global: &Global, rules: &[String], output: &mut Output) -> Outcome {
     for (rule, written) in rules.iter().zip(written) {
         let path = written.path.display();
         match written.is_new {
-            true => note(&format!("`{rule}` is written to {path} and counts from the next start on")),
-            false => note(&format!("`{rule}` stands in {path} already")),
+            true => note(&format!("`{rule}` is written to {path} and takes effect at the next start")),
+            false => note(&format!("`{rule}` is already in {path}")),
         }
     }
     Ok(Exit::Done)

@@ -55,7 +55,7 @@ impl Questions {
         let composition = global.compose(Servers::None).await?;
         let outcome = match composition.questions.0.as_deref() {
             Some(store) => self.command.unwrap_or(Command::List).run(store, &principal, global.json, output).await,
-            None => Err(CommandError::NotFound("no questions are kept here".into())),
+            None => Err(CommandError::NotFound("no questions are stored here".into())),
         };
         composition.close().await;
         outcome.map(|()| Exit::Done)

@@ -104,7 +104,7 @@ impl<'a> Screen<'a> {
     /// Updates the time that running calls have taken. The caller must hold the turn on the terminal.
     ///
     /// # Errors
-    /// The errors of [`tell`](Self::tell).
+    /// The errors of [`show_event`](Self::show_event).
     pub(super) fn tick(&mut self) -> io::Result<()> {
         if !self.as_json
             && let Some(piece) = self.narration.running_status()
@@ -186,7 +186,7 @@ impl<'a> Screen<'a> {
         let turn = input.terminal.quiet().await;
         match Keyboard::of_process() {
             Ok(keyboard) => input.keyboard = Some(keyboard),
-            Err(error) => tracing::debug!(%error, "no text can be typed while the model works"),
+            Err(error) => tracing::debug!(%error, "typing while the model works is unavailable"),
         }
         drop(turn);
     }
@@ -219,7 +219,7 @@ impl<'a> Screen<'a> {
             match keyboard.read(turn).await {
                 Ok(read) => return read,
                 Err(error) => {
-                    tracing::debug!(%error, "the keyboard cannot be read any more");
+                    tracing::debug!(%error, "the keyboard can no longer be read");
                     input.keyboard = None;
                 }
             }

@@ -120,7 +120,7 @@ async fn close(server: HttpServer, composition: RunningApp, shutdown: &mut Shutd
         }
     };
     if closed.is_err() {
-        tracing::warn!(target: SERVER, "the server ends before everything is closed, because the time for it is over");
+        tracing::warn!(target: SERVER, "the server ends before everything is closed: the shutdown timeout has passed");
     } else {
         tracing::info!(target: SERVER, "ended");
     }

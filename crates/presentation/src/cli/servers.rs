@@ -119,7 +119,7 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
             Origin::File(file, _)
                 if composition.config.files.iter().any(|one| one.path == *file && one.leads_to.is_some()) =>
             {
-                "its file is a link in a project, which nobody can trust".to_owned()
+                "its file is a link in a project and cannot be trusted".to_owned()
             }
             Origin::File(file, _) => format!("{} uses it", trusting(file)),
             Origin::Environment(_) | Origin::Flag(_) | Origin::Default => "it is not trusted".to_owned(),

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout_at};
 use toolstead_domain::{Approval, ApprovalRequest, ApprovalScope, Approver, NoApprover};
 
 /// Name of the approver in the audit log.
-const PERSON: &str = "the person at the terminal";
+const PERSON: &str = "the user at the terminal";
 
 /// Maximum time for an interrupt to cancel the turn.
 const TIME_TO_INTERRUPT: Duration = Duration::from_secs(5);
@@ -213,7 +213,8 @@ fn words(scope: ApprovalScope) -> &'static str {
     }
 }
 
-/// Returns the question in lines of at most [`WIDTH`] characters. Only lines of Toolstead begin at the left edge. The
+/// Returns the question in lines of at most [`WIDTH`](super::terminal::WIDTH) characters. Only lines of
+/// Toolstead begin at the left edge. The
 /// change comes first, so that the tool and the parts are next to the prompt, however long the change is.
 fn shown(question: &ApprovalQuestion) -> String {
     let mut text = String::from("\n");

@@ -140,7 +140,7 @@ fn page(
         match chosen(terminal, "Open it here? [y]es [d]ecline [c]ancel? ", Answer::Opened, "yes", given_up)? {
             Answer::Opened => match browser.open(&page) {
                 Ok(()) => return Ok(Answer::Opened),
-                Err(why) => writeln!(output, "{}", visible(&format!("It was not opened: {why}.")))?,
+                Err(why) => writeln!(output, "{}", visible(&format!("The page was not opened: {why}.")))?,
             },
             other => return Ok(other),
         }
@@ -180,7 +180,7 @@ fn fields(terminal: &File, lines: &str, form: &Form, given_up: &AtomicBool) -> i
     wrapped(
         &mut text,
         "",
-        &format!("({DECLINE} says no, {CANCEL} or Ctrl-C says nothing; Enter takes what stands in brackets.)"),
+        &format!("({DECLINE} declines, {CANCEL} or Ctrl-C cancels; Enter accepts the value in brackets.)"),
     );
     output.write_all(fitted(terminal, &text).as_bytes())?;
     forget_typed(terminal)?;

@@ -167,7 +167,7 @@ pub(super) fn print_unavailable_servers(composition: &RunningApp) {
             // The server is still starting, and its tools are already known.
             true if why == AbsentServer::ON_ITS_WAY => continue,
             true => "its tools are shown as they were last",
-            false => "its tools are not known",
+            false => "its tools are unknown",
         };
         note(&format!(
             "note: the MCP server `{server}` is not available, and {shown}: {}",
@@ -235,7 +235,7 @@ fn unknown(name: &str, unresolved: ResolveError) -> CommandError {
         ResolveError::Unknown(nearest) => format!("no tool is called `{name}`: did you mean {}?", nearest.join(", ")),
         ResolveError::Ambiguous(several) => format!("`{name}` could be several tools: {}", several.join(", ")),
         ResolveError::Absent(absent) => {
-            format!("`{name}` is not known: the MCP server `{}` is not there: {}", absent.server, absent.why)
+            format!("`{name}` is unknown: the MCP server `{}` is unavailable: {}", absent.server, absent.why)
         }
     })
 }

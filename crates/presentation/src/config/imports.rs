@@ -87,7 +87,7 @@ pub(super) fn load(
                 {
                     problems.push(problem);
                 }
-                let message = "there is no such file, so nothing of it counts; what comes there waits for \
+                let message = "there is no such file, so it is ignored; a file created there waits for \
                                `toolstead config trust`";
                 notes.push(Problem::new(item.origin.clone(), format!("`{}` is not imported: {message}", item.text)));
                 continue;
@@ -101,7 +101,7 @@ pub(super) fn load(
             continue;
         }
         let Some(format) = Format::of(&file.path) else {
-            problems.push(wrong("its name ends in none of `.toml`, `.json`, `.yaml` and `.yml`".into()));
+            problems.push(wrong("its name must end in `.toml`, `.json`, `.yaml` or `.yml`".into()));
             continue;
         };
         match format.read(&file.text, &file.path) {

@@ -241,7 +241,7 @@ fn transport(
             return Err(format!("its URL begins with `{}:`, not with `http://` or `https://`", url.scheme()));
         }
         let headers = written.headers.iter().map(|(name, value)| {
-            let parsed = HeaderName::from_str(name).map_err(|_| format!("`{name}` is no name of a header"))?;
+            let parsed = HeaderName::from_str(name).map_err(|_| format!("`{name}` is not a valid header name"))?;
             let value = expand(value)?;
             HeaderValue::from_str(&value)
                 .map_err(|_| format!("the header `{name}` has a value that cannot be sent"))?;

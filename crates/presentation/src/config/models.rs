@@ -48,7 +48,7 @@ pub enum NoSuchModel {
     #[error(
         "no model is configured: write one into {file}, for example\n\n{EXAMPLE}\n\n\
          `provider` is anthropic, openai, openai_responses or gemini; `base_url = \"http://localhost:11434/v1\"` with \
-         `openai` asks a server of your own, which needs no key. `toolstead models --check` shows whether it answers."
+         `openai` uses your own server, which needs no key. `toolstead models --check` shows whether it answers."
     )]
     NoneConfigured {
         /// Path of the file in which to configure a model.
@@ -158,7 +158,7 @@ impl ConfiguredModels {
         let names: Vec<&str> = self.names().collect();
         let advice = match nearest_name(name, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if names.is_empty() => "there is none at all".into(),
+            None if names.is_empty() => "no model is configured".into(),
             None => format!("there are {}", names.join(", ")),
         };
         Err(NoSuchModel::Unknown { name: name.to_owned(), advice })
@@ -244,7 +244,7 @@ impl Table<'_> {
         let mut headers = BTreeMap::new();
         if let Some(Value::Map(members)) = self.value("headers") {
             for (name, item) in members {
-                let header = HeaderName::from_str(name).map_err(|_| format!("`{name}` is no name of a header"))?;
+                let header = HeaderName::from_str(name).map_err(|_| format!("`{name}` is not a valid header name"))?;
                 let value = expand(&item.text)?;
                 HeaderValue::from_str(&value)
                     .map_err(|_| format!("the header `{name}` has a value that cannot be sent"))?;
@@ -338,7 +338,7 @@ impl Table<'_> {
             _ => {
                 let variables = usual_variables(kind);
                 let mend = format!(
-                    "there is no key: set the environment variable `{}`, or say `api_key_env`, `api_key_file` or \
+                    "there is no key: set the environment variable `{}`, or set `api_key_env`, `api_key_file` or \
                      `api_key_command` of `models.{}`",
                     variables[0], self.name
                 );

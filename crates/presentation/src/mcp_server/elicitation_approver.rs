@@ -67,7 +67,7 @@ impl Approver for ElicitationApprover {
             Ok(Ok(approval)) => approval,
             Ok(Err(NotAnswered::TimedOut)) | Err(_) => Approval::TimedOut,
             Ok(Err(why)) => {
-                tracing::debug!(call = %request.call.id, %why, "the client is not asked");
+                tracing::debug!(call = %request.call.id, %why, "the client does not receive the question");
                 Approval::Unattended
             }
         }
@@ -105,7 +105,7 @@ fn part(index: usize, row: &Row) -> Value {
 
 fn all_parts(rows: &[Row], scopes: &[ApprovalScope]) -> Value {
     let choices = scopes.iter().map(|scope| (scope.as_str(), meaning(*scope)));
-    let each = (EACH, "answer for each part by itself, in another form");
+    let each = (EACH, "answer each part separately in another form");
     schema(format!("All {} parts", rows.len()), choices.chain([each]))
 }
 
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(first.params["message"], form.params["message"]);
         let schema = &first.params["requestedSchema"];
         assert_eq!(schema["required"], json!(["all_parts"]));
-        let meanings = "deny: nothing runs; once: this call; run: until this run ends; each: answer for each part by \
-                        itself, in another form";
+        let meanings = "deny: nothing runs; once: this call; run: until this run ends; each: answer each part \
+                        separately in another form";
         assert_eq!(
             schema["properties"]["all_parts"],
             json!({

@@ -34,17 +34,17 @@ pub(super) enum ChatLine {
 /// Commands, with their arguments and effects.
 pub(super) const COMMANDS: [(&str, &str, &str); 8] = [
     ("/help", "", "shows this"),
-    ("/clear", "", "begins a new conversation; the old one is kept"),
-    ("/undo", "[N]", "takes the last N turns back (1), with what their tools did to files"),
-    ("/compact", "", "has the model sum up what came before"),
-    ("/model", "[NAME]", "goes on with another model, or shows which there are"),
-    ("/tools", "", "shows the tools on offer"),
-    ("/usage", "", "shows what this conversation has used up since it was opened here"),
+    ("/clear", "", "starts a new conversation; the old one stays stored"),
+    ("/undo", "[N]", "undoes the last N turns (1), including their file changes"),
+    ("/compact", "", "summarizes the conversation so far"),
+    ("/model", "[NAME]", "switches the model, or lists the models"),
+    ("/tools", "", "lists the offered tools"),
+    ("/usage", "", "shows the usage of this conversation since it was opened"),
     ("/exit", "", "leaves, as Ctrl-D does"),
 ];
 
 impl ChatLine {
-    /// Parses a line. A text for the model that starts with a slash needs a blank before it.
+    /// Parses a line. A text for the model that starts with a slash needs a space before it.
     pub(super) fn read(line: &str) -> Self {
         if line.trim().is_empty() {
             return Self::Empty;
@@ -54,7 +54,7 @@ impl ChatLine {
         let rest = rest.trim();
         let alone = |wish: Self| match rest {
             "" => wish,
-            _ => Self::Invalid(format!("`/{name}` takes nothing behind it")),
+            _ => Self::Invalid(format!("`/{name}` takes no arguments")),
         };
         match name {
             "help" | "?" => alone(Self::Help),
@@ -83,7 +83,7 @@ pub(super) fn unknown<'a>(line: &str, others: impl Iterator<Item = &'a str>) -> 
         Some(near) => format!("did you mean `/{near}`?"),
         None => "`/help` shows them.".into(),
     };
-    format!("there is no command `/{name}`; {advice} A text that begins with a slash needs a blank before it.")
+    format!("unknown command `/{name}`; {advice} A text that begins with a slash needs a space before it.")
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
         for (line, told) in [
             ("/undo all", "takes the number of turns"),
             ("/undo 0", "takes the number of turns"),
-            ("/help me", "`/help` takes nothing behind it"),
+            ("/help me", "`/help` takes no arguments"),
         ] {
             let ChatLine::Invalid(why) = ChatLine::read(line) else { panic!("{line}") };
             assert!(why.contains(told), "{why}");
@@ -126,7 +126,7 @@ mod tests {
     fn a_command_of_somebody_else_goes_on_whole_and_one_that_nobody_knows_is_told() {
         for (line, told) in [
             ("/modle x", "did you mean `/model`?"),
-            ("/etc/hosts is wrong", "needs a blank before it"),
+            ("/etc/hosts is wrong", "needs a space before it"),
             ("/qqqqqq", "`/help` shows them. A text that begins"),
             ("/reviw x", "did you mean `/review`?"),
         ] {

@@ -46,7 +46,7 @@ impl Inputs {
         if let Some(file) = &self.file
             && let Err(error) = append(file, text)
         {
-            tracing::debug!(%error, "what was typed could not be kept");
+            tracing::debug!(%error, "the input history could not be saved");
         }
     }
 }

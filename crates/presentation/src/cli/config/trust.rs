@@ -75,7 +75,7 @@ impl TrustCommand {
             }
             plan.apply(&config)?;
             let path = plan.path.to_string_lossy();
-            note(&on_one_line(&format!("{path} is trusted as it is now; a change of it revokes the trust")));
+            note(&on_one_line(&format!("{path} is trusted as it is now; a change revokes the trust")));
         }
         if global.json {
             output.json(&json!({"file": plan.path, "trusted": !self.dry_run, "effects": plan.effects}))?;

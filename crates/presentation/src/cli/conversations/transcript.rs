@@ -30,7 +30,7 @@ pub(super) fn lines(conversation: &Conversation, events: &[ConversationEvent]) -
             - counted.len();
     if undone_count > 0 {
         transcript.line("");
-        transcript.line(&format!("({undone_count} more events were taken back; `export` prints them)"));
+        transcript.line(&format!("({undone_count} more events were undone; `export` prints them)"));
     }
     transcript.lines
 }
@@ -73,7 +73,7 @@ impl TranscriptBuilder {
                 self.fold();
                 self.line("");
                 self.line(&format!(
-                    "[{}] what came before {kept_from} is told to the model as a summary:",
+                    "[{}] what came before {kept_from} is passed to the model as a summary:",
                     event.number
                 ));
                 self.indented(summary);
@@ -247,7 +247,7 @@ begun 1970-01-01T00:00:00.000Z, went on 1970-01-01T00:00:00.000Z
     thanks
 [13] the turn ended: failed: no key
 
-(2 more events were taken back; `export` prints them)";
+(2 more events were undone; `export` prints them)";
         assert_eq!(lines(&conversation, &events).join("\n"), expected);
     }
 }

@@ -67,7 +67,7 @@ impl Workplace for Rootless {
                     Ok(root) if sorted.trusted.contains(&root) || sorted.new.contains(&root) => {}
                     Ok(root) if roots.is_trusted(&root) => sorted.trusted.push(root),
                     Ok(root) => sorted.new.push(root),
-                    Err(reason) => tracing::warn!(?folder, %reason, "a folder of the client is no root"),
+                    Err(reason) => tracing::warn!(?folder, %reason, "a folder of the client is not used as a root"),
                 }
             }
             sorted
@@ -79,7 +79,7 @@ impl Workplace for Rootless {
         let roots = self.roots.clone();
         let kept = spawn_blocking(move || roots.set_trust(&folder, true).map_err(|problem| (folder, problem))).await;
         if let Ok(Err((folder, problem))) = kept {
-            tracing::warn!(?folder, %problem, "the yes to a folder holds until the client ends");
+            tracing::warn!(?folder, %problem, "the approval of a folder is valid until the client ends");
         }
     }
 

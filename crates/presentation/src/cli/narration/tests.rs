@@ -156,7 +156,7 @@ fn the_end_says_why_where_the_model_was_not_done() {
     for (outcome, line) in [
         (AgentOutcome::Cancelled, "taken back"),
         (AgentOutcome::Stopped("enough".into()), "stopped: enough"),
-        (AgentOutcome::Looping("`echo`".into()), "stopped, because it went round in a circle: `echo`"),
+        (AgentOutcome::Looping("`echo`".into()), "stopped, because the agent repeated itself in a loop: `echo`"),
         (failed, "error: no key"),
     ] {
         check(true, &[text("half a"), over(outcome, "half a")], "half a\n", &[line]);
@@ -174,7 +174,7 @@ fn retries_notices_and_what_was_made_shorter_stand_beside_the_answer() {
         finished("Done."),
     ];
     let beside = [
-        "the model is asked again in 2.0 s: overloaded",
+        "the model request is retried in 2.0 s: overloaded",
         "what came before was masked: 181,000 tokens, now 940",
         "note:\n  | one\n  | May the tool `bash` run?",
     ];

@@ -117,26 +117,26 @@ impl Kind {
     fn check(&self, value: &Value) -> Result<(), String> {
         match self {
             Self::Text { least, most, format } => {
-                let text = value.as_str().ok_or("That is no text.")?;
+                let text = value.as_str().ok_or("This is not a text.")?;
                 let characters = text.chars().count() as u64;
                 match format.as_deref() {
                     _ if least.is_some_and(|least| characters < least) => Err("That is too short.".into()),
                     _ if most.is_some_and(|most| characters > most) => Err("That is too long.".into()),
-                    Some("email") if !is_address(text) => Err("That is no e-mail address.".into()),
-                    Some("uri") if url::Url::parse(text).is_err() => Err("That is no URI.".into()),
+                    Some("email") if !is_address(text) => Err("This is not an e-mail address.".into()),
+                    Some("uri") if url::Url::parse(text).is_err() => Err("This is not a URI.".into()),
                     Some("date") if chrono::NaiveDate::parse_from_str(text, "%Y-%m-%d").is_err() => {
-                        Err("That is no date: write it as 2026-07-28.".into())
+                        Err("This is not a date; write it as 2026-07-28.".into())
                     }
                     Some("date-time") if chrono::DateTime::parse_from_rfc3339(text).is_err() => {
-                        Err("That is no time: write it as 2026-07-28T12:00:00Z.".into())
+                        Err("This is not a time; write it as 2026-07-28T12:00:00Z.".into())
                     }
                     _ => Ok(()),
                 }
             }
             Self::Number { least, most, is_whole } => {
-                let number = value.as_f64().ok_or("That is no number.")?;
+                let number = value.as_f64().ok_or("This is not a number.")?;
                 if *is_whole && number.fract() != 0.0 {
-                    Err("That is no whole number.".into())
+                    Err("This is not a whole number.".into())
                 } else if least.is_some_and(|least| number < least) || most.is_some_and(|most| number > most) {
                     Err("That is out of range.".into())
                 } else {
@@ -200,7 +200,7 @@ impl Field {
             return match (&self.default, self.is_required) {
                 (Some(default), _) => Ok(Some(default.clone())),
                 (None, false) => Ok(None),
-                (None, true) => Err("It is needed.".into()),
+                (None, true) => Err("A value is required.".into()),
             };
         }
         let value = self.kind.parsed(typed);
@@ -248,10 +248,10 @@ impl Field {
                 format!("{kind}{}", range(number(least), number(most), ""))
             }
             Kind::Boolean => "y or n".into(),
-            Kind::One(_) if self.other.is_some() => "one of these, or your own words".into(),
+            Kind::One(_) if self.other.is_some() => "one of these, or your own text".into(),
             Kind::One(_) => "one of these".into(),
             Kind::Several { least, most, .. } => {
-                let other = if self.other.is_some() { ", or your own words" } else { "" };
+                let other = if self.other.is_some() { ", or your own text" } else { "" };
                 format!("some of these, with commas between{}{other}", range(text(least), text(most), ""))
             }
         }

@@ -83,7 +83,7 @@ async fn a_form_is_filled_in_field_by_field_and_what_does_not_fit_is_asked_again
         "   That is too short.",
         "2. age (whole number, at least 0)",
         "   In years",
-        "   That is no number.",
+        "   This is not a number.",
         "3. colour (one of these, may be left out)",
         "   2) b (Blue)",
         "4. extras (some of these, with commas between, may be left out)",
@@ -237,7 +237,7 @@ async fn a_question_with_choices_takes_a_number_or_own_words_on_one_line() {
         for line in [
             "The agent asks:",
             "  | Which database?",
-            "1. Database (one of these, or your own words, may be left out)",
+            "1. Database (one of these, or your own text, may be left out)",
             "   1) SQLite: one file",
             "   2) Postgres",
         ] {

@@ -39,7 +39,7 @@ pub(super) fn translate(file: &SourceFile, notes: &mut Vec<Problem>) -> Node {
         match host(entry) {
             Some(host) => rules.push(at(&origin, Content::Text(format!("WebFetch(domain:{host})")))),
             None => {
-                let message = format!("`{entry}` is left out: it is no host pattern that can be a rule");
+                let message = format!("`{entry}` is left out: it is not a valid host pattern");
                 notes.push(Problem::new(origin, message));
             }
         }

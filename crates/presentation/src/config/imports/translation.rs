@@ -127,7 +127,7 @@ impl Translation<'_> {
             Some((_, first)) if is_nothing(&node.content) => first.node = node,
             Some(_) => {
                 let message =
-                    format!("`{section}.{name}` is said twice in this file, and differently: keep one of them");
+                    format!("`{section}.{name}` is set twice in this file with different values; keep one of them");
                 self.problems.push(Problem::new(origin.clone(), message));
             }
         }
@@ -229,7 +229,7 @@ impl Translation<'_> {
             Some((head, spec))
                 if !command_tools().contains(&head) && spec.starts_with('/') && !spec.starts_with("//") =>
             {
-                let project = project.to_str().ok_or("the path of its project is no text")?;
+                let project = project.to_str().ok_or("the path of its project is not text")?;
                 // The folder's name is escaped, so that it is matched literally.
                 Ok(format!("{head}(/{}{spec}", path_pattern::literal(project.trim_end_matches('/'))))
             }

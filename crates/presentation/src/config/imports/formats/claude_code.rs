@@ -59,7 +59,7 @@ fn mode(made: &mut Translation<'_>, content: Content, origin: &Origin) {
             "dontAsk" => "dont_ask",
             "bypassPermissions" => "bypass",
             // This mode is more lenient than the default mode, which applies without it.
-            "auto" => return made.note(origin, "the mode \"auto\" is not known here and left out"),
+            "auto" => return made.note(origin, "the mode \"auto\" is unknown here and left out"),
             _ => {
                 let message = format!("the mode {text:?} is not known here, and may be stricter than any that is");
                 return made.problems.push(Problem::new(origin.clone(), message));
