@@ -599,7 +599,7 @@ fn the_trail_is_listed_shown_and_filtered_by_short_ids_clients_and_times() {
     assert!(record["metadata"].is_object() && record["timestamp"].is_string(), "{record}");
     check(&home, &["executions", "show", "0"], 2, &["several calls begin with 0: "]);
     check(&home, &["executions", "show", "fff"], 4, &["no call whose id begins with fff is recorded"]);
-    check(&home, &["executions", "show", "x1"], 2, &["`x1` is no id of a call"]);
+    check(&home, &["executions", "show", "x1"], 2, &["`x1` is not a call id"]);
     let count = |arguments: &[&str]| {
         let listed = json_of(&home, &[&["executions", "list", "--json"], arguments].concat());
         listed["executions"].as_array().unwrap().len()

@@ -563,7 +563,7 @@ fn hooks_are_listed_and_tried_out_without_a_call() {
         &["it ended with code 2", "the matcher `Read` is for other tools", "together: deny (guard): it gave no reason"],
     );
     bench.check(&["hooks", "test", "PreToolUse"], 0, &["together: go on"]);
-    bench.check(&["hooks", "test", "PostCompact"], 2, &["nothing fires `PostCompact` here"]);
+    bench.check(&["hooks", "test", "PostCompact"], 2, &["`PostCompact` never occurs here"]);
     let of_agents = "[hooks.p]\nevent = \"UserPromptSubmit\"\ncommand = \"grep -q secret && exit 2; echo it rains\"\n\
                      [hooks.c]\nevent = \"PreCompact\"\nmatcher = \"manual\"\ncommand = \"exit 2\"\n";
     let of_agents = Bench::new(of_agents, &[]);
