@@ -189,7 +189,7 @@ pub trait AnyTool: Send + Sync {
     /// See [`BuiltInTool::requested_time`].
     fn requested_time(&self, arguments: &Map<String, Value>) -> Option<Duration>;
 
-    /// See [`BuiltInTool::tool_context`].
+    /// See [`BuiltInTool::run`].
     ///
     /// # Errors
     /// Also `invalid_input` when the arguments do not fit the input type.

@@ -77,7 +77,7 @@ impl<'a> ToolContext<'a> {
     }
 
     /// Checks against the grant of the call that a host (lower case, without port) may be reached. This is the check of
-    /// [`Reach`](crate::web::reach::Reach).
+    /// [`WebClient`](crate::web::web_client::WebClient).
     ///
     /// # Errors
     /// `permission_denied`, with the rule that would allow it.

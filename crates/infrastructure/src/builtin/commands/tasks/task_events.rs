@@ -45,7 +45,7 @@ impl Tasks {
     pub(super) async fn wait_for_events(&self) {
         let mut stories = std::mem::take(&mut *self.publishers());
         if timeout(LAST_WORDS, async { while stories.join_next().await.is_some() {} }).await.is_err() {
-            tracing::warn!("the ends of some tasks could not be told in time");
+            tracing::warn!("the ends of some tasks were not published in time");
         }
     }
 
@@ -92,7 +92,8 @@ impl TaskPublisher {
         self.send(EventKind::TaskFinished { task: self.name.clone(), outcome: self.task.describe_end(&end) });
     }
 
-    /// Publishes the number of bytes printed since `publish_until_end`, if there are watchers. Returns the number published so far.
+    /// Publishes the number of bytes printed since `published` was the total, if there are watchers. Returns the number
+    /// published so far.
     fn publish_output(&self, published: u64) -> u64 {
         let total = self.task.command.capture.total();
         if total == published || !self.events.is_watched() {
