@@ -262,7 +262,7 @@ impl Ends {
                 return (whole, false);
             }
         }
-        let notice = format!("\n[… left out of {} bytes …]\n", self.total);
+        let notice = format!("\n[… some of {} bytes left out …]\n", self.total);
         let room = budget.saturating_sub(in_json(&notice));
         let (head, tail) = match missing {
             0 => {
@@ -317,7 +317,7 @@ fn end(text: &str, mut room: usize) -> &str {
 /// Returns the failure for captured output that cannot be read from disk.
 pub(crate) fn output_read_failure(error: io::Error) -> ToolFailure {
     use toolstead_domain::error_kind::ErrorKind;
-    ToolFailure::new(ErrorKind::Io, format!("the output that was kept cannot be read: {error}")).caused_by(error)
+    ToolFailure::new(ErrorKind::Io, format!("the stored output cannot be read: {error}")).caused_by(error)
 }
 
 #[cfg(test)]

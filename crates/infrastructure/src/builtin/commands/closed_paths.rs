@@ -88,7 +88,7 @@ fn unknown_paths_failure(message: &str, folder: &Path, grant: &Grant) -> ToolFai
     let path = PathAccess::plain(folder);
     let rule = [AccessKind::Read, AccessKind::Write].into_iter().find_map(|kind| grant.rule_below(&path, kind));
     let rule = rule.map_or("rules".into(), |rule| rule.to_string());
-    let message = format!("{message}, so no command can be kept from what {rule} may close in `{}`", folder.display());
+    let message = format!("{message}, so the paths that {rule} may close in `{}` are unknown", folder.display());
     ToolFailure::new(ErrorKind::BudgetExhausted, message)
         .next("Name fewer or narrower paths in deny and ask rules, or smaller roots.")
 }
@@ -114,16 +114,16 @@ fn find_closed_paths(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Resul
         let shown = root.display();
         match walked.ended {
             Some(WalkEnd::Entries) => {
-                let message = format!("`{shown}` holds more than {MAX_ENTRIES} entries");
+                let message = format!("`{shown}` has more than {MAX_ENTRIES} entries");
                 return Err(unknown_paths_failure(&message, root, grant));
             }
             Some(WalkEnd::Time) => {
-                return Err(unknown_paths_failure(&format!("looking into `{shown}` took too long"), root, grant));
+                return Err(unknown_paths_failure(&format!("searching `{shown}` took too long"), root, grant));
             }
             Some(WalkEnd::Visitor) | None => {}
         }
         if let Some(folder) = closed.unknown.first() {
-            return Err(unknown_paths_failure(&format!("`{}` cannot be looked into", folder.display()), folder, grant));
+            return Err(unknown_paths_failure(&format!("`{}` cannot be searched", folder.display()), folder, grant));
         }
     }
     bounds::within_bounds(closed, grant)

@@ -106,13 +106,13 @@ pub(crate) async fn render_output(
     let LoadedSelection { content, dropped, end } = whole;
     let lead = match dropped {
         0 => String::new(),
-        dropped => format!("[… the first {dropped} bytes are not kept any more …]\n"),
+        dropped => format!("[… the first {dropped} bytes are no longer stored …]\n"),
     };
-    let fault = capture.fault().map(|fault| format!("\n[… what came after this could not be kept: {fault} …]"));
+    let fault = capture.fault().map(|fault| format!("\n[… the output after this could not be stored: {fault} …]"));
     let fault = fault.unwrap_or_default();
     let budget = budget.saturating_sub(lead.chars().count() + fault.chars().count());
     // If older output was discarded, the rest is not all of it.
-    let all = if dropped == 0 { "all of it" } else { "what is kept" };
+    let all = if dropped == 0 { "all of it" } else { "the stored part" };
     let (text, kept) = match content {
         Content::Text(text) if text.chars().count() <= budget => (text, None),
         Content::Text(text) => {
@@ -121,9 +121,9 @@ pub(crate) async fn render_output(
         }
         Content::Binary(bytes) => {
             let kept = keep(run, "application/octet-stream", &bytes).await;
-            let place = kept.as_ref().map_or("it is not kept".to_owned(), |(handle, _)| format!("{all} is `{handle}`"));
+            let place = kept.as_ref().map_or("not stored".to_owned(), |(handle, _)| format!("{all} is `{handle}`"));
             let beginning = hex_window(0, &bytes[..bytes.len().min(SHOWN_BYTES)]);
-            (format!("[{} bytes that are no text; {place}. They begin:]\n{beginning}", bytes.len()), Some(kept))
+            (format!("[{} bytes that are not text; {place}. They begin:]\n{beginning}", bytes.len()), Some(kept))
         }
     };
     let is_cut = kept.is_some();
@@ -221,7 +221,7 @@ async fn keep(run: &ToolContext<'_>, media_type: &str, content: &[u8]) -> Option
             Some((stored.handle, meta))
         }
         Err(error) => {
-            tracing::warn!(call = %context.id, error = &error as &dyn std::error::Error, "an output could not be kept");
+            tracing::warn!(call = %context.id, error = &error as &dyn std::error::Error, "could not store an output");
             None
         }
     }
@@ -245,7 +245,7 @@ fn cut(text: &str, budget: usize, kept_as: Option<(&str, OutputHandle)>) -> Stri
             "{all} is `{handle}`: read_file {{\"path\": \"{handle}\", \"offset\": {first}}} or \
              grep {{\"path\": \"{handle}\", \"pattern\": \"…\"}}"
         ),
-        None => "they could not be kept".into(),
+        None => "they could not be stored".into(),
     };
     format!(
         "{}\n[… {missing} of {total} characters (lines {first} to {last}) are left out here; {way} …]\n{}",
@@ -262,7 +262,7 @@ pub(crate) fn remarks(end: &CommandEnd, kept_bytes: u64) -> Vec<String> {
     }
     if end.had_survivors {
         remarks.push(
-            "Processes that it had left in the background were ended with it: use `background: true` for what is to go on."
+            "Background processes of the command were ended with it: use `background: true` for what must continue."
                 .into(),
         );
     }

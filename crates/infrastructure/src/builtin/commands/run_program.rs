@@ -65,8 +65,8 @@ impl ToolContext<'_> {
     /// shell, and its input is empty. Its name is that of a file in a folder of the `PATH`, or an absolute path; a file
     /// where programs may write is not started.
     ///
-    /// Include its accesses ([`ToolEnvironment::accesses_of_program`]) in the accesses of the call, because accesses that
-    /// require approval must be known before the call runs.
+    /// Include its accesses ([`ToolEnvironment::accesses_of_program`]) in the accesses of the call, because accesses
+    /// that require approval must be known before the call runs.
     ///
     /// # Errors
     /// `permission_denied` where the call may not run it, `unavailable` when the program does not exist or cannot be

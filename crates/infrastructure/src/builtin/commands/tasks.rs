@@ -297,7 +297,8 @@ impl Tasks {
         self.lock().tasks.is_empty()
     }
 
-    /// Returns `true` if tasks of the session have ended that [`take_notifications`](Self::take_notifications) has not returned yet.
+    /// Returns `true` if tasks of the session have ended that [`take_notifications`](Self::take_notifications) has not
+    /// returned yet.
     pub(crate) fn has_notifications(&self, viewer: &SessionKey) -> bool {
         self.lock().tasks.values().any(|task| task.needs_notification(viewer))
     }

@@ -95,9 +95,9 @@ fn describe_widening(folders: &[PathBuf], asked: &[PathBuf], grant: &Grant) -> S
     named.truncate(NAMED_FOLDERS);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!(
-        "These were read-only to the command with all that they hold, because what {rule} asks about is {} paths, too \
-         many to make each of them read-only: {}{more}. A command that names a file in a redirection, or to `rm`, `cp` \
-         and their like, is asked about it and may change it",
+        "These were read-only to the command with their content, because {} paths require approval by {rule}, too many \
+         to make each of them read-only: {}{more}. To change a file there, name it in a redirection or as an argument \
+         of `rm`, `cp` and similar commands, and get approval",
         asked.len(),
         named.join(", ")
     )
@@ -111,14 +111,14 @@ fn too_many(most: usize, closed: &ClosedPaths, grant: &Grant) -> ToolFailure {
     let rule = foremost(read.chain(changed).filter_map(|access| rule_named(&access, grant)));
     let rule = rule.map_or(String::new(), |(rule, count)| format!(", {count} of them by {rule}"));
     let message = format!(
-        "more than {most} paths of the workspace are closed by rules{rule}, so the command cannot be kept from all of them"
+        "more than {most} paths of the workspace are closed by rules{rule}, too many to close all of them to a command"
     );
     let all = closed.hidden.iter().chain(&closed.read_only).chain(&closed.needs_approval);
     let folder = foremost(all.filter_map(|path| path.ancestors().nth(depth(path, grant).checked_sub(1)?)));
     let folder = folder
-        .map_or(String::new(), |(folder, count)| format!(" Most of them ({count}) lie in `{}`.", folder.display()));
-    let next = "Let the rule name whole folders (`Read(data/**)` closes a folder as one path) or fewer paths, or take \
-                folders that hold many of them out of the roots. Other tools are not concerned.";
+        .map_or(String::new(), |(folder, count)| format!(" Most of them ({count}) are in `{}`.", folder.display()));
+    let next = "Let the rule name whole folders (`Read(data/**)` closes a folder as one path) or fewer paths, or \
+                remove folders with many of them from the roots. Other tools are not affected.";
     ToolFailure::new(ErrorKind::BudgetExhausted, message).next(format!("{next}{folder}"))
 }
 

@@ -180,7 +180,7 @@ fn more_paths_than_can_be_sealed_are_sealed_with_their_folders_where_rules_only_
             "packages",
             "\n8\n",
             "as it was",
-            "because what the ask rule `Edit(*.json)` in the command line asks about is 5002 paths",
+            "because 5002 paths require approval by the ask rule `Edit(*.json)` in the command line",
             "packages/3`",
         ],
         &["2999.json\nnew"],
@@ -230,7 +230,7 @@ fn thousands_of_files_are_hidden_one_by_one_and_more_are_refused_with_the_rule_t
     let bench = with_many(bench, super::bounds::MAX_HIDDEN + 1);
     let refused = bench.call("bash", json!({"command": "true"})).unwrap_err();
     for part in
-        ["20002 of them by the ask rule `Read(*.json)` in the command line", "lie in `", "/packages`", "Read(data/**)"]
+        ["20002 of them by the ask rule `Read(*.json)` in the command line", "are in `", "/packages`", "Read(data/**)"]
     {
         assert!(refused.text().contains(part), "no `{part}`: {}", refused.text());
     }

@@ -217,7 +217,7 @@ fn output_that_is_no_text_is_summed_up_and_kept() {
     let bench = Bench::new();
     let result = run(&bench, "head -c 5000 /dev/zero");
     let text = result.joined_text();
-    assert!(text.starts_with("[5000 bytes that are no text; all of it is `o"), "{text}");
+    assert!(text.starts_with("[5000 bytes that are not text; all of it is `o"), "{text}");
     assert!(text.len() < 3000 && structured(&result)["output"].is_string());
 }
 
@@ -250,8 +250,8 @@ fn what_is_kept_of_an_output_is_not_called_all_of_it_where_its_beginning_is_gone
     let task = start(&bench, json!({"command": "yes | head -c 5000000", "background": true}));
     bench.call("task_wait", json!({"task_ids": [task]})).unwrap();
     let text = bench.text("task_output", json!({"task_id": task, "since": 0}));
-    assert!(text.starts_with("[… the first 805696 bytes are not kept any more …]\n"), "{}", &text[..100]);
-    assert!(text.contains("; what is kept is `") && !text.contains("all of it"), "{text}");
+    assert!(text.starts_with("[… the first 805696 bytes are no longer stored …]\n"), "{}", &text[..100]);
+    assert!(text.contains("; the stored part is `") && !text.contains("all of it"), "{text}");
 }
 
 #[test]
