@@ -232,7 +232,7 @@ fn a_task_whose_keeper_was_killed_is_told_as_lost_and_nothing_of_it_lives() {
     let listed = structured(&projects, "a", "task_list", json!({}));
     assert_eq!(listed["tasks"][0]["status"], "failed", "{listed}");
     let said = projects.done("a", "task_list", json!({}));
-    assert!(said.contains("is lost: the process that kept it was killed"), "{said}");
+    assert!(said.contains("is lost: the process that owned it was killed"), "{said}");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn what_would_end_with_the_command_is_refused_before_it_runs_or_anybody_is_asked
         json!({"command": "touch ran", "ready_when": "x"}),
     ] {
         let said = projects.refused("a", "bash", arguments, 2);
-        assert!(said.contains("it would end with this very call") && said.contains("\"detach\": true"), "{said}");
+        assert!(said.contains("which here ends with this call") && said.contains("\"detach\": true"), "{said}");
     }
     // A process that may live on is refused, asks and fails as any other.
     let said = projects.refused("a", "bash", json!({"command": "touch ran", "detach": true}), 3);

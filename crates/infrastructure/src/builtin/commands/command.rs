@@ -241,13 +241,13 @@ impl Command {
                 return Ok(());
             }
             return Err(ToolFailure::new(ErrorKind::InvalidInput, "the standard input of the task is closed")
-                .next("A task takes input if it is started with `stdin`, which may be empty."));
+                .next("Start the task with `stdin`, which may be empty, to send input later."));
         };
         if let Some(text) = text {
             match writer.try_send(text) {
                 Ok(()) => {}
                 Err(mpsc::error::TrySendError::Full(_)) => {
-                    let message = "the task does not read its input, and no more can wait for it";
+                    let message = "the task does not read its input, and the input buffer is full";
                     return Err(ToolFailure::new(ErrorKind::ExecutionFailed, message));
                 }
                 Err(mpsc::error::TrySendError::Closed(_)) => {

@@ -35,7 +35,7 @@ impl Offer {
     pub(crate) fn of(patterns: &[String]) -> Result<Option<Self>, ToolFailure> {
         let wrong = |message: String| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         if patterns.len() > MAX_PATTERNS {
-            let message = format!("`tools` names {} tools, and at most {MAX_PATTERNS} can be named", patterns.len());
+            let message = format!("`tools` has {} entries, and at most {MAX_PATTERNS} are allowed", patterns.len());
             return wrong(format!("{message}: use patterns such as `mcp__git__*`"));
         }
         let is_pattern = |pattern: &str| {
@@ -44,7 +44,7 @@ impl Offer {
         };
         if let Some(pattern) = patterns.iter().find(|pattern| !is_pattern(pattern)) {
             let pattern: String = pattern.chars().take(MAX_PATTERN_LENGTH).collect();
-            let message = format!("`{}` in `tools` is no name of a tool", pattern.escape_debug());
+            let message = format!("`{}` in `tools` is not a tool name", pattern.escape_debug());
             return wrong(format!("{message}: write `grep`, or a pattern such as `mcp__git__*`"));
         }
         let mut patterns = patterns.to_vec();
@@ -100,7 +100,7 @@ impl OfferedTools<'_> {
         work: impl Future<Output = T>,
     ) -> Result<T, ToolFailure> {
         let serving = Serving::on(socket, self).map_err(|error| {
-            ToolFailure::new(ErrorKind::Io, "the tools of the run cannot be offered to it").caused_by(error)
+            ToolFailure::new(ErrorKind::Io, "the tools cannot be offered to the program").caused_by(error)
         })?;
         tokio::select! {
             biased;
@@ -140,15 +140,15 @@ fn leads_further(tool: &Tool) -> bool {
 fn fits_none(pattern: &str, known: &[Arc<Tool>], calls: &dyn Calls) -> ToolFailure {
     let failure = ToolFailure::new(
         ErrorKind::InvalidInput,
-        format!("`{pattern}` in `tools` fits no tool that this call may use"),
+        format!("`{pattern}` in `tools` matches no tool that this call may use"),
     );
     if pattern.contains('*') && known.iter().any(|tool| wildcard_match(pattern, tool.name().as_str())) {
-        return failure.next("Tools that run programs or call other tools are named in full.");
+        return failure.next("Patterns match no tools that run programs or call other tools: give their full names.");
     }
     let unknown = calls.unknown(&ToolSelection::canonical([pattern]));
     match unknown.into_iter().find_map(|unknown| unknown.nearest) {
         Some(name) => failure.next(format!("Did you mean `{name}`?")),
-        None => failure.next("Name tools as they are listed."),
+        None => failure.next("Use the names in the list of tools."),
     }
 }
 

@@ -193,9 +193,9 @@ impl Tasks {
         let failed = |message: &str| ToolFailure::new(ErrorKind::InvalidInput, message);
         match (is_detached, kept.outlives) {
             (true, true) => Ok(()),
-            (false, _) => Err(failed("a task ends with its session, and here it would end with this very call").next(
-                "Add `\"detach\": true`: then the task continues, and the next calls in this workspace find it. Or leave \
-                 `background`, `yield_ms` and `ready_when` out, and wait for the end of the command.",
+            (false, _) => Err(failed("a task ends with its session, which here ends with this call").next(
+                "Add `\"detach\": true` to let the task continue, visible to later calls in this workspace. Or leave \
+                 out `background`, `yield_ms` and `ready_when`, and wait for the end of the command.",
             )),
             (true, false) => {
                 Err(failed("no task can be detached here, because this process does not outlive the call")
@@ -212,7 +212,7 @@ impl Tasks {
         let Some(kept) = &self.detached else { return Ok(()) };
         let known: Vec<u64> = self.lock().tasks.keys().copied().collect();
         let met = kept.find_unknown(&known, settings, now).await.map_err(|error| {
-            ToolFailure::new(ErrorKind::Io, format!("the detached tasks cannot be looked for: {error}"))
+            ToolFailure::new(ErrorKind::Io, format!("the detached tasks cannot be looked up: {error}"))
                 .caused_by(error)
         })?;
         self.lock().tasks.extend(met.into_iter().map(|task| (task.id.0, Arc::new(task))));
@@ -357,9 +357,9 @@ impl TaskTable {
         if own < RUNNING_OF_A_SESSION && running.len() < RUNNING_IN_ALL {
             return Ok(());
         }
-        let message = format!("{own} tasks of this session run already, {} in all", running.len());
+        let message = format!("{own} tasks of this session are running, {} in total", running.len());
         Err(ToolFailure::new(ErrorKind::BudgetExhausted, message)
-            .next(format!("At most {RUNNING_OF_A_SESSION} run at once in a session: end one with `task_stop`.")))
+            .next(format!("At most {RUNNING_OF_A_SESSION} may run at once in a session: stop one with `task_stop`.")))
     }
 
     /// Makes room for the task that was just added: first among the tasks of its session, then among all tasks, those
@@ -413,7 +413,7 @@ impl Task {
     pub(crate) fn describe(&self) -> String {
         let name = format!("`{}` ({})", self.id, self.shown());
         match self.command.end() {
-            None => format!("{name} runs, since {:.1} s", self.command.started.elapsed().as_secs_f64()),
+            None => format!("{name} has been running for {:.1} s", self.command.started.elapsed().as_secs_f64()),
             Some(end) => format!("{name} {}", self.describe_end(&end)),
         }
     }
@@ -519,7 +519,7 @@ impl CommandEnd {
             EndCause::Stopped => format!("was stopped after {after:.1} s ({how})"),
             // The result reports the limit separately.
             EndCause::TooMuchOutput => format!("was ended after {after:.1} s"),
-            EndCause::Lost => "is lost: the process that kept it was killed, and it with that".into(),
+            EndCause::Lost => "is lost: the process that owned it was killed, which ended the task".into(),
         }
     }
 }

@@ -215,7 +215,7 @@ impl<'a> Serving<'a> {
             ListSelection::One(name) if tools.is_empty() => {
                 let name: String = name.chars().take(128).collect();
                 let message = format!("the tool `{}` is not offered to this program", name.escape_debug());
-                refused(&ToolFailure::new(ErrorKind::NotFound, message).next("`tool --list` says which are."))
+                refused(&ToolFailure::new(ErrorKind::NotFound, message).next("`tool --list` lists the offered tools."))
             }
             _ => line_of(&BTreeMap::from([("tools", tools)])),
         }
@@ -244,19 +244,19 @@ impl<'a> ToolSummary<'a> {
 }
 
 fn unanswered_failure() -> ToolFailure {
-    let message = format!("{MOST_UNANSWERED} questions about calls of this run stayed without an answer");
-    let failure = ToolFailure::new(ErrorKind::ApprovalTimeout, format!("{message}: it makes no more calls"));
-    failure.next("Run it again when somebody can be asked, or have its calls allowed.")
+    let message = format!("{MOST_UNANSWERED} approval requests for calls of this run timed out");
+    let failure = ToolFailure::new(ErrorKind::ApprovalTimeout, format!("{message}: the run can make no more calls"));
+    failure.next("Run it again when an approver is available, or have its calls allowed by a rule.")
 }
 
 fn request(line: &[u8]) -> Result<Request, ToolFailure> {
     let wrong = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
     if has_too_many_values(line) {
-        return Err(wrong("the request holds too many values: give fewer of them at once".into()));
+        return Err(wrong("the request has too many values: send fewer at once".into()));
     }
     serde_json::from_slice(line).map_err(|error| {
         let forms = "`{\"list\": true}` or `{\"call\": NAME, \"arguments\": {}}`";
-        wrong(format!("this is no request, which is one line with {forms}: {error}"))
+        wrong(format!("the request is invalid, it must be one line with {forms}: {error}"))
     })
 }
 
@@ -278,7 +278,7 @@ fn refused(failure: &ToolFailure) -> Vec<u8> {
 fn line_of(answer: &impl Serialize) -> Vec<u8> {
     let mut line = Line(Vec::new());
     if serde_json::to_writer(&mut line, answer).is_err() {
-        let message = format!("the result has more than {MAX_ANSWER_BYTES} bytes: ask for less of it at once");
+        let message = format!("the result has more than {MAX_ANSWER_BYTES} bytes: request less at once");
         return refused(&ToolFailure::new(ErrorKind::TooLarge, message));
     }
     line.0.push(b'\n');

@@ -141,12 +141,12 @@ fn a_pattern_means_tools_by_their_own_names_and_none_that_leads_further() {
         (&["mcp__git__*"], Ok("mcp__git__log mcp__git__status")),
         (&["*"], Ok("echo glob grep late mcp__git__log mcp__git__status much wait")),
         (&["bash", "e*"], Ok("bash echo")),
-        (&["bas*"], Err("named in full")),
+        (&["bas*"], Err("give their full names")),
         (&["gerp"], Err("Did you mean `grep`?")),
         (&["mcp_git_log"], Err("Did you mean `mcp__git__log`?")),
-        (&["grep", "zzzzzzzz*"], Err("fits no tool")),
-        (&["a b"], Err("no name of a tool")),
-        (&[""], Err("no name of a tool")),
+        (&["grep", "zzzzzzzz*"], Err("matches no tool")),
+        (&["a b"], Err("is not a tool name")),
+        (&[""], Err("is not a tool name")),
     ] {
         let patterns: Vec<String> = patterns.iter().map(|one| (*one).to_owned()).collect();
         let found = bench.run_among(&scripted, "bash", async |run| {
@@ -250,7 +250,7 @@ fn a_program_that_nobody_answers_asks_no_more_and_calls_nothing_more() {
     let (result, made) =
         ran(&["echo", "late"], "for i in $(seq 20); do tool late; done 2>&1 | uniq -c; tool echo 2>&1; echo code $?");
     let said = text(result);
-    assert!(said.contains("8 questions about calls of this run") && said.contains("code 3"), "{said}");
+    assert!(said.contains("8 approval requests for calls of this run") && said.contains("code 3"), "{said}");
     assert_eq!(made.len(), MOST_UNANSWERED);
 }
 

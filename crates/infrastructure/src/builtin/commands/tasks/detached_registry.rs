@@ -125,7 +125,7 @@ impl DetachedRegistry {
         for number in numbers.into_iter().filter(|number| !known.contains(number)) {
             match find_task(&self.place, number, settings, now).await {
                 Ok(task) => met.extend(task),
-                Err(error) => tracing::warn!(number, %error, "a detached task cannot be reached, and is passed over"),
+                Err(error) => tracing::warn!(number, %error, "skipped an unreachable detached task"),
             }
         }
         Ok(met)
@@ -150,7 +150,7 @@ impl DetachedRegistry {
                     let (place, number) = (self.place.clone(), far.number);
                     let noting = tokio::task::spawn_blocking(move || append_frames(&place, number, &news));
                     if let Ok(Err(error)) = noting.await {
-                        tracing::warn!(%error, "what was seen of a detached task is not on record");
+                        tracing::warn!(%error, "the read position of a detached task was not recorded");
                     }
                 }
             }
@@ -165,7 +165,7 @@ impl DetachedRegistry {
 }
 
 fn record_failure(error: io::Error) -> ToolFailure {
-    let message = format!("the task cannot be detached, because it cannot be put on record: {error}");
+    let message = format!("the task cannot be detached, because it cannot be recorded: {error}");
     ToolFailure::new(ErrorKind::Io, message).caused_by(error)
 }
 
@@ -281,7 +281,7 @@ impl ReceivedState {
         }
         place.close(number);
         if let Err(error) = append_frames(place, number, &[Frame::End(CommandEnd::for_lost_owner())]) {
-            tracing::warn!(%error, "that a detached task is lost is not on record");
+            tracing::warn!(%error, "the loss of a detached task was not recorded");
         }
         self.ended.send_replace(Some(CommandEnd::for_lost_owner()));
     }

@@ -37,7 +37,7 @@ impl fmt::Debug for WorkAsTasks {
 impl tasks::Tasks for WorkAsTasks {
     fn check_room(&self, principal: &Principal, session: &str) -> Result<(), ToolFailure> {
         if self.tasks.detached.is_some() {
-            let message = "a task ends with its session, and here it would end with this very call";
+            let message = "a task ends with its session, which here ends with this call";
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Leave `background` out."));
         }
         self.tasks.check_room(&SessionKey { principal: principal.clone(), session: session.to_owned() })

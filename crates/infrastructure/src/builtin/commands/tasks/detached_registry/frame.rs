@@ -109,7 +109,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         }
         let frame: Frame = serde_json::from_str(&self.line().await?)?;
         if frame.bytes() > MAX_BYTES {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "more bytes than a frame has"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame exceeds the size limit"));
         }
         let mut bytes = vec![0; frame.bytes()];
         self.0.read_exact(&mut bytes).await?;

@@ -68,8 +68,8 @@ pub(super) fn keep(
         let (told, of, at) = (task.clone(), end.clone(), place.clone());
         match spawn_blocking(move || record(&at, number, &told, of)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "the end of a detached task is not on record"),
-            Err(error) => tracing::warn!(%error, "the end of a detached task is not on record"),
+            Ok(Err(error)) => tracing::warn!(%error, "the end of a detached task was not recorded"),
+            Err(error) => tracing::warn!(%error, "the end of a detached task was not recorded"),
         }
         recorded.send_replace(Some(end));
         while let Some(Ok((stream, _))) = listener.accept().now_or_never() {
