@@ -65,7 +65,7 @@ pub(crate) fn accesses(
             }
             None => nowhere.push(CommandAccess {
                 text: touch.path.to_string_lossy().into(),
-                ..CommandAccess::opaque(whole.clone(), "where this path leads cannot be told")
+                ..CommandAccess::opaque(whole.clone(), "the target of this path is unknown")
             }),
         }
     }

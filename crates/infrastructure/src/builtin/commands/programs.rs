@@ -236,7 +236,7 @@ impl Programs {
         };
         let connector = Connector::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
         EgressProxy::start(listener, connector, policy)
-            .map_err(|error| failed("the way to the network could not be opened".into()).caused_by(error))
+            .map_err(|error| failed("the network proxy could not be started".into()).caused_by(error))
     }
 
     fn launcher(&self) -> Result<&Launcher, ToolFailure> {
@@ -244,7 +244,7 @@ impl Programs {
             return Ok(launcher);
         }
         let started = Launcher::start().map_err(|error| {
-            ToolFailure::new(ErrorKind::ExecutionFailed, "no program can be started here").caused_by(error)
+            ToolFailure::new(ErrorKind::ExecutionFailed, "the program launcher could not be started").caused_by(error)
         })?;
         let settings = &self.settings;
         let started = started.requiring_landlock(settings.requires_landlock).allowing_tier_2(settings.allows_tier_2);
@@ -265,7 +265,7 @@ fn not_started(error: LaunchError) -> ToolFailure {
         return ToolFailure::new(ErrorKind::Unavailable, message).suggest(suggestion).caused_by(error);
     }
     if let LaunchError::NoTools(_) = &error {
-        let next = "Leave `tools` away, and call the tools by themselves.";
+        let next = "Leave out `tools`, and call the tools directly.";
         return ToolFailure::new(ErrorKind::Unavailable, error.to_string()).next(next).caused_by(error);
     }
     if let LaunchError::OutOfDescriptors(limit) = &error {

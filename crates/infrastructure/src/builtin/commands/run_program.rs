@@ -52,7 +52,7 @@ impl ToolEnvironment {
     pub async fn accesses_of_program(&self, words: &[&str]) -> Result<Vec<Access>, ToolFailure> {
         let is_command = words.first().is_some_and(|program| !program.is_empty());
         if !is_command || words.iter().any(|word| word.contains('\0')) {
-            let message = "a command is the name of a program and its arguments, without NUL characters";
+            let message = "a command must be a program name and its arguments, without NUL characters";
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         }
         let text = CommandAccess::program(words.iter().copied()).text.to_string();
@@ -75,9 +75,9 @@ impl ToolContext<'_> {
     pub async fn run_program(&self, words: &[&str]) -> Result<ProgramResult, ToolFailure> {
         let accesses = self.environment().accesses_of_program(words).await?;
         if let Some(access) = accesses.iter().find(|access| !self.context().grant.permits(access)) {
-            let message = format!("this call may not {access}: no rule allows it, and nobody was asked about it");
+            let message = format!("this call may not {access}: no rule allows it, and it was not approved");
             return Err(ToolFailure::new(ErrorKind::PermissionDenied, message)
-                .next("A tool says which programs it runs before it is called."));
+                .next("The tool must declare the program in its accesses."));
         }
         let (name, args) = words.split_first().map(|(name, args)| (*name, args)).unwrap_or_default();
         let program = Program {

@@ -212,8 +212,7 @@ impl Tasks {
         let Some(kept) = &self.detached else { return Ok(()) };
         let known: Vec<u64> = self.lock().tasks.keys().copied().collect();
         let met = kept.find_unknown(&known, settings, now).await.map_err(|error| {
-            ToolFailure::new(ErrorKind::Io, format!("the detached tasks cannot be looked up: {error}"))
-                .caused_by(error)
+            ToolFailure::new(ErrorKind::Io, format!("the detached tasks cannot be looked up: {error}")).caused_by(error)
         })?;
         self.lock().tasks.extend(met.into_iter().map(|task| (task.id.0, Arc::new(task))));
         Ok(())

@@ -23,13 +23,13 @@ const USAGE: &str = "\
 Calls the tools that this command may use, and prints their whole results.
 
   tool --list                      lists them
-  tool NAME --help                 tells what one takes
+  tool NAME --help                 describes one
   tool NAME '{\"field\": \"value\"}'   calls it; `-` in place of the JSON reads it from standard input
   tool NAME --field value --flag --list a --list b
-                                   the same by its fields; `-` as the value of a text reads standard input
+                                   calls it by fields; `-` as the value of a text reads standard input
 
-A result with structure is one line of JSON, another is text. Errors go to standard error. Exit codes: 0 done; 1 the tool
-failed; 2 wrong arguments; 3 refused by permission; 4 unknown or unavailable; 5 out of time or taken back; 6 a budget is
+A structured result is one line of JSON, any other is text. Errors go to standard error. Exit codes: 0 done; 1 the tool
+failed; 2 wrong arguments; 3 refused by permission; 4 unknown or unavailable; 5 timed out or cancelled; 6 a budget is
 used up; 70 a fault of Toolstead.";
 
 /// Exit codes for wrong arguments, unavailable tools, and a cancelled call.
@@ -45,7 +45,7 @@ pub(crate) fn enter() {
     let words: Result<Vec<String>, _> = env::args_os().skip(1).map(|word| word.into_string()).collect();
     let done = match words {
         Ok(words) => run(&words, &mut io::stdin().lock(), &mut io::stdout().lock()),
-        Err(_) => Err(ExitFailure::usage("an argument is no UTF-8 text")),
+        Err(_) => Err(ExitFailure::usage("an argument is not valid UTF-8")),
     };
     let code = match done {
         Ok(()) => 0,
@@ -113,10 +113,10 @@ fn read(stdin: &mut impl Read) -> Result<String, ExitFailure> {
 fn send_request(request: &Value) -> Result<Value, ExitFailure> {
     let over = |code, what: &str| ExitFailure {
         code,
-        message: format!("{what}: the call that this program belongs to has ended, and its tools with it"),
+        message: format!("{what}: the call that this program belongs to has ended, and with it the access to tools"),
     };
     let mut socket = UnixStream::connect(offered_tools::SOCKET)
-        .map_err(|error| over(UNAVAILABLE, &format!("no tools are there ({error})")))?;
+        .map_err(|error| over(UNAVAILABLE, &format!("no tools are available ({error})")))?;
     let sent = writeln!(socket, "{request}");
     let mut line = Vec::new();
     // A request that was only partly read may have an answer that gives the reason.
@@ -126,7 +126,7 @@ fn send_request(request: &Value) -> Result<Value, ExitFailure> {
         return Err(over(CANCELLED_CODE, &format!("there was no answer{reason}")));
     }
     let answer: Value = serde_json::from_slice(&line)
-        .map_err(|error| ExitFailure { code: 70, message: format!("the answer cannot be understood: {error}") })?;
+        .map_err(|error| ExitFailure { code: 70, message: format!("the answer is invalid: {error}") })?;
     match answer.get("error") {
         None => Ok(answer),
         Some(error) => Err(printing::failure(error)),

@@ -28,7 +28,7 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, ToolFailure> {
     let built = RegexBuilder::new(text).size_limit(1 << 20).dfa_size_limit(1 << 20).build();
     built.map_err(|error| {
         ToolFailure::new(ErrorKind::InvalidInput, format!("the regular expression cannot be used: {error}"))
-            .next("The syntax is that of Rust's `regex`: no look-around and no back-references.")
+            .next("The syntax is that of Rust's `regex`, without look-around and back-references.")
     })
 }
 

@@ -101,7 +101,7 @@ fn a_parent_folder_is_followed_where_no_link_stands_before_it() {
     assert_eq!(touched("ls > sub/../out"), ["run ls > sub/../out", "write HERE/out"]);
     let through_a_link = touched("ls > link/../out");
     assert_eq!(through_a_link[0], "run ls > link/../out");
-    assert_eq!(through_a_link[1], "run HERE/link/../out (where this path leads cannot be told)");
+    assert_eq!(through_a_link[1], "run HERE/link/../out (the target of this path is unknown)");
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn errors_stand_on_standard_error_with_their_exit_codes() {
         ("tool glob --text a 2>&1", 4, "not offered"),
         ("tool echo '[]' 2>&1", 2, "neither a JSON object"),
         ("tool echo '{' 2>&1", 2, "not JSON"),
-        ("tool 2>&1", 2, "which tool"),
+        ("tool 2>&1", 2, "the tool name is missing"),
         ("tool much 2>&1", 1, "more than"),
         ("tool echo --text a > /dev/full", 70, "could not be written"),
         ("tool much | head -c 3", 0, "more than"),
@@ -300,7 +300,7 @@ fn a_command_that_becomes_a_task_loses_its_tools_with_the_call_and_hears_so() {
     bench.call("task_input", json!({"task_id": task, "text": "\n"})).unwrap();
     bench.call("task_wait", json!({"task_ids": [task]})).unwrap();
     let said = bench.text("task_output", json!({"task_id": task}));
-    assert!(said.contains("has ended, and its tools with it") && said.contains("code 4"), "{said}");
+    assert!(said.contains("has ended, and with it the access to tools") && said.contains("code 4"), "{said}");
     assert_eq!(scripted.made().len(), 1);
 }
 

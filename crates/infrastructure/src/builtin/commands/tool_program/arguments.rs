@@ -26,12 +26,12 @@ pub(super) enum ArgumentSource<'a> {
 
 pub(super) fn parse_command(words: &[String]) -> Result<ToolCommand<'_>, ExitFailure> {
     let (name, rest) = match words {
-        [] => return Err(ExitFailure::usage("which tool? `tool --list` lists them, `tool --help` tells more")),
+        [] => return Err(ExitFailure::usage("the tool name is missing; see `tool --list` and `tool --help`")),
         [one] if one == "--help" || one == "-h" => return Ok(ToolCommand::Usage),
         [one] if one == "--list" => return Ok(ToolCommand::List),
         [name, ..] if name.starts_with('-') => {
             return Err(ExitFailure::usage(format!(
-                "`{name}` is no tool: the name comes first, as in `tool NAME --field value`"
+                "`{name}` is not a tool name: it comes first, as in `tool NAME --field value`"
             )));
         }
         [name, rest @ ..] => (name.as_str(), rest),
@@ -54,7 +54,7 @@ pub(super) fn parse_command(words: &[String]) -> Result<ToolCommand<'_>, ExitFai
 pub(super) fn object(text: &str) -> Result<Value, ExitFailure> {
     match serde_json::from_str(text) {
         Ok(object @ Value::Object(_)) => Ok(object),
-        Ok(_) => Err(ExitFailure::usage("the arguments are no JSON object: write '{\"field\": \"value\"}'")),
+        Ok(_) => Err(ExitFailure::usage("the arguments are not a JSON object: write '{\"field\": \"value\"}'")),
         Err(error) => Err(ExitFailure::usage(format!("the arguments are not JSON: {error}"))),
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn fields(
     while let Some(word) = words.next() {
         let Some(field) = word.strip_prefix("--").filter(|field| !field.is_empty()) else {
             return Err(ExitFailure::usage(format!(
-                "`{word}` belongs to no field: write --field value, and lists as --field a --field b"
+                "`{word}` has no field: write --field value, and lists as --field a --field b"
             )));
         };
         let (field, given) = match field.split_once('=') {
@@ -105,7 +105,7 @@ pub(super) fn fields(
 }
 
 fn twice(field: &str) -> ExitFailure {
-    ExitFailure::usage(format!("--{field} is given twice, and takes one value"))
+    ExitFailure::usage(format!("--{field} is given twice, but takes one value"))
 }
 
 /// Finds a field, and returns its name in the schema and its types.
@@ -119,7 +119,7 @@ fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, Kinds<'a>), Exit
     }
     if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
         let known: Vec<String> = names().map(|name| format!("--{name}")).collect();
-        let meant = nearest_name(&folded, names()).map_or(String::new(), |name| format!("; did you mean --{name}?"));
+        let meant = nearest_name(&folded, names()).map_or(".".into(), |name| format!("; did you mean --{name}?"));
         return Err(ExitFailure::usage(format!(
             "there is no field --{field}{meant} The tool takes {}",
             known.join(", ")
@@ -200,7 +200,7 @@ fn value(field: &str, text: &str, kinds: &Kinds<'_>) -> Result<Value, ExitFailur
     match parsed {
         Some(value) => Ok(value),
         None if kinds.has("string") || kinds.names.is_empty() => Ok(text.into()),
-        None => Err(ExitFailure::usage(format!("--{field} takes {}, and `{text}` is none", kinds.names.join(" or ")))),
+        None => Err(ExitFailure::usage(format!("--{field} takes {}, not `{text}`", kinds.names.join(" or ")))),
     }
 }
 
@@ -273,11 +273,11 @@ mod tests {
         check(&["--mode", "fast", "--place", "{\"x\": 1}"], Ok(json!({"mode": "fast", "place": {"x": 1}})));
         check(&["--id", "7", "--text", "--flag"], Ok(json!({"id": 7, "text": "--flag"})));
         check(&["--text", "-"], Ok(json!({"text": "from input\n"})));
-        check(&["--count", "many"], Err("--count takes integer, and `many` is none"));
+        check(&["--count", "many"], Err("--count takes integer, not `many`"));
         check(&["--count"], Err("--count has no value"));
         check(&["--count", "1", "--count", "2"], Err("given twice"));
         check(&["--cuont", "1"], Err("did you mean --count?"));
-        check(&["--text", "a", "b"], Err("`b` belongs to no field"));
+        check(&["--text", "a", "b"], Err("`b` has no field"));
     }
 
     #[test]

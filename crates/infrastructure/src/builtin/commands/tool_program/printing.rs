@@ -26,7 +26,7 @@ fn text(result: &Value) -> String {
     let said = blocks.iter().filter(|block| block["text"] != NO_OUTPUT);
     let mut shown: Vec<String> = said.map(block).collect();
     shown.extend(
-        handles.iter().filter_map(|kept| Some(format!("[kept under the handle {}]", kept["handle"].as_str()?))),
+        handles.iter().filter_map(|kept| Some(format!("[stored under the handle {}]", kept["handle"].as_str()?))),
     );
     shown.join("\n")
 }
@@ -89,7 +89,7 @@ pub(super) fn help(answer: &Value) -> String {
 /// Returns the failure of a call, with the exit code that was sent with it.
 pub(super) fn failure(error: &Value) -> ExitFailure {
     let code = error["exit"].as_u64().and_then(|code| u8::try_from(code).ok()).filter(|code| *code != 0);
-    let mut message = error["message"].as_str().unwrap_or("it failed, and does not say why").to_owned();
+    let mut message = error["message"].as_str().unwrap_or("the call failed without a reason").to_owned();
     if let Some(partial) = error.get("partial") {
         message = format!("{message}\n{}", text(partial));
     }
@@ -114,7 +114,7 @@ mod tests {
             (
                 json!({"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA"}],
                     "_meta": {"toolstead/outputs": [{"of": "image", "handle": "o3"}]}}),
-                Ok("[image of image/png, 3 bytes]\n[kept under the handle o3]"),
+                Ok("[image of image/png, 3 bytes]\n[stored under the handle o3]"),
             ),
             (json!({"content": [{"type": "resource", "resource": {"uri": "u", "text": "t"}}]}), Ok("t")),
             (json!({"content": []}), Ok("")),
