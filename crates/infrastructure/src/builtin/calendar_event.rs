@@ -58,25 +58,25 @@ pub(super) struct CalendarEvent {
     pub(super) creator: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) attendees: Vec<Attendee>,
-    /// The page of its video meeting.
+    /// Page of the video meeting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) video_link: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) recurrence: Vec<String>,
-    /// The id of the series that it is of.
+    /// Id of its series.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) series_id: Option<String>,
-    /// `private`, `confidential` or `public`, where it is not the usual one.
+    /// `private`, `confidential` or `public`, if not the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) visibility: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) html_link: Option<String>,
-    /// When it was changed last.
+    /// Time of the last change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) updated: Option<String>,
 }
 
-/// One who is invited.
+/// An attendee.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct Attendee {
     pub(super) email: String,

@@ -30,7 +30,7 @@ pub(crate) struct ProgramOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) exit_code: Option<i32>,
     pub(crate) truncated: bool,
-    /// The handle under which all of the output is kept.
+    /// Handle of the whole output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<String>,
 }

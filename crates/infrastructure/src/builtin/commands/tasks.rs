@@ -116,7 +116,7 @@ pub(crate) struct NewTask {
     pub(crate) command: Arc<Command>,
 }
 
-/// How a task is.
+/// Status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
@@ -132,10 +132,10 @@ pub(crate) enum Status {
 /// A task as lists show it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TaskFacts {
-    /// Its name for the other tools for tasks.
+    /// Name for the other task tools.
     pub(crate) task_id: String,
     kind: Kind,
-    /// The process, where it is one.
+    /// Process id, for a process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pid: Option<u32>,
     pub(crate) status: Status,
@@ -150,11 +150,11 @@ pub(crate) struct TaskFacts {
     command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// Whether it outlives its session.
+    /// `true`: outlives its session.
     detached: bool,
-    /// Bytes that it has printed.
+    /// Bytes printed so far.
     output_bytes: u64,
-    /// What it did to protected files and was undone, or could not be, and the hosts that it was refused.
+    /// Changes of protected files that were undone or could not be, and hosts that were refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     undone_or_refused: Vec<String>,
 }
