@@ -122,10 +122,10 @@ impl PromptFile {
         names(&self.template, &mut used);
         let known: BTreeSet<&str> = self.arguments.iter().map(|one| one.name.as_str()).collect();
         if known.len() < self.arguments.len() {
-            return Err("two arguments bear one name".into());
+            return Err("two arguments have the same name".into());
         }
         match used.symmetric_difference(&known).next() {
-            Some(name) => Err(format!("`{name}` stands in the template or among the arguments, and not in both")),
+            Some(name) => Err(format!("`{name}` must be in both the template and the arguments")),
             None => Ok(()),
         }
     }
@@ -176,7 +176,7 @@ impl Argument {
         let values = table.get("values").and_then(Item::as_table_like);
         let values = values.into_iter().flat_map(|values| values.iter());
         let values = values.map(|(value, text)| Some((value.to_owned(), text.as_str()?.to_owned())));
-        let values = values.collect::<Option<Vec<_>>>().ok_or_else(|| format!("`{name}`: a value is no text"))?;
+        let values = values.collect::<Option<Vec<_>>>().ok_or_else(|| format!("`{name}`: a value is not a string"))?;
         let suggestions = table.get("suggestions").and_then(Item::as_array);
         let suggestions = suggestions.into_iter().flatten().map(|one| Some(one.as_str()?.to_owned()));
         let suggestions = suggestions.collect::<Option<Vec<_>>>();
@@ -193,7 +193,7 @@ impl Argument {
             is_fenced: is("fenced"),
             values,
             default,
-            suggestions: suggestions.ok_or_else(|| format!("`{name}`: a suggestion is no text"))?,
+            suggestions: suggestions.ok_or_else(|| format!("`{name}`: a suggestion is not a string"))?,
             name,
         })
     }
