@@ -195,10 +195,10 @@ const WAYS_OUT: &[(&str, &[&str])] = &[
     ("lookup_host", &[]),
     // The client itself, and the proxy for plain HTTP of sandboxed commands, both over a connector.
     ("client::conn", &["http/connection.rs", "proxy/http.rs"]),
-    ("Connector::new(", &["browser/browsers.rs", "commands/programs.rs", "web/reach.rs"]),
+    ("Connector::new(", &["browser/browsers.rs", "commands/programs.rs", "web/web_client.rs"]),
     // What an application reaches, and what a program does that takes the client of MCP servers alone.
-    ("Connector::to_configured_hosts(", &["composition_root/upstream.rs", "mcp/mcp_client.rs", "web/reach.rs"]),
-    ("HttpClient::new", &["composition_root/upstream.rs", "mcp/mcp_client.rs", "web/reach.rs"]),
+    ("Connector::to_configured_hosts(", &["composition_root/upstream.rs", "mcp/mcp_client.rs", "web/web_client.rs"]),
+    ("HttpClient::new", &["composition_root/upstream.rs", "mcp/mcp_client.rs", "web/web_client.rs"]),
 ];
 
 #[test]

@@ -246,7 +246,7 @@ async fn where_no_browser_is_the_tools_the_doctor_and_the_call_say_what_is_missi
     let line = told.lines().find(|line| line.contains(" browser ")).unwrap();
     assert!(line.starts_with("ok") && line.contains("/chrom") && line.contains("Chrome "), "{told}");
     shop.home.config(&format!("{}[browser]\nprogram = \"/nonexistent\"\n", shop.settings));
-    let missing = "`[browser] program` names `/nonexistent`, which is not there";
+    let missing = "`[browser] program` names `/nonexistent`, which is missing or not executable";
     let call = json!({"url": shop.url("/")}).to_string();
     for (arguments, code) in [
         (&["doctor"][..], 0),

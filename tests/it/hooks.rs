@@ -562,13 +562,13 @@ fn hooks_are_listed_and_tried_out_without_a_call() {
         3,
         &["it ended with code 2", "the matcher `Read` is for other tools", "together: deny (guard): it gave no reason"],
     );
-    bench.check(&["hooks", "test", "PreToolUse"], 0, &["together: go on"]);
+    bench.check(&["hooks", "test", "PreToolUse"], 0, &["together: continue"]);
     bench.check(&["hooks", "test", "PostCompact"], 2, &["`PostCompact` never occurs here"]);
     let of_agents = "[hooks.p]\nevent = \"UserPromptSubmit\"\ncommand = \"grep -q secret && exit 2; echo it rains\"\n\
                      [hooks.c]\nevent = \"PreCompact\"\nmatcher = \"manual\"\ncommand = \"exit 2\"\n";
     let of_agents = Bench::new(of_agents, &[]);
     of_agents.check(&["hooks", "test", "UserPromptSubmit", "a secret"], 3, &["together: against it"]);
-    of_agents.check(&["hooks", "test", "UserPromptSubmit", "hello"], 0, &["together: go on", "context: it rains"]);
+    of_agents.check(&["hooks", "test", "UserPromptSubmit", "hello"], 0, &["together: continue", "context: it rains"]);
     of_agents.check(&["hooks", "test", "PreCompact"], 0, &["the matcher `manual` is for other moments"]);
     of_agents.check(&["--json", "hooks", "test", "PreCompact", "manual"], 3, &["\"together\": \"against it"]);
     let json: Value =

@@ -240,7 +240,7 @@ fn a_rule_that_can_never_match_is_an_error_and_a_wide_one_is_told() {
         &home,
         &["config", "check"],
         2,
-        &["config.toml:3:", "each command of a line", "config.toml:4:", "looked through"],
+        &["config.toml:3:", "each command of a line", "config.toml:4:", "is skipped"],
     );
     user(&home, "[permissions]\ndeny = [\"echo(mesage:x)\", \"Grep(nonsense:x)\"]\n");
     let message =
@@ -460,7 +460,7 @@ fn imported_rules_on_agents_count_in_either_spelling() {
         &home,
         &["-q", "permissions", "list"],
         2,
-        &["the deny rule `Task(re viewer)` cannot be used: `re viewer` is no name"],
+        &["the deny rule `Task(re viewer)` cannot be used: `re viewer` is not a name"],
     );
 }
 

@@ -51,7 +51,7 @@ use global::Global;
 use output::Output;
 use std::process::ExitCode;
 
-/// The tool runtime and gateway for AI agents: every tool behind one registry, one policy and one audit trail.
+/// The tool runtime and gateway for AI agents: every tool behind one registry, one policy and one audit log.
 #[derive(Debug, Parser)]
 #[command(name = "toolstead", version, max_term_width = 120, after_help = exit::EXIT_CODES)]
 pub struct Cli {
@@ -77,9 +77,9 @@ enum Command {
     Resources(resources::Resources),
     /// Lists the prompts, or fills one in
     Prompts(prompts::Prompts),
-    /// Looks into the audit trail
+    /// Shows the audit log
     Executions(executions::Executions),
-    /// Looks into conversations with agents, copies them and takes them back
+    /// Shows, copies and undoes conversations with agents
     Conversations(conversations::Conversations),
     /// Shows the questions that wait for an answer, or answers one
     Questions(questions::Questions),
@@ -91,11 +91,11 @@ enum Command {
     Auth(auth::Auth),
     /// Replaces the token of `toolstead-server`
     Tokens(tokens::Tokens),
-    /// Shows the agents that people wrote down
+    /// Lists agents from agent files
     Agents(agent_files::AgentFilesCommand),
-    /// Shows the skills that people wrote down
+    /// Lists skills
     Skills(agent_files::AgentFilesCommand),
-    /// Shows the commands that people wrote down, for `chat` and `query`
+    /// Lists prompt commands for `chat` and `query`
     Commands(agent_files::AgentFilesCommand),
     /// Shows, explains, tests and writes permission rules
     Permissions(permissions::Permissions),

@@ -53,10 +53,10 @@ pub(super) struct AgentFlags {
     /// The profile: a model, tools and instructions under one name
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// The agent that somebody wrote down: instructions, tools and a model (`toolstead agents` lists them)
+    /// The agent to run, from an agent file: instructions, tools and a model (`toolstead agents` lists them)
     #[arg(long, value_name = "NAME", conflicts_with = "profile")]
     agent: Option<String>,
-    /// Instructions that stand before everything, instead of those of the profile or of `[agent]`
+    /// System instructions, which replace those of the profile or of `[agent]`
     #[arg(long, value_name = "TEXT|@FILE")]
     system: Option<String>,
     /// Calls of tools that a run may make

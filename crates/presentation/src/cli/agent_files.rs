@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{AgentDefinition, PromptCommand, Skill, tool_input_schema::nearest_name};
 
-/// Shows what people wrote down as Markdown files, what waits for trust, and what is wrong.
+/// Lists Markdown files of agents, skills or commands, files that need trust, and problems.
 #[derive(Debug, Args)]
 pub struct AgentFilesCommand {
     /// Only this one, with its text

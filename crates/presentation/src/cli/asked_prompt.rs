@@ -17,10 +17,10 @@ const MOST_IMAGE: u64 = 20 << 20;
 /// Maximum number of images in a prompt.
 const MOST_IMAGES: usize = 20;
 
-/// What is asked.
+/// Arguments that form the prompt.
 #[derive(Debug, Args)]
 pub(super) struct AskedPrompt {
-    /// The prompt; `-` reads it from standard input, `@FILE` from a file. What is piped in stands behind it
+    /// The prompt; `-` reads it from standard input, `@FILE` from a file. Piped input is appended
     #[arg(value_name = "TEXT|-|@FILE")]
     words: Vec<String>,
     /// An image to go with it (PNG, JPEG, GIF or WebP); may be given several times

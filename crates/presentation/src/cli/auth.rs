@@ -42,7 +42,7 @@ const MAX_LINE: u64 = 16 << 10;
 pub struct Auth {
     #[command(subcommand)]
     command: Command,
-    /// On whose behalf: `token:NAME` for the client of a server token. Default: the person at this machine
+    /// The principal: `token:NAME` for the client of a server token. Default: the local user
     #[arg(long, value_name = "PRINCIPAL", global = true)]
     principal: Option<String>,
 }
@@ -60,17 +60,17 @@ enum Command {
     },
     /// Shows who is signed in to what, and until when
     Status,
-    /// Has the issuer take back what it granted, and forgets the tokens
+    /// Revokes the grant at the issuer and deletes the tokens
     Logout {
         service: Service,
         #[command(flatten)]
         chosen: GrantSelection,
     },
-    /// Takes the tokens that Micro-X left, after a yes
+    /// Imports the tokens that Micro-X left, after confirmation
     Import {
         /// A file of tokens, a folder that holds one, or a folder that Micro-X was started in. Default: this one
         place: Vec<PathBuf>,
-        /// Says yes
+        /// Confirms without asking
         #[arg(long)]
         yes: bool,
     },

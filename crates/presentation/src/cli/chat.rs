@@ -43,7 +43,7 @@ const REDO: &str = "redo";
 pub struct Chat {
     #[command(flatten)]
     agent: AgentFlags,
-    /// Goes on with the last conversation of this workspace, or with that of an id
+    /// Resumes the last conversation of this workspace, or the one with this id
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     resume: Option<String>,
 }

@@ -38,7 +38,7 @@ const LAST: &str = "last";
 /// Maximum length in characters of a title in a list on a terminal.
 const TITLE: usize = 60;
 
-/// Looks into conversations with agents, copies them and takes them back.
+/// Shows, copies and undoes conversations with agents.
 #[derive(Debug, Args)]
 pub struct Conversations {
     #[command(subcommand)]
@@ -49,32 +49,32 @@ pub struct Conversations {
 enum Command {
     #[command(flatten)]
     Store(StoreCommand),
-    /// Goes on with a conversation at the terminal, as `chat --resume` does
+    /// Resumes a conversation at the terminal, as `chat --resume` does
     Resume {
-        /// The conversation's id, or how it begins; `last`: the one that went on last
+        /// The conversation's id or its beginning; `last`: the most recently active one
         id: String,
         #[command(flatten)]
         agent: Box<AgentFlags>,
     },
 }
 
-/// What needs the store alone, and no model.
+/// Subcommands that need only the store and no model.
 #[derive(Debug, Subcommand)]
 enum StoreCommand {
-    /// Lists the conversations of this workspace, the one that went on last first
+    /// Lists the conversations of this workspace, the most recently active first
     List {
-        /// At most so many
+        /// Maximum number of entries
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
     },
     /// Shows what was said, with the numbers of the events; `--json`: the messages as a model gets them
     Show {
-        /// The conversation's id, or how it begins; `last`: the one that went on last
+        /// The conversation's id or its beginning; `last`: the most recently active one
         id: String,
     },
     /// Begins a new conversation with the events of another
     Fork {
-        /// The conversation's id, or how it begins; `last`: the one that went on last
+        /// The conversation's id or its beginning; `last`: the most recently active one
         id: String,
         /// The last event to copy, by its number; without it all are
         #[arg(long, value_name = "N")]
@@ -82,18 +82,18 @@ enum StoreCommand {
     },
     /// Takes a conversation back to an event, and files to what they were then; changes by commands stay
     Undo {
-        /// The conversation's id, or how it begins; `last`: the one that went on last
+        /// The conversation's id or its beginning; `last`: the most recently active one
         id: String,
-        /// The last event that still counts, by its number; 0 takes all back
+        /// The number of the last event to keep; 0 undoes all
         #[arg(long, value_name = "N")]
         to: u64,
-        /// Takes the conversation back also where changes of files cannot be taken back, and leaves those files alone
+        /// Undoes the conversation even if changes of files cannot be undone, and leaves those files unchanged
         #[arg(long)]
         force: bool,
     },
     /// Prints all events as JSON lines
     Export {
-        /// The conversation's id, or how it begins; `last`: the one that went on last
+        /// The conversation's id or its beginning; `last`: the most recently active one
         id: String,
         /// The form of the lines
         #[arg(long, value_enum, default_value_t)]
@@ -104,7 +104,7 @@ enum StoreCommand {
 /// The form of exported lines.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum Format {
-    /// The events as they are kept
+    /// The events as they are stored
     #[default]
     Events,
     /// One line a message, call and result, with the fields of Chorus

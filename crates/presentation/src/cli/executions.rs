@@ -23,7 +23,7 @@ use tree::Tree;
 /// Maximum number of calls to list if the prefix of an id is ambiguous.
 const NAMED_CALLS: u32 = 5;
 
-/// Looks into the audit trail.
+/// Shows the audit log.
 #[derive(Debug, Args)]
 pub struct Executions {
     #[command(subcommand)]
@@ -55,7 +55,7 @@ enum Command {
         /// Only calls that ended so: running, succeeded, failed, refused, cancelled, input_required or interrupted
         #[arg(long)]
         outcome: Option<String>,
-        /// At most so many
+        /// Maximum number of entries
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
         /// Only calls that were recorded before this one

@@ -23,10 +23,10 @@ pub struct Query {
     prompt: AskedPrompt,
     #[command(flatten)]
     agent: AgentFlags,
-    /// Goes on with the conversation of this id, or of the only one that begins so
+    /// Resumes the conversation with this id, or the only one whose id begins with it
     #[arg(long, value_name = "ID", conflicts_with = "last")]
     conversation: Option<String>,
-    /// Goes on with the last conversation of this workspace; without a prompt, with what it was at
+    /// Resumes the last conversation of this workspace; without a prompt, its unfinished turn
     #[arg(long = "continue")]
     last: bool,
 }

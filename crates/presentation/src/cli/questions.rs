@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 pub struct Questions {
     #[command(subcommand)]
     command: Option<Command>,
-    /// On whose behalf they were asked: `token:NAME` for the client of a server token. Default: the person at this machine
+    /// The principal of the questions: `token:NAME` for the client of a server token. Default: the local user
     #[arg(long, value_name = "PRINCIPAL", global = true)]
     principal: Option<String>,
 }

@@ -40,13 +40,13 @@ const LAST_WORK_AT_ONCE: Duration = Duration::from_millis(500);
 const NO_ROOT: &str = "no root: tools for files and commands cannot work; name a folder with `--root DIR` or \
                        `workspace.roots`";
 
-/// Serves every tool behind one registry, one policy and one audit trail over MCP (streamable HTTP).
+/// Serves every tool over MCP (streamable HTTP), with one registry, one policy and one audit log.
 #[derive(Debug, Parser)]
 #[command(name = "toolstead-server", version, max_term_width = 120, after_help = exit::EXIT_CODES)]
 pub struct Serve {
     #[command(flatten)]
     global: Global,
-    /// Where to listen; port 0 takes a free one, which is printed
+    /// Address to listen on; port 0 selects a free port, which is printed
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<String>,
 }

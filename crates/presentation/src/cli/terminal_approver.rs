@@ -157,8 +157,8 @@ enum Choice {
     Interrupt,
 }
 
-/// Asks about all parts, or about each. After the user has read the full text, the question is repeated below it, with
-/// the scopes that are offered then.
+/// Requests approval of all parts, or of each. After the user has read the full text, the question is repeated below
+/// it, with the scopes that are offered then.
 fn put(
     terminal: &File,
     mut question: ApprovalQuestion,

@@ -30,7 +30,7 @@ pub struct Tools {
     /// Only tools with this text in name, title or description
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
-    /// As a model of this provider is told of them: `anthropic`, `openai`, `openai_responses` or `gemini`
+    /// The format of this model provider: `anthropic`, `openai`, `openai_responses` or `gemini`
     #[arg(long, value_name = "P", value_parser = provider, conflicts_with_all = ["enable", "disable"])]
     provider: Option<ProviderKind>,
     /// Switches the tool on for everybody who uses this data folder; what runs already hears of it at its next start
