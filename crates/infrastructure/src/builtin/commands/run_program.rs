@@ -44,7 +44,7 @@ impl ProgramResult {
 }
 
 impl ToolEnvironment {
-    /// Returns the accesses of a call that runs this program in the start folder with [`ToolContext::run_program`]: the
+    /// Returns what a call touches that runs this program in the start folder by [`ToolContext::run_program`]: the
     /// command with its arguments, and the files that it names.
     ///
     /// # Errors
