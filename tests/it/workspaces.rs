@@ -232,7 +232,7 @@ fn a_task_whose_keeper_was_killed_is_told_as_lost_and_nothing_of_it_lives() {
     let listed = structured(&projects, "a", "task_list", json!({}));
     assert_eq!(listed["tasks"][0]["status"], "failed", "{listed}");
     let said = projects.done("a", "task_list", json!({}));
-    assert!(said.contains("is lost: the process that owned it was killed"), "{said}");
+    assert!(said.contains("is lost: its supervising process was killed"), "{said}");
 }
 
 #[test]

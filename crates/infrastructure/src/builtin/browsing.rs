@@ -162,7 +162,7 @@ pub(super) fn element(
             let numbered = state.current().map_or(&[][..], |tab| tab.numbered.as_slice());
             let place = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
             place.and_then(|place| numbered.get(place).copied()).ok_or_else(|| {
-                let message = format!("the page has no element {number}: they count from 1 as it was told last");
+                let message = format!("the page has no element {number}: use a number from the last list of elements");
                 ToolFailure::new(ErrorKind::NotFound, message).next("Read the page again: it shows what there is now.")
             })
         }

@@ -46,7 +46,7 @@ pub(in crate::builtin) struct PageElement {
     /// The name, or the words of a text.
     #[serde(skip_serializing_if = "String::is_empty")]
     name: String,
-    /// The value of a field; that of a password is not told.
+    /// The value of a field; absent for a password.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
     /// The address of a link or image.
@@ -63,7 +63,7 @@ pub(in crate::builtin) struct PageElement {
     /// The name by which a form sends the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
-    /// What a list holds.
+    /// The options of a list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     options: Vec<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -88,7 +88,7 @@ fn unknown_paths_failure(message: &str, folder: &Path, grant: &Grant) -> ToolFai
     let path = PathAccess::plain(folder);
     let rule = [AccessKind::Read, AccessKind::Write].into_iter().find_map(|kind| grant.rule_below(&path, kind));
     let rule = rule.map_or("rules".into(), |rule| rule.to_string());
-    let message = format!("{message}, so the paths that {rule} may close in `{}` are unknown", folder.display());
+    let message = format!("{message}, so {rule} cannot be enforced for commands in `{}`", folder.display());
     ToolFailure::new(ErrorKind::BudgetExhausted, message)
         .next("Name fewer or narrower paths in deny and ask rules, or smaller roots.")
 }

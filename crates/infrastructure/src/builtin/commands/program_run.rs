@@ -30,7 +30,7 @@ pub(crate) struct ProgramOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) exit_code: Option<i32>,
     pub(crate) truncated: bool,
-    /// Handle of the whole output.
+    /// Handle of the complete output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<String>,
 }

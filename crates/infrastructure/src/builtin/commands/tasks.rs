@@ -150,11 +150,11 @@ pub(crate) struct TaskFacts {
     command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// `true`: outlives its session.
+    /// `true` if it outlives its session.
     detached: bool,
     /// Bytes printed so far.
     output_bytes: u64,
-    /// Changes of protected files that were undone or could not be, and hosts that were refused.
+    /// Its changes of protected files, undone or not, and the hosts that it was refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     undone_or_refused: Vec<String>,
 }
@@ -518,7 +518,7 @@ impl CommandEnd {
             EndCause::Stopped => format!("was stopped after {after:.1} s ({how})"),
             // The result reports the limit separately.
             EndCause::TooMuchOutput => format!("was ended after {after:.1} s"),
-            EndCause::Lost => "is lost: the process that owned it was killed, which ended the task".into(),
+            EndCause::Lost => "is lost: its supervising process was killed, and the task with it".into(),
         }
     }
 }

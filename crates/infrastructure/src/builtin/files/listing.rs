@@ -77,9 +77,9 @@ pub(crate) enum Sort {
 pub(crate) struct FolderListing {
     /// Relative to the working directory, or absolute outside of it.
     pub(crate) path: String,
-    /// What the tree shows, in its order: each folder before what it holds.
+    /// The entries in tree order: each folder before its content.
     pub(crate) entries: Vec<Item>,
-    /// Whether there is more than is shown.
+    /// `true` if entries are left out.
     pub(crate) truncated: bool,
 }
 
@@ -89,10 +89,10 @@ pub(crate) struct Item {
     /// Relative to the folder that is listed.
     path: String,
     r#type: ItemType,
-    /// In bytes; absent for what is no file.
+    /// In bytes; for files only.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
-    /// When it was changed, in RFC 3339.
+    /// Time of the last change, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     mtime: Option<String>,
 }

@@ -53,7 +53,7 @@ pub(crate) enum Direction {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The id of the call, as its result tells it, or the beginning or the end of the id (8 digits or more). Without it
+    /// The id of the call, from its result, or the beginning or the end of the id (8 digits or more). Without it
     /// the last one of this session is meant.
     #[schemars(extend("x-advertised" = "Its id."))]
     call: Option<String>,
@@ -65,14 +65,14 @@ pub(crate) struct Input {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
-    /// The call whose changes were taken back.
+    /// The call whose changes were undone.
     call: String,
     /// The tool that it called.
     tool: String,
-    /// Whether nothing was changed, because that was asked for.
+    /// `true` if nothing was changed, as requested.
     dry_run: bool,
     files: Vec<OutputFile>,
-    /// What changed, as a unified diff; absent where it would be too large.
+    /// The changes as a unified diff; absent if too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
 }
@@ -84,7 +84,7 @@ struct OutputFile {
     action: FileAction,
 }
 
-/// What became of a file.
+/// The change of a file.
 #[derive(Serialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum FileAction {

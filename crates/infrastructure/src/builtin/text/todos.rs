@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use toolstead_domain::{StoreError, Todo, TodoList, ToolFailure, error_kind::ErrorKind};
 
-/// One thing to do, as it is kept.
+/// A stored task.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct StoredTodo {
     id: String,

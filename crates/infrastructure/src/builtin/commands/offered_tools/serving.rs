@@ -244,7 +244,7 @@ impl<'a> ToolSummary<'a> {
 }
 
 fn unanswered_failure() -> ToolFailure {
-    let message = format!("{MOST_UNANSWERED} approval requests for calls of this run timed out");
+    let message = format!("{MOST_UNANSWERED} approval requests of this run were not answered");
     let failure = ToolFailure::new(ErrorKind::ApprovalTimeout, format!("{message}: the run can make no more calls"));
     failure.next("Run it again when an approver is available, or have its calls allowed by a rule.")
 }

@@ -31,7 +31,7 @@ pub(super) fn parse_command(words: &[String]) -> Result<ToolCommand<'_>, ExitFai
         [one] if one == "--list" => return Ok(ToolCommand::List),
         [name, ..] if name.starts_with('-') => {
             return Err(ExitFailure::usage(format!(
-                "`{name}` is not a tool name: it comes first, as in `tool NAME --field value`"
+                "`{name}` is not a tool: the name comes first, as in `tool NAME --field value`"
             )));
         }
         [name, rest @ ..] => (name.as_str(), rest),

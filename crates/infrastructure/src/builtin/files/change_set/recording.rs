@@ -181,7 +181,7 @@ impl ChangeRecorder {
     pub(crate) fn known_version(&self, real: &Path) -> Result<Option<ContentDigest>, ToolFailure> {
         let known = self.read_state.known(&self.viewer.principal, &self.viewer.session, real);
         self.runtime.block_on(known).map_err(|error| {
-            let message = "nothing was changed, because it cannot be told what this session has read";
+            let message = "nothing was changed, because the read-state of this session is unavailable";
             ToolFailure::new(ErrorKind::Io, message).next("Try again; if it goes on, tell the user.").caused_by(error)
         })
     }

@@ -122,7 +122,7 @@ fn plan(set: &mut ChangeSet<'_>, index: usize, file: RestoredFile, now: Option<V
     let mode = (!mode_was_kept).then_some(before.mode);
     let is_there = now.as_deref().map(digest_of) == Some(before.digest);
     let Some(content) = now.filter(|_| is_there).or(file.content) else {
-        let message = format!("what `{}` held before is not kept any more", set.shown(index));
+        let message = format!("what `{}` contained before is no longer stored", set.shown(index));
         return Err(ToolFailure::new(ErrorKind::NotFound, message).next("Nothing was changed."));
     };
     set.put(index, content, WriteOptions { create_folders: true, overwrite: true, mode });
