@@ -145,6 +145,8 @@ mod ordinary_life;
 /// Real upstream servers, of which one may be killed.
 mod questions;
 mod real_servers;
+/// Snapshot of refusals and errors.
+mod refusals;
 /// Code that calls tools.
 mod run_code;
 /// Machines on which namespaces are unavailable.

@@ -10,7 +10,7 @@ use toolstead_infrastructure::{
 use toolstead_presentation::config::services::OutsideSettings;
 
 const LOCAL: &str = "home/project/toolstead.local.toml";
-const NOBODY_SEARCHES: &str = "nobody is asked: `[search] provider` names who searches (brave, searxng, tavily, exa, \
+const NOBODY_SEARCHES: &str = "no search provider is set: `[search] provider` names one (brave, searxng, tavily, exa, \
                                duckduckgo), or `BRAVE_API_KEY` holds a key for Brave";
 const NO_CLIENT: &str = "there is no client: say `[google] client_id`, or set `GOOGLE_CLIENT_ID`";
 const NO_CLIENT_SECRET: &str = "there is no key: set the environment variable `GOOGLE_CLIENT_SECRET`, or say \

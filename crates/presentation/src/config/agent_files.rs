@@ -219,9 +219,7 @@ impl AgentFiles {
                 }
             };
             if file.leads_to.is_some() {
-                listing
-                    .problems
-                    .push(wrong("is a link, or lies behind one, which nobody can trust in a project".into()));
+                listing.problems.push(wrong("is a link or below one, and links in a project are not trusted".into()));
                 continue;
             }
             let bytes = if place.owner.is_of_project() { &mut of_projects } else { &mut own };

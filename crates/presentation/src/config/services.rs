@@ -243,7 +243,7 @@ impl Reader<'_> {
             None => self.variable("BRAVE_API_KEY").map(|_| SearchProvider::Brave),
         };
         let Some(provider) = provider else {
-            return Err("nobody is asked: `[search] provider` names who searches (brave, searxng, tavily, exa, \
+            return Err("no search provider is set: `[search] provider` names one (brave, searxng, tavily, exa, \
                         duckduckgo), or `BRAVE_API_KEY` holds a key for Brave"
                 .into());
         };

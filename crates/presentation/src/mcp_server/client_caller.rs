@@ -262,7 +262,10 @@ impl Drop for SentQuestion<'_> {
         }
         let mut state = self.caller.lock();
         if state.open {
-            let params = [("requestId", self.open.id.to_value()), ("reason", "nobody waits for the answer".into())];
+            let params = [
+                ("requestId", self.open.id.to_value()),
+                ("reason", "the call is no longer waiting for the answer".into()),
+            ];
             let params = params.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
             self.caller.offer(&mut state, notification("notifications/cancelled", params));
         }

@@ -284,8 +284,7 @@ fn unreadable(error: StoreError) -> ToolFailure {
 
 fn unknown(id: &str, history: &History) -> ToolFailure {
     let message = format!(
-        "no change by the call `{id}` is known: it changed no file, or that is too long ago, or it was made for \
-         somebody else"
+        "no change by the call `{id}` is known: it changed no file, the change is too old, or another principal made it"
     );
     ToolFailure::new(ErrorKind::NotFound, message).next(list_recent_changes(history).trim_start())
 }

@@ -86,7 +86,7 @@ pub(crate) fn notes(changed: &ChangedFile) -> Vec<String> {
             notes.push(format!("The file had {names}."));
         }
         if written.rights.owner_changed {
-            notes.push("The file belonged to somebody else, and belongs to this user now.".into());
+            notes.push("The file belonged to another user and now belongs to this one.".into());
         }
         if written.rights.group_changed {
             let note = "Its group or access list could not be kept: what they allowed is not allowed any more.";
@@ -103,7 +103,7 @@ pub(crate) fn notes(changed: &ChangedFile) -> Vec<String> {
 /// Returns the note for an edit in a file that another program has changed in other places.
 pub(crate) fn changed_elsewhere(path: &str) -> String {
     format!(
-        "`{path}` was changed by somebody else since you read it; the text to replace stood there unchanged, so the \
+        "`{path}` was changed by another program since you read it; the text to replace stood there unchanged, so the \
          edit was applied. Read the file again before you rely on its other parts."
     )
 }
@@ -112,7 +112,7 @@ pub(crate) fn changed_elsewhere(path: &str) -> String {
 pub(crate) fn stale(failure: ToolFailure, path: &str) -> ToolFailure {
     match failure.kind {
         ErrorKind::NoMatch | ErrorKind::AmbiguousMatch => {
-            let message = format!("`{path}` was changed by somebody else since you read it: {}", failure.message);
+            let message = format!("`{path}` was changed by another program since you read it: {}", failure.message);
             ToolFailure { kind: ErrorKind::StaleFile, message, ..failure }
                 .next("Nothing was changed; read the file again, and make the edit anew.")
         }

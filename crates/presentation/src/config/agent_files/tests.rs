@@ -324,5 +324,9 @@ fn a_folder_of_a_project_behind_a_link_counts_for_nothing() {
     symlink(machine.path("elsewhere"), machine.path("project/.claude")).unwrap();
     let listing = machine.trusted();
     assert!(listing.agents.is_empty() && listing.waiting.is_empty());
-    assert!(listing.problems[0].to_string().contains("which nobody can trust in a project"), "{:?}", listing.problems);
+    assert!(
+        listing.problems[0].to_string().contains("and links in a project are not trusted"),
+        "{:?}",
+        listing.problems
+    );
 }

@@ -111,7 +111,9 @@ impl SettingsFile {
                 if !self.file.trust.takes_effect() {
                     let line = member(handler, "command").and_then(text).unwrap_or_default().to_owned();
                     match self.file.trust {
-                        Trust::Linked => idle("its file is a link in a project, which nobody can trust".into(), None),
+                        Trust::Linked => {
+                            idle("its file is a link in a project, and such links are not trusted".into(), None)
+                        }
                         _ => idle(format!("its file waits for `toolstead config trust`: {line}"), Some(line)),
                     }
                     continue;

@@ -195,7 +195,7 @@ impl ClientRoots<'_> {
         if !new.is_empty() && !can_ask {
             let listed: Vec<String> = new.iter().map(|folder| folder.display().to_string()).collect();
             let listed = listed.join(", ");
-            tracing::warn!("nobody can be asked whether tools may work in {listed}: start with `--root DIR`");
+            tracing::warn!("no approver is available to allow tools to work in {listed}: start with `--root DIR`");
             new.clear();
         }
         // Calls need not wait for the approval if there is already a folder to work in.

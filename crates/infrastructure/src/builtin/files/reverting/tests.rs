@@ -202,7 +202,7 @@ fn a_call_is_named_by_its_id_or_its_beginning() {
     assert_eq!((kind, told), (ErrorKind::AmbiguousMatch, expected));
     let expected = "`zwei` is no id of a call. An id has 32 hexadecimal digits, of which the first or the last 8 or more are enough. The last changes of this session, newest first:\n#2 write_file (a)\n#1 write_file (a)";
     assert_eq!(failed(&bench, "undo", json!({"call": "zwei"})), (ErrorKind::InvalidInput, expected.to_owned()));
-    let expected = "no change by the call `00000000` is known: it changed no file, or that is too long ago, or it was made for somebody else. The last changes of this session, newest first:\n#2 write_file (a)\n#1 write_file (a)";
+    let expected = "no change by the call `00000000` is known: it changed no file, the change is too old, or another principal made it. The last changes of this session, newest first:\n#2 write_file (a)\n#1 write_file (a)";
     assert_eq!(failed(&bench, "undo", json!({"call": "0000-0000"})), (ErrorKind::NotFound, expected.to_owned()));
 
     bench.call("undo", json!({"call": &ids[1][..18]})).unwrap();
@@ -290,7 +290,7 @@ fn a_session_undoes_its_own_changes_and_those_of_its_principal_by_name() {
     let bench = bench.in_session(Principal::token("other"), "test");
     let (kind, told) = failed(&bench, "undo", json!({"call": id}));
     assert_eq!(kind, ErrorKind::NotFound);
-    assert!(told.ends_with("it was made for somebody else. This session has changed no files."), "{told}");
+    assert!(told.ends_with("or another principal made it. This session has changed no files."), "{told}");
 
     let bench = bench.in_session(Principal::local(), "another");
     assert_eq!(failed(&bench, "undo", json!({})).0, ErrorKind::NotFound);

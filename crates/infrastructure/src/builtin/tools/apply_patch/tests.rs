@@ -366,7 +366,7 @@ fn a_file_that_changed_since_it_was_read_is_not_deleted() {
     let result = bench.call("apply_patch", envelope("*** Update File: a\n-2\n+2b")).unwrap();
     assert_eq!(result.structured_content().unwrap()["files"][0]["changed_elsewhere"], true);
     let text = result.joined_text();
-    assert!(text.contains("(+1 -1). `a` was changed by somebody else since you read it; the text to"), "{text}");
+    assert!(text.contains("(+1 -1). `a` was changed by another program since you read it; the text to"), "{text}");
     bench.put("a", "2\n");
     let text = bench.text("apply_patch", envelope("*** Update File: a\n*** Move to: b"));
     assert!(text.contains("(+0 -0). `a` has changed since you read it.\n"), "{text}");
@@ -374,7 +374,7 @@ fn a_file_that_changed_since_it_was_read_is_not_deleted() {
     let failure = bench.call("apply_patch", envelope("*** Update File: b\n-1\n+3")).unwrap_err();
     assert_eq!(failure.kind, ErrorKind::StaleFile);
     assert!(
-        failure.text().contains("`b` was changed by somebody else since you read it: line 3"),
+        failure.text().contains("`b` was changed by another program since you read it: line 3"),
         "{}",
         failure.text()
     );

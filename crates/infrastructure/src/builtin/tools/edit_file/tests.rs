@@ -334,13 +334,13 @@ fn an_edit_of_a_file_that_somebody_else_changed_is_made_where_its_text_is_as_it_
     assert_eq!(failure.kind, ErrorKind::StaleFile);
     assert_eq!(
         failure.text(),
-        "`f` was changed by somebody else since you read it: `old_text` does not stand in `f`; the nearest to it is around \
+        "`f` was changed by another program since you read it: `old_text` does not stand in `f`; the nearest to it is around \
          line 3:\n     1\ta\n     2\tb\n     3\tmuch newer c\n     4\t\nNothing was changed; read the file again, and \
          make the edit anew."
     );
     let result = edit("a\n", "A\n").unwrap();
     assert!(result.joined_text().starts_with(
-        "Replaced 1 place in `f`. `f` was changed by somebody else since you read it; the text to replace stood there \
+        "Replaced 1 place in `f`. `f` was changed by another program since you read it; the text to replace stood there \
          unchanged, so the edit was applied."
     ));
     assert_eq!(result.structured_content().unwrap()["changed_elsewhere"], true);
