@@ -32,7 +32,7 @@ impl<'c> DialectNames<'c> {
     }
 
     /// Returns the arguments under these names. Conversions that lose information are skipped.
-    pub(super) fn to_dialect(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
+    pub(super) fn to_dialect(self, arguments: &Map<String, Value>) -> Map<String, Value> {
         let mut told = arguments.clone();
         undo(self.rewrites, &mut told);
         told
@@ -42,7 +42,7 @@ impl<'c> DialectNames<'c> {
     ///
     /// # Errors
     /// Fails if a parameter occurs under two names with different values.
-    pub(super) fn to_canonical(&self, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, ToolFailure> {
+    pub(super) fn to_canonical(self, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, ToolFailure> {
         redo(self.rewrites, &mut arguments)?;
         Ok(arguments)
     }

@@ -2,6 +2,8 @@
 //! wording leaves every digest unchanged. A change of behaviour is written with `TOOLSTEAD_WRITE_JUDGEMENTS=FILE`, which
 //! also stores one judgement a line in `FILE`, so that two builds can be compared with `diff`.
 
+#![expect(clippy::disallowed_methods, reason = "a developer asks the test to write files")]
+
 use super::*;
 use serde_json::Map;
 use sha2::{Digest as _, Sha256};
