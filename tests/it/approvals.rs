@@ -686,7 +686,7 @@ fn the_command_line_asks_on_its_terminal_and_never_on_standard_input() {
     for keys in [&b"n"[..], b"\x04", b"\r"] {
         let (code, seen) = at_terminal(&home, keys);
         assert_eq!((code, file.exists()), (Some(3), false), "{seen}");
-        assert!(seen.contains("May the tool `write_file` run?") && seen.contains("refused by the person"), "{seen}");
+        assert!(seen.contains("May the tool `write_file` run?") && seen.contains("refused by the user"), "{seen}");
     }
     let (code, seen) = at_terminal(&home, b"o");
     assert_eq!((code, file.exists()), (Some(0), true), "{seen}");

@@ -359,7 +359,7 @@ async fn the_command_line_shows_copies_exports_and_takes_back() {
     assert_eq!(run(&["fork", &id, "--at", "99"]).status.code(), Some(2));
 
     let resumed = run(&["resume", &id]);
-    assert!(stderr(&resumed).contains("`chat` is for a person at a terminal"), "{}", stderr(&resumed));
+    assert!(stderr(&resumed).contains("`chat` needs a terminal"), "{}", stderr(&resumed));
 
     // No approver is available.
     let to = start.to_string();

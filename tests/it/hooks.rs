@@ -567,10 +567,10 @@ fn hooks_are_listed_and_tried_out_without_a_call() {
     let of_agents = "[hooks.p]\nevent = \"UserPromptSubmit\"\ncommand = \"grep -q secret && exit 2; echo it rains\"\n\
                      [hooks.c]\nevent = \"PreCompact\"\nmatcher = \"manual\"\ncommand = \"exit 2\"\n";
     let of_agents = Bench::new(of_agents, &[]);
-    of_agents.check(&["hooks", "test", "UserPromptSubmit", "a secret"], 3, &["together: against it"]);
+    of_agents.check(&["hooks", "test", "UserPromptSubmit", "a secret"], 3, &["together: block"]);
     of_agents.check(&["hooks", "test", "UserPromptSubmit", "hello"], 0, &["together: continue", "context: it rains"]);
     of_agents.check(&["hooks", "test", "PreCompact"], 0, &["the matcher `manual` is for other moments"]);
-    of_agents.check(&["--json", "hooks", "test", "PreCompact", "manual"], 3, &["\"together\": \"against it"]);
+    of_agents.check(&["--json", "hooks", "test", "PreCompact", "manual"], 3, &["\"together\": \"block"]);
     let json: Value =
         serde_json::from_slice(&bench.run(&["hooks", "test", "PreToolUse", "Edit", edit, "--json"]).stdout).unwrap();
     assert_eq!(json["hooks"][0]["run"]["end"], "it ended with code 2");

@@ -73,7 +73,7 @@ fn a_search_without_a_service_is_unavailable_with_the_reason_and_not_listed() {
     let home = Home::new();
     let output = home.run(&["call", "web_search", r#"{"query": "rust"}"#]);
     let told = stderr(&output);
-    assert!(output.status.code() == Some(4) && told.contains("`[search] provider` names who searches"), "{told}");
+    assert!(output.status.code() == Some(4) && told.contains("`[search] provider` names one"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -60,7 +60,7 @@ impl Project {
 async fn what_a_project_wrote_down_is_named_as_waiting_and_there_after_a_yes() {
     let project = Project::with([Says::text("Fine.")]).await;
     for (kind, name) in [("agents", "reviewer"), ("commands", "git:hello"), ("skills", "pdf")] {
-        project.check(&[kind], 0, &["there is no", &format!("{name}: waits for `toolstead config trust")]);
+        project.check(&[kind], 0, &["is defined", &format!("{name}: waits for `toolstead config trust")]);
         project.check(&[kind, name], 4, &["waits for `toolstead config trust"]);
     }
     project.check(&["query", "--agent", "reviewer", "Look."], 2, &["the agent `reviewer` waits for"]);

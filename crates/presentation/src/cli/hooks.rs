@@ -163,8 +163,8 @@ async fn test_moment(
     let exit = if word.stop.is_some() || (word.block.is_some() && !is_notice) { Exit::Denied } else { Exit::Done };
     let said = match (word.stop, word.block) {
         (Some(reason), _) => format!("the run ends: {reason}"),
-        (None, Some(reason)) if !is_notice => format!("against it: {reason}"),
-        _ => "go on".to_owned(),
+        (None, Some(reason)) if !is_notice => format!("block: {reason}"),
+        _ => "continue".to_owned(),
     };
     let context = word.context.iter().map(|text| format!("context: {text}"));
     let messages = word.messages.iter().map(|text| format!("message: {text}"));
