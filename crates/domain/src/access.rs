@@ -65,11 +65,11 @@ pub enum Access {
 /// part needs a rule; files that a command redirects to are separate accesses as well.
 ///
 /// ```
-/// use toolstead_domain::access::{Clarity, CommandAccess};
+/// use toolstead_domain::access::{ParseConfidence, CommandAccess};
 ///
 /// let command = CommandAccess::program(["git", "log", "two words"]);
 /// assert_eq!(command.to_string(), "git log 'two words'");
-/// assert_eq!(command.clarity, Clarity::Plain);
+/// assert_eq!(command.clarity, ParseConfidence::Plain);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

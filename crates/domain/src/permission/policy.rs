@@ -67,7 +67,7 @@ impl Mode {
 /// };
 ///
 /// let policy = PermissionPolicy { mode: Mode::DontAsk, ..PermissionPolicy::default() };
-/// assert!(policy.asks_nobody());
+/// assert!(policy.denies_instead_of_asking());
 /// let view = policy.window(ToolSelection::only(["read_file"]));
 /// assert_eq!(view.mode, Mode::Bypass);
 /// ```

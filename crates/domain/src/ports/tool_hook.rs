@@ -42,7 +42,7 @@ impl<T: Into<String>> From<T> for HookContext {
 /// use toolstead_domain::ports::tool_hook::{BeforeCall, HookVerdict};
 ///
 /// assert_eq!(BeforeCall::deny("not on Fridays").verdict, HookVerdict::Deny("not on Fridays".into()));
-/// assert_eq!(BeforeCall::go_on().verdict, HookVerdict::Continue);
+/// assert_eq!(BeforeCall::proceed().verdict, HookVerdict::Continue);
 /// assert!(HookVerdict::Ask("why".into()) < HookVerdict::Deny("why".into()));
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -155,7 +155,7 @@ impl Default for HookTimeout {
 ///     async fn before<'s, 'c, 'a>(&'s self, call: &'c ToolCall, _: Option<&'a [Access]>) -> BeforeCall {
 ///         match call.arguments.contains_key("force") {
 ///             true => BeforeCall::deny("`force` is not allowed here"),
-///             false => BeforeCall::go_on(),
+///             false => BeforeCall::proceed(),
 ///         }
 ///     }
 ///
@@ -164,7 +164,7 @@ impl Default for HookTimeout {
 ///     }
 /// }
 ///
-/// assert_eq!(NoForce.patience().before.as_secs(), 60);
+/// assert_eq!(NoForce.timeout().before.as_secs(), 60);
 /// ```
 #[async_trait]
 pub trait ToolHook: Send + Sync {

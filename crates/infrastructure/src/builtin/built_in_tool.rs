@@ -30,7 +30,7 @@ use toolstead_domain::{
 /// use toolstead_domain::{
 ///     category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
 /// };
-/// use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, run::Run};
+/// use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext};
 ///
 /// struct Greet;
 ///
@@ -50,7 +50,7 @@ use toolstead_domain::{
 ///     const EXAMPLE: &str = r#"{"name": "Ada"}"#;
 ///     type Input = Input;
 ///
-///     async fn run(&self, input: Input, _: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+///     async fn run(&self, input: Input, _: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
 ///         Ok(ToolResult::text(format!("Hello, {}!", input.name)))
 ///     }
 /// }

@@ -39,7 +39,7 @@ const TIME: Duration = Duration::from_secs(600);
 ///
 /// ```
 /// # use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
-/// # use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, run::Run, testing::TestRun};
+/// # use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext, testing::TestRun};
 /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// # struct Input { name: String }
 /// # struct Greet;
@@ -51,7 +51,7 @@ const TIME: Duration = Duration::from_secs(600);
 /// #     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
 /// #     const EXAMPLE: &str = r#"{"name": "Ada"}"#;
 /// #     type Input = Input;
-/// #     async fn run(&self, input: Input, _: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+/// #     async fn run(&self, input: Input, _: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
 /// #         Ok(ToolResult::text(format!("Hello, {}!", input.name)))
 /// #     }
 /// # }

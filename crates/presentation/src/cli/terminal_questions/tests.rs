@@ -183,7 +183,7 @@ async fn nothing_that_a_server_wrote_begins_at_the_left_edge_or_stands_in_our_he
         let (answer, seen) = told("elicitation/create", question, &[b"\n", b"\n"]).await;
         assert_eq!(answer, Ok(json!({"action": "accept", "content": {"a": forged}})));
         assert!(seen.contains("\nThe MCP server `git` asks:\r\n"), "{seen}");
-        let ours = ["1. x", "2. b (one of", "(/decline says", "The MCP server `git` asks:"];
+        let ours = ["1. x", "2. b (one of", "(/decline declines", "The MCP server `git` asks:"];
         for line in seen.lines().filter(|line| !line.is_empty() && !line.starts_with(' ')) {
             assert!(ours.iter().any(|begins| line.starts_with(begins)), "{line:?}: {seen}");
         }

@@ -312,7 +312,7 @@ fn hostile_folders_end_and_are_told() {
         "binary.md: is not UTF-8",
         "lies deeper than 8 folders",
         "etc: is a link that is not followed",
-        "link.md: is a link, or lies behind one",
+        "link.md: is a link or below one",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }

@@ -19,7 +19,7 @@ use toolstead_domain::Principal;
 /// ```
 /// use http::{HeaderValue, request::Parts};
 /// use toolstead_domain::Principal;
-/// use toolstead_presentation::mcp_server::http::authenticator::{Authenticated, Authenticator, NotAuthenticated, sole};
+/// use toolstead_presentation::mcp_server::http::authenticator::{AuthenticatedClient, Authenticator, NotAuthenticated, sole};
 ///
 /// /// Trusts the proxy in front of it, through which every request passes.
 /// #[derive(Debug)]
@@ -27,9 +27,9 @@ use toolstead_domain::Principal;
 ///
 /// #[async_trait::async_trait]
 /// impl Authenticator for OfProxy {
-///     async fn authenticate(&self, head: &Parts) -> Result<Authenticated, NotAuthenticated> {
+///     async fn authenticate(&self, head: &Parts) -> Result<AuthenticatedClient, NotAuthenticated> {
 ///         match sole(&head.headers, "x-user".parse().unwrap()) {
-///             Some(user) => Ok(Authenticated::new(Principal::new("user", user))),
+///             Some(user) => Ok(AuthenticatedClient::new(Principal::new("user", user))),
 ///             None => Err(NotAuthenticated::unauthorized(HeaderValue::from_static("Bearer"))),
 ///         }
 ///     }

@@ -250,7 +250,7 @@ fn a_program_that_nobody_answers_asks_no_more_and_calls_nothing_more() {
     let (result, made) =
         ran(&["echo", "late"], "for i in $(seq 20); do tool late; done 2>&1 | uniq -c; tool echo 2>&1; echo code $?");
     let said = text(result);
-    assert!(said.contains("8 approval requests for calls of this run") && said.contains("code 3"), "{said}");
+    assert!(said.contains("8 approval requests of this run") && said.contains("code 3"), "{said}");
     assert_eq!(made.len(), MOST_UNANSWERED);
 }
 
