@@ -67,9 +67,9 @@ enum Command {
     Tools(tools::Tools),
     /// Calls a tool and prints its result
     Call(call::Call),
-    /// Asks an agent, which works with the tools until it is done
+    /// Runs a prompt with an agent
     Query(query::Query),
-    /// Talks with an agent at the terminal
+    /// Chats with an agent in the terminal
     Chat(chat::Chat),
     /// Serves the tools over MCP on standard input and output
     Mcp(mcp::Mcp),
@@ -81,11 +81,11 @@ enum Command {
     Executions(executions::Executions),
     /// Shows, copies and undoes conversations with agents
     Conversations(conversations::Conversations),
-    /// Shows the questions that wait for an answer, or answers one
+    /// Lists, shows or answers pending questions
     Questions(questions::Questions),
-    /// Shows the MCP servers behind Toolstead and how they are
+    /// Shows the MCP servers and their status
     Servers(servers::Servers),
-    /// Shows the language models, and whether they answer
+    /// Lists the language models and checks whether they respond
     Models(models::Models),
     /// Signs in to services, shows who is signed in, and signs out
     Auth(auth::Auth),
@@ -101,9 +101,9 @@ enum Command {
     Permissions(permissions::Permissions),
     /// Shows, checks or trusts the configuration
     Config(config::ConfigCommand),
-    /// Shows the hooks, or tries them out
+    /// Lists or tests the hooks
     Hooks(hooks::HooksCommand),
-    /// Checks whether everything that Toolstead needs is there
+    /// Checks the environment that Toolstead requires
     Doctor(doctor::Doctor),
     /// Prints the completion script of a shell
     Completions(completions::Completions),

@@ -59,19 +59,19 @@ pub(super) struct AgentFlags {
     /// System instructions, which replace those of the profile or of `[agent]`
     #[arg(long, value_name = "TEXT|@FILE")]
     system: Option<String>,
-    /// Calls of tools that a run may make
+    /// Maximum number of tool calls in a run
     #[arg(long, value_name = "N")]
     max_calls: Option<u64>,
-    /// Answers of the model that a run may take
+    /// Maximum number of model answers in a run
     #[arg(long, value_name = "N")]
     max_turns: Option<u64>,
-    /// Tokens that a run may take, in and out
+    /// Maximum number of tokens in a run, input and output
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
-    /// US dollars that a run may cost, where the prices of the model are known
+    /// Maximum cost of a run in US dollars, if the prices of the model are known
     #[arg(long, value_name = "USD", value_parser = dollars)]
     max_cost: Option<f64>,
-    /// Seconds that a run may take
+    /// Maximum duration of a run in seconds
     #[arg(long, value_name = "S")]
     max_seconds: Option<u64>,
 }

@@ -23,7 +23,7 @@ pub(super) struct AskedPrompt {
     /// The prompt; `-` reads it from standard input, `@FILE` from a file. Piped input is appended
     #[arg(value_name = "TEXT|-|@FILE")]
     words: Vec<String>,
-    /// An image to go with it (PNG, JPEG, GIF or WebP); may be given several times
+    /// Image to attach (PNG, JPEG, GIF or WebP); repeatable
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
 }

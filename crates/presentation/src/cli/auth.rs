@@ -49,16 +49,16 @@ pub struct Auth {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Signs in, on a page that opens in the browser
+    /// Signs in on a page that opens in the browser
     Login {
         service: Service,
         #[command(flatten)]
         chosen: GrantSelection,
-        /// Opens nothing: prints the address of the page, and reads the address that it leads to, or its code
+        /// Opens no browser: prints the address of the page, and reads the address of the last page or its code
         #[arg(long)]
         no_browser: bool,
     },
-    /// Shows who is signed in to what, and until when
+    /// Shows the grants of each principal and their expiry
     Status,
     /// Revokes the grant at the issuer and deletes the tokens
     Logout {
@@ -70,7 +70,7 @@ enum Command {
     Import {
         /// A file of tokens, a folder that holds one, or a folder that Micro-X was started in. Default: this one
         place: Vec<PathBuf>,
-        /// Confirms without asking
+        /// Skips the confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -85,7 +85,7 @@ enum Service {
 
 #[derive(Debug, Args)]
 struct GrantSelection {
-    /// Only this grant: `gmail` or `calendar`. Default: each of them
+    /// Only this grant: `gmail` or `calendar`. Default: both
     #[arg(long, value_name = "GRANT", value_parser = grant)]
     grant: Option<&'static Grant>,
 }

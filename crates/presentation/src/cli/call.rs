@@ -50,7 +50,7 @@ pub struct Call {
     /// The arguments as a JSON object; `-` reads them from standard input, `@FILE` from a file
     #[arg(default_value = "{}", value_name = "JSON|-|@FILE")]
     arguments: String,
-    /// Seconds that the call may take
+    /// Timeout of the call in seconds
     #[arg(long, value_name = "S")]
     timeout: Option<u64>,
 }

@@ -26,11 +26,11 @@ pub struct ConfigCommand {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Shows every value that is in force and where it comes from
+    /// Shows each value in force and its origin
     Show,
-    /// Says whether the configuration can be used
+    /// Checks the configuration
     Check,
-    /// Shows what of a file would take effect, asks, and trusts the file with this content
+    /// Shows the effect of a file, asks for confirmation, and trusts the file with this content
     Trust(trust::TrustCommand),
 }
 

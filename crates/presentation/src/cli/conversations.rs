@@ -67,20 +67,20 @@ enum StoreCommand {
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
     },
-    /// Shows what was said, with the numbers of the events; `--json`: the messages as a model gets them
+    /// Shows the messages with the numbers of their events; `--json`: the messages as a model receives them
     Show {
         /// The conversation's id or its beginning; `last`: the most recently active one
         id: String,
     },
-    /// Begins a new conversation with the events of another
+    /// Starts a new conversation with the events of another
     Fork {
         /// The conversation's id or its beginning; `last`: the most recently active one
         id: String,
-        /// The last event to copy, by its number; without it all are
+        /// The number of the last event to copy; default: all
         #[arg(long, value_name = "N")]
         at: Option<u64>,
     },
-    /// Takes a conversation back to an event, and files to what they were then; changes by commands stay
+    /// Undoes a conversation back to an event, with its file changes; changes by commands remain
     Undo {
         /// The conversation's id or its beginning; `last`: the most recently active one
         id: String,
@@ -95,7 +95,7 @@ enum StoreCommand {
     Export {
         /// The conversation's id or its beginning; `last`: the most recently active one
         id: String,
-        /// The form of the lines
+        /// Format of the lines
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -107,7 +107,7 @@ enum Format {
     /// The events as they are stored
     #[default]
     Events,
-    /// One line a message, call and result, with the fields of Chorus
+    /// One line for each message, call and result, with the fields of Chorus
     Chorus,
 }
 

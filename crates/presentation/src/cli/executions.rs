@@ -32,7 +32,7 @@ pub struct Executions {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Lists calls, the one that was recorded last first
+    /// Lists calls, the most recent first
     List {
         /// Only calls of this tool
         #[arg(long, value_name = "NAME")]
@@ -46,13 +46,13 @@ enum Command {
         /// Only calls with this label
         #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
         label: Option<(String, String)>,
-        /// Only calls that this one made: its id, or how it begins
+        /// Only calls made by this call: its id or the beginning of it
         #[arg(long, value_name = "ID")]
         parent: Option<String>,
-        /// Only calls that came since then: `30m`, `12h`, `7d`, a date or a time (2026-11-22T10:00:00Z)
+        /// Only calls since then: `30m`, `12h`, `7d`, a date or a time (2026-11-22T10:00:00Z)
         #[arg(long, value_name = "TIME", value_parser = since)]
         since: Option<Timestamp>,
-        /// Only calls that ended so: running, succeeded, failed, refused, cancelled, input_required or interrupted
+        /// Only calls with this status: running, succeeded, failed, refused, cancelled, input_required or interrupted
         #[arg(long)]
         outcome: Option<String>,
         /// Maximum number of entries
@@ -62,7 +62,7 @@ enum Command {
         #[arg(long, value_name = "ID")]
         before: Option<String>,
     },
-    /// Shows everything that is on record of one call
+    /// Shows the complete record of a call
     Show {
         /// The call's id, or how it begins
         id: String,

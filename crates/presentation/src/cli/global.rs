@@ -28,31 +28,31 @@ use toolstead_infrastructure::builtin;
 /// The global flags.
 #[derive(Debug, Clone, Args)]
 pub struct Global {
-    /// The tools to offer: `a,b` alone, `+a,-b` more and less than configured, nothing for none
+    /// Tools to offer: `a,b` only these, `+a,-b` relative to the configuration, an empty list for none
     #[arg(short, long, global = true, value_name = "LIST", allow_hyphen_values = true, value_parser = chosen_tools)]
     tools: Option<String>,
-    /// The tool system in whose names and words tools are listed and answer: `native`, `micro_x`, `clai`, `claude_code`, `tfo` or `kodelet`
+    /// Dialect of tool names and results: `native`, `micro_x`, `clai`, `claude_code`, `tfo` or `kodelet`
     #[arg(long, global = true, value_name = "NAME")]
     dialect: Option<String>,
-    /// This configuration file alone, instead of those that would be found
+    /// The only configuration file to read
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A folder that tools may read and write; may be given several times
+    /// Folder that tools may read and write; repeatable
     #[arg(long, global = true, value_name = "DIR")]
     root: Vec<String>,
-    /// A permission rule that allows something for this run; may be given several times
+    /// Permission rule to allow for this run; repeatable
     #[arg(long, global = true, value_name = "RULE")]
     allow: Vec<String>,
-    /// Writes what happens as JSON lines to the end of this file; `-` is standard output
+    /// Appends events to this file as JSON lines; `-` is standard output
     #[arg(long, global = true, value_name = "FILE|-")]
     pub(super) events: Option<EventTarget>,
     /// Prints JSON
     #[arg(long, global = true)]
     pub(super) json: bool,
-    /// Says nothing but errors
+    /// Suppresses all output except errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Says more; twice: everything
+    /// Prints more details; repeat for all details
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Format of log lines on standard error

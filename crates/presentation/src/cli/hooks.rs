@@ -29,10 +29,10 @@ pub struct HooksCommand {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Lists the hooks, also those that never run here
+    /// Lists the hooks, including those that never run here
     List,
-    /// Runs the hooks of an event for a call that is not made, or for a moment of an agent that does not run, and shows what
-    /// they answer: ends with 3 where they are against it, with 1 where they ask or put it off
+    /// Runs the hooks of an event without the call or the agent, and shows their answers; exits with 3 if they deny,
+    /// with 1 if they ask or defer
     Test {
         /// The event, such as PreToolUse
         event: String,

@@ -35,7 +35,7 @@ const FEW_TOKENS: u64 = 16;
 pub struct Models {
     /// Only this one
     name: Option<String>,
-    /// Asks each whether it answers, with a request of a few tokens: ends with 4 where one does not
+    /// Sends each model a request of a few tokens; exits with 4 if one does not respond
     #[arg(long)]
     check: bool,
 }

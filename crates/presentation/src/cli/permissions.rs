@@ -33,7 +33,7 @@ pub struct Permissions {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Says what would be decided of a call, and why; ends with 0 for allow, 1 for ask and 3 for deny
+    /// Explains the decision on a call; exits with 0 for allow, 1 for ask and 3 for deny
     Explain {
         /// The tool, by name or alias; `read_resource` and `get_prompt` for resources and prompts
         name: String,
@@ -41,7 +41,7 @@ enum Command {
         #[arg(default_value = "{}", value_name = "JSON|-|@FILE")]
         arguments: String,
     },
-    /// Decides on every call of a table and prints those that come out otherwise than expected; then it ends with 1
+    /// Decides every call of a table and prints unexpected decisions; exits with 1 if there are any
     Test {
         /// TOML, JSON or YAML: a list `calls`, each with `tool`, `arguments`, `expect` and perhaps `rule`
         file: PathBuf,
@@ -52,7 +52,7 @@ enum Command {
         #[arg(required = true, value_name = "RULE")]
         rules: Vec<String>,
     },
-    /// Lists the rules in force, in the order in which they are asked, each with its place
+    /// Lists the rules in force in their order of evaluation, each with its origin
     List,
 }
 

@@ -27,7 +27,7 @@ enum Command {
     Get {
         /// The prompt
         name: String,
-        /// An argument of it; once for each
+        /// Argument of the prompt; repeatable
         #[arg(long = "argument", value_name = "NAME=VALUE", value_parser = pair)]
         arguments: Vec<(String, String)>,
     },

@@ -33,9 +33,9 @@ pub struct Questions {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Lists those that wait in this workspace, the oldest first
+    /// Lists the pending questions of this workspace, the oldest first
     List,
-    /// Shows questions with what may be chosen, and the answers where there are some
+    /// Shows questions with their choices and answers
     Show {
         /// Their id, such as q3
         id: String,

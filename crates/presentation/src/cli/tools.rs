@@ -21,7 +21,7 @@ use toolstead_infrastructure::models::{self, ProviderKind};
 pub struct Tools {
     /// The tool to show, by name or alias
     name: Option<String>,
-    /// Also those that cannot be called, with the reason
+    /// Includes tools that cannot be called, with the reason
     #[arg(long)]
     all: bool,
     /// Only this category: file, search, shell, system, web, ai, mail, calendar, utility or mcp
@@ -33,10 +33,10 @@ pub struct Tools {
     /// The format of this model provider: `anthropic`, `openai`, `openai_responses` or `gemini`
     #[arg(long, value_name = "P", value_parser = provider, conflicts_with_all = ["enable", "disable"])]
     provider: Option<ProviderKind>,
-    /// Switches the tool on for everybody who uses this data folder; what runs already hears of it at its next start
+    /// Enables the tool for all users of this data folder; running processes apply it at their next start
     #[arg(long, requires = "name", conflicts_with = "disable")]
     enable: bool,
-    /// Switches the tool off for everybody who uses this data folder; what runs already hears of it at its next start
+    /// Disables the tool for all users of this data folder; running processes apply it at their next start
     #[arg(long, requires = "name")]
     disable: bool,
 }
