@@ -285,7 +285,7 @@ fn describe_access(access: &Access, characters: usize) -> QuotedText {
         Access::CallUpstream { server, tool } => {
             format!("call {} of the MCP server {}", shown(tool), shown(server.as_str()))
         }
-        Access::Undeclared(tool) => format!("run {}, which declares no accesses", shown(tool)),
+        Access::Undeclared(tool) => format!("run {}, which does not declare what it accesses", shown(tool)),
         Access::ReadResource { server, uri } => {
             format!("read the resource {} of {}", shown(uri), shown(server.as_str()))
         }

@@ -75,7 +75,10 @@ impl fmt::Display for HiddenText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { character, kind, place } = self;
         let code = u32::from(*character);
-        write!(f, "its definition has the {kind} U+{code:04X} in `{place}`, which can hide text for models from people")
+        write!(
+            f,
+            "its definition has the {kind} U+{code:04X} in `{place}`, which can hide from people text that a model reads"
+        )
     }
 }
 

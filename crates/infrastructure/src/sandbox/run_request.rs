@@ -109,7 +109,7 @@ pub(super) fn request(
         let made = persistent_home::prepare(lasting, &mount_points_in(&path, &folders), &std::mem::take(&mut settings));
         let source = made.map_err(|error| {
             let lasting = lasting.display();
-            LaunchError::Confine(format!("make its home in `{lasting}`: {error}; its content may be removed"))
+            LaunchError::Confine(format!("make its home in `{lasting}`: {error}; you may delete what is there"))
         })?;
         folders.push(folder(&source, path, true, false)?);
         sort(&mut folders);

@@ -39,8 +39,7 @@ use uuid::Uuid;
 /// Timeout of one confined run. Only a run that hangs reaches it, so that the load of the machine does not decide the
 /// tier.
 const TIME_TO_TRY: Duration = Duration::from_secs(60);
-const ROOM_FOR_CANARIES: &str =
-    "free space in the folder for temporary files (`TMPDIR`, or `/tmp`) or in `/var/tmp` that this user can write to";
+const ROOM_FOR_CANARIES: &str = "free some space in the folder for temporary files (`TMPDIR`, or `/tmp`) or in `/var/tmp`, and let this user write there";
 /// First ABI version of Landlock that keeps a run from abstract sockets.
 const SCOPED_ABI: u32 = 6;
 /// Determines the tier of this machine by testing the confinement.

@@ -62,7 +62,7 @@ impl Recorder {
     pub(super) fn checkpoint(&mut self) {
         self.rows = 0;
         if let Err(error) = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
-            tracing::warn!(error = &error as &dyn std::error::Error, "could not truncate the write-ahead log");
+            tracing::warn!(error = &error as &dyn std::error::Error, "could not checkpoint the write-ahead log");
         }
     }
 

@@ -311,7 +311,7 @@ fn check_codings(headers: &HeaderMap) -> Result<(), WebError> {
     match (codings.next(), codings.next()) {
         (None | Some("gzip" | "x-gzip"), None) => Ok(()),
         (_, Some(_)) => Err(WebError::Packing("the body is compressed more than once".into())),
-        (Some(_), None) => Err(WebError::Packing("the body is not compressed with gzip".into())),
+        (Some(_), None) => Err(WebError::Packing("the body is compressed with something other than gzip".into())),
     }
 }
 

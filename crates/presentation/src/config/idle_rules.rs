@@ -61,7 +61,7 @@ pub fn outside_of_roots(config: &Config) -> Vec<Problem> {
     let outside = config.rules.iter().filter(|rule| config.roots.start().is_some() && rule.is_outside(&config.roots));
     let problem = |rule: &PermissionRule| {
         let message = format!(
-            "the allow rule `{}` covers nothing here, because rules hold inside of the roots alone: start with `--root \
+            "the allow rule `{}` covers nothing here, because rules apply only inside the roots: start with `--root \
              DIR` or add the folder to `[workspace] roots`",
             rule.text
         );

@@ -194,7 +194,7 @@ impl Upstream {
 
     pub(super) fn note_failure(&self, error: &RequestError) {
         if self.shared.circuit.failed(error) {
-            tracing::warn!(server = %self.shared.config.name, %error, "server keeps failing; rejecting its calls");
+            tracing::warn!(server = %self.shared.config.name, %error, "the MCP server keeps failing; calls are rejected");
             self.shared.notify_changed();
             if is_silence(error) {
                 // A listing shows whether the server is only slow.

@@ -179,7 +179,7 @@ impl CallTarget<'_> {
             RequestError::Late(time) => ToolFailure::new(
                 ErrorKind::Timeout,
                 format!(
-                    "{self} did not answer within {} s and was cancelled",
+                    "{self} did not answer within {} s and was asked to stop",
                     (time.as_secs_f64() * 10.0).round() / 10.0
                 ),
             )

@@ -71,7 +71,7 @@ impl Hooks {
         let problem = |(path, trust): (&Path, Trust)| {
             let suggestion = match trust {
                 Trust::Linked => {
-                    "it is a link, and links are not trusted here: replace it by the file itself".to_owned()
+                    "it is a link, and links are not trusted here: replace it with the file itself".to_owned()
                 }
                 _ => format!("read it, then say `toolstead config trust {}`", path.display()),
             };
