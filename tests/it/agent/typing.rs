@@ -30,7 +30,7 @@ async fn text_that_is_typed_meanwhile_is_sent_next_and_escape_ends_the_turn() {
         person.types("hal\u{7f}lf");
         person.awaits("> half");
         person.types("\x1b");
-        person.awaits("undone");
+        person.awaits("cancelled");
         person.awaits("> And then");
         person.awaits("The second answer.");
         person.awaits_prompt("> ");

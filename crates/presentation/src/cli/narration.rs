@@ -264,7 +264,7 @@ impl Narration {
 pub(super) fn ending(outcome: &AgentOutcome) -> Option<String> {
     Some(match outcome {
         AgentOutcome::Finished => return None,
-        AgentOutcome::Cancelled => "taken back".into(),
+        AgentOutcome::Cancelled => "cancelled".into(),
         AgentOutcome::BudgetExhausted(budget) => {
             let what = match budget {
                 Budget::Calls => "calls of tools",

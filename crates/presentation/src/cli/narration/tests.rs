@@ -154,7 +154,7 @@ fn where_nobody_reads_along_the_last_answer_alone_is_the_answer() {
 fn the_end_says_why_where_the_model_was_not_done() {
     let failed = AgentOutcome::Failed { kind: ErrorKind::AuthRequired, message: "no key".into() };
     for (outcome, line) in [
-        (AgentOutcome::Cancelled, "taken back"),
+        (AgentOutcome::Cancelled, "cancelled"),
         (AgentOutcome::Stopped("enough".into()), "stopped: enough"),
         (AgentOutcome::Looping("`echo`".into()), "stopped, because the agent repeated itself in a loop: `echo`"),
         (failed, "error: no key"),
