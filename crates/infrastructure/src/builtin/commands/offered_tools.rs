@@ -93,7 +93,7 @@ impl OfferedTools<'_> {
 
     /// Polls `work` to its end, and meanwhile makes the calls that the program sends to the socket
     /// ([`Started::tools`](super::programs::Started)). Once `work` ends, the socket is closed and open calls are
-    /// open calls are cancelled.
+    /// cancelled.
     pub(crate) async fn during<T>(
         &self,
         socket: UnixListener,
