@@ -1,7 +1,10 @@
 //! The tool `anthropic_usage`.
 
 use crate::{
-    builtin::{answer::answer, built_in_tool::BuiltInTool, tool_context::ToolContext, schema::output_schema, tool_environment::ToolEnvironment},
+    builtin::{
+        answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
+    },
     services::{
         anthropic_admin::{
             AdminApi,
@@ -19,7 +22,9 @@ use std::{
     fmt::Write as _,
     time::{Duration, Instant},
 };
-use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Availability, Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
+};
 
 /// Tool that reports usage and cost of an organisation at Anthropic.
 pub(crate) struct AnthropicUsage;

@@ -1,7 +1,7 @@
 //! The tool `apply_patch`.
 
-mod matching;
 mod hunk_problem;
+mod matching;
 mod parser;
 mod patched_text;
 mod patching;
@@ -11,22 +11,25 @@ use crate::builtin::{
     answer::answer,
     built_in_tool::BuiltInTool,
     files::change_set::recording::ChangeRecorder,
-    tool_context::ToolContext,
     schema::output_schema,
     text::{
         unified_diff::{one_line, unified_diff, whole_diff},
         wording::counted,
     },
+    tool_context::ToolContext,
+    tool_environment::ToolEnvironment,
     tools::apply_patch::{
         parser::{Action, FilePatch, PatchError, parse},
         patching::{PatchedFile, Patching},
     },
-    tool_environment::ToolEnvironment,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{Access, Category, error_kind::ErrorKind, ports::tool_provider::CONTENT_NOT_SHOWN, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
+    ports::tool_provider::CONTENT_NOT_SHOWN,
+};
 
 /// Maximum number of changed places shown, over all files.
 const SHOWN_PLACES: usize = 6;
@@ -148,7 +151,11 @@ fn no_patch(error: &PatchError) -> ToolFailure {
     )
 }
 
-fn format_result(patched: Vec<PatchedFile>, dry_run: bool, how_to_undo: Option<String>) -> Result<ToolResult, ToolFailure> {
+fn format_result(
+    patched: Vec<PatchedFile>,
+    dry_run: bool,
+    how_to_undo: Option<String>,
+) -> Result<ToolResult, ToolFailure> {
     let done = if dry_run { "Would change" } else { "Changed" };
     let mut text = format!("{done} {}:", counted(patched.len(), "file"));
     let (mut diff, mut places) = (String::new(), String::new());

@@ -1,13 +1,17 @@
 //! The tool `ask_model`.
 
 use crate::builtin::{
-    answer::answer, built_in_tool::BuiltInTool, model_answer, tool_context::ToolContext, schema::output_schema, tool_environment::ToolEnvironment,
+    answer::answer, built_in_tool::BuiltInTool, model_answer, schema::output_schema, tool_context::ToolContext,
+    tool_environment::ToolEnvironment,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, Message, ModelProvider, ModelRequest, StopReason, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Availability, Category, Message, ModelProvider, ModelRequest, StopReason, ToolAnnotations, ToolFailure,
+    ToolResult, error_kind::ErrorKind,
+};
 
 /// Tool that asks a configured model once, without tools.
 pub(crate) struct AskModel;
@@ -155,7 +159,14 @@ mod tests {
     use crate::sandbox::workspace::Workspace;
     use serde_json::{Value, json};
     use std::sync::Arc;
-    use toolstead_domain::{Access, Availability, error_kind::ErrorKind, EventKind, ModelError, ModelProvider, Models, StopReason, testing::{recording_events::RecordingEvents, scripted_model::{ScriptedAnswer, ScriptedModel}}, Usage};
+    use toolstead_domain::{
+        Access, Availability, EventKind, ModelError, ModelProvider, Models, StopReason, Usage,
+        error_kind::ErrorKind,
+        testing::{
+            recording_events::RecordingEvents,
+            scripted_model::{ScriptedAnswer, ScriptedModel},
+        },
+    };
 
     /// A single model, which is the weak one as well.
     struct One(Arc<ScriptedModel>);

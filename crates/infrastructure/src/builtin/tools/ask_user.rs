@@ -4,9 +4,9 @@
 use crate::builtin::{
     answer::answer,
     built_in_tool::BuiltInTool,
-    question_form::{Reply, reply, elicitation_request},
-    tool_context::ToolContext,
+    question_form::{Reply, elicitation_request, reply},
     schema::output_schema,
+    tool_context::ToolContext,
     tool_environment::ToolEnvironment,
 };
 use schemars::JsonSchema;
@@ -14,7 +14,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::HashSet, time::Duration};
 use tokio::time::timeout;
-use toolstead_domain::{Category, Choice, DeferredQuestions, error_kind::ErrorKind, NotAnswered, Question, question::waiting_for, QuestionError, QuestionId, QuestionStore, StoreError, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Category, Choice, DeferredQuestions, NotAnswered, Question, QuestionError, QuestionId, QuestionStore, StoreError,
+    ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind, question::waiting_for,
+};
 
 /// Tool that asks the user.
 pub(crate) struct AskUser;
@@ -151,7 +154,11 @@ fn validate_questions(questions: Vec<QuestionInput>) -> Result<Vec<Question>, To
     Ok(asked)
 }
 
-async fn ask(questions: Vec<Question>, patience: Option<u64>, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+async fn ask(
+    questions: Vec<Question>,
+    patience: Option<u64>,
+    run: &ToolContext<'_>,
+) -> Result<ToolResult, ToolFailure> {
     let context = run.context();
     let asking = context.caller.ask(elicitation_request(&questions, context.client));
     let said = match patience.map(Duration::from_millis) {
@@ -213,7 +220,8 @@ fn format_answers(questions: &[Question], answers: &[Option<String>]) -> Result<
 /// Stores questions for which no user is available now.
 async fn deferred(questions: Vec<Question>, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
     let context = run.context();
-    let kept = store(run.environment())?.keep(context.principal, context.session, run.environment().now(), questions).await;
+    let kept =
+        store(run.environment())?.keep(context.principal, context.session, run.environment().now(), questions).await;
     let id = kept.map_err(|error| {
         let kind = match &error {
             QuestionError::TooMany(_) => ErrorKind::RateLimited,

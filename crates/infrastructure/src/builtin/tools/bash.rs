@@ -13,11 +13,11 @@ use crate::{
             offered_tools::{MAX_PATTERN_LENGTH, MAX_PATTERNS, Offer, offering},
             programs::Program,
             tasks::{Kind, NewTask},
-            waiting::{SLACK, wait_until_deadline, wait_for_end, pattern},
+            waiting::{SLACK, pattern, wait_for_end, wait_until_deadline},
         },
         files::read_state::SessionKey,
-        tool_context::ToolContext,
         schema::output_schema,
+        tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
     sandbox::{launcher::Input as StandardInput, search_path::SearchPath},
@@ -36,7 +36,9 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::time::sleep;
-use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Availability, Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
+};
 
 /// Maximum size of a command, in bytes. Linux accepts no longer argument (`MAX_ARG_STRLEN`).
 const MAX_COMMAND_BYTES: usize = 128 << 10;
@@ -167,7 +169,8 @@ impl BuiltInTool for Bash {
         let folder = run.permitted_folder(input.folder()).await?;
         let offered = Offer::of(&input.tools)?.map(|offer| offer.open(run)).transpose()?;
         let started_at = run.environment().now();
-        let StartedCommand { command, tools, deadline, is_reduced } = start(&input, folder.clone(), wait.is_some(), run).await?;
+        let StartedCommand { command, tools, deadline, is_reduced } =
+            start(&input, folder.clone(), wait.is_some(), run).await?;
         let offered = offered.as_ref().zip(tools);
         let report = Report { run, input: &input, folder: &folder, is_reduced };
         let Some(wait) = wait else {
@@ -273,7 +276,12 @@ impl Input {
     }
 }
 
-async fn start(input: &Input, folder: PathBuf, is_task: bool, run: &ToolContext<'_>) -> Result<StartedCommand, ToolFailure> {
+async fn start(
+    input: &Input,
+    folder: PathBuf,
+    is_task: bool,
+    run: &ToolContext<'_>,
+) -> Result<StartedCommand, ToolFailure> {
     let programs = run.environment().programs();
     let program = Program {
         name: "bash".into(),
@@ -313,7 +321,12 @@ fn standard_input(input: &Input) -> StandardInput {
 }
 
 /// Waits until the command has ended, is ready, or the time is over.
-async fn wait_for_command(command: &Command, ready: Option<&Regex>, wait: Duration, run: &ToolContext<'_>) -> Result<WaitOutcome, ToolFailure> {
+async fn wait_for_command(
+    command: &Command,
+    ready: Option<&Regex>,
+    wait: Duration,
+    run: &ToolContext<'_>,
+) -> Result<WaitOutcome, ToolFailure> {
     tokio::select! {
         end = wait_for_end(command, run.context().caller) => Ok(WaitOutcome::Ended(end)),
         line = ready_line(command, ready) => line.map(WaitOutcome::Ready),

@@ -5,7 +5,7 @@ use crate::{
     builtin::{
         browsing::{
             self,
-            browser_tool::{BrowserTool, BrowserTarget, BrowserAccesses},
+            browser_tool::{BrowserAccesses, BrowserTarget, BrowserTool},
         },
         tool_context::ToolContext,
     },

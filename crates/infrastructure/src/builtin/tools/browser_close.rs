@@ -3,7 +3,7 @@
 use crate::builtin::{
     browsing::{
         self,
-        browser_tool::{BrowserTool, BrowserTarget, BrowserAccesses},
+        browser_tool::{BrowserAccesses, BrowserTarget, BrowserTool},
     },
     tool_context::ToolContext,
 };

@@ -6,11 +6,11 @@ use crate::{
         blocking::on_blocking_thread,
         browsing::{
             self,
-            browser_tool::{BrowserTool, BrowserAccesses},
+            browser_tool::{BrowserAccesses, BrowserTool},
         },
         files::image_view::{ImageView, view},
-        tool_context::ToolContext,
         schema::output_schema,
+        tool_context::ToolContext,
     },
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -18,7 +18,7 @@ use image::ImageFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolstead_domain::{error_kind::ErrorKind, ToolFailure, ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// Tool that shows the page as a picture, or saves it as a file.
 pub(crate) struct BrowserScreenshot;

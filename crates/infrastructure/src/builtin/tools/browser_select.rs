@@ -3,7 +3,7 @@
 use crate::builtin::{
     browsing::{
         self,
-        browser_tool::{BrowserTool, BrowserTarget, BrowserAccesses},
+        browser_tool::{BrowserAccesses, BrowserTarget, BrowserTool},
     },
     tool_context::ToolContext,
 };
@@ -39,7 +39,10 @@ impl BrowserTool for BrowserSelect {
     type Input = Input;
 
     fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
-        BrowserAccesses { target: BrowserTarget::Element(input.reference.as_deref(), input.element_id), ..BrowserAccesses::default() }
+        BrowserAccesses {
+            target: BrowserTarget::Element(input.reference.as_deref(), input.element_id),
+            ..BrowserAccesses::default()
+        }
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {

@@ -5,14 +5,14 @@ use crate::{
     builtin::{
         browsing::{
             self,
-            browser_tool::{BrowserTool, BrowserTarget, BrowserAccesses},
+            browser_tool::{BrowserAccesses, BrowserTarget, BrowserTool},
         },
         tool_context::ToolContext,
     },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolstead_domain::{error_kind::ErrorKind, ToolFailure, ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// Tool that types text, presses keys and attaches files.
 pub(crate) struct BrowserType;

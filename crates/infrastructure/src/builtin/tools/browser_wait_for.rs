@@ -10,7 +10,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
-use toolstead_domain::{error_kind::ErrorKind, ToolFailure, ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// Tool that waits for a condition of the page.
 pub(crate) struct BrowserWaitFor;

@@ -2,7 +2,8 @@
 
 use crate::{
     builtin::{
-        answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, tool_context::ToolContext, schema::output_schema,
+        answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, schema::output_schema,
+        tool_context::ToolContext,
     },
     host::time_zone,
 };
@@ -14,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write;
-use toolstead_domain::{Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind};
 use tz::TimeZone;
 
 /// Tool that returns the current time.

@@ -5,9 +5,9 @@ use crate::{
         answer::answer,
         blocking::on_blocking_thread,
         built_in_tool::BuiltInTool,
-        tool_context::ToolContext,
         schema::output_schema,
         text::report::{Report, gigabytes},
+        tool_context::ToolContext,
     },
     host::disks::{Mount, Space, mounts},
 };

@@ -9,12 +9,12 @@ use crate::{
             etag::digest_of,
             written_file::{EDIT, changed_elsewhere, diff_of, etag_of, missing, notes, only, stale},
         },
-        tool_context::ToolContext,
         schema::output_schema,
         text::{
             text_edit::{EditOptions, EditedFile, TextEdit},
             wording::counted,
         },
+        tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
     sandbox::workspace::granted_workspace::GrantedWorkspace,

@@ -5,15 +5,15 @@ use crate::{
         answer::answer,
         built_in_tool::BuiltInTool,
         files::{
-            etag::etag,
             content_sample::{ContentSample, open_with_sample},
+            etag::etag,
             sniff::FileKindByContent,
             source,
             source::{Source, on_source},
         },
-        tool_context::ToolContext,
         schema::output_schema,
         text::{line_ending::LineEnding, line_unit::LineUnit, wording::rfc3339},
+        tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
     documents::DocumentKind,
@@ -26,7 +26,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{Access, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{Access, Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// Number of bytes at the beginning of a text that are searched for its line ending.
 const TELLING_BYTES: usize = 64 << 10;
@@ -142,7 +142,12 @@ impl BuiltInTool for FileInfo {
     }
 }
 
-fn inform(files: &GrantedWorkspace, source: Source, input: &Input, world: &ToolEnvironment) -> Result<ToolResult, ToolFailure> {
+fn inform(
+    files: &GrantedWorkspace,
+    source: Source,
+    input: &Input,
+    world: &ToolEnvironment,
+) -> Result<ToolResult, ToolFailure> {
     let mut output = match &source {
         Source::File(found) => of_file(files, found),
         Source::Output(stored, _) => {

@@ -11,8 +11,8 @@ use crate::{
             program_run::{ProgramOutput, answer, run_to_end, running},
             programs::Program,
         },
-        tool_context::ToolContext,
         schema::output_schema,
+        tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
     sandbox::launcher::Input as StandardInput,
@@ -26,7 +26,10 @@ use std::{
     str,
     sync::Arc,
 };
-use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, tool_result::text_block, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Availability, Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
+    tool_result::text_block,
+};
 
 /// Overrides for the configuration of a repository, which is untrusted: these keys would make git run programs.
 const HARMLESS_CONFIG: &[&str] = &[

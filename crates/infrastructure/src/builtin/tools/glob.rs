@@ -4,10 +4,10 @@ use crate::{
     builtin::{
         answer::answer,
         built_in_tool::BuiltInTool,
-        files::file_filter::{FileFilter, ActiveIgnoreRules},
-        tool_context::ToolContext,
+        files::file_filter::{ActiveIgnoreRules, FileFilter},
         schema::output_schema,
-        text::wording::{DisplayPrefix, counted, on_one_line, denied_entries_note, rfc3339},
+        text::wording::{DisplayPrefix, counted, denied_entries_note, on_one_line, rfc3339},
+        tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
     sandbox::workspace::{
@@ -26,7 +26,7 @@ use std::{
     cmp::{Ordering, Reverse},
     time::Duration,
 };
-use toolstead_domain::{Access, Category, error_kind::ErrorKind, Timestamp, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{Access, Category, Timestamp, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// Maximum number of patterns without braces that a pattern may expand to.
 const MAX_ALTERNATIVES: usize = 1000;
@@ -258,7 +258,12 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findin
         // A missing folder in the pattern contains no match; a missing `path` is an error.
         Err(error @ PathError::NotFound { .. }) if plan.start != input.path => {
             let told = format!("{}\n", ToolFailure::from(error).text());
-            return Ok(Findings { hits: Vec::new(), walked: WalkSummary::default(), message: told, limit: input.limit });
+            return Ok(Findings {
+                hits: Vec::new(),
+                walked: WalkSummary::default(),
+                message: told,
+                limit: input.limit,
+            });
         }
         Err(error) => return Err(error.into()),
     };

@@ -1,7 +1,10 @@
 //! The tool `gmail_send`.
 
 use crate::{
-    builtin::{answer::answer, built_in_tool::BuiltInTool, mail::GMAIL, tool_context::ToolContext, schema::output_schema, tool_environment::ToolEnvironment},
+    builtin::{
+        answer::answer, built_in_tool::BuiltInTool, mail::GMAIL, schema::output_schema, tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
+    },
     services::gmail::{
         Gmail,
         outgoing::{Draft, Outgoing, TEXT_CHARACTERS},
@@ -11,7 +14,9 @@ use chrono::DateTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Availability, Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
+};
 
 /// Tool that sends a message by Gmail.
 pub(crate) struct GmailSend;

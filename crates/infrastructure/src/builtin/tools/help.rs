@@ -4,7 +4,9 @@ use crate::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolstead_domain::{Category, error_kind::ErrorKind, Tool, tool_input_schema::nearest_name, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Category, Tool, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind, tool_input_schema::nearest_name,
+};
 
 /// Tool that explains the other tools to a model.
 pub(crate) struct Help;

@@ -15,19 +15,22 @@ use crate::builtin::{
         sniff::{FileKindByContent, sniff},
         source::{self, on_source},
     },
-    model_answer,
-    tool_context::ToolContext,
-    schema::output_schema,
     image_answer_cache::ImageQuestion,
-    web_address::{self, web_address},
+    model_answer,
+    schema::output_schema,
+    tool_context::ToolContext,
     tool_environment::ToolEnvironment,
+    web_address::{self, web_address},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{Access, Availability, Block, Category, ContentDigest, error_kind::ErrorKind, Image, Message, ModelProvider, ModelRequest, Role, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Availability, Block, Category, ContentDigest, Image, Message, ModelProvider, ModelRequest, Role,
+    ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
+};
 use url::Url;
 
 /// Tool that asks a model about an image.
@@ -245,7 +248,11 @@ mod tests {
     use image::{ImageFormat, RgbImage};
     use serde_json::{Value, json};
     use std::{io::Cursor, path::Path, sync::Arc};
-    use toolstead_domain::{Availability, Block, Effect, error_kind::ErrorKind, ModelProvider, Models, testing::scripted_model::{ScriptedAnswer, ScriptedModel}};
+    use toolstead_domain::{
+        Availability, Block, Effect, ModelProvider, Models,
+        error_kind::ErrorKind,
+        testing::scripted_model::{ScriptedAnswer, ScriptedModel},
+    };
 
     struct Only(Arc<ScriptedModel>);
 

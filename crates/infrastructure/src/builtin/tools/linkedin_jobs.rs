@@ -16,7 +16,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
-use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Availability, Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
+};
 
 /// Tool that searches the guest pages of LinkedIn for jobs.
 pub(crate) struct LinkedinJobs;

@@ -4,9 +4,9 @@ use crate::{
     builtin::{
         answer::answer,
         built_in_tool::BuiltInTool,
-        files::listing::{FolderListing, Sort, ListingOptions, list_folder},
-        tool_context::ToolContext,
+        files::listing::{FolderListing, ListingOptions, Sort, list_folder},
         schema::output_schema,
+        tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
     sandbox::workspace::granted_workspace::GrantedWorkspace,

@@ -7,8 +7,8 @@ use crate::{
             program_run::{ProgramOutput, answer, run_to_end, running},
             programs::Program,
         },
-        tool_context::ToolContext,
         schema::output_schema,
+        tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
     sandbox::launcher::Input as StandardInput,
@@ -17,7 +17,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{collections::BTreeMap, path::Path};
-use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Availability, Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
+};
 
 /// Tool that describes audio and video files.
 pub(crate) struct MediaProbe;

@@ -9,7 +9,6 @@ use crate::{
             etag::digest_of,
             written_file::{EDIT, changed_elsewhere, diff_of, etag_of, missing, notes, stale, text_of},
         },
-        tool_context::ToolContext,
         schema::output_schema,
         text::{
             line_ending::in_lines,
@@ -18,6 +17,7 @@ use crate::{
             unified_diff::changed_lines,
             wording::counted,
         },
+        tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, path_error::PathError},
@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use toolstead_domain::{Access, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{Access, Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// Maximum number of places that are shown with their surroundings, over all files.
 const SHOWN_PLACES: usize = 6;

@@ -2,8 +2,8 @@
 
 use crate::{
     builtin::{
-        answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, tool_context::ToolContext, schema::output_schema,
-        text::report::Report,
+        answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, schema::output_schema,
+        text::report::Report, tool_context::ToolContext,
     },
     host::interfaces::interfaces,
 };
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::net::IpAddr;
-use toolstead_domain::{Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// Tool that lists the active network interfaces.
 pub(crate) struct NetworkInfo;

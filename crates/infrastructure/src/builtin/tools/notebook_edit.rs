@@ -14,18 +14,18 @@ use crate::{
             etag::{digest_of, etag},
             written_file::{missing, notes, only},
         },
-        tool_context::ToolContext,
         schema::output_schema,
         text::{snippet::surroundings, unified_diff::unified_diff, wording::counted},
-        tools::notebook_edit::edit::{EditedNotebook, edited},
+        tool_context::ToolContext,
         tool_environment::ToolEnvironment,
+        tools::notebook_edit::edit::{EditedNotebook, edited},
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{Access, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{Access, Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// UTF-8 byte order mark, which some editors write.
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -146,7 +146,12 @@ impl BuiltInTool for NotebookEdit {
     }
 }
 
-fn edit(files: &GrantedWorkspace, input: &Input, recording: &ChangeRecorder, limit: u64) -> Result<ToolResult, ToolFailure> {
+fn edit(
+    files: &GrantedWorkspace,
+    input: &Input,
+    recording: &ChangeRecorder,
+    limit: u64,
+) -> Result<ToolResult, ToolFailure> {
     let mut set = ChangeSet::take(files, &[&input.path])?;
     let path = set.shown(0).to_owned();
     if !path.to_ascii_lowercase().ends_with(".ipynb") {

@@ -11,24 +11,24 @@ use crate::{
         built_in_tool::BuiltInTool,
         files::{
             content::Content,
+            content_sample::{ContentSample, open_with_sample},
             etag::etag,
             file_limits::FileLimits,
             image_view::Crop,
             listing,
             listing::{Item, list_folder},
-            content_sample::{ContentSample, open_with_sample},
             read_state::SessionKey,
             sniff::FileKindByContent,
             source,
             source::{Source, handle_in, on_source},
         },
         foreign_answer::{cleaned_result, foreign_output_schema},
-        tool_context::ToolContext,
         text::{
             hex_window::{SHOWN_BYTES, hex_window},
             line_ending::LineEnding,
             line_index::LineIndexes,
         },
+        tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
     documents,
@@ -44,7 +44,10 @@ use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::timeout,
 };
-use toolstead_domain::{Access, Category, ContentDigest, error_kind::ErrorKind, OutputReading, ReadState, StoreError, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Category, ContentDigest, OutputReading, ReadState, StoreError, ToolAnnotations, ToolFailure, ToolResult,
+    error_kind::ErrorKind,
+};
 
 /// Tool that reads files of all kinds, and stored outputs.
 pub(crate) struct ReadFile;
@@ -321,7 +324,8 @@ impl FileReader {
         if let Source::File(found) = &source
             && found.facts().kind == FileKind::Folder
         {
-            let (text, listed) = list_folder(files, found, &listing::ListingOptions::default(), self.limits.list_entries)?;
+            let (text, listed) =
+                list_folder(files, found, &listing::ListingOptions::default(), self.limits.list_entries)?;
             let output = Output {
                 path: listed.path,
                 kind: Kind::Folder,
@@ -373,7 +377,12 @@ impl FileReader {
             return None;
         }
         if let Some(real) = &content.real {
-            self.wait_for_store(self.read_state.record_version(&self.viewer.principal, &self.viewer.session, real, digest));
+            self.wait_for_store(self.read_state.record_version(
+                &self.viewer.principal,
+                &self.viewer.session,
+                real,
+                digest,
+            ));
         }
         Some(digest)
     }
@@ -386,7 +395,12 @@ impl FileReader {
     }
 
     /// Prepares a document for the process that reads it.
-    fn document(&self, mut content: Content, sampled: &ContentSample, input: &Input) -> Result<ReadOutcome, ToolFailure> {
+    fn document(
+        &self,
+        mut content: Content,
+        sampled: &ContentSample,
+        input: &Input,
+    ) -> Result<ReadOutcome, ToolFailure> {
         content.reader.rewind().map_err(|error| content.unreadable(error))?;
         let output = Output {
             path: content.name.clone(),
@@ -402,7 +416,13 @@ impl FileReader {
 
     /// Describes a file that is not text, and shows some of its bytes. `what` is its kind, and empty if the caller
     /// requested the bytes.
-    fn bytes(&self, content: &mut Content, sampled: &ContentSample, what: &str, input: &Input) -> Result<ReadOutcome, ToolFailure> {
+    fn bytes(
+        &self,
+        content: &mut Content,
+        sampled: &ContentSample,
+        what: &str,
+        input: &Input,
+    ) -> Result<ReadOutcome, ToolFailure> {
         let asked = input.byte_offset.unwrap_or(0);
         let offset = match asked < 0 {
             true => content.bytes.saturating_sub(asked.unsigned_abs()),

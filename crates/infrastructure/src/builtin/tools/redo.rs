@@ -6,8 +6,8 @@ use crate::builtin::{
         reverting,
         reverting::{Direction, Input, Output},
     },
-    tool_context::ToolContext,
     schema::output_schema,
+    tool_context::ToolContext,
     tool_environment::ToolEnvironment,
 };
 use serde_json::Value;
@@ -37,7 +37,12 @@ impl BuiltInTool for Redo {
         reverting::availability(world)
     }
 
-    async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
+    async fn accesses_of(
+        &self,
+        input: &Input,
+        call: &ToolCall,
+        world: &ToolEnvironment,
+    ) -> Result<Vec<Access>, ToolFailure> {
         reverting::accesses(Direction::Redo, input, call, world).await
     }
 

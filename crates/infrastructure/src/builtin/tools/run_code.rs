@@ -15,8 +15,8 @@ use crate::{
             programs::Program,
             waiting::{SLACK, wait_until_deadline},
         },
-        tool_context::ToolContext,
         schema::output_schema,
+        tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
     sandbox::launcher::Input as StandardInput,
@@ -30,7 +30,9 @@ use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
 };
-use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Availability, Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
+};
 
 /// Maximum size of the code, in bytes. Longer code belongs in a file.
 const MAX_CODE_BYTES: usize = 1 << 20;

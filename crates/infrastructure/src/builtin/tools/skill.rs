@@ -5,7 +5,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::{path::Path, sync::Arc};
-use toolstead_domain::{Access, Availability, Category, error_kind::ErrorKind, PathAccess, Skill as Written, tool_input_schema::nearest_name, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Availability, Category, PathAccess, Skill as Written, ToolAnnotations, ToolFailure, ToolResult,
+    error_kind::ErrorKind, tool_input_schema::nearest_name,
+};
 
 /// Maximum number of characters of names and descriptions in the list of tools.
 const BUDGET: usize = 4_000;

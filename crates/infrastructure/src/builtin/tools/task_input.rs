@@ -1,13 +1,15 @@
 //! The tool `task_input`.
 
 use crate::builtin::{
-    answer::answer, built_in_tool::BuiltInTool, commands::tasks::Status, files::read_state::SessionKey, tool_context::ToolContext,
-    schema::output_schema, tool_environment::ToolEnvironment,
+    answer::answer, built_in_tool::BuiltInTool, commands::tasks::Status, files::read_state::SessionKey,
+    schema::output_schema, tool_context::ToolContext, tool_environment::ToolEnvironment,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{Access, Category, CommandAccess, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Category, CommandAccess, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
+};
 
 const MAX_TEXT_BYTES: usize = 1 << 20;
 

@@ -5,8 +5,8 @@ use crate::builtin::{
     built_in_tool::BuiltInTool,
     commands::tasks::{self, Status, TaskFacts},
     files::read_state::SessionKey,
-    tool_context::ToolContext,
     schema::output_schema,
+    tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -10,15 +10,15 @@ use crate::builtin::{
         waiting::{SLACK, pattern},
     },
     files::read_state::SessionKey,
-    tool_context::ToolContext,
     schema::output_schema,
+    tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{sync::atomic::Ordering, time::Duration};
 use tokio::time::timeout;
-use toolstead_domain::{Category, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// Number of characters reserved for remarks and members beside the output.
 const ROOM_FOR_REMARKS: usize = 900;

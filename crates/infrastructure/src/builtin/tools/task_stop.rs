@@ -6,8 +6,8 @@ use crate::{
         built_in_tool::BuiltInTool,
         commands::{command::GRACE, tasks::TaskFacts},
         files::read_state::SessionKey,
-        tool_context::ToolContext,
         schema::output_schema,
+        tool_context::ToolContext,
     },
     sandbox::launcher::ChildSignal,
 };

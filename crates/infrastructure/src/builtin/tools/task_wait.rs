@@ -5,8 +5,8 @@ use crate::builtin::{
     built_in_tool::BuiltInTool,
     commands::{tasks::TaskFacts, waiting::SLACK},
     files::read_state::SessionKey,
-    tool_context::ToolContext,
     schema::output_schema,
+    tool_context::ToolContext,
 };
 use futures::future::{join_all, select_all};
 use schemars::JsonSchema;

@@ -3,9 +3,9 @@
 use crate::builtin::{
     answer::answer,
     built_in_tool::BuiltInTool,
-    tool_context::ToolContext,
     schema::output_schema,
     text::todos::{self, StoredTodo},
+    tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,8 @@ impl BuiltInTool for TodoRead {
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let context = run.context();
-        let plan = run.environment().todos().todos(context.principal, context.session).await.map_err(todos::unreadable)?;
+        let plan =
+            run.environment().todos().todos(context.principal, context.session).await.map_err(todos::unreadable)?;
         let text = match (plan.0.is_empty(), input.table) {
             (true, _) => "There are no todos.".to_owned(),
             (false, true) => table(&plan),

@@ -3,15 +3,18 @@
 use crate::builtin::{
     answer::answer,
     built_in_tool::BuiltInTool,
-    tool_context::ToolContext,
     schema::output_schema,
     text::todos::{self, StoredTodo},
+    tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::HashSet;
-use toolstead_domain::{Category, error_kind::ErrorKind, EventKind, EventOrigin, Todo, TodoList, TodoPriority, TodoStatus, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Category, EventKind, EventOrigin, Todo, TodoList, TodoPriority, TodoStatus, ToolAnnotations, ToolFailure,
+    ToolResult, error_kind::ErrorKind,
+};
 
 /// Tool that replaces the plan.
 pub(crate) struct TodoWrite;
@@ -249,7 +252,7 @@ impl From<Priority> for TodoPriority {
 mod tests {
     use crate::builtin::tests::Bench;
     use serde_json::{Value, json};
-    use toolstead_domain::{error_kind::ErrorKind, Principal};
+    use toolstead_domain::{Principal, error_kind::ErrorKind};
 
     fn todo(content: &str, status: &str) -> Value {
         json!({"content": content, "status": status})

@@ -14,10 +14,10 @@ use crate::{
     builtin::{
         built_in_tool::BuiltInTool,
         model_answer,
-        tool_context::ToolContext,
         schema::output_schema,
-        web_address::{self, web_address},
+        tool_context::ToolContext,
         tool_environment::ToolEnvironment,
+        web_address::{self, web_address},
     },
     services::foreign_text::clean_text,
 };

@@ -13,7 +13,10 @@ use std::{
     fmt::Write as _,
     time::{Duration, Instant},
 };
-use toolstead_domain::{Access, Availability, Category, Domains, error_kind::ErrorKind, Freshness, SearchBounds, ToolAnnotations, ToolFailure, ToolResult, WebHit, WebQuery};
+use toolstead_domain::{
+    Access, Availability, Category, Domains, Freshness, SearchBounds, ToolAnnotations, ToolFailure, ToolResult, WebHit,
+    WebQuery, error_kind::ErrorKind,
+};
 use url::Host;
 
 /// Tool that searches the web.
@@ -133,7 +136,8 @@ impl BuiltInTool for WebSearch {
         let deadline = (Instant::now() + TIME).min(run.deadline());
         let found = search.search(&query, SearchBounds { deadline, may_reach: &may_reach }).await;
         let hits = found.map_err(|error| error.into_failure())?;
-        let found = |hit: WebHit| SearchHit { title: hit.title, url: hit.url, description: hit.description, age: hit.age };
+        let found =
+            |hit: WebHit| SearchHit { title: hit.title, url: hit.url, description: hit.description, age: hit.age };
         let results: Vec<SearchHit> = hits.into_iter().map(found).collect();
         foreign_answer(shown(&query, &results), &Output { query: query.text, results }, 0)
     }
@@ -214,7 +218,7 @@ mod tests {
     use crate::builtin::{provider::InProcessTools, testing::TestRun, tools::all};
     use serde_json::json;
     use std::{path::Path, sync::Arc};
-    use toolstead_domain::{Effect, testing::scripted_search::ScriptedSearch, WebSearchError};
+    use toolstead_domain::{Effect, WebSearchError, testing::scripted_search::ScriptedSearch};
 
     fn run_in(folder: &Path, search: ScriptedSearch) -> (Arc<ScriptedSearch>, TestRun) {
         let search = Arc::new(search);

@@ -10,13 +10,13 @@ use crate::{
             etag::etag,
             written_file::{diff_of, etag_of, notes, only},
         },
-        tool_context::ToolContext,
         schema::output_schema,
         text::{
             line_ending::in_lines,
             text_edit::{DecodedFile, lacking},
             wording::counted,
         },
+        tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
@@ -24,7 +24,9 @@ use crate::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{Access, Category, ContentDigest, error_kind::ErrorKind, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Access, Category, ContentDigest, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
+};
 
 /// Value of `if_match` for a file that must not exist.
 const ABSENT: &str = "absent";

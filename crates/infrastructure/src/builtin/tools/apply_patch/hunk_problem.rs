@@ -3,7 +3,7 @@
 use crate::builtin::{
     text::{snippet::surroundings, wording::counted},
     tools::apply_patch::{
-        matching::{Lookup, LineTolerance, HunkProblem},
+        matching::{HunkProblem, LineTolerance, Lookup},
         parser::{Hunk, HunkLine},
         text_lines::Line,
     },
@@ -23,9 +23,10 @@ pub(super) fn kind(misfit: &HunkProblem) -> ErrorKind {
     match misfit {
         HunkProblem::Ambiguous(_) => ErrorKind::AmbiguousMatch,
         HunkProblem::OutOfTime => ErrorKind::Timeout,
-        HunkProblem::NoAnchor(_) | HunkProblem::NoMatch | HunkProblem::OutOfOrder(_) | HunkProblem::NotAfterAnchors(_) => {
-            ErrorKind::NoMatch
-        }
+        HunkProblem::NoAnchor(_)
+        | HunkProblem::NoMatch
+        | HunkProblem::OutOfOrder(_)
+        | HunkProblem::NotAfterAnchors(_) => ErrorKind::NoMatch,
     }
 }
 

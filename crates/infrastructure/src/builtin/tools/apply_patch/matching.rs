@@ -171,7 +171,13 @@ impl<'a> Lookup<'a> {
     }
 
     /// Selects the places that the hunk may refer to, by its end-of-file mark, its line number or its anchors.
-    fn select_candidates<'p>(&self, hunk: &Hunk, found: &[&'p HunkPlacement], length: usize, behind: Option<&[usize]>) -> Vec<&'p HunkPlacement> {
+    fn select_candidates<'p>(
+        &self,
+        hunk: &Hunk,
+        found: &[&'p HunkPlacement],
+        length: usize,
+        behind: Option<&[usize]>,
+    ) -> Vec<&'p HunkPlacement> {
         if hunk.is_at_end
             && let Some(last) = found.last().filter(|place| place.first + length == self.lines.len())
         {
@@ -195,7 +201,12 @@ impl<'a> Lookup<'a> {
 
     /// Returns the place of a hunk that only adds lines: after its anchor, at its line number, or at the end of the
     /// file.
-    fn place_of_insertion(&self, hunk: &Hunk, from: usize, behind: Option<Vec<usize>>) -> Result<HunkPlacement, HunkProblem> {
+    fn place_of_insertion(
+        &self,
+        hunk: &Hunk,
+        from: usize,
+        behind: Option<Vec<usize>>,
+    ) -> Result<HunkPlacement, HunkProblem> {
         let first = match (behind.as_deref(), hunk.at) {
             (Some([only]), _) if !hunk.is_at_end => only + 1,
             (Some(several), _) if !hunk.is_at_end => return Err(HunkProblem::Ambiguous(several.to_vec())),
@@ -253,14 +264,21 @@ impl<'a> Lookup<'a> {
         let Some(wanted) = wanted else { return Ok(Vec::new()) };
         let found = occurrences(&index.numbers, &wanted);
         if looseness < LineTolerance::Indent {
-            return Ok(found.into_iter().map(|first| HunkPlacement { first, tolerance: looseness, shift: Shift::default() }).collect());
+            return Ok(found
+                .into_iter()
+                .map(|first| HunkPlacement { first, tolerance: looseness, shift: Shift::default() })
+                .collect());
         }
         if found.len() > MAX_CANDIDATES || found.len().saturating_mul(old.len()) > MAX_COMPARED {
             return Err(HunkProblem::Ambiguous(found));
         }
         let shifted = |first: usize| {
             let shift = self.shift(old, first)?;
-            hunk.new_lines().all(|line| shift.fits(line)).then_some(HunkPlacement { first, tolerance: looseness, shift })
+            hunk.new_lines().all(|line| shift.fits(line)).then_some(HunkPlacement {
+                first,
+                tolerance: looseness,
+                shift,
+            })
         };
         Ok(found.into_iter().filter_map(shifted).collect())
     }

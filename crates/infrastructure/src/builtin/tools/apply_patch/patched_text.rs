@@ -121,5 +121,11 @@ pub(super) fn apply_hunks<'a>(lines: &[Line<'a>], hunks: &'a [Hunk], places: &[H
             (true, ending) => text.push_str(ending),
         }
     }
-    PatchedText { text, added, removed, lines: shown, uses_file_endings: ending_source == LineEndingSource::Unspecified }
+    PatchedText {
+        text,
+        added,
+        removed,
+        lines: shown,
+        uses_file_endings: ending_source == LineEndingSource::Unspecified,
+    }
 }

@@ -15,9 +15,8 @@ use crate::{
             wording::counted,
         },
         tools::apply_patch::{
-            FileAction, OutputFile,
-            matching::{Lookup, LineTolerance, HunkPlacement},
-            hunk_problem,
+            FileAction, OutputFile, hunk_problem,
+            matching::{HunkPlacement, LineTolerance, Lookup},
             parser::{Action, FilePatch, Hunk},
             patched_text::apply_hunks,
             text_lines::{Line, lines_by_feeds, lines_of},
@@ -26,7 +25,7 @@ use crate::{
     sandbox::workspace::{granted_workspace::GrantedWorkspace, path_error::PathError, write::WriteOptions},
 };
 use std::collections::{BTreeMap, BTreeSet};
-use toolstead_domain::{error_kind::ErrorKind, ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Maximum number of problems that are described.
 const DESCRIBED: usize = 10;
@@ -115,7 +114,8 @@ impl Patching<'_> {
         index: usize,
         recording: &ChangeRecorder,
     ) -> Result<Result<PatchedFile, Vec<PatchProblem>>, ToolFailure> {
-        let wrong = |kind, text: String| Ok(Err(vec![PatchProblem { kind, text: format!("line {}: {text}", file.line) }]));
+        let wrong =
+            |kind, text: String| Ok(Err(vec![PatchProblem { kind, text: format!("line {}: {text}", file.line) }]));
         let (path, place) = (set.shown(index).to_owned(), set.file(index));
         let limit = match &file.action {
             Action::Update { hunks, .. } | Action::Delete { was: Some(hunks) } if !hunks.is_empty() => {
@@ -226,7 +226,14 @@ impl Patching<'_> {
     }
 
     /// Returns the number of lines that remain after the hunks removed theirs, or the reasons why the hunks do not fit.
-    fn rest(self, path: &str, place: usize, old: &[u8], hunks: &[Hunk], line: usize) -> Result<usize, Vec<PatchProblem>> {
+    fn rest(
+        self,
+        path: &str,
+        place: usize,
+        old: &[u8],
+        hunks: &[Hunk],
+        line: usize,
+    ) -> Result<usize, Vec<PatchProblem>> {
         if hunks.is_empty() {
             return Ok(if old.is_empty() { 0 } else { text_of(old).map_or(1, |text| lines_of(&text).len()) });
         }
@@ -284,7 +291,12 @@ impl Patching<'_> {
     }
 
     /// Returns the places of all hunks, or all hunks that do not fit.
-    fn place_hunks(self, path: &str, hunks: &[Hunk], lines: &[Line<'_>]) -> Result<Vec<HunkPlacement>, Vec<PatchProblem>> {
+    fn place_hunks(
+        self,
+        path: &str,
+        hunks: &[Hunk],
+        lines: &[Line<'_>],
+    ) -> Result<Vec<HunkPlacement>, Vec<PatchProblem>> {
         let lookup = Lookup::of(lines, self.files.stop());
         let (mut places, mut misfits): (Vec<HunkPlacement>, Vec<PatchProblem>) = (Vec::new(), Vec::new());
         let mut from = 0;

@@ -1,11 +1,18 @@
 use crate::builtin::{
-    question_form::{Reply, reply, elicitation_request},
+    question_form::{Reply, elicitation_request, reply},
     testing::{TestRun, client},
     tools::all,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolstead_domain::{ClientProfile, error_kind::ErrorKind, InputResponse, NotAnswered, Principal, ProtocolVersion, question::waited_for, QuestionId, QuestionStore, testing::{in_memory_questions::InMemoryQuestions, question_store_contract::questions, recording_caller::RecordingCaller}};
+use toolstead_domain::{
+    ClientProfile, InputResponse, NotAnswered, Principal, ProtocolVersion, QuestionId, QuestionStore,
+    error_kind::ErrorKind,
+    question::waited_for,
+    testing::{
+        in_memory_questions::InMemoryQuestions, question_store_contract::questions, recording_caller::RecordingCaller,
+    },
+};
 
 fn one() -> Value {
     json!({"questions": [{

@@ -4,7 +4,7 @@ use super::{Input, exit_code_meaning::meaning};
 use crate::builtin::{
     commands::{
         capture::{Stream, in_json},
-        command::{EndCause, Command, CommandEnd},
+        command::{Command, CommandEnd, EndCause},
         command_output::{Part, RenderedOutput, remarks, render_output},
         tasks::Task,
     },
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
-use toolstead_domain::{error_kind::ErrorKind, ToolFailure, ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// Number of characters reserved for remarks beside the output.
 const ROOM_FOR_REMARKS: usize = 900;

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolstead_domain::{Clock, error_kind::ErrorKind, Principal, Timestamp, ToolResult};
+use toolstead_domain::{Clock, Principal, Timestamp, ToolResult, error_kind::ErrorKind};
 
 fn run(bench: &Bench, command: &str) -> ToolResult {
     bench.call("bash", json!({"command": command})).unwrap_or_else(|failure| failure.into_result())

@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
     str,
 };
-use toolstead_domain::{Access, error_kind::ErrorKind, PathAccess, ToolFailure, workspace_roots::lexical};
+use toolstead_domain::{Access, PathAccess, ToolFailure, error_kind::ErrorKind, workspace_roots::lexical};
 
 /// Maximum size of a list of files, in bytes.
 const MAX_LIST: usize = 4 << 20;
@@ -211,7 +211,11 @@ fn file(input: &Input) -> Option<String> {
 }
 
 /// Returns the files that the call would show but must not be read, as paths that exclude them in git.
-async fn left_out(input: &Input, kept: &HistoryWorktrees, repository: &Repository<'_>) -> Result<Vec<String>, ToolFailure> {
+async fn left_out(
+    input: &Input,
+    kept: &HistoryWorktrees,
+    repository: &Repository<'_>,
+) -> Result<Vec<String>, ToolFailure> {
     let mut options = vec!["--name-only", "-z", "--no-renames", "--no-relative"];
     if input.operation == Operation::Show {
         options.push("--format=");

@@ -11,7 +11,7 @@ use ignore::{
     types::{Types, TypesBuilder},
 };
 use std::path::Path;
-use toolstead_domain::{error_kind::ErrorKind, ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Maximum size of a compiled pattern, in bytes.
 const MAX_PROGRAM_BYTES: usize = 10 << 20;

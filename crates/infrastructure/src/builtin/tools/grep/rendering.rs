@@ -3,10 +3,10 @@
 use crate::{
     builtin::{
         answer::answer,
-        text::wording::{counted, on_one_line, denied_entries_note},
+        text::wording::{counted, denied_entries_note, on_one_line},
         tools::grep::{
             Input, OutputMode,
-            findings::{SearchEnd, FileFindings, FoundLine},
+            findings::{FileFindings, FoundLine, SearchEnd},
             plan::separated,
             search::{ExcludedMatches, SearchResult},
         },

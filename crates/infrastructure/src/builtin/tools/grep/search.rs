@@ -4,7 +4,7 @@
 use crate::{
     builtin::{
         files::{
-            file_filter::{FileFilter, ActiveIgnoreRules, SkipReason},
+            file_filter::{ActiveIgnoreRules, FileFilter, SkipReason},
             file_limits::FileLimits,
             source::Source,
         },
@@ -132,7 +132,12 @@ fn in_one(
 }
 
 /// Searches everything, including ignored and hidden files, to report whether the caller should include them.
-fn count_excluded_matches(files: &GrantedWorkspace, folder: &FileHandle, input: &Input, limits: &FileLimits) -> Option<ExcludedMatches> {
+fn count_excluded_matches(
+    files: &GrantedWorkspace,
+    folder: &FileHandle,
+    input: &Input,
+    limits: &FileLimits,
+) -> Option<ExcludedMatches> {
     let files = files.with_stop(files.stop().within(ASIDE_TIME));
     let input = Input { no_ignore: true, show_hidden: true, output_mode: Some(OutputMode::Count), ..input.clone() };
     let SearchResult { findings, walked, .. } = in_folder(&files, folder, &input, limits).ok()?;
@@ -231,7 +236,8 @@ impl Visitor for Search<'_> {
         }
         match entry.open() {
             Ok((file, facts)) => {
-                let place = || MatchedFile { shown: self.shown.path(entry.below()), lexical: entry.path().lexical.clone() };
+                let place =
+                    || MatchedFile { shown: self.shown.path(entry.below()), lexical: entry.path().lexical.clone() };
                 worker.search(file, facts.modified, place, self.bounds, self.stop);
             }
             Err(_) => worker.findings.unreadable_files += 1,

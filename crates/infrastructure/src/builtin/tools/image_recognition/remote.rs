@@ -3,12 +3,12 @@
 
 use crate::{
     builtin::tool_context::ToolContext,
-    web::web_client::{RetryPolicy, WebResponse, WebRequest, UrlSource, Redirects},
+    web::web_client::{Redirects, RetryPolicy, UrlSource, WebRequest, WebResponse},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use std::time::{Duration, Instant};
-use toolstead_domain::{error_kind::ErrorKind, ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 use url::Url;
 
 /// Maximum size of a fetched image, in bytes.

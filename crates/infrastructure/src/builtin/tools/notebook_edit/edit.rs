@@ -9,7 +9,7 @@ use crate::builtin::{
     },
 };
 use std::collections::HashMap;
-use toolstead_domain::{error_kind::ErrorKind, tool_input_schema::nearest_name, ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind, tool_input_schema::nearest_name};
 
 /// Maximum number of cells that are listed if the requested one does not exist.
 const LISTED_CELLS: usize = 20;

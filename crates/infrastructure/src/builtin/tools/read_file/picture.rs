@@ -7,13 +7,13 @@ use crate::builtin::{
         file_limits::FileLimits,
         image_view::{Crop, ImageView, MAX_FILE_BYTES, view as viewed},
     },
-    tool_context::ToolContext,
     text::line_index::ContentId,
+    tool_context::ToolContext,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use image::ImageFormat;
 use serde_json::json;
-use toolstead_domain::{error_kind::ErrorKind, ToolFailure, ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// An image that is ready to be shown.
 pub(super) struct Picture {

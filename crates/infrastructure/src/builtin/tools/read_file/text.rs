@@ -1,19 +1,19 @@
 //! Reads lines of a text of any encoding and size.
 
 use super::{
-    Input, Kind, Output, FileReader, ReadOutcome,
+    FileReader, Input, Kind, Output, ReadOutcome,
     page::{LineStyle, Page, page},
 };
 use crate::{
     builtin::{
         answer::answer,
-        files::{content::Content, etag::etag, content_sample::ContentSample},
+        files::{content::Content, content_sample::ContentSample, etag::etag},
         text::{
             line_ending::LineEnding,
             line_index::LineIndex,
             line_unit::LineUnit,
             text_encoding::TextEncoding,
-            text_window::{LinedText, TextWindow, LineSelection},
+            text_window::{LineSelection, LinedText, TextWindow},
         },
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::Stop},
@@ -22,7 +22,7 @@ use std::{
     borrow::Cow,
     io::{self, Cursor},
 };
-use toolstead_domain::{error_kind::ErrorKind, ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Number of bytes at the beginning of a text that are searched for its line ending.
 const TELLING_BYTES: usize = 64 << 10;

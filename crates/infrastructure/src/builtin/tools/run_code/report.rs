@@ -4,14 +4,14 @@ use super::language::Language;
 use crate::builtin::{
     commands::{
         capture::{Stream, in_json},
-        command::{EndCause, Command, CommandEnd},
+        command::{Command, CommandEnd, EndCause},
         command_output::{Part, RenderedOutput, remarks, render_output},
     },
     tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolstead_domain::{error_kind::ErrorKind, tool_result::text_block, ToolFailure, ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult, error_kind::ErrorKind, tool_result::text_block};
 
 /// Number of characters reserved for remarks beside the output.
 const ROOM_FOR_REMARKS: usize = 900;

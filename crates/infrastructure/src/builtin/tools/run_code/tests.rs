@@ -21,7 +21,10 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolstead_domain::{Access, Availability, Category, Effect, error_kind::ErrorKind, ParseConfidence, PermissionPolicy, Tool, ToolName, ToolResult, ToolSource, WorkspaceRoots};
+use toolstead_domain::{
+    Access, Availability, Category, Effect, ParseConfidence, PermissionPolicy, Tool, ToolName, ToolResult, ToolSource,
+    WorkspaceRoots, error_kind::ErrorKind,
+};
 
 fn run(language: &str, code: &str) -> ToolResult {
     let arguments = json!({"language": language, "code": code, "tools": [], "stdin": "the rest ü\n"});
@@ -141,7 +144,11 @@ async fn a_language_that_is_not_installed_is_said_to_be_missing_with_those_that_
     let failure = call("javascript").await.unwrap_err();
     let text = "`javascript` is unavailable: the program `node` is not installed. Available: `shell`.";
     assert_eq!((failure.kind, failure.text().as_str()), (ErrorKind::Unavailable, text));
-    assert!(bench.approval_requests().iter().all(|asked| !asked.to_string().contains("node")), "{:?}", bench.approval_requests());
+    assert!(
+        bench.approval_requests().iter().all(|asked| !asked.to_string().contains("node")),
+        "{:?}",
+        bench.approval_requests()
+    );
 }
 
 /// Names that are valid identifiers in some languages only.
@@ -167,7 +174,8 @@ async fn printed(language: Language, code: &str) -> String {
         offers_tools: false,
     };
     let run = bench.with_context("run_code", async |run| {
-        let started = run.environment().programs().start(program, run.context(), run.environment().workspace()).await.unwrap();
+        let started =
+            run.environment().programs().start(program, run.context(), run.environment().workspace()).await.unwrap();
         let capture = Capture::new("/tmp".into(), 1 << 20);
         let command = Command::of(started, capture, Some(run.deadline()), ExcessPolicy::Ends, Some(input), false);
         command.ended().await;

@@ -2,18 +2,18 @@
 
 use super::Format;
 use crate::{
-    builtin::{tool_context::ToolContext, page_cache::PageRequest, web_address::host},
+    builtin::{page_cache::PageRequest, tool_context::ToolContext, web_address::host},
     egress::host::Host,
     web::{
         charset::charset_of,
-        web_client::{RetryPolicy, WebResponse, WebRequest, UrlSource, Redirects},
+        web_client::{Redirects, RetryPolicy, UrlSource, WebRequest, WebResponse},
         web_error::WebError,
     },
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use std::time::{Duration, Instant};
-use toolstead_domain::{error_kind::ErrorKind, Suggestion, ToolFailure};
+use toolstead_domain::{Suggestion, ToolFailure, error_kind::ErrorKind};
 use url::Url;
 
 /// Maximum size of a response after decompression, in bytes.
@@ -51,7 +51,12 @@ impl FetchedPage {
 }
 
 /// Fetches the page, unless the cache has a recent response for the same principal. The host is checked in both cases.
-pub(super) async fn fetch(url: &Url, format: Format, run: &ToolContext<'_>, deadline: Instant) -> Result<FetchedPage, ToolFailure> {
+pub(super) async fn fetch(
+    url: &Url,
+    format: Format,
+    run: &ToolContext<'_>,
+    deadline: Instant,
+) -> Result<FetchedPage, ToolFailure> {
     let world = run.environment();
     run.check_host(host(url))?;
     let accept = accepted(format);

@@ -1,7 +1,7 @@
 //! Reads the response of a server by its bytes, its media type and its address, as text if possible.
 
 use super::{
-    Format, ContentForm,
+    ContentForm, Format,
     fetching::FetchedPage,
     foreign::one_line,
     json::indented,
@@ -11,8 +11,8 @@ use crate::{
     builtin::{
         blocking::on_blocking_thread,
         files::sniff::{FileKindByContent, sniff},
-        tool_context::ToolContext,
         text::text_encoding::{TextDetection, TextEncoding, detect},
+        tool_context::ToolContext,
     },
     services::foreign_text::{CleanText, clean_text},
     web::page::{self, Form, PageLimits, PageOrder},
@@ -20,7 +20,7 @@ use crate::{
 use bytes::Bytes;
 use image::ImageFormat;
 use std::time::Instant;
-use toolstead_domain::{invisible_characters::removal_note, ToolFailure};
+use toolstead_domain::{ToolFailure, invisible_characters::removal_note};
 
 /// Maximum number of characters of a title.
 const MAX_TITLE: usize = 200;
@@ -122,7 +122,12 @@ fn is_text(body: &Bytes, charset: Option<&str>) -> bool {
     matches!(detect(body, true), TextDetection::Text(_)) || is_wide()
 }
 
-async fn page(fetched: &FetchedPage, format: Format, run: &ToolContext<'_>, deadline: Instant) -> Result<Text, ToolFailure> {
+async fn page(
+    fetched: &FetchedPage,
+    format: Format,
+    run: &ToolContext<'_>,
+    deadline: Instant,
+) -> Result<Text, ToolFailure> {
     let form = match format {
         Format::Markdown => Form::Article,
         Format::Page => Form::Markdown,

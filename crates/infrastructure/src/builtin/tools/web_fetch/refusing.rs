@@ -9,7 +9,7 @@ use super::{
 use crate::{builtin::tool_context::ToolContext, services::foreign_text::clean_text, web::web_client::WebResponse};
 use http::{StatusCode, header};
 use std::time::Instant;
-use toolstead_domain::{error_kind::ErrorKind, ToolFailure};
+use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Maximum number of characters that are quoted from an error response.
 const TOLD: usize = 500;

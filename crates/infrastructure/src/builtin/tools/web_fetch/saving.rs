@@ -9,12 +9,12 @@ use crate::{
             written_file::only,
         },
         tool_context::ToolContext,
-        web_address::{host, web_address},
         tool_environment::ToolEnvironment,
+        web_address::{host, web_address},
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
-use toolstead_domain::{Access, error_kind::ErrorKind, PathAccess, ToolFailure};
+use toolstead_domain::{Access, PathAccess, ToolFailure, error_kind::ErrorKind};
 use url::Url;
 
 const FOLDER: &str = "web-archives";
@@ -82,7 +82,12 @@ pub(super) async fn save(
     shown.await.map(Some)
 }
 
-fn save_as(files: &GrantedWorkspace, path: &str, body: Vec<u8>, recording: &ChangeRecorder) -> Result<String, ToolFailure> {
+fn save_as(
+    files: &GrantedWorkspace,
+    path: &str,
+    body: Vec<u8>,
+    recording: &ChangeRecorder,
+) -> Result<String, ToolFailure> {
     let mut set = ChangeSet::take(files, &[path])?;
     if set.size(0).is_some() {
         let message = format!("`{}` exists, and `save_as` only creates new files", set.shown(0));

@@ -1,7 +1,7 @@
 //! Formats the result: Toolstead's own text and, between two marked lines, the text from the web.
 
 use super::{
-    Input, Output, ContentForm,
+    ContentForm, Input, Output,
     asking::PageAnswer,
     fetching::FetchedPage,
     foreign::{mark, one_line},
@@ -9,14 +9,17 @@ use super::{
     reading::{Read, Text},
 };
 use crate::{
-    builtin::{answer::answer, blocking::on_blocking_thread, files::image_view::view, tool_context::ToolContext, web_address::host},
+    builtin::{
+        answer::answer, blocking::on_blocking_thread, files::image_view::view, tool_context::ToolContext,
+        web_address::host,
+    },
     documents::{self, DocumentReader, DocumentRequest},
     services::foreign_text::{CleanText, clean_text},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 use std::io::Cursor;
-use toolstead_domain::{error_kind::ErrorKind, invisible_characters::removal_note, ToolFailure, ToolResult};
+use toolstead_domain::{ToolFailure, ToolResult, error_kind::ErrorKind, invisible_characters::removal_note};
 use url::Url;
 
 /// Number of characters reserved for Toolstead's own text and the members of the structured content, beside the
@@ -69,7 +72,12 @@ pub(super) fn redirect(to: &Url, told: Output) -> Result<ToolResult, ToolFailure
 }
 
 /// Formats the answer of a model about the page.
-pub(super) async fn extracted(said: PageAnswer, page: &Text, told: Output, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+pub(super) async fn extracted(
+    said: PageAnswer,
+    page: &Text,
+    told: Output,
+    run: &ToolContext<'_>,
+) -> Result<ToolResult, ToolFailure> {
     let total = page.text.chars().count();
     let mut notes = page.notes.clone();
     if said.given < total {
@@ -89,7 +97,12 @@ pub(super) async fn extracted(said: PageAnswer, page: &Text, told: Output, run: 
     shown_text(text, usize::MAX, told, run).await
 }
 
-async fn shown_text(text: Text, max_chars: usize, told: Output, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+async fn shown_text(
+    text: Text,
+    max_chars: usize,
+    told: Output,
+    run: &ToolContext<'_>,
+) -> Result<ToolResult, ToolFailure> {
     let Text { title, text, outline, notes, processed, .. } = text;
     let mut told = told;
     told.title = title.or(told.title);
@@ -124,7 +137,12 @@ async fn shown_text(text: Text, max_chars: usize, told: Output, run: &ToolContex
 
 /// Formats the text of a PDF or office document. The file itself is stored, so that `read_file` can read its other
 /// pages.
-async fn document(fetched: FetchedPage, max_chars: usize, told: Output, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+async fn document(
+    fetched: FetchedPage,
+    max_chars: usize,
+    told: Output,
+    run: &ToolContext<'_>,
+) -> Result<ToolResult, ToolFailure> {
     if fetched.answer.is_cut {
         return Err(too_large(&told));
     }
@@ -179,7 +197,8 @@ async fn image(
         return Err(too_large(&told));
     }
     let _seat = run.environment().decoding().acquire().await.ok();
-    let (limits, name, body) = (run.environment().limits().clone(), told.final_url.clone(), fetched.answer.body.clone());
+    let (limits, name, body) =
+        (run.environment().limits().clone(), told.final_url.clone(), fetched.answer.body.clone());
     let view = on_blocking_thread(move || view(&body, format, &limits, None, &name)).await?;
     let mut told = Output { processed: ContentForm::Image, truncated: view.is_scaled, ..told };
     if view.is_changed {

@@ -2,17 +2,24 @@
 //! tested in `tests/it/web_fetch.rs`.
 
 use crate::{
-    builtin::{provider::InProcessTools, testing::TestRun, tools::all, tool_environment::ToolEnvironment},
+    builtin::{provider::InProcessTools, testing::TestRun, tool_environment::ToolEnvironment, tools::all},
     egress::{host::HostPatterns, testing::FakeNetwork},
     web::{
+        testing::{ReceivedRequest, Reply, TestServer, authority},
         web_client::WebClient,
-        testing::{Reply, ReceivedRequest, TestServer, authority},
     },
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
-use toolstead_domain::{Effect, error_kind::ErrorKind, ModelProvider, Models, Principal, testing::{fixed_clock::FixedClock, scripted_model::{ScriptedAnswer, ScriptedModel}}, Timestamp, ToolFailure, ToolResult};
+use toolstead_domain::{
+    Effect, ModelProvider, Models, Principal, Timestamp, ToolFailure, ToolResult,
+    error_kind::ErrorKind,
+    testing::{
+        fixed_clock::FixedClock,
+        scripted_model::{ScriptedAnswer, ScriptedModel},
+    },
+};
 
 /// A site under the names `docs.example` and `other.example`, by https.
 struct Site {
@@ -260,7 +267,8 @@ async fn a_private_host_of_which_port_80_alone_is_open_is_fetched_as_it_was_aske
     site.network.name("wiki.example", &[&["10.0.0.5"]]);
     site.network.server("10.0.0.5:80", wiki.address());
     let private = HostPatterns::parse(["wiki.example:80"]).unwrap();
-    site.run.world = site.run.world.clone().with_web_client(WebClient::trusting(site.network.clone(), private, &authority()));
+    site.run.world =
+        site.run.world.clone().with_web_client(WebClient::trusting(site.network.clone(), private, &authority()));
     site.run.tools = InProcessTools::new(all(), site.run.world.clone()).unwrap();
     let fetched = site.fetch(json!({"url": "http://wiki.example/a"})).await.unwrap();
     assert_eq!(told(&fetched)["content"], "wiki");
@@ -420,7 +428,8 @@ async fn an_image_of_the_web_is_recognised_where_its_server_calls_it_one() {
     ] {
         check_refused(look(&site, path).await, kind, "");
     }
-    let asked: Vec<String> = site.server.requests().iter().map(|seen| format!("{} {}", seen.method, seen.path())).collect();
+    let asked: Vec<String> =
+        site.server.requests().iter().map(|seen| format!("{} {}", seen.method, seen.path())).collect();
     assert!(asked.contains(&"GET /lies.png".into()) && !asked.contains(&"GET /text".into()), "{asked:?}");
     let site = site.under(Effect::Deny, "WebFetch(domain:docs.example)");
     check_refused(look(&site, "/a.png").await, ErrorKind::PermissionDenied, "docs.example");
