@@ -15,9 +15,11 @@ use std::{fs, path::Path};
 use tempfile::TempDir;
 use toolstead_presentation::config::{
     Config,
-    environment::Environment,
-    problem::ConfigError,
-    request::{ConfigFlags, ConfigRequest},
+    layers::{
+        environment::Environment,
+        request::{ConfigFlags, ConfigRequest},
+    },
+    tree::problem::ConfigError,
 };
 
 /// A machine of its own: `etc/`, `home/` with `.config/toolstead/`, and `home/project/` under version control, where

@@ -24,8 +24,10 @@ use toolstead_presentation::{
     composition_root::{AppBuilder, RunningApp},
     config::{
         Config,
-        environment::Environment,
-        request::{ConfigFlags, ConfigRequest},
+        layers::{
+            environment::Environment,
+            request::{ConfigFlags, ConfigRequest},
+        },
     },
 };
 

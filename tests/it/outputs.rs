@@ -29,8 +29,10 @@ use toolstead_presentation::{
     composition_root::RunningApp,
     config::{
         Config,
-        environment::Environment,
-        request::{ConfigFlags, ConfigRequest},
+        layers::{
+            environment::Environment,
+            request::{ConfigFlags, ConfigRequest},
+        },
     },
 };
 

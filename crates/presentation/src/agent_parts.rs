@@ -2,7 +2,7 @@
 
 use crate::{
     composition_root::program_tools::ProgramTools,
-    config::{agent::AgentSettings, models::NoSuchModel},
+    config::sections::{agent::AgentSettings, models::NoSuchModel},
 };
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 use toolstead_application::Compaction;

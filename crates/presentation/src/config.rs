@@ -1,77 +1,47 @@
 //! The configuration: files, environment variables and flags, merged into one value.
 //!
-//! Every key is defined in [`schema`]. A file is parsed into a tree, checked as a whole, and becomes a layer. The
+//! Every key is defined in [`tree::schema`]. A file is parsed into a tree, checked as a whole, and becomes a layer. The
 //! layers are merged key by key, and each value records its origin. An untrusted project file may only tighten
 //! settings; once the user trusts it, all of it takes effect. No other part of the program reads the environment.
 
-pub mod agent;
 pub mod agent_files;
-mod check;
-pub mod client_roots;
-mod command_lines;
-pub mod database;
-pub mod database_url;
-pub mod decision_table;
-pub mod environment;
-mod examples;
-mod expansion;
-pub mod folders;
-mod foreign_servers;
-mod foreign_tools;
-mod format;
 pub mod hooks;
-pub mod idle_rules;
 mod imports;
-mod known_models;
 pub mod layers;
-pub mod mcp_server;
 pub mod model_places;
-pub mod models;
-mod node;
-pub mod origin;
-mod ownership;
-mod plaintext_url;
-pub mod policy;
-pub mod problem;
-pub mod profiles;
-pub mod programs;
-mod read_only_commands;
 pub mod reported_notes;
-pub mod request;
 pub mod rule_files;
-pub mod schema;
 pub mod sections;
-pub mod server_programs;
-mod server_times;
-pub mod services;
-mod source_file;
-pub mod token;
-mod tool_block;
-mod tool_choice;
-mod trust;
-pub mod value;
+pub mod servers;
+pub mod tree;
+pub mod trust;
 pub(crate) mod workspace;
 
-use agent::AgentSettings;
 use agent_files::AgentFiles;
-use check::{Base, check};
-use database::DatabaseSettings;
-use environment::Environment;
-use folders::Folders;
-use format::Format;
 use hooks::Hooks;
-use layers::{Layer, LayerKind, Layers, ResolvedSettings};
-use mcp_server::{ConfiguredServer, FoundServer};
-use models::{ConfiguredModels, NoSuchModel};
-use origin::Origin;
-use problem::{ConfigError, Problem};
-use profiles::{NoSuchProfile, Profile};
-use programs::ProgramDigests;
-use request::ConfigRequest;
+use layers::{
+    Layer, LayerKind, Layers, ResolvedSettings,
+    environment::Environment,
+    folders::{self, Folders},
+    request::ConfigRequest,
+};
 use rule_files::RuleFiles;
-use sections::{AuditSettings, Limits, OutputSettings, SandboxSettings, ServerSettings, section};
-use services::OutsideSettings;
-use source_file::SourceFile;
+use sections::{
+    AuditSettings, Limits, OutputSettings, SandboxSettings, ServerSettings,
+    agent::{self, AgentSettings},
+    database::DatabaseSettings,
+    models::{self, ConfiguredModels, NoSuchModel},
+    policy,
+    profiles::{self, NoSuchProfile, Profile},
+    section,
+    services::{self, OutsideSettings},
+    tool_block, tool_choice,
+};
+use servers::{
+    foreign_servers,
+    mcp_server::{self, ConfiguredServer, FoundServer},
+    server_times,
+};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -84,8 +54,18 @@ use toolstead_domain::{
     WorkspaceRoots, permission::decision::in_shell, workspace_roots::lexical,
 };
 use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, dialects, models::ModelSettings};
-use trust::TrustedFiles;
-use value::{Item, Value};
+use tree::{
+    check::{Base, check},
+    format::Format,
+    origin::Origin,
+    problem::{ConfigError, Problem},
+    source_file::{self, SourceFile},
+    value::{Item, Value},
+};
+use trust::{
+    TrustedFiles,
+    programs::{self, ProgramDigests},
+};
 
 /// Folder of the administrator's configuration.
 pub const ADMINISTRATOR_FOLDER: &str = "/etc/toolstead";

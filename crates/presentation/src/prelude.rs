@@ -11,8 +11,10 @@ pub use crate::{
     },
     config::{
         Config,
-        environment::Environment,
-        request::{ConfigFlags, ConfigRequest},
+        layers::{
+            environment::Environment,
+            request::{ConfigFlags, ConfigRequest},
+        },
     },
     mcp_server::http::{
         HttpServer,

@@ -17,7 +17,7 @@
 use crate::{
     app::App,
     composition_root::program_tools::{ChangeToolsError, ProgramTools},
-    config::models::NoSuchModel,
+    config::sections::models::NoSuchModel,
 };
 use sha2::{Digest, Sha256};
 use std::{fmt, sync::Arc, time::Duration};

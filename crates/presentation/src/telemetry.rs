@@ -1,7 +1,7 @@
 //! Logging, only to standard error: standard output is used for results and for the protocol.
 
 use crate::{
-    config::environment::{Environment, LOG},
+    config::layers::environment::{Environment, LOG},
     escaping_writer::{escaped_json, on_one_line},
 };
 use clap::ValueEnum;

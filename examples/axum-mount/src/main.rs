@@ -15,8 +15,10 @@ use toolstead_presentation::{
     app::App,
     config::{
         Config,
-        environment::Environment,
-        request::{ConfigFlags, ConfigRequest},
+        layers::{
+            environment::Environment,
+            request::{ConfigFlags, ConfigRequest},
+        },
     },
     mcp_server::http::settings::HttpSettings,
 };

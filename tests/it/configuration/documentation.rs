@@ -2,7 +2,7 @@
 
 use super::{Machine, USER};
 use std::{fs, path::Path};
-use toolstead_presentation::config::schema::reference;
+use toolstead_presentation::config::tree::schema::reference;
 
 fn documentation() -> (std::path::PathBuf, String) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/configuration.md");

@@ -1,7 +1,7 @@
 //! Wrong files are refused, each mistake with its place and what to do.
 
 use super::{Machine, PROJECT, USER};
-use toolstead_presentation::config::environment::Environment;
+use toolstead_presentation::config::layers::environment::Environment;
 
 #[test]
 fn without_a_home_the_database_is_not_put_where_the_program_starts() {

@@ -6,7 +6,7 @@ use toolstead_domain::{Budgets, Secret, ToolSelection, testing::samples};
 use toolstead_infrastructure::models::{KeySource, ModelSettings, ProviderKind};
 use toolstead_presentation::config::{
     model_places::{ModelPlaces, places},
-    programs::out_of_reach_of_tools,
+    trust::programs::out_of_reach_of_tools,
 };
 
 const MAIN: &str = "[models.main]\nprovider = \"anthropic\"\nmodel = \"claude-sonnet-4-5\"\n";

@@ -3,7 +3,9 @@
 use super::{ADMINISTRATOR, Machine, USER};
 use std::{fs, path::Path, time::Duration};
 use toolstead_infrastructure::mcp::client::config::{HttpUpstream, McpTransport, StdioUpstream};
-use toolstead_presentation::config::{environment::Environment, mcp_server::ConfiguredServer, token::server_token};
+use toolstead_presentation::config::{
+    layers::environment::Environment, sections::token::server_token, servers::mcp_server::ConfiguredServer,
+};
 
 #[test]
 fn a_server_is_described_with_its_variables_filled_in() {

@@ -7,7 +7,7 @@ use toolstead_infrastructure::{
     egress::host::HostPatterns,
     services::settings::{SearchProvider, Services},
 };
-use toolstead_presentation::config::services::OutsideSettings;
+use toolstead_presentation::config::sections::services::OutsideSettings;
 
 const LOCAL: &str = "home/project/toolstead.local.toml";
 const NOBODY_SEARCHES: &str = "no search provider is set: `[search] provider` names one (brave, searxng, tavily, exa, \

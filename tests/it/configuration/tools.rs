@@ -3,7 +3,7 @@
 use super::{Machine, USER};
 use std::time::Duration;
 use toolstead_domain::ToolSelection;
-use toolstead_presentation::config::policy::check_tool_names;
+use toolstead_presentation::config::sections::policy::check_tool_names;
 
 #[test]
 fn tables_of_tools_become_rules_and_roots() {

@@ -5,7 +5,7 @@ use std::{env, ffi::OsStr, path::Path, process::ExitCode};
 use toolstead_infrastructure::helper::enter_if_helper;
 use toolstead_presentation::{
     cli::{Cli, exit::parsed, serve::Serve},
-    config::environment::Environment,
+    config::layers::environment::Environment,
     runtime, telemetry,
 };
 

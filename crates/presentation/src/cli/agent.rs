@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     composition_root::RunningApp,
-    config::{Config, agent::AgentSettings, agent_files::Kind},
+    config::{Config, agent_files::Kind, sections::agent::AgentSettings},
     query::restricted_view,
     shutdown::{Shutdown, ShutdownSignal},
 };

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     composition_root::accounts_alone,
-    config::{Config, programs::out_of_reach_of_tools},
+    config::{Config, trust::programs::out_of_reach_of_tools},
 };
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     composition_root::{StartupError, check_rules},
-    config::{Config, Trust, idle_rules},
+    config::{Config, Trust, sections::idle_rules},
 };
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};

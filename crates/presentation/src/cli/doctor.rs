@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     composition_root::{RunningApp, Servers},
-    config::{Config, idle_rules, models::NoSuchModel},
+    config::{
+        Config,
+        sections::{idle_rules, models::NoSuchModel},
+    },
 };
 use clap::Args;
 use serde_json::json;

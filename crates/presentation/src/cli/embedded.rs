@@ -8,7 +8,7 @@ use super::{
 use crate::{
     app::App,
     composition_root::{AppBuilder, StartupError},
-    config::{Config, request::ConfigRequest},
+    config::{Config, layers::request::ConfigRequest},
     mcp_server::stdio::{StdioSettings, process_streams::claim_process_streams, serve_stdio},
     runtime,
     shutdown::Shutdown,

@@ -1,7 +1,7 @@
 //! Exit codes of the command line, and the error object of `--json`.
 
 use super::output::{Output, note};
-use crate::{composition_root::StartupError, config::problem::Problem, suggestions::CommandLineSuggestions};
+use crate::{composition_root::StartupError, config::tree::problem::Problem, suggestions::CommandLineSuggestions};
 use serde_json::{Value, json};
 use std::{error::Error, io, process::ExitCode};
 use toolstead_application::ExecuteToolError;

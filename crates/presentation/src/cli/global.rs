@@ -10,10 +10,10 @@ use crate::{
     config::{
         Config, ConfigFile,
         hooks::choosing,
-        policy::{check_tool_names, nameable},
-        problem::Problem,
+        layers::request::{ConfigFlags, ConfigRequest},
         reported_notes,
-        request::{ConfigFlags, ConfigRequest},
+        sections::policy::{check_tool_names, nameable},
+        tree::problem::Problem,
     },
     event_file::EventTarget,
     suggestions::CommandLineSuggestions,

@@ -10,8 +10,13 @@ use super::{
 use crate::{
     composition_root::RunningApp,
     config::{
-        Config, decision_table, decision_table::ExpectedCall, idle_rules, origin::Origin, problem::Problem,
+        Config,
         rule_files::add_allow_rules,
+        sections::{
+            decision_table::{self, ExpectedCall},
+            idle_rules,
+        },
+        tree::{origin::Origin, problem::Problem},
     },
     suggestions::CommandLineSuggestions,
 };

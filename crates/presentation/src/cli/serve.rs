@@ -12,8 +12,8 @@ use crate::{
     composition_root::{RunningApp, StartupError},
     config::{
         Config,
-        environment::Environment,
-        token::{ServerToken, server_token},
+        layers::environment::Environment,
+        sections::token::{ServerToken, server_token},
     },
     cores::Cores,
     mcp_server::http::{
@@ -189,7 +189,7 @@ fn announce(address: SocketAddr, token: &ServerToken, as_json: bool, output: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::request::{ConfigFlags, ConfigRequest};
+    use crate::config::layers::request::{ConfigFlags, ConfigRequest};
     use std::path::Path;
 
     fn loaded(home: &Path, text: &str) -> (Config, Environment) {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     composition_root::{RunningApp, Servers as Started},
-    config::origin::Origin,
+    config::tree::origin::Origin,
 };
 use clap::Args;
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     composition_root::StartupError,
-    config::{environment::Environment, token::rotate_server_token},
+    config::{layers::environment::Environment, sections::token::rotate_server_token},
 };
 use clap::{Args, Subcommand};
 use serde_json::json;

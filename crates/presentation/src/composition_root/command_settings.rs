@@ -39,7 +39,7 @@ pub(super) fn browser_settings(config: &Config, network: Arc<dyn Network>) -> Br
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{
+    use crate::config::layers::{
         environment::Environment,
         request::{ConfigFlags, ConfigRequest},
     };

@@ -3,7 +3,7 @@
 use super::{StartupError, upstream::http_client};
 use crate::{
     agent_parts::Models,
-    config::{Config, programs::out_of_reach_of_tools},
+    config::{Config, trust::programs::out_of_reach_of_tools},
 };
 use std::sync::Arc;
 use toolstead_domain::ModelProvider;

@@ -79,7 +79,7 @@ fn own_agents() -> Vec<Arc<AgentDefinition>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::policy::nameable;
+    use crate::config::sections::policy::nameable;
     use serde_json::{Value, json};
     use toolstead_domain::{Formats, ToolInputSchema};
 

@@ -2,7 +2,7 @@
 
 use crate::{
     app::App,
-    config::{Config, layers::ResolvedSettings, value},
+    config::{Config, layers::ResolvedSettings, tree::value},
 };
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};

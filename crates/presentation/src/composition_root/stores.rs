@@ -1,7 +1,7 @@
 //! Stores of an application, with one function per backend.
 
 use super::StartupError;
-use crate::config::{Config, database_url::DatabaseUrl};
+use crate::config::{Config, sections::database_url::DatabaseUrl};
 use futures::{FutureExt, future::BoxFuture};
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 use toolstead_domain::{Clock, ExecutionLog, Stores};

@@ -2,7 +2,7 @@
 
 use super::{Servers, StartupError};
 use crate::{
-    config::{Config, mcp_server::ConfiguredServer},
+    config::{Config, servers::mcp_server::ConfiguredServer},
     cores::Cores,
 };
 use std::sync::Arc;

@@ -16,10 +16,8 @@ mod tool_names;
 pub use search_folders::Kind;
 
 use crate::config::{
-    folders::Folders,
-    origin::Origin,
-    problem::Problem,
-    source_file::SourceFile,
+    layers::folders::Folders,
+    tree::{origin::Origin, problem::Problem, source_file::SourceFile},
     trust::{self, TrustedFiles},
 };
 use async_trait::async_trait;

@@ -8,17 +8,10 @@ mod settings_file;
 
 use crate::config::{
     ConfigFile, Trust,
-    check::Base,
-    environment::Environment,
-    expansion::expand,
-    folders::Folders,
-    layers::{LayerKind, ResolvedSettings, Setting},
-    origin::Origin,
-    problem::Problem,
+    layers::{LayerKind, ResolvedSettings, Setting, environment::Environment, folders::Folders},
     sections::section,
-    source_file::project_of,
+    tree::{check::Base, expansion::expand, origin::Origin, problem::Problem, source_file::project_of, value::Value},
     trust::{self, TrustedFiles},
-    value::Value,
 };
 use choosing::{Choices, WrittenMatcher};
 use gates::Gates;

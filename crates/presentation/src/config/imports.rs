@@ -6,21 +6,26 @@
 //! user's own configuration first named it. No tool may access an imported file, because it decides what tools may do.
 
 mod domains;
+pub(super) mod foreign_tools;
 mod formats;
 mod profile;
 pub(super) mod prohibitions;
 mod translation;
 
 use crate::config::{
-    check::{Base, check},
-    folders::{Folders, real},
-    format::Format,
     is_trusted,
-    layers::{Layer, Layers, ResolvedSettings},
-    node::Node,
-    origin::Origin,
-    problem::Problem,
-    source_file::SourceFile,
+    layers::{
+        Layer, Layers, ResolvedSettings,
+        folders::{Folders, real},
+    },
+    tree::{
+        check::{Base, check},
+        format::Format,
+        node::{Content, Node},
+        origin::Origin,
+        problem::Problem,
+        source_file::SourceFile,
+    },
     trust::{self, TrustedFiles},
 };
 use formats::FORMATS;
@@ -154,6 +159,6 @@ pub(super) fn files(resolved: &ResolvedSettings, named: Vec<PathBuf>) -> Vec<Pat
 }
 
 /// Creates a node of a translation with the origin of the entry that it was translated from.
-fn at(origin: &Origin, content: super::node::Content) -> Node {
+fn at(origin: &Origin, content: Content) -> Node {
     Node { content, origin: origin.clone() }
 }

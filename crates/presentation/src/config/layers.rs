@@ -1,6 +1,10 @@
 //! All layers of a configuration, and the effective values.
 
-use crate::config::{
+pub mod environment;
+pub mod folders;
+pub mod request;
+
+use crate::config::tree::{
     check::{Entry, written},
     expansion,
     origin::Origin,

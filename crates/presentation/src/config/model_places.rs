@@ -1,6 +1,10 @@
 //! Origins of a model's address and key, for display. Contains no key.
 
-use crate::config::{Config, layers::Setting, origin::Origin, schema::KEY_FROM};
+use crate::config::{
+    Config,
+    layers::Setting,
+    tree::{origin::Origin, schema::KEY_FROM},
+};
 use toolstead_application::redaction::redacted;
 use toolstead_infrastructure::models::{KeySource, ModelSettings};
 

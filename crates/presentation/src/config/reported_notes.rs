@@ -3,10 +3,8 @@
 
 use crate::config::{
     Config,
-    folders::{ExistingFile, write_private},
-    origin::Origin,
-    problem::Problem,
-    source_file::read_bounded,
+    layers::folders::{ExistingFile, write_private},
+    tree::{origin::Origin, problem::Problem, source_file::read_bounded},
     trust::digest_of,
 };
 use std::{collections::BTreeMap, path::Path};

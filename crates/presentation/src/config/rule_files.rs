@@ -4,14 +4,18 @@ mod insertion;
 
 use crate::config::{
     Config, ConfigFile,
-    check::{Base, check},
-    folders::{ExistingFile, Folders, real, write_private, write_with_mode},
-    format::Format,
-    layers::LayerKind,
-    origin::Origin,
-    policy::{is_known_tool, nameable, no_such_tool},
-    problem::Problem,
-    source_file::{LOCAL_STEM, project_folders, read_with_place},
+    layers::{
+        LayerKind,
+        folders::{ExistingFile, Folders, real, write_private, write_with_mode},
+    },
+    sections::policy::{is_known_tool, nameable, no_such_tool},
+    tree::{
+        check::{Base, check},
+        format::Format,
+        origin::Origin,
+        problem::Problem,
+        source_file::{LOCAL_STEM, project_folders, read_with_place},
+    },
     trust::{self, TrustedFiles},
 };
 use async_trait::async_trait;
@@ -221,7 +225,7 @@ impl RuleStore for RuleFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{
+    use crate::config::layers::{
         environment::Environment,
         request::{ConfigFlags, ConfigRequest},
     };

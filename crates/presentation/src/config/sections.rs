@@ -1,6 +1,27 @@
 //! Sections of the configuration that consist of plain values.
 
-use crate::config::{layers::ResolvedSettings, origin::Origin, problem::Problem, value::Value};
+pub mod agent;
+pub mod client_roots;
+pub(super) mod command_lines;
+pub mod database;
+pub mod database_url;
+pub mod decision_table;
+pub mod idle_rules;
+pub(super) mod known_models;
+pub mod models;
+pub(super) mod plaintext_url;
+pub mod policy;
+pub mod profiles;
+pub(super) mod read_only_commands;
+pub mod services;
+pub mod token;
+pub(super) mod tool_block;
+pub(super) mod tool_choice;
+
+use crate::config::{
+    layers::ResolvedSettings,
+    tree::{origin::Origin, problem::Problem, value::Value},
+};
 use serde::{Deserialize, de::DeserializeOwned};
 use std::{net::SocketAddr, path::PathBuf};
 use toolstead_application::RecordedArguments;

@@ -1,11 +1,15 @@
 //! The trust list: files of projects that the user trusted, by path and content, and programs of servers.
 
+pub mod programs;
+
 use crate::config::{
-    folders::{ExistingFile, Folders, write_private},
-    origin::Origin,
-    ownership::{WRITABLE_BY_OTHERS, user},
-    problem::Problem,
-    source_file::read_bounded,
+    layers::folders::{ExistingFile, Folders, write_private},
+    tree::{
+        origin::Origin,
+        ownership::{WRITABLE_BY_OTHERS, user},
+        problem::Problem,
+        source_file::read_bounded,
+    },
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

@@ -1,15 +1,21 @@
 //! Folders of the workspace.
 
 use crate::config::{
-    database::DatabaseSettings,
-    folders::{Folders, real},
-    layers::{LayerKind, ResolvedSettings, Setting, Waiting},
-    mcp_server::ConfiguredServer,
-    origin::Origin,
-    ownership::close_to_others,
-    problem::Problem,
-    tool_block::{self, PathSubject},
-    value::{Item, Value},
+    layers::{
+        LayerKind, ResolvedSettings, Setting, Waiting,
+        folders::{Folders, real},
+    },
+    sections::{
+        database::DatabaseSettings,
+        tool_block::{self, PathSubject},
+    },
+    servers::mcp_server::ConfiguredServer,
+    tree::{
+        origin::Origin,
+        ownership::close_to_others,
+        problem::Problem,
+        value::{Item, Value},
+    },
 };
 use std::{
     fs::DirBuilder,

@@ -1,7 +1,7 @@
 //! Inputs of the user in chats, for recall with the arrow keys. They are stored in a file in the data folder that only
 //! its owner can read.
 
-use crate::config::folders::{ExistingFile, write_private};
+use crate::config::layers::folders::{ExistingFile, write_private};
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read, Write},

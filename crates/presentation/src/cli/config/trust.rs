@@ -11,8 +11,11 @@ use crate::{
         terminal::Terminal,
     },
     config::{
-        Config, ConfigFile, Trust, agent_files::WaitingFile, layers::LayerKind, origin::Origin, problem::Problem,
-        programs::ProgramDigests,
+        Config, ConfigFile, Trust,
+        agent_files::WaitingFile,
+        layers::LayerKind,
+        tree::{origin::Origin, problem::Problem},
+        trust::programs::ProgramDigests,
     },
 };
 use clap::Args;

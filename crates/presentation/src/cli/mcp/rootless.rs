@@ -4,7 +4,7 @@ use super::super::{exit::CommandError, global::Global};
 use crate::{
     app::App,
     composition_root::RunningApp,
-    config::{Config, client_roots::ClientRoots},
+    config::{Config, sections::client_roots::ClientRoots},
     mcp_server::stdio::client_roots::{SortedFolders, Workplace},
 };
 use async_trait::async_trait;

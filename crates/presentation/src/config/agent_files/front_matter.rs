@@ -3,7 +3,7 @@
 //! Many files written for other systems are not valid YAML, for example because a description without quotes contains a
 //! colon. Such front matter is parsed line by line instead.
 
-use crate::config::{
+use crate::config::tree::{
     format::Format,
     node::{Content, Member, Node},
     origin::Origin,

@@ -1,7 +1,7 @@
 //! Tools of an agent that only plans: the built-in tools that only read, limited to the ones that the agent names.
 
 use super::tool_names::NameWithOrigin;
-use crate::config::{origin::Origin, policy::canonical_name};
+use crate::config::{sections::policy::canonical_name, tree::origin::Origin};
 use toolstead_infrastructure::builtin;
 
 /// Returns the read-only tools among `only`, or all read-only tools if `only` is `None` or contains `*`.

@@ -10,9 +10,11 @@ use super::{
 };
 use crate::config::{
     layers::LayerKind,
-    node::{Content, Member},
-    origin::Origin,
-    problem::Problem,
+    tree::{
+        node::{Content, Member},
+        origin::Origin,
+        problem::Problem,
+    },
 };
 use std::{path::Path, sync::Arc};
 use toolstead_domain::{AgentDefinition, PromptCommand, Skill};
@@ -233,7 +235,7 @@ impl Keys<'_> {
     }
 }
 
-fn text_of(node: &crate::config::node::Node) -> Option<String> {
+fn text_of(node: &crate::config::tree::node::Node) -> Option<String> {
     match &node.content {
         Content::Text(text) => Some(text.clone()),
         Content::Integer(number) => Some(number.to_string()),

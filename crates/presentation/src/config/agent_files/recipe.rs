@@ -1,7 +1,7 @@
 //! kodelet recipes: Go templates, of which arguments, defaults and commands are supported.
 
 use super::embedded_commands::run_request;
-use crate::config::{
+use crate::config::tree::{
     node::{Content, Member},
     origin::Origin,
     problem::Problem,

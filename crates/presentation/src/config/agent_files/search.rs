@@ -1,7 +1,10 @@
 //! Searches for files. Reads only names and time stamps, so that checking for changes is cheap.
 
 use super::search_folders::{Kind, SearchFolder};
-use crate::config::{layers::LayerKind, origin::Origin, ownership::check_owned, problem::Problem};
+use crate::config::{
+    layers::LayerKind,
+    tree::{origin::Origin, ownership::check_owned, problem::Problem},
+};
 use std::{
     collections::BTreeSet,
     fs, io,

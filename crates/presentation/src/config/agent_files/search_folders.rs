@@ -1,6 +1,9 @@
 //! The folders that are searched for agents, skills and commands.
 
-use crate::config::{folders::Folders, layers::LayerKind, source_file::project_folders};
+use crate::config::{
+    layers::{LayerKind, folders::Folders},
+    tree::source_file::project_folders,
+};
 use std::path::{Path, PathBuf};
 
 /// Kind of a file.

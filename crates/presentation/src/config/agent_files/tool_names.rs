@@ -1,7 +1,10 @@
 //! Converts the tool names in a file to a tool selection. An entry that a selection cannot express removes the tool and
 //! never adds one.
 
-use crate::config::{origin::Origin, policy::canonical_name, problem::Problem};
+use crate::config::{
+    sections::policy::canonical_name,
+    tree::{origin::Origin, problem::Problem},
+};
 use toolstead_domain::ToolSelection;
 
 /// Name of a tool, and the origin of the name.

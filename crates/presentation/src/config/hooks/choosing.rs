@@ -2,11 +2,15 @@
 
 use crate::config::{
     Config,
-    command_lines::commands_of,
-    foreign_tools::FOREIGN_TOOLS,
-    origin::Origin,
-    policy::{check_parameters, check_tool_names},
-    problem::{ConfigError, Problem},
+    imports::foreign_tools::FOREIGN_TOOLS,
+    sections::{
+        command_lines::commands_of,
+        policy::{check_parameters, check_tool_names},
+    },
+    tree::{
+        origin::Origin,
+        problem::{ConfigError, Problem},
+    },
 };
 use std::sync::Arc;
 use toolstead_domain::{PermissionRule, RuleSubject, Tool, tool_input_schema::nearest_name};

@@ -1,7 +1,7 @@
 //! Finds the files that the command of a hook or a server runs, and checks that the program of a hook exists. A
 //! mistyped path must not disable a gate.
 
-use crate::config::environment::Environment;
+use crate::config::layers::environment::Environment;
 use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},

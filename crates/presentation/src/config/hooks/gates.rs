@@ -3,13 +3,14 @@
 use super::Hooks;
 use crate::config::{
     Config, ConfigFile, Trust,
-    folders::Folders,
-    layers::{LayerKind, ResolvedSettings},
-    origin::Origin,
-    problem::{ConfigError, Problem},
-    source_file,
+    layers::{LayerKind, ResolvedSettings, folders::Folders},
+    tree::{
+        origin::Origin,
+        problem::{ConfigError, Problem},
+        source_file,
+        value::Value,
+    },
     trust::TrustedFiles,
-    value::Value,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -3,12 +3,14 @@
 use super::{HookEntry, HookInputs, Hooks, IdleHook, waits};
 use crate::config::{
     ConfigFile, Trust,
-    format::Format,
     layers::LayerKind,
-    node::{Content, Member, Node},
-    origin::Origin,
-    problem::Problem,
-    source_file::{SourceFile, project_of},
+    tree::{
+        format::Format,
+        node::{Content, Member, Node},
+        origin::Origin,
+        problem::Problem,
+        source_file::{SourceFile, project_of},
+    },
 };
 use std::{
     path::{Path, PathBuf},

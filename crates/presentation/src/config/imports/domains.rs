@@ -3,10 +3,12 @@
 use super::at;
 use crate::config::{
     layers::LayerKind,
-    node::{Content, Lines, Member, Node},
-    origin::Origin,
-    problem::Problem,
-    source_file::SourceFile,
+    tree::{
+        node::{Content, Lines, Member, Node},
+        origin::Origin,
+        problem::Problem,
+        source_file::SourceFile,
+    },
 };
 use std::path::Path;
 

@@ -2,13 +2,15 @@
 //! own keys.
 
 use crate::config::{
-    check::Base,
-    foreign_servers,
     imports::at,
-    node::{Content, Member, Node},
-    origin::Origin,
-    policy::{is_known_tool, is_of_mcp},
-    problem::Problem,
+    sections::policy::{is_known_tool, is_of_mcp},
+    servers::foreign_servers,
+    tree::{
+        check::Base,
+        node::{Content, Member, Node},
+        origin::Origin,
+        problem::Problem,
+    },
 };
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Keys of other systems that may forbid something and have no equivalent here. A file with such a key is rejected, so
 //! that the user does not rely on a prohibition that is not enforced.
 
-use crate::config::{
+use crate::config::tree::{
     node::{Content, Member},
     origin::Origin,
     problem::Problem,

@@ -2,12 +2,14 @@
 
 use super::{at, prohibitions};
 use crate::config::{
-    check::Base,
-    foreign_tools::FOREIGN_TOOLS,
-    node::{Content, Member, Node},
-    origin::Origin,
-    policy::{is_known_tool, is_of_mcp, no_such_tool},
-    problem::Problem,
+    imports::foreign_tools::FOREIGN_TOOLS,
+    sections::policy::{is_known_tool, is_of_mcp, no_such_tool},
+    tree::{
+        check::Base,
+        node::{Content, Member, Node},
+        origin::Origin,
+        problem::Problem,
+    },
 };
 use std::{
     ops::ControlFlow,

@@ -1,6 +1,6 @@
 //! Inserts an allow rule into the text of a TOML file.
 
-use crate::config::{
+use crate::config::tree::{
     format::Format,
     node::{Content, Node},
     origin::Origin,

@@ -2,8 +2,10 @@
 
 use crate::config::{
     imports::translation::{Format, Translation},
-    node::{Content, Member, Node},
-    origin::Origin,
+    tree::{
+        node::{Content, Member, Node},
+        origin::Origin,
+    },
 };
 use toolstead_domain::Effect;
 

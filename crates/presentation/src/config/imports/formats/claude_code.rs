@@ -5,9 +5,11 @@ use crate::config::{
         prohibitions,
         translation::{Format, Translation},
     },
-    node::{Content, Member, Node},
-    origin::Origin,
-    problem::Problem,
+    tree::{
+        node::{Content, Member, Node},
+        origin::Origin,
+        problem::Problem,
+    },
 };
 use toolstead_domain::Effect;
 

@@ -1,14 +1,16 @@
 //! A `tools` block with a table for each tool, as in Toolstead's own files, and `enabled`.
 
 use crate::config::{
-    foreign_tools::FOREIGN_TOOLS,
     imports::{
+        foreign_tools::FOREIGN_TOOLS,
         prohibitions,
         translation::{Format, Translation},
     },
-    node::{Content, Member, Node},
-    policy::{is_known_tool, is_of_mcp, no_such_tool},
-    problem::Problem,
+    sections::policy::{is_known_tool, is_of_mcp, no_such_tool},
+    tree::{
+        node::{Content, Member, Node},
+        problem::Problem,
+    },
 };
 use toolstead_domain::{Effect, tool_input_schema::nearest_name};
 use toolstead_infrastructure::builtin::names_and_aliases;

@@ -1,0 +1,123 @@
+//! Tables of calls with expected decisions: `toolstead permissions test FILE`.
+
+use crate::config::{
+    layers::LayerKind,
+    tree::{
+        format::Format,
+        node::{Content, Member, Node},
+        origin::Origin,
+        problem::{ConfigError, Problem},
+        source_file::SourceFile,
+    },
+};
+use serde_json::{Map, Value};
+use std::path::Path;
+use toolstead_domain::{Verdict, tool_input_schema::nearest_name};
+
+/// Keys of a call.
+const KEYS: [&str; 4] = ["tool", "arguments", "expect", "rule"];
+
+/// A call with its expected decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExpectedCall {
+    /// Name of the tool, canonical or an alias.
+    pub tool: String,
+    /// Arguments of the call.
+    pub arguments: Value,
+    /// Expected decision.
+    pub expect: Verdict,
+    /// Text of the rule that must have decided, if that is checked.
+    pub rule: Option<String>,
+    /// Position of the call in the file.
+    pub origin: Origin,
+}
+
+/// Reads a table: the list `calls` in TOML, JSON or YAML.
+///
+/// # Errors
+/// [`ConfigError`] with every problem, each with its line.
+pub fn read(path: &Path) -> Result<Vec<ExpectedCall>, ConfigError> {
+    let wrong = |message: &str| Problem::new(Origin::file(path), message);
+    let file = SourceFile::read(LayerKind::Chosen, path)?.ok_or_else(|| wrong("there is no such file"))?;
+    let format = Format::of(path).ok_or_else(|| wrong("its name must end in `.toml`, `.json`, `.yaml` or `.yml`"))?;
+    let root = format.read(&file.text, &file.path)?;
+    let mut problems = Vec::new();
+    let mut calls = Vec::new();
+    if let Content::Table(members) = root.content {
+        for Member { name, origin, node } in members {
+            match (name.as_str(), node.content) {
+                ("calls", Content::List(nodes)) => {
+                    calls.extend(nodes.into_iter().filter_map(|node| call(node, &mut problems)));
+                }
+                ("calls", other) => problems.push(Problem::new(origin, format!("`calls` must be a list, got {other}"))),
+                _ => problems.push(Problem::new(origin, format!("unknown key `{name}`; known here: calls"))),
+            }
+        }
+    }
+    if calls.is_empty() && problems.is_empty() {
+        problems.push(wrong("it holds no calls: each is `[[calls]]` with `tool`, `arguments` and `expect`"));
+    }
+    ConfigError::unless_none(problems)?;
+    Ok(calls)
+}
+
+fn call(node: Node, problems: &mut Vec<Problem>) -> Option<ExpectedCall> {
+    let Node { content, origin } = node;
+    let Content::Table(members) = content else {
+        problems.push(Problem::new(origin, format!("a call must be a table, got {content}")));
+        return None;
+    };
+    let found = problems.len();
+    let (mut tool, mut arguments, mut expect, mut rule) = (None, Value::Object(Map::new()), None, None);
+    for Member { name, origin, node } in members {
+        match (name.as_str(), node.content) {
+            ("tool", Content::Text(text)) => tool = Some(text),
+            ("rule", Content::Text(text)) => rule = Some(text.trim().to_owned()),
+            ("expect", Content::Text(text)) => {
+                match [Verdict::Allow, Verdict::Ask, Verdict::Deny].into_iter().find(|verdict| verdict.as_str() == text)
+                {
+                    Some(verdict) => expect = Some(verdict),
+                    None => problems.push(Problem::new(origin, "`expect` must be `allow`, `ask` or `deny`")),
+                }
+            }
+            ("arguments", content @ Content::Table(_)) => match json(content) {
+                Ok(value) => arguments = value,
+                Err(what) => problems.push(Problem::new(origin, format!("`arguments` cannot hold {what}"))),
+            },
+            (known, other) if KEYS.contains(&known) => {
+                problems.push(Problem::new(origin, format!("`{known}` cannot be {other}")));
+            }
+            _ => {
+                let advice = nearest_name(&name, KEYS);
+                let advice =
+                    advice.map_or(format!("known here: {}", KEYS.join(", ")), |near| format!("did you mean `{near}`?"));
+                problems.push(Problem::new(origin, format!("unknown key `{name}`; {advice}")));
+            }
+        }
+    }
+    match (tool, expect) {
+        (Some(tool), Some(expect)) => Some(ExpectedCall { tool, arguments, expect, rule, origin }),
+        _ if problems.len() > found => None,
+        _ => {
+            problems.push(Problem::new(origin, "a call needs `tool` and `expect`"));
+            None
+        }
+    }
+}
+
+/// Converts a value to JSON. The error names the first part that is not allowed here, such as a fraction.
+fn json(content: Content) -> Result<Value, &'static str> {
+    Ok(match content {
+        Content::Boolean(value) => value.into(),
+        Content::Integer(number) => number.into(),
+        Content::Fraction(_) => return Err("a fraction"),
+        Content::Text(text) | Content::Untyped(text) | Content::DerivedRule { rule: text, .. } => text.into(),
+        Content::List(nodes) => nodes.into_iter().map(|node| json(node.content)).collect::<Result<Vec<_>, _>>()?.into(),
+        Content::Table(members) => {
+            let members = members.into_iter().map(|member| Ok((member.name, json(member.node.content)?)));
+            Value::Object(members.collect::<Result<_, &'static str>>()?)
+        }
+        Content::Other("nothing") => Value::Null,
+        Content::Other(what) => return Err(what),
+    })
+}

@@ -1,0 +1,6 @@
+//! The MCP servers of the configuration, also those in files of other clients.
+
+pub(super) mod foreign_servers;
+pub mod mcp_server;
+pub mod server_programs;
+pub(super) mod server_times;
