@@ -49,6 +49,7 @@ pub use command::ExecuteToolCommand;
 use decision_text_cache::DecisionTextCache;
 use detach_on_drop::DetachOnDrop;
 pub use error::{AuditFailure, ExecuteToolError};
+use explain::{CallExplainer, ExplainCallQuery, ExplainedCall};
 use futures::FutureExt;
 pub use nesting::Nesting;
 use parked_calls::{
@@ -65,9 +66,10 @@ use std::{
     panic::AssertUnwindSafe,
     pin::pin,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 use tasks::Tasks;
-use toolstead_domain::{CallId, CallOutcome, OutputStore, Principal, StoreError, SuggestionFormatter};
+use toolstead_domain::{CallId, CallOutcome, CallPreview, OutputStore, Principal, StoreError, SuggestionFormatter};
 use uuid::Uuid;
 
 /// Handler of [`ExecuteToolCommand`].
@@ -198,6 +200,35 @@ impl ExecuteToolHandler {
             Some(call) => FirstRound::new(path, call, self.settings.grace).await,
             None => DetachOnDrop::new(path, cancel).await,
         }
+    }
+
+    /// Runs the steps of a call up to the decision: it resolves the tool, prepares and validates the arguments, has the
+    /// provider determine the accesses, and applies the policy. Nothing runs, no approval is requested, and nothing is
+    /// recorded. Hooks are skipped, because they may have effects.
+    ///
+    /// # Errors
+    /// [`ExecuteToolError`] if the call would fail before a decision.
+    pub async fn explain(&self, query: ExplainCallQuery) -> Result<ExplainedCall, ExecuteToolError> {
+        self.explain_command(ExecuteToolCommand::new(query.tool, query.arguments).within(query.scope)).await
+    }
+
+    /// Explains a call whose tool is resolved already.
+    pub(crate) async fn explain_command(&self, command: ExecuteToolCommand) -> Result<ExplainedCall, ExecuteToolError> {
+        self.explainer().explain(command).await
+    }
+
+    /// Returns the accesses of a call that may be made later.
+    pub(crate) async fn preview_call(
+        &self,
+        command: ExecuteToolCommand,
+        time: Duration,
+    ) -> Result<CallPreview, ExecuteToolError> {
+        self.explainer().preview(command, time).await
+    }
+
+    fn explainer(&self) -> CallExplainer<'_> {
+        let Self { registry, permissions, ports, settings, .. } = self;
+        CallExplainer { registry, permissions, ports, settings }
     }
 
     /// Returns the store of large outputs.

@@ -1,9 +1,10 @@
 //! The decision on a call, determined without running it.
 
 use super::{
-    ExecuteToolHandler, arguments, command::ExecuteToolCommand, error::ExecuteToolError, record::Record, resolution,
-    running, validation::Validation,
+    arguments, command::ExecuteToolCommand, error::ExecuteToolError, ports::ExecuteToolPorts, record::Record,
+    resolution, running, settings::CallSettings, validation::Validation,
 };
+use crate::{permission_book::PermissionBook, tool_registry::ToolRegistry};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
@@ -42,19 +43,17 @@ struct PreparedCall {
     accesses: Result<Vec<Access>, ExecuteToolError>,
 }
 
-impl ExecuteToolHandler {
-    /// Runs the steps of a call up to the decision: it resolves the tool, prepares and validates the arguments, has the
-    /// provider determine the accesses, and applies the policy. Nothing runs, no approval is requested, and nothing is
-    /// recorded. Hooks are skipped, because they may have effects.
-    ///
-    /// # Errors
-    /// [`ExecuteToolError`] if the call would fail before a decision.
-    pub async fn explain(&self, query: ExplainCallQuery) -> Result<ExplainedCall, ExecuteToolError> {
-        self.explain_command(ExecuteToolCommand::new(query.tool, query.arguments).within(query.scope)).await
-    }
+/// Steps of a call up to the decision.
+pub(super) struct CallExplainer<'a> {
+    pub(super) registry: &'a ToolRegistry,
+    pub(super) permissions: &'a PermissionBook,
+    pub(super) ports: &'a ExecuteToolPorts,
+    pub(super) settings: &'a CallSettings,
+}
 
-    /// Explains a call whose tool is resolved already.
-    pub(crate) async fn explain_command(&self, command: ExecuteToolCommand) -> Result<ExplainedCall, ExecuteToolError> {
+impl CallExplainer<'_> {
+    /// Returns the decision on the call of this command.
+    pub(super) async fn explain(&self, command: ExecuteToolCommand) -> Result<ExplainedCall, ExecuteToolError> {
         let client = Arc::new(ClientProfile::without_protocol("explain"));
         let command = ExecuteToolCommand { client, ..command };
         let policy = self.permissions.policy_of(&command.scope);
@@ -65,12 +64,12 @@ impl ExecuteToolHandler {
 
     /// Runs the steps of a call up to its accesses. For a tool of which every call is denied, the accesses are not
     /// determined: the refusal follows when the call is made.
-    pub(crate) async fn preview_call(
+    pub(super) async fn preview(
         &self,
         command: ExecuteToolCommand,
         time: Duration,
     ) -> Result<CallPreview, ExecuteToolError> {
-        let registered = resolution::find(&self.registry, &command).await?;
+        let registered = resolution::find(self.registry, &command).await?;
         let policy = self.permissions.policy_of(&command.scope);
         if policy.refusal_of_every_call(&registered.tool).is_some() {
             return Ok(CallPreview::new(registered.tool.clone(), None));
@@ -89,7 +88,7 @@ impl ExecuteToolHandler {
         mut command: ExecuteToolCommand,
         time: Duration,
     ) -> Result<PreparedCall, ExecuteToolError> {
-        let registered = resolution::find(&self.registry, &command).await?;
+        let registered = resolution::find(self.registry, &command).await?;
         // The steps of a call require a record; this one is not stored.
         let mut record =
             Record::begin(CallId(Uuid::now_v7()), &command, self.settings.arguments, self.ports.clock.as_ref());
