@@ -35,6 +35,28 @@ pub enum ForkConversationError {
 }
 
 /// Creates conversations as copies of others.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolstead_application::fork_conversation::{ForkConversationCommand, ForkConversationHandler};
+/// use toolstead_domain::{
+///     ConversationStore,
+///     testing::{
+///         conversation_store_contract::conversation, fixed_clock::FixedClock,
+///         in_memory_conversations::InMemoryConversations, samples::START,
+///     },
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (store, original) = (Arc::new(InMemoryConversations::new()), conversation(1));
+/// store.begin(&original).await?;
+/// let handler = ForkConversationHandler::new(store, Arc::new(FixedClock::at(START)));
+/// let command = ForkConversationCommand { principal: original.principal, original: original.id, to: None };
+/// assert_eq!(handler.handle(command).await?.forked_from, Some((original.id, 0)));
+/// # Ok(())
+/// # }
+/// ```
 pub struct ForkConversationHandler {
     conversations: Arc<dyn ConversationStore>,
     clock: Arc<dyn Clock>,

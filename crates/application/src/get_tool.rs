@@ -28,6 +28,37 @@ pub struct ToolView {
 }
 
 /// Handles a [`GetToolQuery`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolstead_application::{
+///     get_tool::{GetToolHandler, GetToolQuery},
+///     permission_book::PermissionBook,
+///     tool_registry::ToolRegistry,
+/// };
+/// use toolstead_domain::{
+///     NoRuleStore, PermissionPolicy, Scope,
+///     testing::{
+///         fixed_clock::FixedClock,
+///         in_memory_tool_repository::InMemoryToolRepository,
+///         samples::START,
+///         scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
+///     },
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = Arc::new(FixedClock::at(START));
+/// let registry = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock).await?;
+/// registry.register(Arc::new(ScriptedProvider::new("team").with(ScriptedTool::named("greet")))).await?;
+///
+/// let permissions = Arc::new(PermissionBook::new(Arc::new(PermissionPolicy::default()), Arc::new(NoRuleStore)));
+/// let handler = GetToolHandler::new(registry, permissions);
+/// let found = handler.handle(&GetToolQuery { scope: Scope::default(), name: "greet".into() });
+/// assert!(found.is_ok_and(|greet| greet.advertised));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct GetToolHandler {
     registry: Arc<ToolRegistry>,

@@ -24,6 +24,16 @@ const MAX_JOINED: usize = 8;
 
 /// The policy of each session: the configured one, with the allow rules that users approved. Only allow rules are ever
 /// added, so an approval never overrides a deny rule, an ask rule or a mode.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolstead_application::permission_book::PermissionBook;
+/// use toolstead_domain::{NoRuleStore, PermissionPolicy, Scope};
+///
+/// let permissions = PermissionBook::new(Arc::new(PermissionPolicy::default()), Arc::new(NoRuleStore));
+/// let policy = permissions.policy_of(&Scope::default());
+/// assert!(policy.rules.is_empty());
+/// ```
 pub struct PermissionBook {
     policy: ArcSwap<PermissionPolicy>,
     store: Arc<dyn RuleStore>,

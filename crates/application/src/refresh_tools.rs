@@ -11,6 +11,29 @@ pub struct RefreshToolsCommand {
 }
 
 /// Handles a [`RefreshToolsCommand`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolstead_application::{refresh_tools::{RefreshToolsCommand, RefreshToolsHandler}, tool_registry::ToolRegistry};
+/// use toolstead_domain::testing::{
+///     fixed_clock::FixedClock,
+///     in_memory_tool_repository::InMemoryToolRepository,
+///     samples::START,
+///     scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = Arc::new(FixedClock::at(START));
+/// let registry = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock).await?;
+/// registry.register(Arc::new(ScriptedProvider::new("team").with(ScriptedTool::named("greet")))).await?;
+///
+/// let handler = RefreshToolsHandler::new(registry);
+/// handler.handle(&RefreshToolsCommand { provider: Some("team".into()) }).await?;
+/// assert!(handler.handle(&RefreshToolsCommand { provider: Some("nobody".into()) }).await.is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct RefreshToolsHandler {
     registry: Arc<ToolRegistry>,

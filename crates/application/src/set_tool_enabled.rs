@@ -25,6 +25,29 @@ pub enum SetToolEnabledError {
 }
 
 /// Handles a [`SetToolEnabledCommand`]. Clients are notified that the list has changed.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolstead_application::{set_tool_enabled::{SetToolEnabledCommand, SetToolEnabledHandler}, tool_registry::ToolRegistry};
+/// use toolstead_domain::testing::{
+///     fixed_clock::FixedClock,
+///     in_memory_tool_repository::InMemoryToolRepository,
+///     samples::START,
+///     scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = Arc::new(FixedClock::at(START));
+/// let registry = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock).await?;
+/// registry.register(Arc::new(ScriptedProvider::new("team").with(ScriptedTool::named("greet")))).await?;
+///
+/// let handler = SetToolEnabledHandler::new(registry.clone());
+/// handler.handle(&SetToolEnabledCommand { name: "greet".into(), enabled: false }).await?;
+/// assert!(registry.resolve("greet").is_ok_and(|greet| !greet.tool.is_callable()));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct SetToolEnabledHandler {
     registry: Arc<ToolRegistry>,

@@ -37,6 +37,16 @@ pub enum AppendError {
 ///   stored durably, also across `kill -9`, and an interrupted append is stored completely or not at all;
 /// - if two processes add to one conversation at the same time, one of them is refused;
 /// - a principal cannot read the conversations of another.
+///
+/// A test of an implementation runs the contract:
+///
+/// ```
+/// use toolstead_domain::testing::{in_memory_conversations::InMemoryConversations, conversation_store_contract::conversation_store_contract};
+///
+/// # async fn test() {
+/// conversation_store_contract(&InMemoryConversations::new()).await;
+/// # }
+/// ```
 #[async_trait]
 pub trait ConversationStore: Send + Sync {
     /// Begins a conversation. It has no events, or the events that [`forked_from`](Conversation::forked_from) refers

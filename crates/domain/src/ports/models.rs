@@ -4,6 +4,20 @@ use crate::ports::model_provider::ModelProvider;
 use std::sync::Arc;
 
 /// Models of an application.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolstead_domain::{ModelProvider, Models};
+///
+/// /// One model under every name.
+/// struct OneModel(Arc<dyn ModelProvider>);
+///
+/// impl Models for OneModel {
+///     fn model(&self, _: Option<&str>) -> Result<Arc<dyn ModelProvider>, String> {
+///         Ok(self.0.clone())
+///     }
+/// }
+/// ```
 pub trait Models: Send + Sync {
     /// Returns the model with this name or of this strength (`weak`, `strong`); the default model for `None`.
     ///

@@ -44,6 +44,16 @@ pub const WAITING_OF_A_SESSION: usize = 20;
 /// - questions are answered once;
 /// - at most [`WAITING_OF_A_SESSION`] of a session wait, and further ones are refused; the store is bounded, and the
 ///   oldest questions are deleted first.
+///
+/// A test of an implementation runs the contract:
+///
+/// ```
+/// use toolstead_domain::testing::{in_memory_questions::InMemoryQuestions, question_store_contract::question_store_contract};
+///
+/// # async fn test() {
+/// question_store_contract(&InMemoryQuestions::new()).await;
+/// # }
+/// ```
 #[async_trait]
 pub trait QuestionStore: Send + Sync {
     /// Stores questions, and returns their number.

@@ -10,6 +10,16 @@ use std::path::Path;
 /// - sessions do not share known versions;
 /// - the known version of a file is the one that was recorded last;
 /// - the store is bounded: the oldest versions are deleted first, and a file without a version counts as never read.
+///
+/// A test of an implementation runs the contract:
+///
+/// ```
+/// use toolstead_domain::testing::{in_memory_read_state::InMemoryReadState, read_state_contract::read_state_contract};
+///
+/// # async fn test() {
+/// read_state_contract(&InMemoryReadState::new()).await;
+/// # }
+/// ```
 #[async_trait]
 pub trait ReadState: Send + Sync {
     /// Records this content as the session's known version of the file at a real path.

@@ -7,6 +7,16 @@ use async_trait::async_trait;
 ///
 /// Implementers store a rule completely or not at all, change nothing else in the file that holds it, and apply stored
 /// rules at the next start.
+///
+/// A test of an implementation runs the contract:
+///
+/// ```
+/// use toolstead_domain::testing::{in_memory_rule_store::InMemoryRuleStore, rule_store_contract::rule_store_contract};
+///
+/// # async fn test() {
+/// rule_store_contract(&InMemoryRuleStore::new()).await;
+/// # }
+/// ```
 #[async_trait]
 pub trait RuleStore: Send + Sync {
     /// Returns `true` if rules of this scope can be stored here. Always `false` for scopes that end with a call, a run

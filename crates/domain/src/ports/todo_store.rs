@@ -9,6 +9,16 @@ use async_trait::async_trait;
 /// - the plan of a session is not visible to others, even with its name;
 /// - a plan is replaced completely or not at all;
 /// - the store is bounded: the plan with the oldest replacement is deleted first.
+///
+/// A test of an implementation runs the contract:
+///
+/// ```
+/// use toolstead_domain::testing::{in_memory_todos::InMemoryTodos, todo_store_contract::todo_store_contract};
+///
+/// # async fn test() {
+/// todo_store_contract(&InMemoryTodos::new()).await;
+/// # }
+/// ```
 #[async_trait]
 pub trait TodoStore: Send + Sync {
     /// Returns the plan of the session; empty if there is none.
