@@ -88,7 +88,7 @@ pub(super) struct PageWithElements {
 }
 
 pub(super) fn availability(world: &ToolEnvironment) -> Availability {
-    match world.browsers().unavailable(world.workspace().writable()) {
+    match world.web().browsers().unavailable(world.workspace().writable()) {
         Some(reason) => Availability::Unavailable(reason),
         None => Availability::Available,
     }
@@ -101,7 +101,7 @@ fn owner(run: &ToolContext<'_>) -> Owner {
 /// Returns the access of a call that acts on the open page: the page's host.
 pub(super) fn access_to_page(call: &ToolCall, world: &ToolEnvironment) -> Vec<Access> {
     let owner = Owner { principal: call.principal.clone(), session: call.session.to_string() };
-    let host = world.browsers().now(&owner, |session| session.state().current()?.host()).flatten();
+    let host = world.web().browsers().now(&owner, |session| session.state().current()?.host()).flatten();
     host.map(|host| Access::ReachHost(host.into())).into_iter().collect()
 }
 
@@ -116,7 +116,7 @@ pub(super) fn access_to_element(
     let owner = Owner { principal: call.principal.clone(), session: call.session.to_string() };
     // An invalid element is reported when the call runs.
     let host = |session: &Session| session.host_of(element(session, reference, number).ok()?);
-    if let Some(host) = world.browsers().now(&owner, host).flatten() {
+    if let Some(host) = world.web().browsers().now(&owner, host).flatten() {
         let access = Access::ReachHost(host.into());
         if !accesses.contains(&access) {
             accesses.push(access);
@@ -129,12 +129,12 @@ pub(super) fn access_to_element(
 pub(super) async fn browser(run: &ToolContext<'_>) -> Result<Lease, ToolFailure> {
     let context = run.context();
     let world = run.environment();
-    world.browsers().lease(&owner(run), context.grant, context.id.to_string(), world.workspace().writable()).await
+    world.web().browsers().lease(&owner(run), context.grant, context.id.to_string(), world.workspace().writable()).await
 }
 
 /// Returns the browser of the call's session, which must have a page open.
 pub(super) async fn open_browser(run: &ToolContext<'_>) -> Result<Lease, ToolFailure> {
-    let lease = run.environment().browsers().lease_running(&owner(run), run.context().grant).await?;
+    let lease = run.environment().web().browsers().lease_running(&owner(run), run.context().grant).await?;
     // The page may have navigated since its host was checked.
     let host = lease.session()?.state().current().and_then(|tab| tab.host());
     if let Some(host) = host {
@@ -145,7 +145,7 @@ pub(super) async fn open_browser(run: &ToolContext<'_>) -> Result<Lease, ToolFai
 
 /// Ends the browser of the call's session. Returns `false` if there was none.
 pub(super) fn end_browser(run: &ToolContext<'_>) -> bool {
-    run.environment().browsers().end(&owner(run))
+    run.environment().web().browsers().end(&owner(run))
 }
 
 /// Finds an element by its reference, or by its number in the latest report of the page, from 1.

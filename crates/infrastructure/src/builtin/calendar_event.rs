@@ -17,7 +17,7 @@ use toolstead_domain::ToolFailure;
 
 /// Service of the events.
 pub(super) const SERVICE: GoogleService =
-    GoogleService { name: "Google Calendar", grant: GRANT, address: |world| &world.services().calendar };
+    GoogleService { name: "Google Calendar", grant: GRANT, address: |world| &world.web().services().calendar };
 
 /// Notice for models that others wrote the following text.
 pub(super) const WRITTEN_BY_OTHERS: &str =

@@ -58,7 +58,7 @@ impl BuiltInContext {
     /// Returns the command with this name, unless a built-in prompt has the name.
     fn command(&self, name: &str) -> Option<Arc<PromptCommand>> {
         let is_ours = self.catalogue.prompts.iter().any(|prompt| prompt.name() == name);
-        if is_ours { None } else { commands::find(self.world.agents(), name) }
+        if is_ours { None } else { commands::find(self.world.agents().catalogue(), name) }
     }
 
     fn report(&self, uri: &str) -> Option<&Report> {
@@ -75,12 +75,12 @@ impl ContextProvider for BuiltInContext {
     async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
         let mut catalogue = self.catalogue.clone();
         let is_free = |prompt: &Prompt| self.catalogue.prompts.iter().all(|ours| ours.name() != prompt.name());
-        catalogue.prompts.extend(commands::definitions(self.world.agents()).into_iter().filter(is_free));
+        catalogue.prompts.extend(commands::definitions(self.world.agents().catalogue()).into_iter().filter(is_free));
         Ok(catalogue)
     }
 
     async fn changed(&self) {
-        self.world.agents().changed().await
+        self.world.agents().catalogue().changed().await
     }
 
     async fn accesses(&self, request: &ContextRequest) -> Result<Vec<Access>, ToolFailure> {

@@ -23,7 +23,7 @@ impl GoogleService {
     /// Returns the availability of the service to users who sign in.
     pub(super) fn availability(self, world: &ToolEnvironment) -> Availability {
         let reason = match (self.address)(world) {
-            Ok(address) => world.credentials().unavailable(&resource(self.grant, address)),
+            Ok(address) => world.web().credentials().unavailable(&resource(self.grant, address)),
             Err(reason) => Some(reason.clone()),
         };
         reason.map_or(Availability::Available, Availability::Unavailable)
@@ -54,8 +54,8 @@ impl GoogleService {
         let (world, context) = (run.environment(), run.context());
         Ok(GoogleAccount {
             service: self.name,
-            reach: world.web_client(),
-            credentials: world.credentials(),
+            reach: world.web().client(),
+            credentials: world.web().credentials(),
             principal: context.principal,
             resource: resource(self.grant, self.address(world)?),
             judge,

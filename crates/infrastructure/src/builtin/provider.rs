@@ -229,7 +229,7 @@ impl ToolProvider for InProcessTools {
 
     async fn changed(&self) {
         match self.tools.iter().any(|tool| tool.is_live()) {
-            true => self.environment.agents().changed().await,
+            true => self.environment.agents().catalogue().changed().await,
             false => std::future::pending().await,
         }
     }
@@ -273,7 +273,7 @@ impl ToolProvider for InProcessTools {
     }
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
-        let tasks = self.environment.tasks();
+        let tasks = self.environment.processes().tasks();
         if call.tool.tags.iter().any(|tag| tag == "task") {
             // Boxed, because it is larger than the rest of the call, and most tools do not use tasks.
             Box::pin(self.environment.find_detached_tasks()).await?;
@@ -305,15 +305,18 @@ impl ToolProvider for InProcessTools {
         if self.shares_environment {
             return;
         }
-        self.environment.programs().end_session(principal, session);
-        self.environment.browsers().end_session(principal, session);
-        self.environment.tasks().end_session(&SessionKey { principal: principal.clone(), session: session.to_owned() });
+        self.environment.processes().programs().end_session(principal, session);
+        self.environment.web().browsers().end_session(principal, session);
+        self.environment
+            .processes()
+            .tasks()
+            .end_session(&SessionKey { principal: principal.clone(), session: session.to_owned() });
     }
 
     async fn close(&self) {
         if !self.shares_environment {
-            self.environment.browsers().end_all();
-            self.environment.tasks().close().await;
+            self.environment.web().browsers().end_all();
+            self.environment.processes().tasks().close().await;
         }
     }
 }

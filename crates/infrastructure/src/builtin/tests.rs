@@ -106,7 +106,7 @@ impl Bench {
     /// Allows commands to reach these hosts.
     pub(super) fn with_hosts(mut self, hosts: &[&str]) -> Self {
         let network = NetworkPolicy::Hosts(hosts.iter().map(|host| (*host).to_owned()).collect());
-        let settings = CommandSettings { network, ..self.run.world.programs().settings().clone() };
+        let settings = CommandSettings { network, ..self.run.world.processes().programs().settings().clone() };
         self.run.world = self.run.world.with_programs(Arc::new(Programs::new(settings)));
         self.run.tools = InProcessTools::new(all(), self.run.world.clone()).unwrap();
         self
@@ -128,7 +128,8 @@ impl Bench {
     pub(super) fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         let world =
             ToolEnvironment::new(self.run.world.workspace().clone(), clock, self.run.world.version().to_owned());
-        self.run.world = world.with_journal(self.run.journal.clone()).with_programs(self.run.world.programs().clone());
+        self.run.world =
+            world.with_journal(self.run.journal.clone()).with_programs(self.run.world.processes().programs().clone());
         self.run.tools = InProcessTools::new(all(), self.run.world.clone()).unwrap();
         self
     }
@@ -143,7 +144,7 @@ impl Bench {
 
     /// Puts this folder of the workspace, or elsewhere, at the beginning of the `PATH`.
     pub(super) fn with_path_in(mut self, folder: &str) -> Self {
-        let mut settings = self.run.world.programs().settings().clone();
+        let mut settings = self.run.world.processes().programs().settings().clone();
         let usual = settings.environment.remove("PATH").unwrap_or_default();
         settings.environment.insert("PATH".into(), format!("{}:{usual}", self.path(folder).display()));
         self.run.world = self.run.world.with_programs(Arc::new(Programs::new(settings)));
@@ -173,7 +174,12 @@ impl Bench {
     pub(super) fn saw(&self, name: &str) {
         let (path, digest) = (self.path(name), digest_of(&self.get(name)));
         self.runtime
-            .block_on(self.run.world.read_state().record_version(&self.run.principal, &self.run.session, &path, digest))
+            .block_on(self.run.world.files().read_state().record_version(
+                &self.run.principal,
+                &self.run.session,
+                &path,
+                digest,
+            ))
             .unwrap();
     }
 
@@ -256,7 +262,9 @@ impl Bench {
 
     /// Returns the content of a file that the session knows.
     pub(super) fn known(&self, name: &str) -> Option<ContentDigest> {
-        self.runtime.block_on(self.run.world.read_state().known(&Principal::local(), "test", &self.path(name))).unwrap()
+        self.runtime
+            .block_on(self.run.world.files().read_state().known(&Principal::local(), "test", &self.path(name)))
+            .unwrap()
     }
 
     /// Stores an output of the caller, and returns its handle.

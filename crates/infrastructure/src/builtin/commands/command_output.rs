@@ -95,8 +95,11 @@ pub(crate) async fn render_output(
     run: &ToolContext<'_>,
 ) -> Result<RenderedOutput, ToolFailure> {
     // Held until the whole is out of memory again. The semaphore is never closed.
-    let _turn =
-        if capture.total() > SAMPLE as u64 { run.environment().tasks().rendering.acquire().await.ok() } else { None };
+    let _turn = if capture.total() > SAMPLE as u64 {
+        run.environment().processes().tasks().rendering.acquire().await.ok()
+    } else {
+        None
+    };
     let whole = if capture.total() <= SAMPLE as u64 && !capture.is_on_disk(0) {
         load_selection(capture, &part)?
     } else {

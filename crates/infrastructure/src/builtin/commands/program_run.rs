@@ -49,7 +49,7 @@ pub(crate) async fn run_to_end(
     program: Program,
     run: &ToolContext<'_>,
 ) -> Result<(Arc<Command>, ProgramOutput), ToolFailure> {
-    let programs = run.environment().programs();
+    let programs = run.environment().processes().programs();
     let settings = programs.settings();
     let words = std::iter::once(program.name.to_string()).chain(program.args.iter().cloned()).collect();
     let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
@@ -92,7 +92,7 @@ pub(crate) async fn answer(
     }
     let result = result.with_structured_content(structured);
     let Some(end) = end else { return Ok(result) };
-    let mut said = remarks(&end, run.environment().programs().settings().kept_bytes);
+    let mut said = remarks(&end, run.environment().processes().programs().settings().kept_bytes);
     if is_failed {
         said.insert(0, format!("The program {}.", end.describe()));
         return Ok(result.followed_by(ToolResult::error(ErrorKind::ExecutionFailed, said.join(" "))));

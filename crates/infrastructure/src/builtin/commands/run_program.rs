@@ -88,7 +88,7 @@ impl ToolContext<'_> {
             environment: BTreeMap::new(),
             offers_tools: false,
         };
-        let (programs, workspace) = (self.environment().programs(), self.environment().workspace());
+        let (programs, workspace) = (self.environment().processes().programs(), self.environment().workspace());
         let settings = programs.settings();
         let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
         let started = programs.start(program, self.context(), workspace).await?;

@@ -62,7 +62,7 @@ impl FileResources {
     /// Returns MCP's `TextResourceContents` or `BlobResourceContents`.
     pub(super) async fn content(&self, uri: &str, context: &CallContext<'_>) -> Result<Value, ToolFailure> {
         let path = file_uri::path_of(uri)?;
-        let (at_most, uri) = (self.world.limits().text_bytes, uri.to_owned());
+        let (at_most, uri) = (self.world.files().limits().text_bytes, uri.to_owned());
         self.on_files(context, move |files| {
             let bytes = files.find(&path)?.read(at_most)?;
             let name = path.rsplit('/').next().unwrap_or_default();

@@ -123,7 +123,7 @@ impl Direction {
 
 /// Returns the availability: nothing can be reverted without a journal.
 pub(crate) fn availability(world: &ToolEnvironment) -> Availability {
-    match world.journal().keeps() {
+    match world.files().journal().keeps() {
         true => Availability::Available,
         false => Availability::Unavailable("the program keeps no journal of changes to files".into()),
     }
@@ -137,7 +137,7 @@ pub(crate) async fn accesses(
     world: &ToolEnvironment,
 ) -> Result<Vec<Access>, ToolFailure> {
     let (entry, _) = select_entry(direction, input, call, world).await?;
-    world.planned_reverts().insert(call.id, entry.call);
+    world.files().planned_reverts().insert(call.id, entry.call);
     let mut accesses = Vec::new();
     for file in files_of(&entry) {
         let path = world.access(path_text(&file.path)?).await?;
@@ -153,10 +153,10 @@ pub(crate) async fn run(direction: Direction, input: &Input, run: &ToolContext<'
     let mut files = files_of(&entry);
     for file in &mut files {
         if let Some(before) = file.before {
-            file.content = world.journal().content(before.digest).await.map_err(unreadable)?;
+            file.content = world.files().journal().content(before.digest).await.map_err(unreadable)?;
         }
     }
-    let (recording, limit) = (ChangeRecorder::of(run).reverting(entry.call), world.limits().result_bytes);
+    let (recording, limit) = (ChangeRecorder::of(run).reverting(entry.call), world.files().limits().result_bytes);
     let (restored, dry_run, changed_nothing) = (files.clone(), input.dry_run, entry.is_note());
     let work = move |granted: &GrantedWorkspace| match changed_nothing {
         // Later changes of the files do not matter, because the call changed nothing.
@@ -181,16 +181,17 @@ async fn load_planned_entry(call: &ToolCall, world: &ToolEnvironment) -> Result<
     let stale_failure =
         |message: String| ToolFailure::new(ErrorKind::StaleFile, message).next("Nothing was changed; call again.");
     let entry = world
+        .files()
         .planned_reverts()
         .take(call.id)
         .ok_or_else(|| stale_failure("it is not known any more what was to be done".into()))?;
     let entries =
-        world.journal().of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
+        world.files().journal().of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
     let history = History { entries, foreign_entries: Vec::new() };
     if let Some(by) = history.undone().get(&entry) {
         return Err(stale_failure(format!("the call {entry} was taken back meanwhile, by the call {by}")));
     }
-    let found = world.journal().find(&call.principal, entry).await.map_err(unreadable)?;
+    let found = world.files().journal().find(&call.principal, entry).await.map_err(unreadable)?;
     Ok((found.ok_or_else(|| unknown(&entry.to_string(), &history))?, history))
 }
 
@@ -202,7 +203,7 @@ async fn select_entry(
     world: &ToolEnvironment,
 ) -> Result<(JournalEntry, History), ToolFailure> {
     let mut entries =
-        world.journal().of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
+        world.files().journal().of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
     // Excludes calls that began later, because the caller cannot have meant them. Ids sort by the start of calls. A
     // note that a change was not made may be recorded at any time.
     entries.retain(|entry| entry.call.0 < call.id.0 || (entry.reverts.is_some() && entry.is_note()));
@@ -218,7 +219,9 @@ async fn select_entry(
             let named = find_named_entry(text, call, world, &history).await?;
             let mut target = named.reverts;
             while let Some(id) = target.filter(|_| history.foreign_entries.len() < LOOKED_THROUGH) {
-                let Some(other) = world.journal().find(&call.principal, id).await.map_err(unreadable)? else { break };
+                let Some(other) = world.files().journal().find(&call.principal, id).await.map_err(unreadable)? else {
+                    break;
+                };
                 target = other.reverts;
                 history.foreign_entries.push(other);
             }
@@ -262,7 +265,7 @@ async fn find_named_entry(
             )))
         }
         Some(CallName::Whole(id)) => {
-            let found = world.journal().find(&call.principal, id).await.map_err(unreadable)?;
+            let found = world.files().journal().find(&call.principal, id).await.map_err(unreadable)?;
             found.ok_or_else(|| unknown(&id.to_string(), history))
         }
         Some(CallName::Part(digits)) => match &history.named(&digits)[..] {
@@ -347,7 +350,7 @@ async fn record_unchanged(
         changes: files.iter().map(change).collect(),
         reverts: Some(entry.call),
     };
-    run.environment().journal().record(note, Vec::new()).await.map_err(|error| {
+    run.environment().files().journal().record(note, Vec::new()).await.map_err(|error| {
         ToolFailure::new(ErrorKind::Io, "the journal of changes could not be written").caused_by(error)
     })
 }
@@ -440,7 +443,7 @@ async fn stale_files_failure(
             (Some(_), None) => "it is gone, or too large".to_owned(),
             (None, _) => "it is there again".to_owned(),
             (Some(left), Some(now)) => {
-                let then = world.journal().content(left.digest).await.map_err(unreadable)?;
+                let then = world.files().journal().content(left.digest).await.map_err(unreadable)?;
                 let texts = text_of(then.as_deref()).filter(|_| then.is_some()).zip(text_of(Some(now)));
                 let diff = texts.and_then(|(then, now)| unified_diff(shown, &then, &now));
                 diff.map_or_else(

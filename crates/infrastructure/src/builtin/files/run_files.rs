@@ -18,7 +18,7 @@ impl ToolContext<'_> {
     /// # Errors
     /// `not_found`, `permission_denied` where the call may not read it, `too_large` beyond `files.result_bytes`.
     pub async fn read(&self, path: &str) -> Result<Vec<u8>, ToolFailure> {
-        let (recording, limit) = (ChangeRecorder::of(self), self.environment().limits().result_bytes);
+        let (recording, limit) = (ChangeRecorder::of(self), self.environment().files().limits().result_bytes);
         let read = move |files: &_, source| {
             let mut content = Content::open(source, files)?;
             let bytes = content.read_whole(limit, "a file")?;

@@ -133,7 +133,7 @@ impl BuiltInTool for AnthropicUsage {
     }
 
     fn availability(&self, world: &ToolEnvironment) -> Availability {
-        match &world.services().anthropic_admin {
+        match &world.web().services().anthropic_admin {
             Ok(_) => Availability::Available,
             Err(reason) => Availability::Unavailable(reason.clone()),
         }
@@ -154,7 +154,7 @@ impl BuiltInTool for AnthropicUsage {
         let query = query(&input)?;
         let judge = |host: &str| run.check_host(host);
         let deadline = run.deadline().min(Instant::now() + LONGEST);
-        let (settings, reach) = (settings(run.environment())?, run.environment().web_client());
+        let (settings, reach) = (settings(run.environment())?, run.environment().web().client());
         let api = AdminApi { settings, reach, judge: &judge, deadline };
         let mut report = api.report(&query, input.max_pages).await?;
         let totals = totals(query.action, &mut report.data).map_err(|error| {
@@ -173,7 +173,7 @@ impl BuiltInTool for AnthropicUsage {
 }
 
 fn settings(world: &ToolEnvironment) -> Result<&AnthropicAdmin, ToolFailure> {
-    let settings = world.services().anthropic_admin.as_ref();
+    let settings = world.web().services().anthropic_admin.as_ref();
     settings.map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
 }
 

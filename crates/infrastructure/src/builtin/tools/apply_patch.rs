@@ -122,7 +122,7 @@ impl BuiltInTool for ApplyPatch {
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let recording = ChangeRecorder::of(run);
-        let limits = run.environment().limits().clone();
+        let limits = run.environment().files().limits().clone();
         run.on_files(move |files| {
             let patch = parse(&input.patch).map_err(|error| no_patch(&error))?;
             let patching = Patching { files, limits: &limits };

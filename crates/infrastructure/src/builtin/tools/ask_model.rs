@@ -94,7 +94,7 @@ impl BuiltInTool for AskModel {
     }
 
     fn availability(&self, world: &ToolEnvironment) -> Availability {
-        match world.models().model(None) {
+        match world.agents().models().model(None) {
             Ok(_) => Availability::Available,
             Err(reason) => Availability::Unavailable(reason),
         }
@@ -137,7 +137,7 @@ impl BuiltInTool for AskModel {
 }
 
 fn chosen(input: &Input, world: &ToolEnvironment) -> Result<Arc<dyn ModelProvider>, ToolFailure> {
-    let found = world.models().model(input.model.as_deref());
+    let found = world.agents().models().model(input.model.as_deref());
     let model = found.map_err(|reason| ToolFailure::new(ErrorKind::NotFound, reason))?;
     let provider = &model.facts().provider;
     match &input.provider {

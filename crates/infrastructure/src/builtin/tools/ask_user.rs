@@ -258,7 +258,7 @@ async fn resumed(id: &str, run: &ToolContext<'_>) -> Result<ToolResult, ToolFail
 /// # Errors
 /// `unavailable` if there is no store, so that no user could ever answer.
 fn store(world: &ToolEnvironment) -> Result<&dyn QuestionStore, ToolFailure> {
-    world.questions().map(AsRef::as_ref).ok_or_else(|| {
+    world.agents().questions().map(AsRef::as_ref).ok_or_else(|| {
         ToolFailure::new(ErrorKind::Unavailable, "no user is available here, now or later")
             .next("Do not make up an answer: do what needs none, and say what is open.")
     })

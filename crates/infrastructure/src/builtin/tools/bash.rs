@@ -136,14 +136,14 @@ impl BuiltInTool for Bash {
     }
 
     fn availability(&self, world: &ToolEnvironment) -> Availability {
-        world.programs().availability("bash", world.workspace())
+        world.processes().programs().availability("bash", world.workspace())
     }
 
     async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         input.check()?;
         input.check_life(world)?;
         let offer = Offer::of(&input.tools)?;
-        let search_path = SearchPath::of(&world.programs().settings().environment);
+        let search_path = SearchPath::of(&world.processes().programs().settings().environment);
         let (workspace, folder) = (world.workspace().clone(), input.folder().to_owned());
         let line = line_accesses::accesses_in(workspace, input.line(), folder, search_path);
         let mut accesses = line.await?;
@@ -164,7 +164,7 @@ impl BuiltInTool for Bash {
         let owner = SessionKey::of(run.context());
         if wait.is_some() {
             run.environment().find_detached_tasks().await?;
-            run.environment().tasks().check_room(&owner)?;
+            run.environment().processes().tasks().check_room(&owner)?;
         }
         let folder = run.permitted_folder(input.folder()).await?;
         let offered = Offer::of(&input.tools)?.map(|offer| offer.open(run)).transpose()?;
@@ -188,7 +188,7 @@ impl BuiltInTool for Bash {
             WaitOutcome::Ready(line) => Some(line),
             WaitOutcome::Running => None,
         };
-        let task = run.environment().tasks().add(NewTask {
+        let task = run.environment().processes().tasks().add(NewTask {
             kind: Kind::Shell,
             owner,
             is_detached: input.detach,
@@ -197,7 +197,11 @@ impl BuiltInTool for Bash {
             started_at,
             command,
         })?;
-        run.environment().tasks().publish_events(&task, Some(run.context().id), run.environment().events().clone());
+        run.environment().processes().tasks().publish_events(
+            &task,
+            Some(run.context().id),
+            run.environment().events().clone(),
+        );
         report.running(&task, line).await
     }
 }
@@ -244,7 +248,7 @@ impl Input {
 
     /// Rejects a command that would become a task and end with its call.
     fn check_life(&self, world: &ToolEnvironment) -> Result<(), ToolFailure> {
-        self.waits().map_or(Ok(()), |_| world.tasks().check_life(self.detach))
+        self.waits().map_or(Ok(()), |_| world.processes().tasks().check_life(self.detach))
     }
 
     fn check(&self) -> Result<(), ToolFailure> {
@@ -282,7 +286,7 @@ async fn start(
     is_task: bool,
     run: &ToolContext<'_>,
 ) -> Result<StartedCommand, ToolFailure> {
-    let programs = run.environment().programs();
+    let programs = run.environment().processes().programs();
     let program = Program {
         name: "bash".into(),
         args: ["--noprofile", "--norc", "-c", &input.command].map(str::to_owned).into(),

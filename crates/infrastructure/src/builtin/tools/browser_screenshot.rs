@@ -116,7 +116,7 @@ impl BrowserTool for BrowserScreenshot {
                 return crate::builtin::answer::answer("The page is saved as a PDF document.", &output);
             }
         };
-        let limits = run.environment().limits().clone();
+        let limits = run.environment().files().limits().clone();
         let original = bytes.clone();
         let shown = on_blocking_thread(move || view(&bytes, image_format, &limits, None, "screenshot")).await?;
         let path = match input.save_as {

@@ -131,7 +131,7 @@ impl BuiltInTool for EditFile {
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
-        let (recording, text_bytes) = (ChangeRecorder::of(run), run.environment().limits().text_bytes);
+        let (recording, text_bytes) = (ChangeRecorder::of(run), run.environment().files().limits().text_bytes);
         run.on_files(move |files| edit(files, &input, text_bytes, &recording)).await
     }
 }

@@ -199,7 +199,7 @@ fn look_inside(
     output: &mut Output,
     notes: &mut Vec<String>,
 ) -> Result<(), ToolFailure> {
-    let (mut content, sampled) = open_with_sample(source, files, world.limits().text_bytes)?;
+    let (mut content, sampled) = open_with_sample(source, files, world.files().limits().text_bytes)?;
     let in_returns = match &sampled.kind {
         FileKindByContent::Text(encoding) => sampled.text_in_returns(*encoding),
         _ => None,
@@ -234,13 +234,13 @@ fn look_inside(
     let Some((start, unit)) = lines_in.filter(|_| input.count_lines && output.is_binary == Some(false)) else {
         return Ok(());
     };
-    let mut index = world.lines().get(content.id, start, unit);
+    let mut index = world.files().lines().get(content.id, start, unit);
     output.lines = index.count(&mut content.reader, files.stop()).map_err(|error| content.unreadable(error))?;
     if output.lines.is_none() {
         notes.push("the time ran out before all lines were counted; call again to continue".into());
     }
     if content.is_settled() {
-        world.lines().put(content.id, index);
+        world.files().lines().put(content.id, index);
     }
     Ok(())
 }

@@ -109,7 +109,7 @@ impl BuiltInTool for Git {
     }
 
     fn availability(&self, world: &ToolEnvironment) -> Availability {
-        world.programs().availability("git", world.workspace())
+        world.processes().programs().availability("git", world.workspace())
     }
 
     async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {

@@ -155,7 +155,7 @@ impl BuiltInTool for Glob {
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
-        let entries = run.environment().limits().list_entries;
+        let entries = run.environment().files().limits().list_entries;
         let found = run.on_files(move |files| find(files, input, entries)).await?;
         let handle = match found.rest() {
             Some(paths) => {

@@ -199,7 +199,7 @@ async fn page_of_html(html: String, run: &ToolContext<'_>) -> Result<Page, ToolF
         url: Url::parse(NO_ADDRESS).expect("it is an address"),
         form: Form::Text,
     };
-    let read = page::read(run.environment().helpers(), PageLimits::default(), run.deadline(), order).await;
+    let read = page::read(run.environment().processes().helpers(), PageLimits::default(), run.deadline(), order).await;
     read.map_err(|failure| {
         ToolFailure::new(failure.kind, "the HTML of the message could not be converted to text")
             .next("`format` \"html\" returns it unchanged.")

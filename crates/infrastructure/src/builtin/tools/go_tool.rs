@@ -75,7 +75,7 @@ impl BuiltInTool for GoTool {
     }
 
     fn availability(&self, world: &ToolEnvironment) -> Availability {
-        world.programs().availability("go", world.workspace())
+        world.processes().programs().availability("go", world.workspace())
     }
 
     async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {

@@ -143,7 +143,7 @@ impl BuiltInTool for Grep {
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
-        let limits = run.environment().limits().clone();
+        let limits = run.environment().files().limits().clone();
         let is_output = handle_in(&input.path).is_some();
         let result = on_source(input.path.clone(), run, move |files, source| {
             let start = source.name(files);

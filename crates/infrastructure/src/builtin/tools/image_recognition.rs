@@ -127,10 +127,10 @@ impl BuiltInTool for ImageRecognition {
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let (world, model) = (run.environment(), model(run.environment())?);
-        let limits = world.limits().clone();
+        let limits = world.files().limits().clone();
         let picture = match parse_location(&input.image)? {
             ImageLocation::Path(path) => {
-                let _seat = world.decoding().acquire().await.ok();
+                let _seat = world.files().decoding().acquire().await.ok();
                 let read = on_source(path, run, move |files, source| {
                     let mut content = Content::open(source, files)?;
                     picture(&content.read_whole(MAX_FILE_BYTES, "an image")?, content.name, &limits)
@@ -139,7 +139,7 @@ impl BuiltInTool for ImageRecognition {
             }
             ImageLocation::Web(url) => {
                 let body = remote::fetch(&url, run).await?;
-                let _seat = world.decoding().acquire().await.ok();
+                let _seat = world.files().decoding().acquire().await.ok();
                 on_blocking_thread(move || picture(&body, url.into(), &limits)).await?
             }
         };
@@ -150,7 +150,7 @@ impl BuiltInTool for ImageRecognition {
             question: input.prompt.clone(),
             model: model.name().to_owned(),
         };
-        let known = world.image_answers().answer(&question);
+        let known = world.agents().image_answers().answer(&question);
         let remembered = known.is_some();
         let analysis = match known {
             Some(known) => known,
@@ -164,7 +164,7 @@ impl BuiltInTool for ImageRecognition {
                     let message = format!("the model `{}` returned no text about `{name}`", model.name());
                     return Err(ToolFailure::new(ErrorKind::UpstreamProtocol, message));
                 }
-                world.image_answers().remember(question, said.clone());
+                world.agents().image_answers().remember(question, said.clone());
                 said
             }
         };
@@ -186,10 +186,10 @@ impl BuiltInTool for ImageRecognition {
 /// reason if neither does.
 fn find_vision_model(world: &ToolEnvironment) -> Result<Arc<dyn ModelProvider>, String> {
     let sees = |model: &Arc<dyn ModelProvider>| model.facts().takes_images;
-    if let Some(cheap) = world.models().model(Some(CHEAP)).ok().filter(sees) {
+    if let Some(cheap) = world.agents().models().model(Some(CHEAP)).ok().filter(sees) {
         return Ok(cheap);
     }
-    let usual = world.models().model(None)?;
+    let usual = world.agents().models().model(None)?;
     match sees(&usual) {
         true => Ok(usual),
         false => Err(format!("the model `{}` takes no images; set `agent.weak_model` to one that does", usual.name())),

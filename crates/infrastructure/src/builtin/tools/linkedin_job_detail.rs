@@ -95,7 +95,7 @@ impl BuiltInTool for LinkedinJobDetail {
     }
 
     fn availability(&self, world: &ToolEnvironment) -> Availability {
-        match &world.services().linkedin {
+        match &world.web().services().linkedin {
             Ok(_) => Availability::Available,
             Err(reason) => Availability::Unavailable(reason.clone()),
         }
@@ -114,8 +114,8 @@ impl BuiltInTool for LinkedinJobDetail {
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let id = input.job()?;
         let pages = GuestPages {
-            reach: run.environment().web_client(),
-            helpers: run.environment().helpers(),
+            reach: run.environment().web().client(),
+            helpers: run.environment().processes().helpers(),
             settings: settings(run.environment())?,
             pace: Pace::of_process(),
             judge: &|host| run.check_host(host),
@@ -154,7 +154,7 @@ impl BuiltInTool for LinkedinJobDetail {
 }
 
 fn settings(world: &ToolEnvironment) -> Result<&LinkedinSettings, ToolFailure> {
-    world.services().linkedin.as_ref().map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
+    world.web().services().linkedin.as_ref().map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
 }
 
 fn text(facts: &[(&str, Option<&String>)], criteria: &[Criterion], url: &str, description: &str) -> String {

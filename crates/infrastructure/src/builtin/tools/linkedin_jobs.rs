@@ -172,7 +172,7 @@ impl BuiltInTool for LinkedinJobs {
     }
 
     fn availability(&self, world: &ToolEnvironment) -> Availability {
-        match &world.services().linkedin {
+        match &world.web().services().linkedin {
             Ok(_) => Availability::Available,
             Err(reason) => Availability::Unavailable(reason.clone()),
         }
@@ -190,8 +190,8 @@ impl BuiltInTool for LinkedinJobs {
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let pages = GuestPages {
-            reach: run.environment().web_client(),
-            helpers: run.environment().helpers(),
+            reach: run.environment().web().client(),
+            helpers: run.environment().processes().helpers(),
             settings: settings(run.environment())?,
             pace: Pace::of_process(),
             judge: &|host| run.check_host(host),
@@ -215,7 +215,7 @@ impl BuiltInTool for LinkedinJobs {
 }
 
 fn settings(world: &ToolEnvironment) -> Result<&LinkedinSettings, ToolFailure> {
-    world.services().linkedin.as_ref().map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
+    world.web().services().linkedin.as_ref().map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
 }
 
 fn text(output: &Output, start: usize) -> String {

@@ -91,7 +91,7 @@ impl BuiltInTool for ListDirectory {
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
-        let entries = run.environment().limits().list_entries;
+        let entries = run.environment().files().limits().list_entries;
         run.on_files(move |files| list(files, &input, entries)).await
     }
 }

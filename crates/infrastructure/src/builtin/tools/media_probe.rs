@@ -116,7 +116,7 @@ impl BuiltInTool for MediaProbe {
     }
 
     fn availability(&self, world: &ToolEnvironment) -> Availability {
-        world.programs().availability("ffprobe", world.workspace())
+        world.processes().programs().availability("ffprobe", world.workspace())
     }
 
     async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {

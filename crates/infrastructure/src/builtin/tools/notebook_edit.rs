@@ -141,7 +141,7 @@ impl BuiltInTool for NotebookEdit {
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let recording = ChangeRecorder::of(run);
-        let limit = run.environment().limits().result_bytes;
+        let limit = run.environment().files().limits().result_bytes;
         run.on_files(move |files| edit(files, &input, &recording, limit)).await
     }
 }

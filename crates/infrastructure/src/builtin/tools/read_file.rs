@@ -247,8 +247,8 @@ impl BuiltInTool for ReadFile {
             ReadOutcome::Picture(picture) => picture.answer(run).await,
             ReadOutcome::Document(source, output, wanted) => {
                 let reader = DocumentReader {
-                    helpers: run.environment().helpers(),
-                    limits: &run.environment().limits().of_documents(),
+                    helpers: run.environment().processes().helpers(),
+                    limits: &run.environment().files().limits().of_documents(),
                     deadline: run.context().deadline,
                     output_characters: run.context().output_characters,
                 };
@@ -301,12 +301,12 @@ impl FileReader {
     fn of(run: &ToolContext<'_>) -> Self {
         let world = run.environment();
         Self {
-            limits: world.limits().clone(),
-            lines: world.lines().clone(),
-            read_state: world.read_state().clone(),
+            limits: world.files().limits().clone(),
+            lines: world.files().lines().clone(),
+            read_state: world.files().read_state().clone(),
             viewer: SessionKey::of(run.context()),
             characters: run.context().output_characters,
-            decoding: world.decoding().clone(),
+            decoding: world.files().decoding().clone(),
             runtime: Handle::current(),
         }
     }

@@ -139,7 +139,7 @@ impl BuiltInTool for RunCode {
             environment: BTreeMap::new(),
             offers_tools: offered.is_some(),
         };
-        let programs = run.environment().programs();
+        let programs = run.environment().processes().programs();
         let settings = programs.settings();
         let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
         let mut started = programs.start(program, run.context(), run.environment().workspace()).await?;
@@ -203,7 +203,7 @@ impl Input {
 /// Returns the languages whose programs are installed. Blocks.
 fn installed(world: &ToolEnvironment) -> Vec<Language> {
     let is_there = |language: &Language| {
-        world.programs().availability(language.program(), world.workspace()) == Availability::Available
+        world.processes().programs().availability(language.program(), world.workspace()) == Availability::Available
     };
     Language::ALL.into_iter().filter(is_there).collect()
 }

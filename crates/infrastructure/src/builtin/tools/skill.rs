@@ -44,12 +44,12 @@ impl BuiltInTool for Skill {
     type Input = Input;
 
     fn dynamic_description(&self, world: &ToolEnvironment) -> Option<String> {
-        let skills = world.agents().skills();
+        let skills = world.agents().catalogue().skills();
         (!skills.is_empty()).then(|| format!("Skills:\n{}", list(&skills, LONGEST, BUDGET)))
     }
 
     fn availability(&self, world: &ToolEnvironment) -> Availability {
-        match world.agents().skills().is_empty() {
+        match world.agents().catalogue().skills().is_empty() {
             true => Availability::Unavailable(
                 "there is no skill: write one as `.toolstead/skills/NAME/SKILL.md` and trust it".into(),
             ),
@@ -58,7 +58,8 @@ impl BuiltInTool for Skill {
     }
 
     async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
-        let Some(skill) = input.name.as_deref().and_then(|name| find(&world.agents().skills(), name)) else {
+        let Some(skill) = input.name.as_deref().and_then(|name| find(&world.agents().catalogue().skills(), name))
+        else {
             return Ok(Vec::new());
         };
         // A skill in the workspace is read like any file there: a rule that closes the file closes the skill.
@@ -72,7 +73,7 @@ impl BuiltInTool for Skill {
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
-        let skills = run.environment().agents().skills();
+        let skills = run.environment().agents().catalogue().skills();
         let Some(name) = input.name.as_deref().map(str::trim).filter(|name| !name.is_empty()) else {
             return Ok(ToolResult::text(list(&skills, usize::MAX, usize::MAX)));
         };

@@ -69,7 +69,7 @@ impl BuiltInTool for TaskInput {
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let viewer = SessionKey::of(run.context());
-        let task = run.environment().tasks().find(&viewer, &input.task_id)?;
+        let task = run.environment().processes().tasks().find(&viewer, &input.task_id)?;
         task.check_is_program(
             "accepts no input",
             "Once it has ended, resume it by `subagent` with the `agent_id` in its output as `resume`.",

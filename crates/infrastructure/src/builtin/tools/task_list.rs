@@ -62,7 +62,7 @@ impl BuiltInTool for TaskList {
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
-        let (registry, viewer) = (run.environment().tasks(), SessionKey::of(run.context()));
+        let (registry, viewer) = (run.environment().processes().tasks(), SessionKey::of(run.context()));
         let tasks = registry.named(&viewer, &input.task_ids)?;
         let tasks: Vec<_> =
             tasks.into_iter().filter(|task| input.status.is_none_or(|status| task.status() == status)).collect();

@@ -118,7 +118,7 @@ impl BuiltInTool for TaskOutput {
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let viewer = SessionKey::of(run.context());
-        let task = run.environment().tasks().find(&viewer, &input.task_id)?;
+        let task = run.environment().processes().tasks().find(&viewer, &input.task_id)?;
         let filter = input.filter.as_deref().map(pattern).transpose()?;
         let from = input.since.unwrap_or_else(|| task.cursor.load(Ordering::Relaxed));
         let _ = timeout(Duration::from_millis(input.wait_ms), something_after(&task, from)).await;

@@ -88,7 +88,7 @@ impl BuiltInTool for TaskStop {
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let viewer = SessionKey::of(run.context());
-        let task = run.environment().tasks().find(&viewer, &input.task_id)?;
+        let task = run.environment().processes().tasks().find(&viewer, &input.task_id)?;
         if input.signal.is_some() {
             task.check_is_program("accepts no signals", "Leave out `signal` to stop it.")?;
         }

@@ -77,7 +77,7 @@ impl BuiltInTool for TaskWait {
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
-        let (registry, viewer) = (run.environment().tasks(), SessionKey::of(run.context()));
+        let (registry, viewer) = (run.environment().processes().tasks(), SessionKey::of(run.context()));
         let tasks = registry.named(&viewer, &input.task_ids)?;
         if tasks.is_empty() {
             return answer("There are no tasks in this session.", &Output { tasks: Vec::new(), timed_out: false });

@@ -58,8 +58,13 @@ impl BuiltInTool for TodoRead {
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let context = run.context();
-        let plan =
-            run.environment().todos().todos(context.principal, context.session).await.map_err(todos::unreadable)?;
+        let plan = run
+            .environment()
+            .agents()
+            .todos()
+            .todos(context.principal, context.session)
+            .await
+            .map_err(todos::unreadable)?;
         let text = match (plan.0.is_empty(), input.table) {
             (true, _) => "There are no todos.".to_owned(),
             (false, true) => table(&plan),

@@ -107,9 +107,10 @@ impl BuiltInTool for TodoWrite {
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let (world, context) = (run.environment(), run.context());
-        let before = world.todos().todos(context.principal, context.session).await.map_err(todos::unreadable)?;
+        let before =
+            world.agents().todos().todos(context.principal, context.session).await.map_err(todos::unreadable)?;
         let new = plan(input.todos, &before)?;
-        let kept = world.todos().replace(context.principal, context.session, new.clone()).await;
+        let kept = world.agents().todos().replace(context.principal, context.session, new.clone()).await;
         let old = kept.map_err(|error| {
             ToolFailure::new(ErrorKind::Io, "the plan could not be stored").caused_by(error).next("Call again.")
         })?;

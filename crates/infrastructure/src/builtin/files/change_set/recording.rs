@@ -31,15 +31,15 @@ pub(crate) struct ChangeRecorder {
 impl ChangeRecorder {
     pub(crate) fn of(run: &ToolContext<'_>) -> Self {
         Self {
-            journal: run.environment.journal().clone(),
+            journal: run.environment.files().journal().clone(),
             events: run.environment.events().clone(),
-            read_state: run.environment.read_state().clone(),
+            read_state: run.environment.files().read_state().clone(),
             viewer: SessionKey::of(run.context()),
             call: run.context.id,
             tool: run.call.tool.name().to_string(),
             at: run.environment.now(),
             reverts: None,
-            limit: run.environment.limits().result_bytes,
+            limit: run.environment.files().limits().result_bytes,
             runtime: Handle::current(),
         }
     }

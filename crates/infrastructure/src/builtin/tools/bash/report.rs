@@ -85,7 +85,7 @@ impl Report<'_> {
         output.meaning = meaning;
         output.undone_or_refused.clone_from(&end.told);
         let is_silent = shown.text.is_empty();
-        let mut said = remarks(&end, self.run.environment().programs().settings().kept_bytes);
+        let mut said = remarks(&end, self.run.environment().processes().programs().settings().kept_bytes);
         if self.is_reduced {
             said.push("`timeout_ms` exceeds the limit for calls, and was reduced.".into());
         }

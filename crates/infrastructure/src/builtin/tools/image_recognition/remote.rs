@@ -55,7 +55,7 @@ async fn ask(method: Method, url: &Url, run: &ToolContext<'_>) -> Result<WebResp
         body_bytes: MAX_BYTES,
         deadline: run.deadline().min(Instant::now() + TIME),
     };
-    let answer = run.environment().web_client().send(asked, &|host| run.check_host(host)).await;
+    let answer = run.environment().web().client().send(asked, &|host| run.check_host(host)).await;
     let answer = answer.map_err(|error| error.into_failure(&format!("the image `{url}` could not be fetched")))?;
     match answer.status.as_u16() {
         200..300 => Ok(answer),

@@ -58,7 +58,7 @@ impl Report<'_> {
             (EndCause::Stopped, _) => Some(ErrorKind::Cancelled),
             (EndCause::Itself | EndCause::TooMuchOutput | EndCause::Lost, _) => Some(ErrorKind::ExecutionFailed),
         };
-        let mut said = remarks(&end, self.run.environment().programs().settings().kept_bytes);
+        let mut said = remarks(&end, self.run.environment().processes().programs().settings().kept_bytes);
         match (kind, output.error_line) {
             (None, _) => {}
             (Some(_), None) => said.insert(0, format!("The code {}.", end.describe())),

@@ -174,8 +174,13 @@ async fn printed(language: Language, code: &str) -> String {
         offers_tools: false,
     };
     let run = bench.with_context("run_code", async |run| {
-        let started =
-            run.environment().programs().start(program, run.context(), run.environment().workspace()).await.unwrap();
+        let started = run
+            .environment()
+            .processes()
+            .programs()
+            .start(program, run.context(), run.environment().workspace())
+            .await
+            .unwrap();
         let capture = Capture::new("/tmp".into(), 1 << 20);
         let command = Command::of(started, capture, Some(run.deadline()), ExcessPolicy::Ends, Some(input), false);
         command.ended().await;

@@ -25,7 +25,7 @@ pub(super) struct PageAnswer {
 
 /// Returns the model that answers questions about pages.
 pub(super) fn model(world: &ToolEnvironment) -> Result<Arc<dyn ModelProvider>, String> {
-    world.models().model(Some(CHEAP)).or_else(|_| world.models().model(None))
+    world.agents().models().model(Some(CHEAP)).or_else(|_| world.agents().models().model(None))
 }
 
 /// Asks the model about the page.

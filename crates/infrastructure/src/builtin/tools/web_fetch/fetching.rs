@@ -61,7 +61,7 @@ pub(super) async fn fetch(
     run.check_host(host(url))?;
     let accept = accepted(format);
     let request = PageRequest { principal: run.context().principal.clone(), url: url.to_string(), accept };
-    if let Some(answer) = world.page_cache().answer(&request, world.now()) {
+    if let Some(answer) = world.web().page_cache().answer(&request, world.now()) {
         return Ok(FetchedPage { answer, from_cache: true });
     }
     let answer = match upgraded(url) {
@@ -81,7 +81,7 @@ pub(super) async fn fetch(
         }
     };
     let answer = answer.map_err(|error| error.into_failure(url))?;
-    world.page_cache().remember(request, answer.clone(), world.now());
+    world.web().page_cache().remember(request, answer.clone(), world.now());
     Ok(FetchedPage { answer, from_cache: false })
 }
 
@@ -117,8 +117,8 @@ async fn send(
     deadline: Instant,
 ) -> Result<WebResponse, FetchFailure> {
     let (world, judge) = (run.environment(), |host: &str| run.check_host(host));
-    if let Some(robots) = world.robots() {
-        let allowed = robots.allow(url, world.web_client(), &judge, world.now(), deadline).await;
+    if let Some(robots) = world.web().robots() {
+        let allowed = robots.allow(url, world.web().client(), &judge, world.now(), deadline).await;
         if !allowed.map_err(FetchFailure::Web)? {
             return Err(FetchFailure::Robots);
         }
@@ -136,7 +136,7 @@ async fn send(
         body_bytes: MAX_BYTES,
         deadline,
     };
-    world.web_client().send(asked, &judge).await.map_err(FetchFailure::Web)
+    world.web().client().send(asked, &judge).await.map_err(FetchFailure::Web)
 }
 
 /// Returns the https address of the page, which is tried first, if the host has a name and the port is the default.

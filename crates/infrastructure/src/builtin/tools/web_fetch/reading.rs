@@ -139,7 +139,7 @@ async fn page(
         url: fetched.answer.url.clone(),
         form,
     };
-    let page = page::read(run.environment().helpers(), PageLimits::default(), deadline, order).await?;
+    let page = page::read(run.environment().processes().helpers(), PageLimits::default(), deadline, order).await?;
     // Some notes quote the page, and all of them come from the process that read it: none is trusted.
     let mut notes: Vec<String> = page.notes.iter().map(|note| one_line(&clean_text(note), MAX_NOTE)).collect();
     notes.extend(removal_note(page.removed));

@@ -146,7 +146,7 @@ async fn document(
     if fetched.answer.is_cut {
         return Err(too_large(&told));
     }
-    let (context, limits) = (run.context(), run.environment().limits().of_documents());
+    let (context, limits) = (run.context(), run.environment().files().limits().of_documents());
     let body = fetched.answer.body.clone();
     let media_type = if body.starts_with(b"%PDF-") { "application/pdf".into() } else { fetched.media_type() };
     let kept = context.outputs.store(context.principal, context.id, &media_type, &body).await.ok();
@@ -154,7 +154,7 @@ async fn document(
     let mut told = Output { processed: ContentForm::Document, handle, ..told };
     let around = head(&told).chars().count() + told.url.chars().count() + ROOM_FOR_WORDS;
     let reader = DocumentReader {
-        helpers: run.environment().helpers(),
+        helpers: run.environment().processes().helpers(),
         limits: &limits,
         deadline: run.deadline(),
         output_characters: context.output_characters.saturating_sub(around).min(max_chars.saturating_add(2_000)),
@@ -196,9 +196,9 @@ async fn image(
     if fetched.answer.is_cut {
         return Err(too_large(&told));
     }
-    let _seat = run.environment().decoding().acquire().await.ok();
+    let _seat = run.environment().files().decoding().acquire().await.ok();
     let (limits, name, body) =
-        (run.environment().limits().clone(), told.final_url.clone(), fetched.answer.body.clone());
+        (run.environment().files().limits().clone(), told.final_url.clone(), fetched.answer.body.clone());
     let view = on_blocking_thread(move || view(&body, format, &limits, None, &name)).await?;
     let mut told = Output { processed: ContentForm::Image, truncated: view.is_scaled, ..told };
     if view.is_changed {
