@@ -65,8 +65,8 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::{
     browser::browsers::{Browsers, CheckedBrowser},
-    builtin,
     builtin::{
+        self,
         built_in_tool::AnyTool,
         commands::{programs::Programs, tasks::Tasks},
         context::{BuiltInContext, InvalidBuiltInContext},
@@ -77,7 +77,7 @@ use toolstead_infrastructure::{
     },
     egress::connector::{Network, SystemNetwork},
     hooks::command_hooks::CommandHooks,
-    mcp::client::{Upstream, question_kind::Clients},
+    mcp::client::{Upstream, connection::question_kind::Clients},
     sandbox::{
         detached::DetachedTasks,
         helper::Helpers,

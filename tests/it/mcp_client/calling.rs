@@ -22,7 +22,7 @@ use toolstead_infrastructure::{
         Upstream, UpstreamStatus,
         config::{Backoff, HttpUpstream, McpTransport, ServerProfile, StdioUpstream, UpstreamConfig},
         connection::UpstreamDeps,
-        stdio::StdioLauncher,
+        transport::stdio::StdioLauncher,
     },
     sandbox::launcher::Launcher,
 };

@@ -1,50 +1,22 @@
 //! One upstream MCP server as a tool provider.
 
+mod calls;
 mod catalogue;
-mod catalogue_connection_lock;
-mod circuit;
 pub mod config;
 pub mod connection;
-mod connection_selection;
 mod context;
-mod created_task;
-mod foreign_text;
-mod forwarding;
-mod handshake;
-mod http;
-mod identity;
-mod in_flight;
-mod lines;
-mod outcome;
-mod own_members;
-mod pause;
-mod peer;
-mod pool;
-mod pooled_tools;
-mod profile_advice;
-pub mod question_kind;
-mod relay;
-mod repeating;
-mod request;
-mod request_error;
-mod server_card;
-pub mod server_launcher;
-mod sse;
-mod stderr_tail;
-#[cfg(feature = "mcp-stdio")]
-pub mod stdio;
-mod supervisor;
-mod tasks;
-mod transport;
-mod usage;
+mod routing;
+pub mod transport;
 
 use crate::mcp::client::{
+    calls::{outcome::CallTarget, tasks},
     config::{ToolOutput, UpstreamConfig},
-    connection::UpstreamDeps,
-    outcome::CallTarget,
-    request::{ForwardedRequest, Params},
-    request_error::RequestError,
-    supervisor::UpstreamState,
+    connection::{
+        UpstreamDeps, profile_advice, question_kind,
+        request::{ForwardedRequest, Params},
+        request_error::RequestError,
+    },
+    routing::supervisor::{self, UpstreamState},
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};

@@ -6,9 +6,8 @@ use crate::{
     mcp::client::{
         Upstream, UpstreamStatus,
         config::{HttpUpstream, McpTransport, StdioUpstream, ToolNames, UpstreamConfig},
-        connection::UpstreamDeps,
-        question_kind::Clients,
-        server_launcher::ServerLauncher,
+        connection::{UpstreamDeps, question_kind::Clients},
+        transport::server_launcher::ServerLauncher,
     },
 };
 use serde_json::{Map, Value};
@@ -221,7 +220,7 @@ impl McpClient {
 /// Returns a launcher with this process's environment and working folder.
 #[cfg(feature = "mcp-stdio")]
 fn own_launcher() -> Result<Option<Arc<dyn ServerLauncher>>, McpConnectError> {
-    Ok(Some(Arc::new(crate::mcp::client::stdio::StdioLauncher {
+    Ok(Some(Arc::new(crate::mcp::client::transport::stdio::StdioLauncher {
         launcher: crate::sandbox::launcher::Launcher::start().map_err(McpConnectError::Launcher)?,
         environment: crate::child_environment::base(|name| std::env::var(name).ok()),
         working_dir: std::env::current_dir().map_err(McpConnectError::WorkingFolder)?,

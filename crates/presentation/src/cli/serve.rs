@@ -29,7 +29,7 @@ use serde_json::json;
 use std::{net::SocketAddr, pin::pin, process::ExitCode, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
-use toolstead_infrastructure::mcp::client::question_kind;
+use toolstead_infrastructure::mcp::client::connection::question_kind;
 
 /// Time after the drain for recording cancelled calls and closing connections and stores.
 const LAST_WORK: Duration = Duration::from_millis(1_500);

@@ -14,9 +14,8 @@ use toolstead_infrastructure::{
     mcp::client::{
         Upstream,
         config::{LaunchCheck, McpLimits, McpTimeouts, ServerConfinement, UpstreamConfig},
-        connection::UpstreamDeps,
-        question_kind::Clients,
-        stdio::StdioLauncher,
+        connection::{UpstreamDeps, question_kind::Clients},
+        transport::stdio::StdioLauncher,
     },
     sandbox::launcher::Launcher,
 };

@@ -1,12 +1,12 @@
 //! Tools that a server lists, with limits on their number and size.
 
+pub(super) mod identity;
+pub(super) mod pooled_tools;
+
 use crate::mcp::{
     client::{
         config::{ToolNames, UpstreamConfig},
-        connection::Connection,
-        foreign_text::shown,
-        own_members,
-        request_error::RequestError,
+        connection::{Connection, foreign_text::shown, own_members, request_error::RequestError},
     },
     wire::{
         headers::ParamHeaders,

@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use toolstead_domain::{ProtocolVersion, SandboxLimits, ServerName, tool_selection::wildcard_match};
 use url::Url;
 
-use crate::mcp::{client::question_kind::QuestionKind, wire::lines::MAX_MESSAGE_BYTES};
+use crate::mcp::{client::connection::question_kind::QuestionKind, wire::lines::MAX_MESSAGE_BYTES};
 
 /// Configuration of one upstream MCP server.
 #[derive(Debug, Clone)]

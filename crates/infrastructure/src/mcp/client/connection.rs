@@ -1,26 +1,35 @@
 //! One connection to a server, from the handshake to the end.
 
+pub(super) mod foreign_text;
+pub(super) mod handshake;
+pub(super) mod in_flight;
+pub(super) mod own_members;
+pub(super) mod peer;
+pub(super) mod profile_advice;
+pub mod question_kind;
+pub(super) mod relay;
+pub(super) mod request;
+pub(super) mod request_error;
+pub(super) mod server_card;
 mod subscription;
 
 use crate::{
     http::client::HttpClient,
     mcp::client::{
-        catalogue_connection_lock::CatalogueConnectionLock,
+        catalogue::identity,
         config::{McpTransport, UpstreamConfig},
+        connection::{
+            peer::{Loss, Peer},
+            question_kind::Clients,
+            request::RequestWriter,
+            request_error::RequestError,
+            server_card::ServerCard,
+        },
         context::state::ResourceSubscriptions,
-        handshake,
-        http::HttpTransport,
-        identity,
-        lines::LineTransport,
-        peer::{Loss, Peer},
-        profile_advice,
-        question_kind::{self, Clients},
-        request::RequestWriter,
-        request_error::RequestError,
-        server_card::ServerCard,
-        server_launcher::ServerLauncher,
-        sse::SseTransport,
-        transport::Transport,
+        routing::catalogue_connection_lock::CatalogueConnectionLock,
+        transport::{
+            Transport, http::HttpTransport, lines::LineTransport, server_launcher::ServerLauncher, sse::SseTransport,
+        },
     },
 };
 use serde_json::{Map, Value};

@@ -9,11 +9,13 @@ pub(super) mod state;
 use crate::mcp::{
     client::{
         Upstream,
+        calls::outcome::CallTarget,
         config::ToolNames,
-        connection::Connection,
-        outcome::CallTarget,
-        request::{ForwardedRequest, Params},
-        request_error::RequestError,
+        connection::{
+            Connection,
+            request::{ForwardedRequest, Params},
+            request_error::RequestError,
+        },
     },
     wire::message::RpcError,
 };

@@ -1,7 +1,15 @@
 //! Port for transports to upstream servers. Each transport has a file of its own; `connection.rs` selects one.
 
+pub(super) mod http;
+pub(super) mod lines;
+pub mod server_launcher;
+pub(super) mod sse;
+pub(super) mod stderr_tail;
+#[cfg(feature = "mcp-stdio")]
+pub mod stdio;
+
 use crate::mcp::{
-    client::{
+    client::connection::{
         peer::Peer,
         request::{ForwardedRequest, RequestWriter},
         request_error::RequestError,

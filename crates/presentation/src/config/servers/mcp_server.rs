@@ -24,7 +24,7 @@ use std::{
 use toolstead_domain::{Effect, PatternBase, PermissionRule, ProtocolVersion, ServerName, ToolName};
 use toolstead_infrastructure::mcp::client::{
     config::{HttpUpstream, McpTransport, OnlyTools, ServerProfile, StdioUpstream, ToolNames, ToolOutput},
-    question_kind::QuestionKind,
+    connection::question_kind::QuestionKind,
 };
 use url::Url;
 

@@ -26,7 +26,7 @@ use toolstead_infrastructure::{
     child_environment,
     mcp::client::{
         config::{McpTransport, ServerProfile, StdioUpstream},
-        stdio::named_data,
+        transport::stdio::named_data,
     },
     sandbox::program_folders::holds_home,
     shell_analysis::catalogue::{known_as, program},

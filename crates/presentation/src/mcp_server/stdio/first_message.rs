@@ -5,7 +5,10 @@ use serde_json::{Map, Value};
 use std::io::Cursor;
 use tokio::io::{AsyncRead, AsyncReadExt, Chain};
 use tokio_util::sync::CancellationToken;
-use toolstead_infrastructure::mcp::{client::question_kind, wire::message::Message, wire::meta::CLIENT_CAPABILITIES};
+use toolstead_infrastructure::mcp::{
+    client::connection::question_kind,
+    wire::{message::Message, meta::CLIENT_CAPABILITIES},
+};
 
 /// Maximum size of the first message in bytes.
 const LOOKED_AT: usize = 1 << 20;

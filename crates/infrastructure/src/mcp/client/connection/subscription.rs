@@ -2,7 +2,8 @@
 
 use super::Connection;
 use crate::mcp::client::{
-    context::state::ResourceSubscriptions, relay::or_never, request_error::RequestError, server_card::ServerCard,
+    connection::{relay::or_never, request_error::RequestError, server_card::ServerCard},
+    context::state::ResourceSubscriptions,
 };
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, time::Duration};

@@ -6,11 +6,9 @@ use super::{
     state::{ContextOffers, ContextState, OfferSource},
 };
 use crate::mcp::client::{
-    catalogue::Catalogue,
+    catalogue::{Catalogue, pooled_tools::PooledTools},
     config::{ToolNames, UpstreamConfig},
-    connection::Connection,
-    pooled_tools::PooledTools,
-    request_error::RequestError,
+    connection::{Connection, request_error::RequestError},
 };
 use serde_json::{Map, Value};
 use std::{collections::HashMap, sync::Arc, time::Duration};

@@ -4,10 +4,7 @@ use crate::mcp::{
     client::{
         catalogue::{Definitions, MAX_CURSOR_BYTES},
         config::McpLimits,
-        connection::Connection,
-        foreign_text::shown,
-        own_members,
-        request_error::RequestError,
+        connection::{Connection, foreign_text::shown, own_members, request_error::RequestError},
     },
     wire::{
         incoming::Answer,

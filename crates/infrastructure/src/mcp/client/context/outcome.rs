@@ -1,7 +1,10 @@
 //! Outcomes of requests for resources, prompts and completions.
 
 use crate::mcp::{
-    client::{outcome::CallTarget, own_members, request_error::RequestError},
+    client::{
+        calls::outcome::CallTarget,
+        connection::{own_members, request_error::RequestError},
+    },
     wire::{incoming::Answer, message::RpcError},
 };
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! State of a server's resources and prompts across connections, with the caller's subscriptions and log level.
 
 use super::notice_queue::NoticeQueue;
-use crate::mcp::client::usage::InUse;
+use crate::mcp::client::routing::usage::InUse;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use serde_json::Value;
 use std::{

@@ -7,10 +7,8 @@ use super::{
 use crate::mcp::client::{
     Upstream,
     config::{Backoff, UpstreamConfig},
-    in_flight::Purpose,
-    lines::LineTransport,
-    peer::Peer,
-    relay::relay,
+    connection::{in_flight::Purpose, peer::Peer, relay::relay},
+    transport::lines::LineTransport,
 };
 use serde_json::{Value, json};
 use std::{

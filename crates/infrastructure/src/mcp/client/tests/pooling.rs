@@ -8,8 +8,10 @@ use super::{
 use crate::mcp::client::{
     Upstream,
     config::{Backoff, McpTransport, UpstreamConfig},
-    question_kind::{self, Clients},
-    request::{ForwardedRequest, Params},
+    connection::{
+        question_kind::{self, Clients},
+        request::{ForwardedRequest, Params},
+    },
 };
 use async_trait::async_trait;
 use futures::future::join_all;

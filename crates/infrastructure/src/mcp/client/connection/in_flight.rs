@@ -1,0 +1,650 @@
+//! Pending requests of one connection.
+
+use crate::mcp::{
+    client::connection::request_error::RequestError,
+    wire::{incoming::Answer, message::Id},
+};
+use std::{
+    collections::{HashMap, VecDeque},
+    future::poll_fn,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+use tokio::time::Instant;
+use toolstead_domain::{InputRequest, LogMessage, Principal, Progress};
+
+/// Maximum number of pending progress reports and log messages of a call, and of all its questions. Further notices
+/// replace the oldest; further questions are refused.
+const WAITING_NOTICES: usize = 64;
+/// Time for which messages of the server may still refer to a cancelled call.
+const LATE_MESSAGE_TIME: Duration = Duration::from_secs(60);
+/// Maximum number of cancelled calls to remember.
+const TAKEN_BACK: usize = 64;
+/// Maximum length of a page id to remember, in bytes.
+const MAX_PAGE_ID: usize = 512;
+
+/// Pending requests by id. Ids are never reused on one connection.
+#[derive(Debug, Default)]
+pub(in crate::mcp::client) struct InFlight {
+    last_id: AtomicI64,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    waiting: HashMap<i64, Arc<PendingRequest>>,
+    /// Number of pending calls.
+    calls: usize,
+    /// Principals of recently cancelled calls with the time of cancellation, newest last.
+    cancelled: VecDeque<(Option<Principal>, Instant)>,
+    /// Reason why the connection has ended. No request can be made afterwards.
+    ended: Option<String>,
+}
+
+/// One pending request.
+#[derive(Debug)]
+pub(in crate::mcp::client) struct PendingRequest {
+    /// Id of the request, which is also its progress token if it has one.
+    pub(in crate::mcp::client) id: i64,
+    purpose: Purpose,
+    principal: OnceLock<Principal>,
+    state: Mutex<State>,
+}
+
+/// Principals whose calls are pending.
+#[derive(Debug, PartialEq)]
+pub(in crate::mcp::client) enum Callers {
+    /// No call is pending.
+    None,
+    /// All calls belong to this principal.
+    One(Principal),
+    /// The calls belong to several principals, or the principal of a call is unknown.
+    Several,
+}
+
+/// Purpose of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::mcp::client) enum Purpose {
+    /// Tool call, which may receive progress, log messages and questions.
+    Call {
+        /// `true` if the call requested progress.
+        progress: bool,
+    },
+    /// Any other request.
+    Exchange,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    outcome: Option<Result<Answer, RequestError>>,
+    /// `None` until a message for the request arrives before its response, which is rare.
+    notices: Option<Box<Notices>>,
+    waker: Option<Waker>,
+}
+
+/// Messages that arrived for a request before its response.
+#[derive(Debug, Default)]
+struct Notices {
+    /// Value of the last progress report.
+    reached: Option<f64>,
+    /// Progress and log messages not yet delivered, in order. A progress report replaces the one before it when the
+    /// queue is full.
+    undelivered: VecDeque<Notice>,
+    questions: VecDeque<(Id, InputRequest)>,
+    /// Number of questions received for the request, including cancelled ones.
+    questions_taken: usize,
+    /// Ids of the questions received for the request and not cancelled.
+    asked: Vec<Id>,
+    /// Ids of questions that were cancelled after they were delivered.
+    withdrawn: VecDeque<Id>,
+    /// Ids of the pages that the user was sent to.
+    pages: Vec<String>,
+    completed: VecDeque<String>,
+}
+
+/// Message that arrives for a call before its response.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::mcp::client) enum Notice {
+    /// Progress report.
+    Progress(Progress),
+    /// Log message.
+    Log(LogMessage),
+    /// Question, with the id to use in its response.
+    Question(Id, InputRequest),
+    /// Cancellation of a question.
+    Withdrawn(Id),
+    /// Completion of the user's work on a page, with the id of the page.
+    Completed(String),
+}
+
+impl InFlight {
+    /// Registers a request before it is sent.
+    ///
+    /// # Errors
+    /// Returns [`RequestError::Lost`] if the connection has ended.
+    pub(in crate::mcp::client) fn begin(&self, purpose: Purpose) -> Result<Arc<PendingRequest>, RequestError> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let waiting = Arc::new(PendingRequest { id, purpose, principal: OnceLock::new(), state: Mutex::default() });
+        let mut table = self.table();
+        if let Some(reason) = &table.ended {
+            return Err(RequestError::Lost(reason.clone()));
+        }
+        table.calls += usize::from(purpose.is_call());
+        table.waiting.insert(id, waiting.clone());
+        Ok(waiting)
+    }
+
+    /// Sets the outcome of a request. Returns `false` if no request with this id is pending: it was never made, already
+    /// has its outcome, or was cancelled.
+    pub(in crate::mcp::client) fn settle(&self, id: &Id, outcome: Result<Answer, RequestError>) -> bool {
+        let Some(waiting) = number(id).and_then(|id| self.table().remove(id)) else { return false };
+        waiting.update(|state| state.outcome = Some(outcome));
+        true
+    }
+
+    /// Removes a pending request. Returns `false` if it already has its outcome.
+    pub(in crate::mcp::client) fn forget(&self, id: i64) -> bool {
+        self.table().remove(id).is_some()
+    }
+
+    /// Cancels a request that the server may still process. Later messages that name no call may be about this one.
+    pub(in crate::mcp::client) fn cancel(&self, id: i64) -> bool {
+        let mut table = self.table();
+        let Some(waiting) = table.remove(id) else { return false };
+        if waiting.is_call() {
+            if table.cancelled.len() == TAKEN_BACK {
+                table.cancelled.pop_front();
+            }
+            table.cancelled.push_back((waiting.principal.get().cloned(), Instant::now()));
+        }
+        true
+    }
+
+    /// Delivers progress to the call that requested it with this token. Returns `false` if the token is unknown or the
+    /// progress does not increase.
+    pub(in crate::mcp::client) fn progress(&self, token: &Id, progress: Progress) -> bool {
+        let waiting = number(token).and_then(|id| self.table().waiting.get(&id).cloned());
+        waiting.is_some_and(|waiting| waiting.push_progress(progress))
+    }
+
+    /// Cancels a question of any pending call. Returns `false` if no call has received this question.
+    pub(in crate::mcp::client) fn withdraw(&self, question: &Id) -> bool {
+        self.calls().any(|call| call.withdraw(question))
+    }
+
+    /// Reports to the call that sent the user to this page that the page is completed. Returns `false` if no call did.
+    pub(in crate::mcp::client) fn completed(&self, page: &str) -> bool {
+        self.calls().any(|call| call.completed(page))
+    }
+
+    fn calls(&self) -> impl Iterator<Item = Arc<PendingRequest>> + use<> {
+        let calls: Vec<_> = self.table().waiting.values().filter(|one| one.purpose.is_call()).cloned().collect();
+        calls.into_iter()
+    }
+
+    /// Returns the number of pending calls.
+    pub(in crate::mcp::client) fn call_count(&self) -> usize {
+        self.table().calls
+    }
+
+    /// Returns the only pending call. `None` if there is none or more than one, or if a call of another principal was
+    /// just cancelled.
+    pub(in crate::mcp::client) fn sole_call(&self) -> Option<Arc<PendingRequest>> {
+        let table = self.table();
+        if table.calls != 1 {
+            return None;
+        }
+        let call = table.waiting.values().find(|waiting| waiting.purpose.is_call())?;
+        table.recently_cancelled().all(|principal| principal == call.principal.get()).then(|| call.clone())
+    }
+
+    /// Returns the most recent pending call other than `other_than`.
+    pub(in crate::mcp::client) fn newest_call(&self, other_than: Option<i64>) -> Option<Arc<PendingRequest>> {
+        let calls = self.calls().filter(|call| Some(call.id) != other_than);
+        calls.max_by_key(|call| call.id)
+    }
+
+    /// Returns the principals of the calls that are pending or were just cancelled.
+    pub(in crate::mcp::client) fn callers(&self) -> Callers {
+        let table = self.table();
+        let calls = table.waiting.values().filter(|waiting| waiting.purpose.is_call());
+        let principals = calls.map(|call| call.principal.get()).chain(table.recently_cancelled());
+        principals.fold(Callers::None, |callers, principal| match (callers, principal) {
+            (Callers::None, Some(principal)) => Callers::One(principal.clone()),
+            (Callers::One(one), Some(principal)) if one == *principal => Callers::One(one),
+            _ => Callers::Several,
+        })
+    }
+
+    /// Returns the id of the only pending request; `None` if there is none or more than one.
+    pub(in crate::mcp::client) fn sole_id(&self) -> Option<i64> {
+        let table = self.table();
+        if table.waiting.len() == 1 { table.waiting.keys().next().copied() } else { None }
+    }
+
+    /// Ends every pending request and rejects new ones.
+    pub(in crate::mcp::client) fn end(&self, reason: &str) {
+        let waiting = {
+            let mut table = self.table();
+            table.ended.get_or_insert_with(|| reason.to_owned());
+            table.calls = 0;
+            std::mem::take(&mut table.waiting)
+        };
+        for waiting in waiting.into_values() {
+            waiting.update(|state| state.outcome = Some(Err(RequestError::Lost(reason.to_owned()))));
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn remove(&mut self, id: i64) -> Option<Arc<PendingRequest>> {
+        let waiting = self.waiting.remove(&id)?;
+        self.calls -= usize::from(waiting.purpose.is_call());
+        Some(waiting)
+    }
+
+    fn recently_cancelled(&self) -> impl Iterator<Item = Option<&Principal>> {
+        let recent = self.cancelled.iter().rev().take_while(|(_, at)| at.elapsed() < LATE_MESSAGE_TIME);
+        recent.map(|(principal, _)| principal.as_ref())
+    }
+}
+
+impl PendingRequest {
+    /// Records the principal of the request.
+    pub(in crate::mcp::client) fn belongs_to(&self, principal: Option<&Principal>) {
+        if let Some(principal) = principal {
+            self.principal.get_or_init(|| principal.clone());
+        }
+    }
+
+    /// Returns `true` if the request is a tool call.
+    pub(in crate::mcp::client) fn is_call(&self) -> bool {
+        self.purpose.is_call()
+    }
+
+    /// Waits for the outcome. It can be taken once.
+    pub(in crate::mcp::client) async fn outcome(&self) -> Result<Answer, RequestError> {
+        poll_fn(|cx| self.poll(cx, |state| state.outcome.take())).await
+    }
+
+    /// Waits for the next notice of the call; questions only if `with_questions`. Waits forever if none arrives. Must
+    /// run in the same task as [`outcome`](Self::outcome), because there is one waker.
+    pub(in crate::mcp::client) async fn notice(&self, with_questions: bool) -> Notice {
+        poll_fn(|cx| self.poll(cx, |state| state.take_notice(with_questions))).await
+    }
+
+    /// Returns the next notice without waiting, other than a question.
+    pub(in crate::mcp::client) fn ready_notice(&self) -> Option<Notice> {
+        self.state().take_notice(false)
+    }
+
+    /// Removes and returns the questions that have not been delivered.
+    pub(in crate::mcp::client) fn untaken_questions(&self) -> Vec<(Id, InputRequest)> {
+        self.state().notices.as_mut().map_or(Vec::new(), |notices| notices.questions.drain(..).collect())
+    }
+
+    /// Queues a log message for the call. Drops the oldest notice if the queue is full.
+    pub(in crate::mcp::client) fn push_log(&self, message: LogMessage) {
+        self.notify(|notices| notices.push(Notice::Log(message)));
+    }
+
+    /// Queues a question for the call. Returns `false` if the call has received too many.
+    pub(in crate::mcp::client) fn push_question(&self, id: Id, request: InputRequest) -> bool {
+        self.notify(|notices| {
+            if notices.questions_taken == WAITING_NOTICES {
+                return false;
+            }
+            notices.questions_taken += 1;
+            notices.asked.push(id.clone());
+            let page = request.params.get("elicitationId").and_then(serde_json::Value::as_str);
+            notices.pages.extend(page.filter(|page| page.len() <= MAX_PAGE_ID).map(str::to_owned));
+            notices.questions.push_back((id, request));
+            true
+        })
+    }
+
+    fn withdraw(&self, question: &Id) -> bool {
+        self.notify(|notices| {
+            let asked = notices.asked.len();
+            notices.asked.retain(|id| id != question);
+            let is_ours = notices.asked.len() < asked;
+            let waiting = notices.questions.len();
+            notices.questions.retain(|(id, _)| id != question);
+            if is_ours && notices.questions.len() == waiting {
+                notices.withdrawn.push_back(question.clone());
+            }
+            is_ours
+        })
+    }
+
+    fn completed(&self, page: &str) -> bool {
+        self.notify(|notices| {
+            let is_ours = notices.pages.iter().any(|one| one == page);
+            if is_ours {
+                // Reported once.
+                notices.pages.retain(|one| one != page);
+                notices.completed.push_back(page.to_owned());
+            }
+            is_ours
+        })
+    }
+
+    fn push_progress(&self, progress: Progress) -> bool {
+        self.notify(|notices| {
+            let is_taken = self.purpose == (Purpose::Call { progress: true })
+                && progress.progress.is_finite()
+                && notices.reached.is_none_or(|reached| progress.progress > reached);
+            if is_taken {
+                notices.reached = Some(progress.progress);
+                let is_full = notices.undelivered.len() == WAITING_NOTICES;
+                notices.undelivered.pop_back_if(|last| is_full && matches!(last, Notice::Progress(_)));
+                notices.push(Notice::Progress(progress));
+            }
+            is_taken
+        })
+    }
+
+    fn notify<T>(&self, change: impl FnOnce(&mut Notices) -> T) -> T {
+        self.update(|state| change(state.notices.get_or_insert_default()))
+    }
+
+    fn update<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let (changed, waker) = {
+            let mut state = self.state();
+            (change(&mut state), state.waker.take())
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        changed
+    }
+
+    fn poll<T>(&self, cx: &Context<'_>, take: impl FnOnce(&mut State) -> Option<T>) -> Poll<T> {
+        let mut state = self.state();
+        if let Some(taken) = take(&mut state) {
+            return Poll::Ready(taken);
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take_notice(&mut self, with_questions: bool) -> Option<Notice> {
+        self.notices.as_mut()?.take(with_questions)
+    }
+}
+
+impl Notices {
+    fn push(&mut self, notice: Notice) {
+        if self.undelivered.len() == WAITING_NOTICES {
+            self.undelivered.pop_front();
+        }
+        self.undelivered.push_back(notice);
+    }
+
+    fn take(&mut self, with_questions: bool) -> Option<Notice> {
+        if let Some(notice) = self.undelivered.pop_front() {
+            return Some(notice);
+        }
+        if let Some(id) = self.withdrawn.pop_front() {
+            return Some(Notice::Withdrawn(id));
+        }
+        // A completion is delivered after the question that it belongs to.
+        if self.questions.is_empty()
+            && let Some(page) = self.completed.pop_front()
+        {
+            return Some(Notice::Completed(page));
+        }
+        let (id, request) = if with_questions { self.questions.pop_front()? } else { return None };
+        Some(Notice::Question(id, request))
+    }
+}
+
+impl Purpose {
+    fn is_call(self) -> bool {
+        matches!(self, Self::Call { .. })
+    }
+}
+
+/// Returns the number of one of our ids. Our ids are numbers, so a string that looks like one is not ours.
+fn number(id: &Id) -> Option<i64> {
+    match id {
+        Id::Number(number) => Some(*number),
+        Id::Text(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::wire::incoming::Incoming;
+    use toolstead_domain::LogLevel;
+
+    const CALL: Purpose = Purpose::Call { progress: true };
+
+    fn answer(id: i64) -> Answer {
+        match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{id}}}"#).into()) {
+            Ok(Incoming::Answer(answer)) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn progress(progress: f64) -> Progress {
+        Progress::at(progress)
+    }
+
+    fn log(text: &str) -> LogMessage {
+        LogMessage::new(LogLevel::Info, text)
+    }
+
+    #[tokio::test]
+    async fn each_request_gets_its_own_answer_once() {
+        let in_flight = InFlight::default();
+        let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(Purpose::Exchange).unwrap());
+        assert!(in_flight.settle(&Id::Number(two.id), Ok(answer(two.id))));
+        assert!(in_flight.settle(&Id::Number(one.id), Ok(answer(one.id))));
+        for id in [Id::Number(one.id), Id::Number(99), Id::Text(two.id.to_string().into())] {
+            assert!(!in_flight.settle(&id, Ok(answer(1))), "{id}");
+        }
+        assert_eq!((one.outcome().await, two.outcome().await), (Ok(answer(one.id)), Ok(answer(two.id))));
+    }
+
+    #[tokio::test]
+    async fn a_request_that_was_taken_back_gets_nothing() {
+        let in_flight = InFlight::default();
+        let one = in_flight.begin(CALL).unwrap();
+        assert!(in_flight.forget(one.id) && !in_flight.forget(one.id));
+        assert!(!in_flight.settle(&Id::Number(one.id), Ok(answer(1))));
+        assert!(!in_flight.progress(&Id::Number(one.id), progress(1.0)));
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_connection_ends_what_waits_and_what_comes() {
+        let in_flight = InFlight::default();
+        let one = in_flight.begin(CALL).unwrap();
+        in_flight.end("gone");
+        in_flight.end("closed");
+        assert_eq!(one.outcome().await, Err(RequestError::Lost("gone".into())));
+        assert_eq!(in_flight.begin(CALL).unwrap_err(), RequestError::Lost("gone".into()));
+    }
+
+    #[tokio::test]
+    async fn progress_moves_forward_and_only_for_those_who_asked() {
+        let in_flight = InFlight::default();
+        let asked = in_flight.begin(CALL).unwrap();
+        let silent = in_flight.begin(Purpose::Call { progress: false }).unwrap();
+        let report = |id: i64, at: f64| in_flight.progress(&Id::Number(id), progress(at));
+        let taken = [0.0, 0.0, 2.0, 1.0, f64::NAN, 3.0].map(|at| report(asked.id, at));
+        assert_eq!(taken, [true, false, true, false, false, true]);
+        assert!(!report(silent.id, 1.0) && !report(77, 1.0));
+        for at in [0.0, 2.0, 3.0] {
+            assert_eq!(
+                asked.notice(true).await,
+                Notice::Progress(progress(at)),
+                "nothing is left out while there is room"
+            );
+        }
+        assert_eq!(asked.ready_notice(), None);
+    }
+
+    #[tokio::test]
+    async fn what_is_told_before_the_answer_keeps_its_order() {
+        let in_flight = InFlight::default();
+        let call = in_flight.begin(CALL).unwrap();
+        let report = |at: f64| assert!(in_flight.progress(&Id::Number(call.id), progress(at)));
+        call.push_log(log("one"));
+        report(1.0);
+        report(2.0);
+        call.push_log(log("two"));
+        report(3.0);
+        let told = [
+            Notice::Log(log("one")),
+            Notice::Progress(progress(1.0)),
+            Notice::Progress(progress(2.0)),
+            Notice::Log(log("two")),
+            Notice::Progress(progress(3.0)),
+        ];
+        for expected in told {
+            assert_eq!(call.notice(false).await, expected);
+        }
+        assert_eq!(call.ready_notice(), None);
+    }
+
+    #[tokio::test]
+    async fn progress_that_nobody_fetches_pushes_nothing_else_out() {
+        let in_flight = InFlight::default();
+        let call = in_flight.begin(CALL).unwrap();
+        call.push_log(log("first"));
+        for at in 1..=1000_u32 {
+            assert!(in_flight.progress(&Id::Number(call.id), progress(at.into())));
+        }
+        assert_eq!(call.notice(false).await, Notice::Log(log("first")));
+        let told: Vec<Notice> = std::iter::from_fn(|| call.ready_notice()).collect();
+        assert_eq!((told.len(), told.last()), (WAITING_NOTICES - 1, Some(&Notice::Progress(progress(1000.0)))));
+    }
+
+    #[test]
+    fn the_sole_call_is_known_only_while_there_is_one() {
+        let in_flight = InFlight::default();
+        let other = in_flight.begin(Purpose::Exchange).unwrap();
+        assert!(in_flight.sole_call().is_none() && in_flight.sole_id() == Some(other.id));
+        let one = in_flight.begin(CALL).unwrap();
+        assert_eq!(in_flight.sole_call().map(|call| call.id), Some(one.id));
+        let two = in_flight.begin(CALL).unwrap();
+        assert!(in_flight.sole_call().is_none() && in_flight.sole_id().is_none());
+        in_flight.forget(one.id);
+        assert_eq!(in_flight.sole_call().map(|call| call.id), Some(two.id));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_said_of_a_call_that_was_taken_back_reaches_nobody_else() {
+        let in_flight = InFlight::default();
+        let principal = |name: &str| Principal::token(name);
+        let call = |name: &str| {
+            let call = in_flight.begin(CALL).unwrap();
+            call.belongs_to(Some(&principal(name)));
+            call
+        };
+        let first = call("a");
+        assert!(in_flight.cancel(first.id) && !in_flight.cancel(first.id));
+        assert_eq!(in_flight.callers(), Callers::One(principal("a")));
+        let own = call("a");
+        assert_eq!(in_flight.sole_call().map(|call| call.id), Some(own.id));
+        in_flight.forget(own.id);
+        let other = call("b");
+        assert_eq!((in_flight.sole_call().is_none(), in_flight.callers()), (true, Callers::Several));
+        tokio::time::advance(LATE_MESSAGE_TIME).await;
+        assert_eq!(in_flight.sole_call().map(|call| call.id), Some(other.id));
+        assert_eq!(in_flight.callers(), Callers::One(principal("b")));
+    }
+
+    #[test]
+    fn the_newest_call_is_the_last_that_was_made_of_those_that_wait() {
+        let in_flight = InFlight::default();
+        let newest = |other_than| in_flight.newest_call(other_than).map(|call| call.id);
+        assert_eq!(newest(None), None);
+        let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
+        let _list = in_flight.begin(Purpose::Exchange).unwrap();
+        assert_eq!((newest(None), newest(Some(two.id))), (Some(two.id), Some(one.id)));
+        in_flight.forget(two.id);
+        assert_eq!((newest(None), newest(Some(one.id))), (Some(one.id), None));
+    }
+
+    #[test]
+    fn a_question_is_taken_back_wherever_it_is() {
+        let in_flight = InFlight::default();
+        let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
+        let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
+        for id in [1, 2] {
+            assert!(two.push_question(Id::Number(id), question()));
+        }
+        assert!(matches!(two.state().take_notice(true), Some(Notice::Question(Id::Number(1), _))));
+        assert!(in_flight.withdraw(&Id::Number(1)) && in_flight.withdraw(&Id::Number(2)));
+        assert!(!in_flight.withdraw(&Id::Number(1)) && !in_flight.withdraw(&Id::Number(3)));
+        assert_eq!(two.state().take_notice(true), Some(Notice::Withdrawn(Id::Number(1))));
+        assert_eq!((two.state().take_notice(true), one.state().take_notice(true)), (None, None));
+    }
+
+    #[test]
+    fn a_question_that_was_taken_back_makes_no_room_for_another() {
+        let in_flight = InFlight::default();
+        let call = in_flight.begin(CALL).unwrap();
+        let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
+        let taken = (0..1000).map(Id::Number).filter(|id| {
+            let is_taken = call.push_question(id.clone(), question());
+            in_flight.withdraw(id);
+            is_taken
+        });
+        assert_eq!(taken.count(), WAITING_NOTICES);
+    }
+
+    #[test]
+    fn the_end_of_a_page_is_told_to_the_call_that_sent_somebody_there() {
+        let in_flight = InFlight::default();
+        let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
+        let params = serde_json::json!({"mode": "url", "elicitationId": "e1"});
+        two.push_question(Id::Number(1), InputRequest { method: "elicitation/create".into(), params });
+        assert!(!in_flight.completed("e2") && in_flight.completed("e1") && !in_flight.completed("e1"));
+        assert!(matches!(two.state().take_notice(true), Some(Notice::Question(..))));
+        assert_eq!(two.state().take_notice(true), Some(Notice::Completed("e1".into())));
+        assert_eq!(one.state().take_notice(true), None);
+    }
+
+    #[test]
+    fn what_waits_for_a_call_is_bounded() {
+        let in_flight = InFlight::default();
+        let call = in_flight.begin(CALL).unwrap();
+        let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
+        // A cancelled question frees no slot: the pages it named are remembered until the call ends.
+        let asked = (0..1000).filter(|n| {
+            let is_taken = call.push_question(Id::Number(*n), question());
+            in_flight.withdraw(&Id::Number(*n));
+            is_taken
+        });
+        let asked = asked.count();
+        for n in 0..1000 {
+            call.push_log(log(&n.to_string()));
+        }
+        let logged: Vec<_> = std::iter::from_fn(|| call.ready_notice()).collect();
+        assert_eq!(
+            (asked, logged.len(), logged.last()),
+            (WAITING_NOTICES, WAITING_NOTICES, Some(&Notice::Log(log("999"))))
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! Relay of a call's progress, log messages and questions to its caller.
+
+use crate::mcp::{
+    client::{
+        connection::{
+            in_flight::{Notice, PendingRequest},
+            peer::Reply,
+            request_error::RequestError,
+        },
+        transport::Transport,
+    },
+    wire::{
+        incoming::Answer,
+        message::{Id, RpcError},
+    },
+};
+use futures::{
+    FutureExt, StreamExt,
+    future::{AbortHandle, Abortable, BoxFuture, abortable},
+    stream::FuturesUnordered,
+};
+use std::{
+    collections::HashMap,
+    future::{Future, pending},
+    pin::{Pin, pin},
+    time::Duration,
+};
+use tokio::time::{Instant, Sleep, sleep};
+use toolstead_domain::{Caller, InputRequest, InputResponse, NotAnswered};
+
+/// Runs `exchange` to its end. Delivers progress, log messages and questions to the caller meanwhile.
+///
+/// # Errors
+/// Returns errors of the exchange, and [`RequestError::Late`] if no message arrived for `idle`.
+pub(in crate::mcp::client) async fn relay(
+    transport: &dyn Transport,
+    waiting: &PendingRequest,
+    caller: &dyn Caller,
+    idle: Option<Duration>,
+    exchange: impl Future<Output = Result<Answer, RequestError>>,
+) -> Result<Answer, RequestError> {
+    let mut exchange = pin!(exchange);
+    let mut asked = PendingQuestions { transport, waiting, questions: None };
+    let mut idle_until = idle.map(|idle| Box::pin(sleep(idle)));
+    loop {
+        let is_asking = asked.is_waiting();
+        tokio::select! {
+            biased;
+            notice = waiting.notice(true) => {
+                restart(idle_until.as_mut(), idle);
+                match notice {
+                    Notice::Question(id, request) => asked.ask(caller, id, request),
+                    Notice::Withdrawn(id) => asked.withdraw(&id),
+                    other => deliver(caller, other),
+                }
+            }
+            outcome = &mut exchange => {
+                while let Some(notice) = waiting.ready_notice() {
+                    deliver(caller, notice);
+                }
+                return outcome;
+            }
+            answer = asked.next_answer(), if is_asking => {
+                restart(idle_until.as_mut(), idle);
+                // A withdrawn question is not answered.
+                if let Some((id, outcome)) = answer {
+                    transport.respond(&id, &outcome).await;
+                }
+            }
+            // The idle timeout does not apply while the user is asked.
+            () = or_never(idle_until.as_mut()), if !is_asking => {
+                return Err(RequestError::Late(idle.unwrap_or_default()));
+            }
+        }
+    }
+}
+
+/// Resets the idle timeout.
+fn restart(idle_until: Option<&mut Pin<Box<Sleep>>>, idle: Option<Duration>) {
+    if let (Some(sleep), Some(idle)) = (idle_until, idle) {
+        sleep.as_mut().reset(Instant::now() + idle);
+    }
+}
+
+/// Questions of a call that its caller has not answered yet.
+struct PendingQuestions<'a> {
+    transport: &'a dyn Transport,
+    waiting: &'a PendingRequest,
+    /// `None` until the first question, because few calls have any.
+    questions: Option<Box<OpenQuestions<'a>>>,
+}
+
+#[derive(Default)]
+struct OpenQuestions<'a> {
+    answers: FuturesUnordered<Abortable<BoxFuture<'a, Reply>>>,
+    open: HashMap<Id, (InputRequest, AbortHandle)>,
+}
+
+impl Drop for PendingQuestions<'_> {
+    /// Hands unanswered questions to another call of the client. They must belong to it, because a server that has
+    /// answered a call waits for no further answers about that call.
+    fn drop(&mut self) {
+        let open = self.questions.take().map(|questions| questions.open).unwrap_or_default();
+        let mut questions = self.waiting.untaken_questions();
+        questions.splice(..0, open.into_iter().map(|(id, (request, _))| (id, request)));
+        if !questions.is_empty() {
+            self.transport.peer().pass_on_questions(self.waiting.id, questions);
+        }
+    }
+}
+
+impl<'a> PendingQuestions<'a> {
+    fn ask(&mut self, caller: &'a dyn Caller, id: Id, request: InputRequest) {
+        let questions = self.questions.get_or_insert_default();
+        let (answer, open) = abortable(ask(caller, id.clone(), request.clone()).boxed());
+        questions.answers.push(answer);
+        questions.open.insert(id, (request, open));
+    }
+
+    fn withdraw(&mut self, id: &Id) {
+        if let Some((_, open)) = self.questions.as_mut().and_then(|questions| questions.open.remove(id)) {
+            open.abort();
+        }
+    }
+
+    /// Returns `true` while the caller has an unanswered question.
+    fn is_waiting(&self) -> bool {
+        self.questions.as_ref().is_some_and(|questions| !questions.answers.is_empty())
+    }
+
+    /// Waits for the caller's next answer. Returns `None` for a withdrawn question.
+    async fn next_answer(&mut self) -> Option<Reply> {
+        let questions = self.questions.as_mut()?;
+        let (id, outcome) = questions.answers.next().await?.ok()?;
+        questions.open.remove(&id);
+        Some((id, outcome))
+    }
+}
+
+/// Waits for the future, or forever if there is none.
+pub(in crate::mcp::client) async fn or_never<T>(future: Option<impl Future<Output = T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
+    }
+}
+
+fn deliver(caller: &dyn Caller, notice: Notice) {
+    match notice {
+        Notice::Progress(progress) => caller.progress(progress),
+        Notice::Log(message) => caller.log(message),
+        Notice::Completed(page) => caller.elicitation_completed(&page),
+        Notice::Question(..) | Notice::Withdrawn(_) => {}
+    }
+}
+
+async fn ask(caller: &dyn Caller, id: Id, request: InputRequest) -> Reply {
+    let outcome = match caller.ask(request).await {
+        Ok(InputResponse(answer)) => Ok(answer),
+        Err(why) => Err(RpcError::new(code_of(&why), message_of(why))),
+    };
+    (id, outcome)
+}
+
+/// Returns the code of an error. The code of a refusal is the client's; the others are ours.
+fn code_of(why: &NotAnswered) -> i64 {
+    match why {
+        NotAnswered::Refused { code, .. } => *code,
+        NotAnswered::Unsupported => RpcError::METHOD_NOT_FOUND,
+        NotAnswered::Unfit(_) => RpcError::INVALID_PARAMS,
+        NotAnswered::TimedOut
+        | NotAnswered::Disconnected
+        | NotAnswered::TooMany
+        | NotAnswered::Exhausted
+        | NotAnswered::NotRecorded => RpcError::INTERNAL,
+    }
+}
+
+fn message_of(why: NotAnswered) -> String {
+    match why {
+        NotAnswered::Refused { message, .. } => message,
+        other => other.to_string(),
+    }
+}
