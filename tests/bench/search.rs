@@ -191,7 +191,7 @@ impl Server {
         let begun = Instant::now();
         let answer = self.exchange(&call)?;
         let time = begun.elapsed();
-        if answer.contains("\"isError\":true") || answer.contains("the time was over") {
+        if answer.contains("\"isError\":true") || answer.contains("the time ran out") {
             return Err(format!("{call}: {answer}").into());
         }
         Ok(time)

@@ -231,7 +231,7 @@ async fn programs_read_pages_too_and_a_browser_lives_as_long_as_its_call_of_the_
     assert!(code == Some(4) && told.contains("A browser ends with its session"), "{told}");
     for (url, why) in [
         ("shop.example", "`url`: it begins neither with `https://` nor with `http://`"),
-        ("file:///etc/passwd", "`url`: pages are http or https"),
+        ("file:///etc/passwd", "`url`: only http and https addresses are supported"),
         ("http://ann:secret@127.0.0.1/", "`url`: an address holds no user and no password here"),
     ] {
         let (code, told) = shop.toolstead(&["call", "browser_navigate", &json!({"url": url}).to_string()]);

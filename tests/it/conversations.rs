@@ -223,7 +223,7 @@ async fn a_file_that_somebody_changed_since_is_named_and_then_nothing_is_changed
     let told = refused.to_string();
     let UndoConversationError::Left { left, stuck } = refused else { panic!("{told}") };
     assert_eq!((left.len(), stuck), (1, vec![]), "{told}");
-    assert!(left[0].call.files[0].ends_with("b") && told.contains("files were changed after it"), "{told}");
+    assert!(left[0].call.files[0].ends_with("b") && told.contains("files have changed since"), "{told}");
     assert!(told.ends_with("All files are as they were."), "{told}");
     // `c` had been undone by then, and was redone.
     assert_eq!((talk.files(), talk.events().await), (files, events));

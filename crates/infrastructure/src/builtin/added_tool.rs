@@ -229,7 +229,7 @@ impl AddedTool {
     fn fault(&self) -> Option<String> {
         let kind = self.input_schema.get("type");
         (kind != Some(&"object".into()))
-            .then(|| "the schema of its arguments is no object's: its input must be a struct or a map".into())
+            .then(|| "the schema of its arguments is not an object schema: its input must be a struct or a map".into())
     }
 }
 

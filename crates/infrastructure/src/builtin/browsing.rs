@@ -411,7 +411,7 @@ async fn build_page_report(
             facts.page = lines;
         }
         (ReportScope::ChangesAlone, _) => {
-            text.push_str("Much of the page is new: `browser_get_page` tells it, or, with `find`, a part of it.");
+            text.push_str("Much of the page is new: `browser_get_page` returns it, or, with `find`, a part of it.");
         }
         (ReportScope::Lines(words), _) => {
             let found = snapshot.find(words, room);
@@ -464,7 +464,7 @@ async fn append_page(
         let (all, context) = (snapshot.text(usize::MAX).0, run.context());
         let kept = context.outputs.store(context.principal, context.id, "text/plain", all.as_bytes()).await.ok();
         facts.handle = kept.map(|kept| kept.handle.to_string());
-        let find = "`browser_get_page` with `find` tells those with some words";
+        let find = "`browser_get_page` with `find` returns those with some words";
         let left_out = facts.left_out;
         text.push_str(&match &facts.handle {
             Some(handle) => {
@@ -474,7 +474,7 @@ async fn append_page(
         });
     }
     if snapshot.is_cut {
-        text.push_str("[The page has more than is looked at.]");
+        text.push_str("[The page is longer than the limit, and the rest is left out.]");
     }
 }
 
@@ -512,7 +512,7 @@ pub(super) fn host_of(address: &str) -> Result<String, ToolFailure> {
         error => invalid(&error.to_string()),
     })?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(invalid("pages are http or https"));
+        return Err(invalid("only http and https addresses are supported"));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(invalid("an address holds no user and no password here"));

@@ -159,8 +159,8 @@ pub trait BuiltInTool: Send + Sync + 'static {
 /// A [`BuiltInTool`] without its types, so that different tools fit into one list. Every tool implements it.
 #[async_trait]
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no tool",
-    note = "a `TypedTool` becomes one by `typed(..)`, a closure by `tool_fn(..)`; a `BuiltInTool` is one"
+    message = "`{Self}` is not a tool",
+    note = "wrap a `TypedTool` in `typed(..)`, a closure in `tool_fn(..)`; every `BuiltInTool` is a tool"
 )]
 pub trait AnyTool: Send + Sync {
     /// Returns the canonical name.

@@ -8,6 +8,9 @@ use toolstead_domain::{AgentCatalogue, Completion, Prompt, PromptCommand, ToolFa
 /// Argument for the text that a user would type after the name.
 const WORDS: &str = "arguments";
 
+/// Description of [`WORDS`] for a command without an argument hint.
+const DEFAULT_HINT: &str = "Text for the placeholders of the command; without placeholders it is appended";
+
 /// Returns the definitions of the commands; skips those that are not valid prompts.
 pub(super) fn definitions(catalogue: &dyn AgentCatalogue) -> Vec<Prompt> {
     catalogue.commands().iter().filter_map(|command| definition(command).ok()).collect()
@@ -21,7 +24,7 @@ fn definition(command: &PromptCommand) -> Result<Prompt, InvalidBuiltInContext> 
         };
         json!({"name": argument.name, "description": description, "required": argument.default.is_none()})
     });
-    let hint = command.argument_hint.as_deref().unwrap_or("Words for the places of the text, or behind it");
+    let hint = command.argument_hint.as_deref().unwrap_or(DEFAULT_HINT);
     let words = json!({"name": WORDS, "description": hint, "required": false});
     let arguments: Vec<Value> = named.chain((!names_words(command)).then_some(words)).collect();
     let definition = json!({"name": *command.name, "description": command.description, "arguments": arguments});

@@ -110,7 +110,7 @@ impl PromptFile {
             template,
         };
         if !rest.is_empty() {
-            return Err(of_name(format!("`{rest}` closes nothing")));
+            return Err(of_name(format!("`{rest}` closes no section")));
         }
         prompt.check().map_err(of_name)?;
         Ok(prompt)
@@ -185,7 +185,7 @@ impl Argument {
             && !values.is_empty()
             && values.iter().all(|(value, _)| value != default)
         {
-            return Err(format!("`{name}`: the default `{default}` is none of its values"));
+            return Err(format!("`{name}`: the default `{default}` is not one of its values"));
         }
         Ok(Self {
             description: text_of(table, "description")?,
@@ -229,7 +229,7 @@ fn fenced(text: &str) -> String {
 
 fn text_of(table: &Table, key: &str) -> Result<String, String> {
     let text = table.get(key).and_then(Item::as_str).filter(|text| !text.trim().is_empty());
-    text.map(str::to_owned).ok_or_else(|| format!("`{key}` must be a text that is not empty"))
+    text.map(str::to_owned).ok_or_else(|| format!("`{key}` must be a non-empty text"))
 }
 
 /// Parses the pieces of a template up to the mark that closes `within`, and returns the rest.
@@ -248,7 +248,7 @@ fn pieces<'a>(mut rest: &'a str, within: Option<&str>) -> Result<(Vec<Piece>, &'
         } else if let Some(name) = mark.strip_prefix('/') {
             return match within == Some(name) {
                 true => Ok((all, after)),
-                false => Err(format!("`{{{{/{name}}}}}` closes nothing")),
+                false => Err(format!("`{{{{/{name}}}}}` closes no section")),
             };
         } else {
             all.push(Piece::Value(mark.to_owned()));

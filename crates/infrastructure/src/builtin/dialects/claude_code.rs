@@ -55,7 +55,7 @@ pub(super) const ADAPTERS: AdapterTable = &[
     (
         "Edit",
         DialectAdapter::new(
-            "Replaces a text in a file. Read the file first. Fails unless old_string stands there exactly once, or \
+            "Replaces a text in a file. Read the file first. Fails unless old_string occurs exactly once, or \
              replace_all is set.",
             r#"{"type": "object", "properties": {
                 "file_path": {"type": "string", "description": "Absolute path."},
@@ -94,8 +94,8 @@ pub(super) const ADAPTERS: AdapterTable = &[
                 "-i": {"type": "boolean", "description": "Upper and lower case are the same."},
                 "-o": {"type": "boolean", "description": "Only what matches."},
                 "multiline": {"type": "boolean", "description": "Matches may span lines."},
-                "head_limit": {"type": "number", "description": "At most so many lines or files."},
-                "offset": {"type": "number", "description": "Leave out so many first."}},
+                "head_limit": {"type": "number", "description": "Maximum number of lines or files."},
+                "offset": {"type": "number", "description": "Number of lines or files to skip."}},
                 "required": ["pattern"]}"#,
         )
         .with_answer(search::grepped),

@@ -38,7 +38,8 @@ pub(super) const ADAPTERS: AdapterTable = &[
     (
         "file_edit",
         DialectAdapter::new(
-            "Single edit operations: replaces a text that stands in the file exactly once. The file must have been read.",
+            "Single edit operations: replaces a text that occurs in the file exactly once. The file must have been \
+             read.",
             r#"{"type": "object", "properties": {"file_path": {"type": "string", "description": "Path of the file"}, "old_text": {"type": "string", "description": "The text to replace"}, "new_text": {"type": "string", "description": "The text in its place"}}, "required": ["file_path", "old_text", "new_text"]}"#,
         )
         .with_answer(plain),

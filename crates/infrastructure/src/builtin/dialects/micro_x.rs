@@ -106,7 +106,7 @@ pub(super) const ADAPTERS: AdapterTable = &[
     (
         "edit_file",
         DialectAdapter::new(
-            "Replace a text in a file. It must stand there once, unless replace_all is set.",
+            "Replace a text in a file. It must occur once, unless replace_all is set.",
             r#"{"type": "object", "properties": {
                 "path": {"type": "string", "description": "Path of the file, absolute or relative"},
                 "old_string": {"type": "string", "description": "The text to replace"},

@@ -29,7 +29,7 @@ pub(crate) fn append_text(set: &ChangeSet<'_>, added: &str, limit: u64) -> Resul
     let encoding = match detect(&before, true) {
         TextDetection::Text(encoding) => encoding,
         TextDetection::Binary(what) => {
-            let message = format!("`{}` is no text: it looks like {what}", set.shown(0));
+            let message = format!("`{}` is not text: it looks like {what}", set.shown(0));
             return Err(ToolFailure::new(ErrorKind::UnsupportedType, message).next("Nothing was changed."));
         }
     };
@@ -42,7 +42,7 @@ fn notes_on(before: &[u8], encoding: TextEncoding, added: &str) -> Vec<String> {
     let mut notes = Vec::new();
     let (text, _) = encoding.decode(&before[encoding.mark_bytes()..]);
     if !text.is_empty() && !text.ends_with(['\n', '\r']) && !added.starts_with(['\n', '\r']) {
-        notes.push("The last line had no line ending, so the new text goes on in that line.".into());
+        notes.push("The last line had no line ending, so the new text continues that line.".into());
     }
     let crlf = |text: &str| text.contains("\r\n");
     let lf = |text: &str| text.replace("\r\n", "").contains('\n');

@@ -128,7 +128,7 @@ impl<'a> ChangeSet<'a> {
         let below = order.keys().zip(order.keys().skip(1)).find(|(above, below)| below.starts_with(above));
         if let Some((above, below)) = below {
             let (above, below) = (order[above], order[below]);
-            let message = format!("`{below}` lies below `{above}`, which cannot be a file and a folder at once");
+            let message = format!("`{below}` is below `{above}`, which cannot be a file and a folder at once");
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
                 .next("Nothing was changed; name files only, or make two calls of it."));
         }

@@ -75,7 +75,7 @@ impl Content {
     /// `too_large`; `what` names the kind of content in the message.
     pub(crate) fn read_whole(&mut self, limit: u64, what: &str) -> Result<Vec<u8>, ToolFailure> {
         let too_large = |name: &str, bytes: u64| {
-            let message = format!("`{name}` is {what} of {bytes} bytes, and at most {limit} are taken");
+            let message = format!("`{name}` is {what} of {bytes} bytes, and at most {limit} are accepted");
             ToolFailure::new(ErrorKind::TooLarge, message).next("Give `byte_offset` to look at some of its bytes.")
         };
         if self.bytes > limit {

@@ -42,7 +42,7 @@ pub(crate) fn decoded(text: &str) -> Result<String, &'static str> {
         let escaped = high.zip(low).and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
         bytes.push(escaped.ok_or("a `%` is followed by two hexadecimal digits, and stands for itself as `%25`")?);
     }
-    let decoded = String::from_utf8(bytes).map_err(|_| "what is escaped must be UTF-8")?;
+    let decoded = String::from_utf8(bytes).map_err(|_| "the escaped bytes must be UTF-8")?;
     if decoded.contains('\0') { Err("it holds a NUL character") } else { Ok(decoded) }
 }
 

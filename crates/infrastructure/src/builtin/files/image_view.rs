@@ -150,7 +150,7 @@ fn decoded(file: &[u8], format: ImageFormat, name: &str) -> Result<(DynamicImage
 
 fn within(crop: Crop, width: u32, height: u32, name: &str) -> Result<Crop, ToolFailure> {
     if crop.x >= width || crop.y >= height {
-        let message = format!("the part at ({}, {}) lies outside of `{name}`", crop.x, crop.y);
+        let message = format!("the part at ({}, {}) is outside of `{name}`", crop.x, crop.y);
         return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
             .next(format!("The image has {width}×{height} pixels, counted from 0 at the upper left.")));
     }

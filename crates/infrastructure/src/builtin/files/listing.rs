@@ -149,7 +149,7 @@ fn notes(walked: &WalkSummary, is_cut: bool) -> Vec<String> {
         Some(WalkEnd::Entries) => {
             notes.push(format!("the folder has more than the {} entries that are looked at", walked.entries))
         }
-        Some(WalkEnd::Time) => notes.push("the time was over before everything was seen".into()),
+        Some(WalkEnd::Time) => notes.push("the listing timed out before it was complete".into()),
         Some(WalkEnd::Visitor) | None => {}
     }
     if is_cut {

@@ -69,7 +69,7 @@ pub(crate) struct Output {
     call: String,
     /// The tool that it called.
     tool: String,
-    /// `true` if nothing was changed, as requested.
+    /// `true` for `dry_run`: nothing was changed.
     dry_run: bool,
     files: Vec<OutputFile>,
     /// The changes as a unified diff; absent if too large.
@@ -125,7 +125,7 @@ impl Direction {
 pub(crate) fn availability(world: &ToolEnvironment) -> Availability {
     match world.files().journal().keeps() {
         true => Availability::Available,
-        false => Availability::Unavailable("the program keeps no journal of changes to files".into()),
+        false => Availability::Unavailable("no journal of file changes is stored".into()),
     }
 }
 
@@ -184,12 +184,12 @@ async fn load_planned_entry(call: &ToolCall, world: &ToolEnvironment) -> Result<
         .files()
         .planned_reverts()
         .take(call.id)
-        .ok_or_else(|| stale_failure("it is not known any more what was to be done".into()))?;
+        .ok_or_else(|| stale_failure("the change that this call was checked for is no longer known".into()))?;
     let entries =
         world.files().journal().of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
     let history = History { entries, foreign_entries: Vec::new() };
     if let Some(by) = history.undone().get(&entry) {
-        return Err(stale_failure(format!("the call {entry} was taken back meanwhile, by the call {by}")));
+        return Err(stale_failure(format!("the call {entry} has been undone meanwhile by the call {by}")));
     }
     let found = world.files().journal().find(&call.principal, entry).await.map_err(unreadable)?;
     Ok((found.ok_or_else(|| unknown(&entry.to_string(), &history))?, history))
@@ -234,14 +234,14 @@ async fn select_entry(
                     undo.cloned().ok_or_else(|| nothing_to_revert(direction, &history))?
                 }
                 (Some(undo), Direction::Undo) => {
-                    let message = format!("the call {} was undone already, by the call {undo}", named.call);
+                    let message = format!("the call {} is already undone, by the call {undo}", named.call);
                     return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
-                        .next("To do it again, use `redo` with the same id."));
+                        .next("To redo it, use `redo` with the same id."));
                 }
                 (None, Direction::Redo) => {
                     let message = format!("the call {} is not undone, so there is nothing to redo", named.call);
                     return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
-                        .next("To take it back, use `undo` with the same id."));
+                        .next("To undo it, use `undo` with the same id."));
                 }
             }
         }
@@ -258,7 +258,7 @@ async fn find_named_entry(
     match CallName::parse(text) {
         None => {
             let shown: String = text.chars().take(40).collect();
-            let message = format!("`{}` is no id of a call", shown.escape_debug());
+            let message = format!("`{}` is not a valid id of a call", shown.escape_debug());
             Err(ToolFailure::new(ErrorKind::InvalidInput, message).next(format!(
                 "An id has 32 hexadecimal digits, of which the first or the last 8 or more are enough.{}",
                 list_recent_changes(history)
@@ -297,7 +297,7 @@ fn nothing_to_revert(direction: Direction, history: &History) -> ToolFailure {
         Direction::Undo if history.entries.is_empty() => {
             "this session has changed no files, so there is nothing to undo"
         }
-        Direction::Undo => "everything that this session changed is undone already",
+        Direction::Undo => "all changes of this session are already undone",
         Direction::Redo => "nothing in this session is undone, so there is nothing to redo",
     };
     let next = match direction {
@@ -366,13 +366,13 @@ fn format_result(
     let mut text = match changes {
         0 if entry.is_note() => {
             let next = match direction == Direction::Undo && !dry_run {
-                true => " Another `undo` without an id takes back the change before it.",
+                true => " Another `undo` without an id undoes the change before it.",
                 false => "",
             };
             format!("Nothing to {}: the call {} changed nothing.{next}", direction.verb(), entry.call)
         }
         0 => format!(
-            "Nothing to {}: the files are as they were before the call {} already.",
+            "Nothing to {}: the files already have their content from before the call {}.",
             direction.verb(),
             entry.call
         ),
@@ -382,10 +382,10 @@ fn format_result(
     for (path, changed) in done {
         let action = action(changed.as_ref());
         let what = match action {
-            FileAction::Restored => "holds again what it held",
-            FileAction::Deleted => "is gone again",
-            FileAction::BroughtBack => "is there again",
-            FileAction::Unchanged => "was so already",
+            FileAction::Restored => "has its former content again",
+            FileAction::Deleted => "is deleted again",
+            FileAction::BroughtBack => "is restored",
+            FileAction::Unchanged => "was already in that state",
         };
         if changes > 0 {
             text.push_str(&format!("\n`{path}` {what}"));
@@ -403,7 +403,7 @@ fn format_result(
         text.push_str(&format!("\n{diff}"));
     }
     if !dry_run && changes > 0 {
-        text.push_str(&format!("\nTo take this back: `{}` with the call {this}.", direction.opposite().verb()));
+        text.push_str(&format!("\nTo revert this: `{}` with the call {this}.", direction.opposite().verb()));
     }
     let diff = (!diff.is_empty()).then_some(diff);
     answer(text.trim_end(), &Output { call: entry.call.to_string(), tool: entry.tool.clone(), dry_run, files, diff })
@@ -436,20 +436,17 @@ async fn stale_files_failure(
     stale: Vec<(String, usize, Option<Vec<u8>>)>,
     world: &ToolEnvironment,
 ) -> Result<ToolFailure, ToolFailure> {
-    let mut message = format!("the call {} cannot be taken back, because files were changed after it:\n", entry.call);
+    let mut message = format!("the call {} cannot be undone, because files have changed since:\n", entry.call);
     for (shown, index, now) in stale.iter().take(NAMED) {
         let left = files[*index].after;
         let since = match (left, now) {
-            (Some(_), None) => "it is gone, or too large".to_owned(),
-            (None, _) => "it is there again".to_owned(),
+            (Some(_), None) => "it was deleted, or is too large".to_owned(),
+            (None, _) => "it exists again".to_owned(),
             (Some(left), Some(now)) => {
                 let then = world.files().journal().content(left.digest).await.map_err(unreadable)?;
                 let texts = text_of(then.as_deref()).filter(|_| then.is_some()).zip(text_of(Some(now)));
                 let diff = texts.and_then(|(then, now)| unified_diff(shown, &then, &now));
-                diff.map_or_else(
-                    || "it has another content".into(),
-                    |diff| format!("since then:\n{}", beginning(&diff)),
-                )
+                diff.map_or_else(|| "its content differs".into(), |diff| format!("since then:\n{}", beginning(&diff)))
             }
         };
         message.push_str(&format!("`{shown}`: {}\n", since.trim_end()));
@@ -471,14 +468,14 @@ async fn stale_files_failure(
         .collect();
     let next = match later.is_empty() {
         false => {
-            format!("Nothing was changed. Undo what changed them later first, newest first:\n{}", later.join("\n"))
+            format!("Nothing was changed. Revert the later calls first, newest first:\n{}", later.join("\n"))
         }
         true => {
-            "Nothing was changed. Somebody else changed them: read them, and take back what is left with `edit_file`."
+            "Nothing was changed. Changes from outside this session are the reason: read the files, and revert the \
+             rest with `edit_file`."
                 .to_owned()
         }
     };
-    let next = if direction == Direction::Redo { next.replace("Undo what", "Take back what") } else { next };
     Ok(ToolFailure::new(ErrorKind::StaleFile, message).next(next))
 }
 

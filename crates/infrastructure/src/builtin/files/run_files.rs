@@ -47,9 +47,9 @@ impl ToolContext<'_> {
             if let Some(now) = set.digest(0, recording.limit())?
                 && set.is_stale(0, now, &recording)?
             {
-                let message = format!("`{}` was changed by another program since it was read", set.shown(0));
+                let message = format!("`{}` has changed since it was read", set.shown(0));
                 return Err(ToolFailure::new(ErrorKind::StaleFile, message)
-                    .next("Nothing was written; read it again, and decide anew what it is to hold."));
+                    .next("Nothing was written; read it again, and decide again what to write."));
             }
             set.put(0, contents, WriteOptions { create_folders: true, overwrite: true, mode: None });
             set.commit(&recording, false).map(|_| ())

@@ -73,7 +73,7 @@ async fn opened(
     let stored = context.outputs.find(context.principal, handle).await.map_err(failed)?;
     let content = context.outputs.open(context.principal, handle).await.map_err(failed)?;
     stored.zip(content).ok_or_else(|| {
-        let message = format!("there is no stored output `{handle}`: it has expired, or never was one of yours");
+        let message = format!("there is no stored output `{handle}`: it has expired, or was not stored for you");
         ToolFailure::new(ErrorKind::NotFound, message)
             .next(format!("Call the tool again that made it; a file of that name is `./{handle}`."))
     })
@@ -143,7 +143,7 @@ mod tests {
             (failure.kind, failure.text().as_str()),
             (
                 ErrorKind::NotFound,
-                "there is no stored output `o7`: it has expired, or never was one of yours. Call the tool again that \
+                "there is no stored output `o7`: it has expired, or was not stored for you. Call the tool again that \
                  made it; a file of that name is `./o7`."
             )
         );

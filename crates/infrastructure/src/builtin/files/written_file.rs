@@ -89,13 +89,14 @@ pub(crate) fn notes(changed: &ChangedFile) -> Vec<String> {
             notes.push("The file belonged to another user and now belongs to this one.".into());
         }
         if written.rights.group_changed {
-            let note = "Its group or access list could not be kept: what they allowed is not allowed any more.";
+            let note = "Its group or access list could not be preserved: the access that they granted is lost.";
             notes.push(note.into());
         }
     }
     if let Some(error) = &changed.unsafe_because {
-        notes
-            .push(format!("The change is made; that a power failure cannot undo it could not be made sure ({error})."));
+        notes.push(format!(
+            "The change is made, but syncing it to the disk failed ({error}): a power failure may undo it."
+        ));
     }
     notes
 }
@@ -103,7 +104,7 @@ pub(crate) fn notes(changed: &ChangedFile) -> Vec<String> {
 /// Returns the note for an edit in a file that another program has changed in other places.
 pub(crate) fn changed_elsewhere(path: &str) -> String {
     format!(
-        "`{path}` was changed by another program since you read it; the text to replace stood there unchanged, so the \
+        "`{path}` has changed since you read it; the text to replace was unchanged, so the \
          edit was applied. Read the file again before you rely on its other parts."
     )
 }
@@ -112,9 +113,9 @@ pub(crate) fn changed_elsewhere(path: &str) -> String {
 pub(crate) fn stale(failure: ToolFailure, path: &str) -> ToolFailure {
     match failure.kind {
         ErrorKind::NoMatch | ErrorKind::AmbiguousMatch => {
-            let message = format!("`{path}` was changed by another program since you read it: {}", failure.message);
+            let message = format!("`{path}` has changed since you read it: {}", failure.message);
             ToolFailure { kind: ErrorKind::StaleFile, message, ..failure }
-                .next("Nothing was changed; read the file again, and make the edit anew.")
+                .next("Nothing was changed; read the file again, and repeat the edit.")
         }
         _ => failure,
     }

@@ -110,7 +110,7 @@ impl<'a> TextEdit<'a> {
             && let Some(line) = elision::elided_line(old, new)
         {
             let message =
-                format!("`new_text` leaves something out where it says `{line}`: that would be written as it is");
+                format!("`new_text` has a placeholder for omitted text, `{line}`, which would be written literally");
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
                 .next("Nothing was changed; give the whole text, or make a smaller edit for each part that changes."));
         }
@@ -133,7 +133,7 @@ impl<'a> TextEdit<'a> {
         };
         let hunks = found.places.iter().map(of_place).collect::<Result<Vec<Vec<Hunk>>, ToolFailure>>()?;
         if hunks.iter().all(Vec::is_empty) {
-            let message = format!("the edit would leave `{path}` as it is");
+            let message = format!("the edit would not change `{path}`");
             return Err(ToolFailure::new(ErrorKind::NoMatch, message).next("Nothing was changed."));
         }
         let bytes = file.spliced(&view, hunks.iter().flatten(), limit)?;
@@ -243,7 +243,7 @@ impl<'a> DecodedFile<'a> {
         let encoding = match detect(bytes, true) {
             TextDetection::Text(encoding) => encoding,
             TextDetection::Binary(what) => {
-                return Err(unsupported(format!("`{path}` is no text: it looks like {what}"))
+                return Err(unsupported(format!("`{path}` is not text: it looks like {what}"))
                     .next("Nothing was changed; `write_file` replaces a file as a whole."));
             }
         };
@@ -299,7 +299,7 @@ pub(crate) fn lacking(encoding: TextEncoding, text: &str) -> ToolFailure {
         missing.iter().map(|character| format!("`{character}` (U+{:04X})", u32::from(*character))).collect();
     let message = format!("the file is in {}, which has no {}", encoding.name(), named.join(", no "));
     ToolFailure::new(ErrorKind::InvalidInput, message)
-        .next("Nothing was changed; leave that out, or write the whole file anew as UTF-8 with `write_file`.")
+        .next("Nothing was changed; leave that out, or rewrite the whole file as UTF-8 with `write_file`.")
 }
 
 /// Checks that the deadline is not reached.
@@ -307,7 +307,7 @@ fn check_deadline(stop: &Stop, path: &str) -> Result<(), ToolFailure> {
     if !stop.is_due() {
         return Ok(());
     }
-    let message = format!("the time was over while `old_text` was looked for in `{path}`");
+    let message = format!("the search for `old_text` in `{path}` timed out");
     Err(ToolFailure::new(ErrorKind::Timeout, message).next(
         "Nothing was changed; give a shorter `old_text`, or a part of the file with `start_line` and `end_line`.",
     ))

@@ -59,7 +59,7 @@ struct Output {
     created: bool,
     /// Version of the new content, for `if_match` of `write_file`.
     etag: String,
-    /// `true` if nothing was changed.
+    /// `true` for `dry_run`: nothing was changed.
     dry_run: bool,
     /// The call's id for `undo`; absent if there is nothing to undo.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,7 +162,7 @@ mod tests {
             assert!(text.contains(note), "{text}");
         };
         check(b"a\n", "b\n", b"a\nb\n", "Added 2 bytes to the end of `f`.\n     1\ta\n     2\tb");
-        check(b"a", "b", b"ab", "The last line had no line ending, so the new text goes on in that line.\n     1\tab");
+        check(b"a", "b", b"ab", "The last line had no line ending, so the new text continues that line.\n     1\tab");
         check(b"a\r\n", "b\n", b"a\r\nb\n", "end in CRLF");
         check(b"\xff\xfea\0\n\0", "\u{e4}", b"\xff\xfea\0\n\0\xe4\0", "Added 2 bytes");
         check(b"", "b", b"b", "Added 1 byte");
@@ -200,7 +200,7 @@ mod tests {
         );
         bench.put("image", b"\x89PNG\r\n\x1a\n");
         let failure = bench.call("append_file", json!({"path": "image", "content": "x"})).unwrap_err();
-        assert_eq!(failure.text(), "`image` is no text: it looks like a PNG image. Nothing was changed.");
+        assert_eq!(failure.text(), "`image` is not text: it looks like a PNG image. Nothing was changed.");
         let dry = bench.text("append_file", json!({"path": "latin", "content": "x", "dry_run": true}));
         assert!(dry.starts_with("Would add 1 byte to the end of `latin`; nothing was changed."), "{dry}");
         assert_eq!(bench.get("latin"), b"sch\xf6ne gr\xfc\xdfe aus k\xf6ln\n");

@@ -56,7 +56,7 @@ pub(crate) struct Input {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     files: Vec<OutputFile>,
-    /// `true` if nothing was changed.
+    /// `true` for `dry_run`: nothing was changed.
     dry_run: bool,
     /// The changes as a unified diff; absent if too large.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -79,9 +79,9 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(extend("x-advertised" = "Return at once; it runs as a task."))]
     background: bool,
-    /// Milliseconds after which to return the output so far; the command then continues as a task.
+    /// Milliseconds after which to return the output so far; if the command still runs then, it continues as a task.
     #[schemars(range(max = 600_000))]
-    #[schemars(extend("x-advertised" = "Return by then; it continues as a task."))]
+    #[schemars(extend("x-advertised" = "Return by then; if the command still runs then, it continues as a task."))]
     yield_ms: Option<u64>,
     /// Run it as a task, and return as soon as an output line matches this regular expression, as when a server is up;
     /// at the latest after `yield_ms` (30000).

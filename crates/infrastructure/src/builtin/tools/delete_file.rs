@@ -42,7 +42,7 @@ struct Output {
     path: String,
     /// Its size in bytes.
     bytes: u64,
-    /// `true` if nothing was changed.
+    /// `true` for `dry_run`: nothing was changed.
     dry_run: bool,
     /// The call's id for `undo`; absent if there is nothing to undo.
     #[serde(skip_serializing_if = "Option::is_none")]

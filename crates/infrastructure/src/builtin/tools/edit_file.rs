@@ -97,7 +97,7 @@ struct Output {
     matched_by: Option<&'static str>,
     /// `true` if other parts of the file have changed since this session read it.
     changed_elsewhere: bool,
-    /// `true` if nothing was changed.
+    /// `true` for `dry_run`: nothing was changed.
     dry_run: bool,
     /// The call's id for `undo`; absent if there is nothing to undo.
     #[serde(skip_serializing_if = "Option::is_none")]

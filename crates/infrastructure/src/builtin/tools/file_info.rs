@@ -77,7 +77,7 @@ struct Output {
     /// Number of hard links.
     #[serde(skip_serializing_if = "Option::is_none")]
     links: Option<u64>,
-    /// The real path, if it contains a symbolic link.
+    /// The real path, if the given path goes through a symbolic link.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
     /// Description of content that is not text.

@@ -65,10 +65,11 @@ struct Output {
 impl BuiltInTool for GmailSend {
     const NAME: &str = "gmail_send";
     const TITLE: &str = "Send mail";
-    const DESCRIPTION: &str = "Sends a message from the user's Gmail address. Recipients and subject require \
-         approval each time. It is sent once: if a failure says that it may have been sent, look for it before you \
-         send it again.";
-    const BRIEF: &str = "Sends a message from the user's Gmail address. It requires approval each time.";
+    const DESCRIPTION: &str = "Sends a message from the user's Gmail address. Each message requires approval by a \
+         person, who sees recipients and subject. It is sent once: if a failure says that it may have been sent, \
+         look for it before you send it again.";
+    const BRIEF: &str = "Sends a message from the user's Gmail address. Each message requires approval by a person, \
+         who sees recipients and subject.";
     const CATEGORY: Category = Category::Mail;
     const TAGS: &[&str] = &["google", "mail"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {

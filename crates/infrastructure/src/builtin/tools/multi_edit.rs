@@ -382,10 +382,10 @@ mod tests {
         let one = json!({"old_text": "one", "new_text": "1"});
         assert_eq!(
             told(json!([one, {"path": "b", "old_text": "two", "new_text": "2"}])),
-            "edit 2 of 2: `old_text` stands in 2 places of `b`: lines 1, 2. No edit was made. Give more of the lines \
+            "edit 2 of 2: `old_text` occurs in 2 places of `b`: lines 1, 2. No edit was made. Give more of the lines \
              around it to make it unique, or set `replace_all`."
         );
-        assert!(told(json!([one, one])).starts_with("edit 2 of 2: `old_text` does not stand in `a`"));
+        assert!(told(json!([one, one])).starts_with("edit 2 of 2: `old_text` does not occur in `a`"));
         assert!(told(json!([one, {"path": "c", "old_text": "x", "new_text": "y"}])).starts_with("edit 2 of 2: "));
         assert!(told(json!([{"old_text": "a", "new_text": "a"}])).contains("are the same"));
     }

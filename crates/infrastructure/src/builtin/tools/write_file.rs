@@ -149,7 +149,7 @@ fn write(files: &GrantedWorkspace, input: Input, recording: &ChangeRecorder) -> 
         WriteOptions { create_folders: input.create_dirs, overwrite: input.if_exists == IfExists::Overwrite, mode };
     let mut set = ChangeSet::take(files, &[&input.path])?;
     let Some(content) = input.content.or_else(|| set.size(0).is_none().then(String::new)) else {
-        let message = format!("`{}` exists, and no `content` is given to replace its own", set.shown(0));
+        let message = format!("`{}` exists, and no `content` is given to replace its present content", set.shown(0));
         return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
             .next("Nothing was written; give `content`, which may be empty."));
     };
@@ -301,7 +301,7 @@ mod tests {
             bench.put("d/p", "held\n");
             arguments["if_exists"] = "overwrite".into();
             let failure = bench.call("write_file", arguments).unwrap_err();
-            let expected = "`d/p` exists, and no `content` is given to replace its own. Nothing was written; give \
+            let expected = "`d/p` exists, and no `content` is given to replace its present content. Nothing was written; give \
                             `content`, which may be empty.";
             assert_eq!((failure.text().as_str(), bench.get("d/p")), (expected, b"held\n".to_vec()), "{more}");
             bench.call("delete_file", json!({"path": "d/p"})).unwrap();
@@ -446,7 +446,7 @@ mod tests {
             |content: &str| bench.text("write_file", json!({"path": "d/f", "content": content, "append": true}));
         assert_eq!(append("a\n"), "Created `d/f`: 1 line, 2 bytes.");
         assert_eq!(append("b"), "Appended to `d/f`: 1 line, 3 bytes.");
-        assert!(append("c").ends_with("so the new text goes on in that line."));
+        assert!(append("c").ends_with("so the new text continues that line."));
         assert_eq!(bench.get("d/f"), b"a\nbc");
     }
 

@@ -98,7 +98,7 @@ pub(super) fn run_result(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
 
 pub(super) fn workers(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_none() && answered.member("timed_out") == Some(&Value::Bool(true)) {
-        return Some(failed("clai_wait_for_workers", "the time is over, and there are workers that go on"));
+        return Some(failed("clai_wait_for_workers", "the timeout expired, and some workers still run"));
     }
     shown(answered, "clai_wait_for_workers", |answered| {
         let tasks = items(answered, "tasks")?;

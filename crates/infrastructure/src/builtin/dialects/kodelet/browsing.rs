@@ -103,7 +103,8 @@ fn page(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let rest = match facts.get("handle").and_then(Value::as_str) {
         _ if left_out == 0 => None,
         Some(handle) => Some(format!(
-            "[{left_out} more elements are left out. All of the page is `{handle}`, where click and type take what stands in brackets, as `e12`, as `ref`.]"
+            "[{left_out} more elements are left out. All of the page is `{handle}`, where click and type accept the \
+             references in brackets, such as `e12`, as `ref`.]"
         )),
         None => Some(format!("[{left_out} more elements are left out.]")),
     };

@@ -60,11 +60,11 @@ impl<'t> Drafts<'t> {
         if done > 0 {
             let were = counted(done, "file");
             let note = match stuck.len() {
-                0 => format!(" {were} that had been changed before it got back what they held."),
+                0 => format!(" The changes to {were} made before it were reverted."),
                 _ => {
                     let which: Vec<String> = stuck.iter().map(ToString::to_string).collect();
                     format!(
-                        " Of {were} that had been changed before it some could not be put back: {}.",
+                        " Of the changes to {were} made before it some could not be reverted: {}.",
                         which.join("; ")
                     )
                 }

@@ -68,7 +68,7 @@ impl ChangeRecorder {
 
     /// Returns an instruction to undo the call; `None` if it cannot be undone.
     pub(crate) fn undo_instruction(&self, is_change: bool) -> Option<String> {
-        self.undo_id(is_change).map(|call| format!("To take it back: `undo` with the call {call}."))
+        self.undo_id(is_change).map(|call| format!("To undo it: `undo` with the call {call}."))
     }
 
     /// Records changes before they are made.
@@ -76,7 +76,9 @@ impl ChangeRecorder {
         let entry = self.entry(self.call, changes, self.reverts);
         self.runtime.block_on(self.journal.record(entry, contents)).map_err(|error| {
             let message = "nothing was changed, because the change could not be recorded for an undo";
-            ToolFailure::new(ErrorKind::Io, message).next("Try again; if it goes on, tell the user.").caused_by(error)
+            ToolFailure::new(ErrorKind::Io, message)
+                .next("Try again; if it fails again, tell the user.")
+                .caused_by(error)
         })
     }
 
@@ -105,7 +107,7 @@ impl ChangeRecorder {
         let changes = changes.into_iter().map(reverted).collect();
         let entry = self.entry(CallId(Uuid::now_v7()), changes, Some(self.call));
         if let Err(error) = self.runtime.block_on(self.journal.record(entry, Vec::new())) {
-            tracing::warn!(call = %self.call, %error, "the journal speaks of a change that was not made");
+            tracing::warn!(call = %self.call, %error, "the journal contains a change that was not made");
         }
     }
 
@@ -164,7 +166,7 @@ impl ChangeRecorder {
         });
         // The change is made. The next change of this file is refused, as after a change by another program.
         if let Err(error) = remembered {
-            tracing::warn!(call = %self.call, %error, "the session does not know what it wrote");
+            tracing::warn!(call = %self.call, %error, "the read-state of the session lacks the written version");
         }
     }
 
@@ -173,7 +175,7 @@ impl ChangeRecorder {
         let saw = self.read_state.record_version(&self.viewer.principal, &self.viewer.session, real, digest);
         // The content is returned anyway: at worst a later change of the file is refused.
         if let Err(error) = self.runtime.block_on(saw) {
-            tracing::warn!(call = %self.call, %error, "the session does not know what it has read");
+            tracing::warn!(call = %self.call, %error, "the read-state of the session could not be stored");
         }
     }
 
@@ -182,7 +184,9 @@ impl ChangeRecorder {
         let known = self.read_state.known(&self.viewer.principal, &self.viewer.session, real);
         self.runtime.block_on(known).map_err(|error| {
             let message = "nothing was changed, because the read-state of this session is unavailable";
-            ToolFailure::new(ErrorKind::Io, message).next("Try again; if it goes on, tell the user.").caused_by(error)
+            ToolFailure::new(ErrorKind::Io, message)
+                .next("Try again; if it fails again, tell the user.")
+                .caused_by(error)
         })
     }
 }

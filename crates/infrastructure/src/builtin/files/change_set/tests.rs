@@ -86,7 +86,7 @@ fn what_was_done_is_put_back_when_a_later_file_fails() {
     })
     .unwrap_err();
     assert_eq!(failure.kind, ErrorKind::StaleFile);
-    assert!(failure.text().contains("3 files that had been changed before it got back what they held."), "{failure}");
+    assert!(failure.text().contains("The changes to 3 files made before it were reverted."), "{failure}");
     assert_eq!((bench.get("a"), bench.get("b"), bench.mode("a")), (b"old a".to_vec(), b"old b".to_vec(), 0o640));
     assert_eq!(bench.get("c"), b"theirs, and longer");
     assert_eq!(bench.names("."), ["a", "b", "c"], "no draft and no folder is left");
@@ -121,7 +121,7 @@ fn a_change_that_was_made_is_told_as_made_even_if_it_is_not_safe_on_disk() {
     for one in &changed {
         let notes = notes(one);
         let [note] = &notes[..] else { panic!("{notes:?}") };
-        assert!(note.starts_with("The change is made; that a power failure cannot undo it"), "{note}");
+        assert!(note.starts_with("The change is made, but syncing it to the disk failed"), "{note}");
     }
     assert_eq!((bench.get("a"), bench.names(".")), (b"new".to_vec(), vec!["a".to_owned()]));
     assert_eq!(bench.known("a"), Some(digest_of(b"new")));

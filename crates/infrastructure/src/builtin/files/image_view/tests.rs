@@ -169,7 +169,7 @@ fn what_cannot_be_shown_is_told_with_what_to_do() {
         (told.kind, told.text().as_str()),
         (
             ErrorKind::InvalidInput,
-            "the part at (40, 0) lies outside of `a.png`. The image has 40×30 pixels, counted from 0 at the upper left."
+            "the part at (40, 0) is outside of `a.png`. The image has 40×30 pixels, counted from 0 at the upper left."
         )
     );
 }

@@ -35,14 +35,14 @@ fn the_last_change_is_undone_and_redone() {
     bench.call("write_file", json!({"path": "a", "content": "new\n", "mode": "755"})).unwrap();
     let result = bench.call("undo", json!({})).unwrap();
     let expected =
-        "Undid `write_file`, the call #1:\n`a` holds again what it held\nTo take this back: `redo` with the call #2.";
+        "Undid `write_file`, the call #1:\n`a` has its former content again\nTo revert this: `redo` with the call #2.";
     assert_eq!(numbered(&result.joined_text()), expected);
     let found = result.structured_content().unwrap();
     assert_eq!(found["files"], json!([{"path": "a", "action": "restored"}]));
     assert_eq!(found["diff"], "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-new\n+old\n");
     assert_eq!((bench.get("a"), bench.mode("a")), (b"old\n".to_vec(), 0o640));
     let expected =
-        "Redid `undo`, the call #2:\n`a` holds again what it held\nTo take this back: `undo` with the call #3.";
+        "Redid `undo`, the call #2:\n`a` has its former content again\nTo revert this: `undo` with the call #3.";
     assert_eq!(text(&bench, "redo", json!({})), expected);
     assert_eq!((bench.get("a"), bench.mode("a")), (b"new\n".to_vec(), 0o755));
     assert_eq!(bench.journal().entries()[1].reverts, Some(bench.journal().entries()[0].call));
@@ -95,7 +95,7 @@ fn what_was_taken_back_while_somebody_was_asked_is_not_taken_back_twice() {
         bench.journal().record(undo, Vec::new()).now_or_never().unwrap().unwrap();
     });
     let told = numbered(&failure.unwrap_err().text());
-    assert_eq!(told, "the call #2 was taken back meanwhile, by the call #29. Nothing was changed; call again.");
+    assert_eq!(told, "the call #2 has been undone meanwhile by the call #29. Nothing was changed; call again.");
     assert_eq!(bench.get("a"), b"2");
 }
 
@@ -128,7 +128,7 @@ fn new_files_go_and_deleted_ones_come_back() {
     bench.set_mode("dir/old", 0o600);
     let patch = "*** Begin Patch\n*** Add File: new\n+y\n*** Delete File: dir/old\n*** End Patch";
     bench.call("apply_patch", json!({"patch": patch})).unwrap();
-    let expected = "Undid `apply_patch`, the call #1:\n`dir/old` is there again\n`new` is gone again\nTo take this back: `redo` with the call #2.";
+    let expected = "Undid `apply_patch`, the call #1:\n`dir/old` is restored\n`new` is deleted again\nTo revert this: `redo` with the call #2.";
     assert_eq!(text(&bench, "undo", json!({})), expected);
     assert_eq!((bench.get("dir/old"), bench.mode("dir/old")), (b"x\n".to_vec(), 0o600));
     assert_eq!(bench.names("."), ["dir"]);
@@ -139,7 +139,7 @@ fn a_dry_run_shows_the_diff_and_changes_nothing() {
     let bench = Bench::new();
     bench.put("a", "1\n2\n");
     write(&bench, "a", "1\n3\n");
-    let expected = "Would undo `write_file`, the call #1:\n`a` holds again what it held\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n 1\n-3\n+2";
+    let expected = "Would undo `write_file`, the call #1:\n`a` has its former content again\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n 1\n-3\n+2";
     assert_eq!(text(&bench, "undo", json!({"dry_run": true})), expected);
     assert_eq!((bench.get("a"), bench.journal().entries().len()), (b"1\n3\n".to_vec(), 1));
 }
@@ -152,14 +152,14 @@ fn what_changed_since_is_never_overwritten() {
     let patch = "*** Begin Patch\n*** Update File: a\n-1\n+2\n*** Update File: b\n-1\n+2\n*** End Patch";
     bench.call("apply_patch", json!({"patch": patch})).unwrap();
     bench.put("b", "2\nmine\n");
-    let expected = "the call #1 cannot be taken back, because files were changed after it:\n`b`: since then:\n--- a/b\n+++ b/b\n@@ -1 +1,2 @@\n 2\n+mine\nNothing was changed. Somebody else changed them: read them, and take back what is left with `edit_file`.";
+    let expected = "the call #1 cannot be undone, because files have changed since:\n`b`: since then:\n--- a/b\n+++ b/b\n@@ -1 +1,2 @@\n 2\n+mine\nNothing was changed. Changes from outside this session are the reason: read the files, and revert the rest with `edit_file`.";
     assert_eq!(failed(&bench, "undo", json!({})), (ErrorKind::StaleFile, expected.to_owned()));
     assert_eq!((bench.get("a"), bench.get("b")), (b"2\n".to_vec(), b"2\nmine\n".to_vec()));
 
     bench.put("b", "2\n");
     write(&bench, "a", "3\n");
     let first = bench.journal().entries()[0].call.to_string();
-    let expected = "the call #1 cannot be taken back, because files were changed after it:\n`a`: since then:\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-2\n+3\nNothing was changed. Undo what changed them later first, newest first:\n#3 write_file (a)";
+    let expected = "the call #1 cannot be undone, because files have changed since:\n`a`: since then:\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-2\n+3\nNothing was changed. Revert the later calls first, newest first:\n#3 write_file (a)";
     assert_eq!(failed(&bench, "undo", json!({"call": first})), (ErrorKind::StaleFile, expected.to_owned()));
     bench.call("undo", json!({})).unwrap();
     bench.call("undo", json!({"call": first})).unwrap();
@@ -175,7 +175,7 @@ fn a_file_that_was_deleted_or_made_since_is_told() {
     bench.put("a", "mine\n");
     let (kind, told) = failed(&bench, "undo", json!({}));
     assert_eq!(kind, ErrorKind::StaleFile);
-    assert!(told.contains("after it:\n`a`: it is there again\nNothing was changed."), "{told}");
+    assert!(told.contains("after it:\n`a`: it exists again\nNothing was changed."), "{told}");
 
     let bench = Bench::new();
     bench.put("b", "1\n");
@@ -185,7 +185,10 @@ fn a_file_that_was_deleted_or_made_since_is_told() {
         .unwrap();
     let first = bench.journal().entries()[0].call.to_string();
     let (_, told) = failed(&bench, "undo", json!({"call": first}));
-    assert!(told.contains("after it:\n`b`: it is gone, or too large\nNothing was changed. Undo what"), "{told}");
+    assert!(
+        told.contains("have changed since:\n`b`: it was deleted, or is too large\nNothing was changed. Revert the"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -200,18 +203,17 @@ fn a_call_is_named_by_its_id_or_its_beginning() {
         &ids[0][..8]
     );
     assert_eq!((kind, told), (ErrorKind::AmbiguousMatch, expected));
-    let expected = "`zwei` is no id of a call. An id has 32 hexadecimal digits, of which the first or the last 8 or more are enough. The last changes of this session, newest first:\n#2 write_file (a)\n#1 write_file (a)";
+    let expected = "`zwei` is not a valid id of a call. An id has 32 hexadecimal digits, of which the first or the last 8 or more are enough. The last changes of this session, newest first:\n#2 write_file (a)\n#1 write_file (a)";
     assert_eq!(failed(&bench, "undo", json!({"call": "zwei"})), (ErrorKind::InvalidInput, expected.to_owned()));
     let expected = "no change by the call `00000000` is known: it changed no file, the change is too old, or another principal made it. The last changes of this session, newest first:\n#2 write_file (a)\n#1 write_file (a)";
     assert_eq!(failed(&bench, "undo", json!({"call": "0000-0000"})), (ErrorKind::NotFound, expected.to_owned()));
 
     bench.call("undo", json!({"call": &ids[1][..18]})).unwrap();
     assert_eq!(bench.get("a"), b"1");
-    let expected = "the call #2 was undone already, by the call #6. To do it again, use `redo` with the same id.";
+    let expected = "the call #2 is already undone, by the call #6. To redo it, use `redo` with the same id.";
     let (kind, told) = failed(&bench, "undo", json!({"call": ids[1]}));
     assert_eq!((kind, told.as_str()), (ErrorKind::InvalidInput, expected));
-    let expected =
-        "the call #1 is not undone, so there is nothing to redo. To take it back, use `undo` with the same id.";
+    let expected = "the call #1 is not undone, so there is nothing to redo. To undo it, use `undo` with the same id.";
     assert_eq!(failed(&bench, "redo", json!({"call": ids[0]})), (ErrorKind::InvalidInput, expected.to_owned()));
     bench.call("redo", json!({"call": &ids[1][ids[1].len() - 8..]})).unwrap();
     assert_eq!(bench.get("a"), b"2");
@@ -242,7 +244,7 @@ fn a_call_that_changed_nothing_is_known_as_that_and_no_older_one_is_taken_back_f
         bench.put("a", "somebody else's\n");
         let nothing = "Nothing to undo: the call #2 changed nothing.";
         assert_eq!(text(&bench, "undo", json!({"dry_run": true})), nothing);
-        let goes_on = format!("{nothing} Another `undo` without an id takes back the change before it.");
+        let goes_on = format!("{nothing} Another `undo` without an id undoes the change before it.");
         assert_eq!(text(&bench, "undo", json!({"call": id})), goes_on, "{arguments}");
         bench.put("a", "new\n");
         let told = text(&bench, "undo", json!({}));
@@ -300,9 +302,9 @@ fn a_session_undoes_its_own_changes_and_those_of_its_principal_by_name() {
     // The first session finds that nothing is left to do, and selects the change before.
     let bench = bench.in_session(Principal::local(), "test");
     let told = text(&bench, "undo", json!({}));
-    assert!(told.starts_with("Nothing to undo: the files are as they were before the call"), "{told}");
+    assert!(told.starts_with("Nothing to undo: the files already have their content from before the call"), "{told}");
     let (_, told) = failed(&bench, "undo", json!({}));
-    assert!(told.starts_with("everything that this session changed is undone already"), "{told}");
+    assert!(told.starts_with("all changes of this session are already undone"), "{told}");
 }
 
 #[test]
@@ -328,7 +330,7 @@ fn what_a_crash_left_halfway_is_undone_to_the_beginning() {
     bench.call("apply_patch", json!({"patch": patch})).unwrap();
     // As if the process had ended between the two files.
     bench.put("b", "1\n");
-    let expected = "Undid `apply_patch`, the call #1:\n`b` was so already\n`a` holds again what it held\nTo take this back: `redo` with the call #2.";
+    let expected = "Undid `apply_patch`, the call #1:\n`b` was already in that state\n`a` has its former content again\nTo revert this: `redo` with the call #2.";
     assert_eq!(text(&bench, "undo", json!({})), expected);
     assert_eq!((bench.get("a"), bench.get("b")), (b"1\n".to_vec(), b"1\n".to_vec()));
 }
@@ -351,7 +353,7 @@ fn other_names_that_keep_the_content_are_told() {
     bench.hard_link("a", "b");
     let told = text(&bench, "undo", json!({}));
     assert!(
-        told.contains("`a` holds again what it held. The file had 1 other name (hard link), which still"),
+        told.contains("`a` has its former content again. The file had 1 other name (hard link), which still"),
         "{told}"
     );
 }

@@ -39,22 +39,21 @@ pub(super) fn no_match(
     let is_limited = region != (0..text.len());
     if is_limited && let Some(at) = text.find(old) {
         let line = text[..at].matches('\n').count() + 1;
-        let message = format!("`old_text` stands in line {line} of `{path}`, not between `start_line` and `end_line`");
+        let message = format!("`old_text` occurs in line {line} of `{path}`, not between `start_line` and `end_line`");
         return failure(message).next("Nothing was changed; leave them out, or correct them.");
     }
     if let Some(without) = without_line_numbers(old)
         && text.contains(&*without)
     {
-        let message =
-            format!("`old_text` stands in `{path}` without the line numbers that `read_file` puts before lines");
+        let message = format!("`old_text` occurs in `{path}` without the line numbers that `read_file` adds");
         return failure(message).next("Nothing was changed; give both texts without the numbers.");
     }
     if new.trim().len() >= MIN_TELLING_CHARS && text.contains(new) {
         let line = text.find(new).map_or(1, |at| text[..at].matches('\n').count() + 1);
-        let message = format!("`old_text` does not stand in `{path}`, but `new_text` does, at line {line}");
+        let message = format!("`old_text` does not occur in `{path}`, but `new_text` does, at line {line}");
         return failure(message).next("The edit was probably made already; read the file to make sure.");
     }
-    let message = format!("`old_text` does not stand in `{path}`");
+    let message = format!("`old_text` does not occur in `{path}`");
     if let Some(range) = same_but_for_spaces(&lines, old) {
         return failure(format!(
             "{message}; these lines differ from it only in white space or quotation marks:\n{}",
@@ -67,7 +66,7 @@ pub(super) fn no_match(
             let height = old.trim_matches('\n').split('\n').count();
             let shown = surroundings(&lines, line..line + height, 3);
             failure(format!("{message}; the nearest to it is around line {}:\n{shown}", line + 1))
-                .next("Nothing was changed; copy the text exactly as it stands there, without the line numbers.")
+                .next("Nothing was changed; copy the text exactly as in the file, without the line numbers.")
         }
         None => failure(format!("{message}, and nothing in its {} is like it", counted(text.lines().count(), "line")))
             .next("Nothing was changed; read the file again, or use `grep` to find the text elsewhere."),

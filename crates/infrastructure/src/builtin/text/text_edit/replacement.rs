@@ -75,7 +75,7 @@ fn no_group(reference: &str, regex: &Regex) -> ToolFailure {
         (count, true) => format!("the groups `$1` to `${count}`"),
         (count, false) => format!("{}, by name {}", counted(count, "group"), names.join(", ")),
     };
-    let message = format!("`new_text` speaks of the group `{reference}`, and the regular expression has {groups}");
+    let message = format!("`new_text` refers to the group `{reference}`, and the regular expression has {groups}");
     refused(message, "write `$$` for a dollar sign, and `${1}` where digits follow a group")
 }
 
@@ -125,13 +125,13 @@ mod tests {
         };
         check(
             "cost $5",
-            "`new_text` speaks of the group `$5`, and the regular expression has 1 group, by name `${word}`",
+            "`new_text` refers to the group `$5`, and the regular expression has 1 group, by name `${word}`",
         );
-        check("$10", "`new_text` speaks of the group `$10`");
-        check("${name}", "`new_text` speaks of the group `${name}`");
-        check("${}", "`new_text` speaks of the group `${}`");
-        check("${+1}", "`new_text` speaks of the group `${+1}`");
-        check("$99999999999999999999999", "`new_text` speaks of the group `$9999");
+        check("$10", "`new_text` refers to the group `$10`");
+        check("${name}", "`new_text` refers to the group `${name}`");
+        check("${}", "`new_text` refers to the group `${}`");
+        check("${+1}", "`new_text` refers to the group `${+1}`");
+        check("$99999999999999999999999", "`new_text` refers to the group `$9999");
         check("${word", "`new_text` has a `${` without a `}`. Nothing was changed; write `$$`");
         check("$word", "`new_text` has `$word`, which is neither clearly");
         let told = replaced("a", "a", "$1").unwrap_err();

@@ -64,7 +64,7 @@ pub(super) fn find(
         if helped.places.len() > 1 {
             let lines = line_numbers(text, &helped.places);
             let message = format!(
-                "`old_text` does not stand in `{path}` exactly, and with {} it stands in {} places: lines {lines}",
+                "`old_text` does not occur in `{path}` exactly, and with {} it occurs in {} places: lines {lines}",
                 helped.help.difference(),
                 helped.places.len()
             );
@@ -97,7 +97,7 @@ pub(super) fn find_exactly(
 
 fn not_too_many(places: Vec<EditSpan>, path: &str) -> Result<Vec<EditSpan>, ToolFailure> {
     if places.len() > MAX_PLACES {
-        let message = format!("`old_text` stands in more than {MAX_PLACES} places of `{path}`");
+        let message = format!("`old_text` occurs in more than {MAX_PLACES} places of `{path}`");
         return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Give more of the text around it."));
     }
     Ok(places)
@@ -108,7 +108,7 @@ pub(super) fn region(text: &str, path: &str, edit: &TextEdit<'_>) -> Result<Rang
     let (first, last) = (edit.start_line.unwrap_or(1), edit.end_line.unwrap_or(usize::MAX));
     let wrong = |message: String| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
     if last < first {
-        return wrong(format!("`end_line` ({last}) lies before `start_line` ({first})"));
+        return wrong(format!("`end_line` ({last}) is before `start_line` ({first})"));
     }
     let mut starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
     let Some(start) = starts.nth(first - 1).filter(|start| *start < text.len() || first == 1) else {
@@ -140,8 +140,8 @@ fn literally(text: &str, region: Range<usize>, edit: &TextEdit<'_>, old: &str, n
 fn regex(edit: &TextEdit<'_>) -> Result<Regex, ToolFailure> {
     let across = edit.mode == MatchMode::RegexAcrossLines;
     RegexBuilder::new(edit.old).size_limit(MAX_REGEX_BYTES).multi_line(across).build().map_err(|error| {
-        ToolFailure::new(ErrorKind::InvalidInput, format!("`old_text` is no regular expression: {error}"))
-            .next("Set `regex` to false to look for the text as it is.")
+        ToolFailure::new(ErrorKind::InvalidInput, format!("`old_text` is not a valid regular expression: {error}"))
+            .next("Set `regex` to false to search for the literal text.")
     })
 }
 
@@ -198,7 +198,7 @@ fn select_spans(places: &mut Vec<EditSpan>, text: &str, path: &str, how_many: Ma
     let failure = |kind, message: String| Err(ToolFailure::new(kind, message));
     match how_many {
         MatchCount::First(count) if places.len() < count => {
-            let message = format!("`old_text` stands in {many} of `{path}`, and `count` is {count}");
+            let message = format!("`old_text` occurs in {many} of `{path}`, and `count` is {count}");
             failure(ErrorKind::NoMatch, message).map_err(|failure| failure.next("Nothing was changed."))
         }
         MatchCount::First(count) => {
@@ -208,14 +208,14 @@ fn select_spans(places: &mut Vec<EditSpan>, text: &str, path: &str, how_many: Ma
         MatchCount::Exactly(expected) if places.len() != expected => {
             let lines = line_numbers(text, places);
             let message =
-                format!("`old_text` stands in {many} of `{path}`, and `expected_count` is {expected}: lines {lines}");
+                format!("`old_text` occurs in {many} of `{path}`, and `expected_count` is {expected}: lines {lines}");
             failure(ErrorKind::AmbiguousMatch, message).map_err(|failure| {
                 failure.next("Nothing was changed. Correct the count, or give more of the lines around the text.")
             })
         }
         MatchCount::Single if places.len() > 1 => {
             let lines = line_numbers(text, places);
-            let message = format!("`old_text` stands in {many} of `{path}`: lines {lines}");
+            let message = format!("`old_text` occurs in {many} of `{path}`: lines {lines}");
             failure(ErrorKind::AmbiguousMatch, message).map_err(|failure| {
                 failure.next("Give more of the lines around it to make it unique, or set `replace_all`.")
             })

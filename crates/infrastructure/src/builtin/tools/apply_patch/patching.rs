@@ -153,7 +153,7 @@ impl Patching<'_> {
                 wrong(failure.kind, failure.text())
             }
             (Action::Delete { was: None }, Some(_)) if is_stale => {
-                let text = format!("`{path}` was changed since it was read. Read it again before you delete it.");
+                let text = format!("`{path}` has changed since it was read. Read it again before you delete it.");
                 wrong(ErrorKind::StaleFile, text)
             }
             (Action::Delete { was }, Some(old)) => {

@@ -47,7 +47,7 @@ fn a_patch_changes_several_files_at_once() {
     bench.put("old", "x\ny\n");
     let body = "*** Update File: src/a.rs\n@@\n three\n-four\n+vier\n+4\n five\n*** Update File: run.sh\n*** Move to: bin/go.sh\n-exit 0\n+exit 1\n*** Delete File: old\n*** Add File: new/b\n+hello\n";
     let result = bench.call("apply_patch", envelope(body)).unwrap();
-    let expected = "Changed 4 files:\nupdated `src/a.rs` (+2 -1)\nmoved `run.sh` to `bin/go.sh` (+1 -1)\ndeleted `old` (+0 -2)\nadded `new/b` (+1 -0)\nTo take it back: `undo` with the call ID.\n`src/a.rs`:\n     1\tone\n     2\ttwo\n     3\tthree\n     4\tvier\n     5\t4\n     6\tfive\n     7\tsix\n\n`bin/go.sh`:\n     1\t#!/bin/sh\n     2\texit 1";
+    let expected = "Changed 4 files:\nupdated `src/a.rs` (+2 -1)\nmoved `run.sh` to `bin/go.sh` (+1 -1)\ndeleted `old` (+0 -2)\nadded `new/b` (+1 -0)\nTo undo it: `undo` with the call ID.\n`src/a.rs`:\n     1\tone\n     2\ttwo\n     3\tthree\n     4\tvier\n     5\t4\n     6\tfive\n     7\tsix\n\n`bin/go.sh`:\n     1\t#!/bin/sh\n     2\texit 1";
     assert_eq!(result.joined_text().replace(&bench.last_call().to_string(), "ID"), expected);
     assert_eq!(bench.get("src/a.rs"), b"one\ntwo\nthree\nvier\n4\nfive\nsix\n");
     assert_eq!((bench.get("bin/go.sh"), bench.mode("bin/go.sh")), (b"#!/bin/sh\nexit 1\n".to_vec(), 0o755));
@@ -331,12 +331,14 @@ fn files_that_cannot_be_changed_so_are_told() {
         (
             "*** Update File: binary\n-a",
             ErrorKind::UnsupportedType,
-            "line 2: `binary` is no text: it looks like binary data. Nothing was changed; `write_file` replaces a file as a whole.",
+            "line 2: `binary` is not text: it looks like binary data. Nothing was changed; `write_file` replaces a \
+             file as a whole.",
         ),
         (
             "*** Update File: latin\n-schöne grüße\n+→",
             ErrorKind::InvalidInput,
-            "line 2: `latin` cannot store this content: the file is in windows-1252, which has no `→` (U+2192). Nothing was changed; leave that out, or write the whole file anew as UTF-8 with `write_file`.",
+            "line 2: `latin` cannot store this content: the file is in windows-1252, which has no `→` (U+2192). \
+             Nothing was changed; leave that out, or rewrite the whole file as UTF-8 with `write_file`.",
         ),
         (
             "*** Delete File: thera\n*** Add File: there\n+y",
@@ -362,22 +364,18 @@ fn a_file_that_changed_since_it_was_read_is_not_deleted() {
     bench.put("a", "2\n");
     let failure = bench.call("apply_patch", envelope("*** Delete File: a")).unwrap_err();
     assert_eq!(failure.kind, ErrorKind::StaleFile);
-    assert!(failure.text().contains("line 2: `a` was changed since it was read. Read it again before you delete it."));
+    assert!(failure.text().contains("line 2: `a` has changed since it was read. Read it again before you delete it."));
     let result = bench.call("apply_patch", envelope("*** Update File: a\n-2\n+2b")).unwrap();
     assert_eq!(result.structured_content().unwrap()["files"][0]["changed_elsewhere"], true);
     let text = result.joined_text();
-    assert!(text.contains("(+1 -1). `a` was changed by another program since you read it; the text to"), "{text}");
+    assert!(text.contains("(+1 -1). `a` has changed since you read it; the text to"), "{text}");
     bench.put("a", "2\n");
     let text = bench.text("apply_patch", envelope("*** Update File: a\n*** Move to: b"));
     assert!(text.contains("(+0 -0). `a` has changed since you read it.\n"), "{text}");
     bench.put("b", "2\n3\n");
     let failure = bench.call("apply_patch", envelope("*** Update File: b\n-1\n+3")).unwrap_err();
     assert_eq!(failure.kind, ErrorKind::StaleFile);
-    assert!(
-        failure.text().contains("`b` was changed by another program since you read it: line 3"),
-        "{}",
-        failure.text()
-    );
+    assert!(failure.text().contains("`b` has changed since you read it: line 3"), "{}", failure.text());
     bench.call("apply_patch", envelope("*** Update File: b\n*** Move to: a\n-2\n-3\n+2")).unwrap();
     // Lines that are still present may change.
     bench.call("apply_patch", envelope("*** Update File: a\n-2\n+3\n*** Delete File: a")).unwrap();

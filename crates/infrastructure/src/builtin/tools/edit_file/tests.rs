@@ -121,7 +121,7 @@ fn a_regular_expression_works_line_by_line() {
         "a",
         json!({"old_text": "a", "new_text": "a", "regex": true}),
         ErrorKind::NoMatch,
-        "the edit would leave `f` as it is. Nothing was changed.",
+        "the edit would not change `f`. Nothing was changed.",
     );
 }
 
@@ -138,7 +138,7 @@ fn what_a_match_becomes_is_written_whole_or_refused() {
     bench.put("f", "a foo b");
     let edits = |new: &str| json!({"path": "f", "edits": [edit("(foo)", new)]});
     let failure = bench.call("multi_edit", edits("cost $5")).unwrap_err();
-    assert!(failure.text().starts_with("edit 1 of 1: `new_text` speaks of the group `$5`"), "{}", failure.text());
+    assert!(failure.text().starts_with("edit 1 of 1: `new_text` refers to the group `$5`"), "{}", failure.text());
     bench.call("multi_edit", edits("$1_x")).unwrap();
     assert_eq!(bench.get("f"), b"a foo_x b");
 }
@@ -160,7 +160,7 @@ fn a_carriage_return_that_is_there_is_found_and_taken_to_the_byte() {
         "a\r\nb\r\n",
         edit("\r", ""),
         ErrorKind::AmbiguousMatch,
-        "`old_text` stands in 2 places of `f`: lines 1, 2",
+        "`old_text` occurs in 2 places of `f`: lines 1, 2",
     );
     let lines = |arguments: Value| {
         let bench = Bench::new();
@@ -204,64 +204,63 @@ fn a_text_that_stands_elsewhere_or_often_is_told_where() {
     told(
         "a\nb\na\n",
         json!({"old_text": "a", "new_text": "c"}),
-        "`old_text` stands in 2 places of `f`: lines 1, 3. Give more of the lines around it to make it unique, or set \
+        "`old_text` occurs in 2 places of `f`: lines 1, 3. Give more of the lines around it to make it unique, or set \
          `replace_all`.",
     );
     refused("aaa", json!({"old_text": "aa", "new_text": "c"}), ErrorKind::AmbiguousMatch, "2 places");
     told(
         "a a",
         json!({"old_text": "a", "new_text": "c", "count": 3}),
-        "`old_text` stands in 2 places of `f`, and `count` is 3. Nothing was changed.",
+        "`old_text` occurs in 2 places of `f`, and `count` is 3. Nothing was changed.",
     );
     told(
         "a\na\n",
         json!({"old_text": "a", "new_text": "c", "expected_count": 3}),
-        "`old_text` stands in 2 places of `f`, and `expected_count` is 3: lines 1, 2. Nothing was changed. Correct the \
+        "`old_text` occurs in 2 places of `f`, and `expected_count` is 3: lines 1, 2. Nothing was changed. Correct the \
          count, or give more of the lines around the text.",
     );
     check("a\na\n", json!({"old_text": "a", "new_text": "c", "expected_count": 2}), "c\nc\n");
     told(
         "fn one() {}\nlet value  = 1;\n",
         json!({"old_text": "let value = 1;", "new_text": "x"}),
-        "`old_text` does not stand in `f`; these lines differ from it only in white space or quotation marks:\n     \
+        "`old_text` does not occur in `f`; these lines differ from it only in white space or quotation marks:\n     \
          2\tlet value  = 1;\nNothing was changed; copy them exactly, without the line numbers.",
     );
     told(
         "fn one() {}\nfn calculate(a: u32) {}\n",
         json!({"old_text": "fn calculate(b: u32) {}", "new_text": "x"}),
-        "`old_text` does not stand in `f`; the nearest to it is around line 2:\n     1\tfn one() {}\n     2\tfn \
-         calculate(a: u32) {}\n     3\t\nNothing was changed; copy the text exactly as it stands there, without the \
-         line numbers.",
+        "`old_text` does not occur in `f`; the nearest to it is around line 2:\n     1\tfn one() {}\n     2\tfn \
+         calculate(a: u32) {}\n     3\t\nNothing was changed; copy the text exactly as in the file, without the line numbers.",
     );
     told(
         "let done = true;\n",
         json!({"old_text": "old", "new_text": "let done"}),
-        "`old_text` does not stand in `f`, but `new_text` does, at line 1. The edit was probably made already; read \
+        "`old_text` does not occur in `f`, but `new_text` does, at line 1. The edit was probably made already; read \
          the file to make sure.",
     );
     told(
         "a\nb\n",
         json!({"old_text": "a", "new_text": "c", "start_line": 2}),
-        "`old_text` stands in line 1 of `f`, not between `start_line` and `end_line`. Nothing was changed; leave them \
+        "`old_text` occurs in line 1 of `f`, not between `start_line` and `end_line`. Nothing was changed; leave them \
          out, or correct them.",
     );
     told("a\n", json!({"old_text": "a", "new_text": "c", "start_line": 9}), "`f` has 1 line; `start_line` is 9");
     told(
         "zzz\n",
         json!({"old_text": "q", "new_text": "c"}),
-        "`old_text` does not stand in `f`, and nothing in its 1 line is like it. Nothing was changed; read the file \
+        "`old_text` does not occur in `f`, and nothing in its 1 line is like it. Nothing was changed; read the file \
          again, or use `grep` to find the text elsewhere.",
     );
     told(
         "fn a() {\n    b();\n}\n",
         json!({"old_text": "     1\tfn a() {\n     2\t    b();", "new_text": "     1\tfn a() {"}),
-        "`old_text` stands in `f` without the line numbers that `read_file` puts before lines. Nothing was changed; \
+        "`old_text` occurs in `f` without the line numbers that `read_file` adds. Nothing was changed; \
          give both texts without the numbers.",
     );
     told(
         "a\nb\nc\n",
         json!({"old_text": "a\nb", "new_text": "a\n// ... existing code ...\nB"}),
-        "`new_text` leaves something out where it says `// ... existing code ...`: that would be written as it is. \
+        "`new_text` has a placeholder for omitted text, `// ... existing code ...`, which would be written literally. \
          Nothing was changed; give the whole text, or make a smaller edit for each part that changes.",
     );
     told(
@@ -314,9 +313,9 @@ fn what_helped_to_find_the_text_is_said() {
         "  a\n  b\n    a\n    b\n",
         json!({"old_text": "a\nb", "new_text": "c"}),
         ErrorKind::AmbiguousMatch,
-        "does not stand in `f` exactly, and with another indentation, which `new_text` was given, too it stands in 2",
+        "does not occur in `f` exactly, and with another indentation, which `new_text` was given, too it occurs in 2",
     );
-    refused("a \u{2212} b", json!({"old_text": "a - b", "new_text": "c"}), ErrorKind::NoMatch, "does not stand");
+    refused("a \u{2212} b", json!({"old_text": "a - b", "new_text": "c"}), ErrorKind::NoMatch, "does not occur");
 }
 
 #[test]
@@ -334,14 +333,13 @@ fn an_edit_of_a_file_that_somebody_else_changed_is_made_where_its_text_is_as_it_
     assert_eq!(failure.kind, ErrorKind::StaleFile);
     assert_eq!(
         failure.text(),
-        "`f` was changed by another program since you read it: `old_text` does not stand in `f`; the nearest to it is around \
-         line 3:\n     1\ta\n     2\tb\n     3\tmuch newer c\n     4\t\nNothing was changed; read the file again, and \
-         make the edit anew."
+        "`f` has changed since you read it: `old_text` does not occur in `f`; the nearest to it is around \
+         line 3:\n     1\ta\n     2\tb\n     3\tmuch newer c\n     4\t\nNothing was changed; read the file again, and repeat the edit."
     );
     let result = edit("a\n", "A\n").unwrap();
     assert!(result.joined_text().starts_with(
-        "Replaced 1 place in `f`. `f` was changed by another program since you read it; the text to replace stood there \
-         unchanged, so the edit was applied."
+        "Replaced 1 place in `f`. `f` has changed since you read it; the text to replace was unchanged, so the edit \
+         was applied."
     ));
     assert_eq!(result.structured_content().unwrap()["changed_elsewhere"], true);
 

@@ -88,7 +88,7 @@ fn a_replaced_code_cell_loses_its_outputs_and_keeps_the_rest() {
     bench.put("n.ipynb", NOTEBOOK);
     let given = arguments(json!({"cell_id": "sum", "new_source": "total = sum(values)\ntotal"}));
     let result = bench.call("notebook_edit", given).unwrap();
-    let expected = "Replaced cell 1 (`sum`, code) of `n.ipynb`, which then has 2 cells. Its outputs were cleared. To take it back: `undo` with the call ID.\n     1\ttotal = sum(values)\n     2\ttotal";
+    let expected = "Replaced cell 1 (`sum`, code) of `n.ipynb`, which then has 2 cells. Its outputs were cleared. To undo it: `undo` with the call ID.\n     1\ttotal = sum(values)\n     2\ttotal";
     assert_eq!(result.joined_text().replace(&bench.last_call().to_string(), "ID"), expected);
     let found = result.structured_content().unwrap();
     assert_eq!(

@@ -156,7 +156,7 @@
       if (named.has(name)) return named.get(name);
       const found = attributes.get(name) ?? attributes.get(name.replace(/_$/, '')) ?? [];
       if (found.length > 1) {
-        throw new TypeError(`"${name}" is ambiguous: ${found.map((one) => one.name).join(', ')}: write tools["..."]`);
+        throw new TypeError(`"${name}" is ambiguous: ${found.map((one) => one.name).join(', ')}; write tools["..."]`);
       }
       if (found.length === 0) throw new TypeError(unknown(name));
       return found[0];
