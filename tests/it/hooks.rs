@@ -259,7 +259,7 @@ fn a_hook_that_could_not_run_is_an_error_of_the_configuration_with_its_place() {
         bench.check(&["call", "echo", r#"{"message":"hi"}"#], 2, &[told]);
     }
     let bench = Bench::new("[hooks]\nimport = [\"missing.json\"]\n", &[]);
-    bench.check(&["config", "check"], 0, &["test.toml:4: there is no `", "missing.json` to take hooks from"]);
+    bench.check(&["config", "check"], 0, &["test.toml:4: there is no `", "missing.json` to import hooks from"]);
     let typo = SETTINGS.replace("hooks/check.sh", "hooks/chekc.sh");
     std::fs::write(bench.config.with_file_name("missing.json"), typo).unwrap();
     bench.check(&["call", "echo", "{}"], 2, &["missing.json:6: a hook of `PreToolUse`: ", "chekc.sh` cannot be run"]);
@@ -282,7 +282,7 @@ fn an_import_that_held_a_gate_is_missed_when_it_is_gone() {
     put(&settings, &hook(false));
     bench.check(&echo, 3, &["refused the call"]);
     std::fs::remove_file(&settings).unwrap();
-    bench.check(&echo, 0, &["hi", "to take hooks from"]);
+    bench.check(&echo, 0, &["hi", "to import hooks from"]);
 }
 
 /// Lines with which a hook could never be chosen, and the error for each.

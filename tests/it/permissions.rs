@@ -164,7 +164,7 @@ fn what_a_refusal_suggests_is_written_down_and_works() {
     for (rule, message) in [
         ("Bash(git * && rm *)", "each command of a line"),
         ("mcp__*", "name the server"),
-        ("ecko", "`ecko` is no rule: no tool is called `ecko`; did you mean `echo`?"),
+        ("ecko", "`ecko` is not a valid rule: no tool is called `ecko`; did you mean `echo`?"),
         ("Bsh(x)", "no tool is called `Bsh`; did you mean `Bash`?"),
         ("Read(", "closing parenthesis"),
     ] {

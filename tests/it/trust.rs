@@ -79,7 +79,7 @@ fn a_link_to_a_trusted_file_runs_nothing_of_a_strangers_folder_and_its_prohibiti
 
     machine.write("vendor/evil/lint.sh", MARKS);
     symlink("../../toolstead.toml", machine.path("vendor/evil/toolstead.toml")).unwrap();
-    let told = format!("is a link, or lies behind one, to {}", machine.path("toolstead.toml").display());
+    let told = format!("is a link, or is below one, to {}", machine.path("toolstead.toml").display());
     machine.check("vendor/evil", &ECHO, 0, &["hi", &told]);
     assert!(!machine.has("vendor/evil/ran") && !machine.has("ran"));
     machine.check("vendor/evil", &["call", "system_info", "{}"], 3, &["the deny rule `system_info`"]);
@@ -91,7 +91,7 @@ fn a_link_to_a_trusted_file_runs_nothing_of_a_strangers_folder_and_its_prohibiti
         "vendor/evil",
         &["config", "trust", "--yes", "toolstead.toml"],
         2,
-        &["what is trusted at one place is not at another"],
+        &["trust in one project does not extend to another"],
     );
     machine.check("vendor/evil", &ECHO, 0, &["hi"]);
     assert!(!machine.has("vendor/evil/ran"));
@@ -135,7 +135,7 @@ fn no_found_file_is_trusted_over_a_link_to_it_or_to_its_folder() {
         let at = machine.path(&format!("vendor/evil/{link}"));
         fs::create_dir_all(at.parent().unwrap()).unwrap();
         symlink(target, &at).unwrap();
-        machine.check("vendor/evil", &["config", "trust", "--yes", file], 2, &["is a link, or lies behind one"]);
+        machine.check("vendor/evil", &["config", "trust", "--yes", file], 2, &["is a link, or is below one"]);
         let line = format!("{}/vendor/evil/{file} (", machine.path("").display()).replace("//", "/");
         let shown = machine.check("vendor/evil", &["config", "show"], 0, &[&line]);
         let lines: Vec<&str> = shown.lines().filter(|one| one.contains(&line)).collect();
@@ -312,7 +312,7 @@ fn an_import_that_is_missing_stops_nothing_and_waits_for_trust_once_it_is_there(
     let config =
         machine.home.config(&format!("[permissions]\nimport = [{settings:?}]\n[hooks]\nimport = [{settings:?}]\n"));
     let with = |arguments: &[&'static str]| [&["--config", config.to_str().unwrap()], arguments].concat();
-    machine.check("", &with(&ECHO), 0, &["hi", "is not imported: there is no such file", "to take hooks from"]);
+    machine.check("", &with(&ECHO), 0, &["hi", "is not imported: there is no such file", "to import hooks from"]);
     let write = with(&["call", "write_file", r#"{"path":"a.txt","content":"x"}"#]);
     machine.write(
         ".claude/settings.json",

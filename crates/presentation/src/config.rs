@@ -575,8 +575,8 @@ impl ConfigFile {
     fn linked(&self) -> Option<Problem> {
         let target = self.leads_to.as_ref()?.display();
         let message = format!(
-            "is a link, or lies behind one, to {target}: what is trusted there is a stranger's here, and only what is \
-             stricter counts. Put a file of its own here, or name the other with `--config`"
+            "is a link, or is below one, to {target}: trust in that file does not extend to this project, and only \
+             its stricter settings apply. Put a copy of the file here, or name the target with `--config`"
         );
         Some(Problem::new(Origin::file(self.path.clone()), message))
     }

@@ -9,7 +9,7 @@ fn without_a_home_the_database_is_not_put_where_the_program_starts() {
         let mut machine = Machine::new();
         machine.request.environment = Environment::new([("HOME", home)]);
         let error = machine.load().map(|_| "no error").unwrap_err().to_string();
-        assert!(error.contains("there is no place for the database: set one of them, or `database.url`"), "{error}");
+        assert!(error.contains("so the database has no location: set it, XDG_DATA_HOME, or `database.url`"), "{error}");
         let url = format!("[database]\nurl = \"sqlite://{}\"", machine.path("elsewhere/own.db"));
         machine.write("etc/config.toml", &url);
         assert_eq!(machine.config().database.url.place(), machine.path("elsewhere/own.db"));
@@ -83,12 +83,12 @@ fn a_wrong_type_says_what_is_wanted_and_what_is_there() {
     );
     wrong(
         "[sandbox]\nnetwork = [\"a b\"]",
-        "config.toml:2: `sandbox.network`: \"a b\" is no host pattern such as `example.com` or `*.example.com`",
+        "config.toml:2: `sandbox.network`: \"a b\" is not a host pattern such as `example.com` or `*.example.com`",
     );
     for (host, reason) in [
         ("127.0.0.1:18999", "127.0.0.1 is not a public address but this machine itself"),
-        ("localhost:18999", "localhost is no public host but this machine itself"),
-        ("db.localhost", "db.localhost is no public host but this machine itself"),
+        ("localhost:18999", "localhost is not a public host but this machine itself"),
+        ("db.localhost", "db.localhost is not a public host but this machine itself"),
         ("10.0.0.7", "10.0.0.7 is not a public address but part of a private network"),
         ("[::1]:80", "::1 is not a public address but this machine itself"),
         ("169.254.169.254", "169.254.169.254 is not a public address but a link-local one"),
@@ -103,7 +103,7 @@ fn a_wrong_type_says_what_is_wanted_and_what_is_there() {
     }
     wrong(
         "[server]\nallowed_origins = [\"https://app.example\", \"https://app.example/\"]",
-        r#"config.toml:2: `server.allowed_origins`: "https://app.example/" is no origin as browsers name it, such as `https://app.example.com` or `http://localhost:*`"#,
+        r#"config.toml:2: `server.allowed_origins`: "https://app.example/" is not an origin as browsers send it, such as `https://app.example.com` or `http://localhost:*`"#,
     );
     wrong(
         "[server]\nlisten = \"localhost\"",
@@ -159,11 +159,12 @@ fn a_sandbox_that_there_is_not_is_refused() {
 fn a_wrong_rule_name_or_server_says_what_to_write() {
     wrong(
         "[permissions]\ndeny = [\"Bash(ls\"]",
-        "config.toml:2: `permissions.deny`: `Bash(ls` is no rule: the closing parenthesis is missing",
+        "config.toml:2: `permissions.deny`: `Bash(ls` is not a valid rule: the closing parenthesis is missing",
     );
     wrong(
         "[permissions]\nallow = [\"mcp__*\"]",
-        "config.toml:2: `permissions.allow`: `mcp__*` is no rule: an allow rule must name the server: `mcp__server__*`",
+        "config.toml:2: `permissions.allow`: `mcp__*` is not a valid rule: an allow rule must name the server: \
+         `mcp__server__*`",
     );
     wrong(
         "[mcp_servers.a__b]\ncommand = \"x\"",
@@ -202,8 +203,8 @@ fn everything_that_is_wrong_is_told_at_once() {
     machine.fails(
         "~/home/.config/toolstead/config.toml:2: `limits.processes` must be a whole number from 1 to 4194304, got true\n\
          ~/home/.config/toolstead/config.toml:3: unknown key `limits.x`; known here: output_bytes, media_bytes, timeout_seconds, max_timeout_seconds, memory_bytes, processes, file_bytes, calls_in_flight, sessions, connections\n\
-         ~/home/.config/toolstead/config.toml:5: `permissions.allow`: `Bash()` is no rule: the parentheses are empty and would never match: leave them out to mean every call\n\
-         ~/home/.config/toolstead/config.toml:5: `permissions.allow`: `a b` is no rule: `a b` is not a tool name: a rule is `Tool` or `Tool(spec)`\n\
+         ~/home/.config/toolstead/config.toml:5: `permissions.allow`: `Bash()` is not a valid rule: the parentheses are empty and would never match: leave them out to mean every call\n\
+         ~/home/.config/toolstead/config.toml:5: `permissions.allow`: `a b` is not a valid rule: `a b` is not a tool name: a rule is `Tool` or `Tool(spec)`\n\
          ~/home/project/toolstead.toml:1: unknown key `audits`; did you mean `audit`?\n\
          environment variable TOOLSTEAD_LIMITS__TIMEOUT: unknown key `limits.timeout`; did you mean `timeout_seconds`?",
     );
@@ -252,7 +253,7 @@ fn hostile_files_are_refused_quickly() {
     }
     let mut machine = Machine::new();
     machine.request.file = Some("/dev/zero".into());
-    machine.fails("/dev/zero: cannot be read: it is no file");
+    machine.fails("/dev/zero: cannot be read: it is not a file");
 }
 
 #[test]

@@ -212,9 +212,8 @@ fn what_other_clients_write_is_understood_or_refused_for_its_server_alone() {
     let notes: Vec<String> = config.notes.iter().map(|note| machine.plain(note)).collect();
     assert_eq!(
         notes,
-        [
-            "~/home/project/.cursor/mcp.json:10: the server `odd` is left out: its type is `stdio`, `http` or `sse`, not \"pigeon\"",
-        ]
+        ["~/home/project/.cursor/mcp.json:10: the server `odd` is left out: its type is `stdio`, `http` or `sse`, \
+             not \"pigeon\"",]
     );
 }
 
@@ -246,7 +245,7 @@ fn a_token_that_can_be_guessed_is_refused_and_one_that_others_can_read_is_closed
         fs::set_permissions(machine.path("home/token"), fs::Permissions::from_mode(open)).unwrap();
         let mended = machine.plain(token(&[]).unwrap().mended.unwrap());
         assert!(
-            mended.starts_with("~/home/token: others could get at it") && mended.contains("put another one"),
+            mended.starts_with("~/home/token: others could get at it") && mended.contains("replace it"),
             "{mended}"
         );
         assert_eq!((mode(), token(&[]).unwrap().mended), (0o600, None));
@@ -267,7 +266,8 @@ fn a_table_without_a_server_is_a_note() {
     let machine = Machine::with(&[(USER, "[mcp_servers.git]\nmax_tools = 5")]);
     assert_eq!(
         machine.plain(&machine.config().notes[0]),
-        "~/home/.config/toolstead/config.toml:2: `mcp_servers.git` has neither `command` nor `url`, so there is no such server"
+        "~/home/.config/toolstead/config.toml:2: `mcp_servers.git` has neither `command` nor `url`, so the server is \
+         ignored"
     );
 }
 

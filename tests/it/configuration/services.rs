@@ -121,7 +121,8 @@ fn a_missing_or_wrong_key_makes_its_service_unavailable_and_no_other() {
             "ANTHROPIC_ADMIN_API_KEY",
             "sk-ant-admin01-1\r\nX-Evil: 1",
             &[4],
-            "the environment variable `ANTHROPIC_ADMIN_API_KEY` holds a text that is no key: it has line breaks or the like",
+            "the environment variable `ANTHROPIC_ADMIN_API_KEY` does not contain a valid key: it has line breaks or other \
+             control characters",
         ),
         ("BRAVE_API_KEY", "", &[0], NOBODY_SEARCHES),
     ] {

@@ -145,7 +145,7 @@ pub(super) fn hooks(
                 problems.push(Problem::new(item.origin.clone(), message));
             }
             Ok(None) => {
-                let message = format!("there is no `{}` to take hooks from, so none of it runs", path.display());
+                let message = format!("there is no `{}` to import hooks from, so none runs", path.display());
                 notes.push(Problem::new(item.origin.clone(), message));
             }
             Ok(Some(settings)) => {

@@ -48,7 +48,7 @@ pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<WrittenR
     let path = chosen_file(config)?;
     let base = Base { folder: path.parent().unwrap_or(Path::new("/")), home: config.folders.home.as_deref() };
     for rule in rules {
-        let wrong = |reason: &str| Problem::new(Origin::Default, format!("`{rule}` is no rule: {reason}"));
+        let wrong = |reason: &str| Problem::new(Origin::Default, format!("`{rule}` is not a valid rule: {reason}"));
         let parsed = PermissionRule::parse(Effect::Allow, rule, RuleOrigin::CommandLine, &base.patterns())
             .map_err(|error| wrong(&error.reason))?;
         if let Some(tool) = parsed.named_tool().filter(|tool| !is_known_tool(tool)) {
@@ -67,7 +67,7 @@ fn chosen_file(config: &Config) -> Result<PathBuf, Problem> {
         (Some(file), _) => file.path.to_path_buf(),
         (None, Some(folder)) => folder.join("config.toml"),
         (None, None) => {
-            let message = "it is not set, and without it or XDG_CONFIG_HOME there is no place for a configuration";
+            let message = "it is not set; set it or XDG_CONFIG_HOME to locate the configuration";
             return Err(Problem::new(Origin::Environment("HOME".into()), message));
         }
     };
@@ -141,10 +141,7 @@ fn add(folders: &Folders, path: &Path, rules: &[&str], owner: Owner) -> Result<V
 }
 
 fn linked(target: &Path) -> String {
-    format!(
-        "it is a link, or lies behind one, to {}: only a file of the project itself is written to",
-        target.display()
-    )
+    format!("it is a link, or is below one, to {}: only a file of the project itself is written to", target.display())
 }
 
 /// Replaces the content of the file atomically. A new file is readable only by its owner.
@@ -334,6 +331,6 @@ mod tests {
         fs::write(home.join("config/toolstead/config.json"), "{}").unwrap();
         let store = load(&home, &home).rule_store();
         assert!(!store.keeps(ApprovalScope::Always), "the user's file is JSON");
-        assert!(!store.keeps(ApprovalScope::Project), "the home folder is no project");
+        assert!(!store.keeps(ApprovalScope::Project), "the home folder is not a project");
     }
 }

@@ -211,7 +211,7 @@ pub(super) fn program_digest(path: &Path) -> io::Result<Option<String>> {
         Err(error) => return Err(error),
     };
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a file"));
     }
     let (mut digest, mut file, mut buffer) = (Sha256::new(), file, vec![0; 64 << 10]);
     loop {

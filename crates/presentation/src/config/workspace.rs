@@ -136,7 +136,7 @@ fn existing(items: &[Item], problems: &mut Vec<Problem>) -> Vec<PathBuf> {
 fn folder(item: &Item) -> Result<PathBuf, Problem> {
     let wrong = |reason: String| Problem::new(item.origin.clone(), format!("the root `{}` {reason}", item.text));
     let path = Path::new(&item.text).canonicalize().map_err(|error| wrong(format!("cannot be used: {error}")))?;
-    if path.is_dir() { Ok(path) } else { Err(wrong("is no folder".into())) }
+    if path.is_dir() { Ok(path) } else { Err(wrong("is not a folder".into())) }
 }
 
 /// Removes and returns the waiting folders for which `within` returns `true`.

@@ -52,7 +52,7 @@ pub(super) fn parts(text: &str, file: &Arc<Path>) -> Result<Parts, Problem> {
         Ok(_) => (Vec::new(), None),
         Err(problem) => match line_by_line(&rest[..end], file) {
             Some(members) => {
-                let message = format!("{}; so each line counts as it stands", problem.message);
+                let message = format!("{}; so each line is read literally", problem.message);
                 (members, Some(Problem::new(problem.origin, message)))
             }
             None => return Err(problem),
@@ -61,7 +61,7 @@ pub(super) fn parts(text: &str, file: &Arc<Path>) -> Result<Parts, Problem> {
     let mut seen = Vec::new();
     for member in &members {
         if seen.contains(&&member.name) {
-            return Err(Problem::new(member.origin.clone(), format!("`{}` stands here twice", member.name)));
+            return Err(Problem::new(member.origin.clone(), format!("`{}` is defined twice", member.name)));
         }
         seen.push(&member.name);
     }
@@ -166,7 +166,7 @@ mod tests {
     fn what_cannot_be_read_is_told_with_its_line() {
         for (text, told) in [
             ("---\nname: a\n", "/a.md:1: the front matter that begins here has no end"),
-            ("---\nname: a\nname: b\n---\n", "/a.md:3: `name` stands here twice"),
+            ("---\nname: a\nname: b\n---\n", "/a.md:3: `name` is defined twice"),
             ("---\nname: [a\nno key\n---\n", "/a.md:"),
             ("---\n- a\n---\n", "/a.md:2: the file must hold a table"),
         ] {

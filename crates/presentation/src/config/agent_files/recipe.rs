@@ -38,7 +38,7 @@ pub(super) fn read(
         text.push_str(before);
         let wrong = || {
             let shown: String = behind.lines().next().unwrap_or_default().chars().take(40).collect();
-            let message = format!("`{{{{{shown}` is no part of a template that is understood here");
+            let message = format!("`{{{{{shown}` is not a supported template expression");
             Problem::new(Origin::file(file.clone()), message)
         };
         let (inner, after) = behind.split_once("}}").ok_or_else(wrong)?;

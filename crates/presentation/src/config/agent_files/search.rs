@@ -111,8 +111,8 @@ impl Search<'_> {
         for path in entries {
             if self.left == 0 || self.files.len() == MOST_FILES {
                 let message = format!(
-                    "more lies here than is looked at ({MOST_ENTRIES} entries, {MOST_FILES} files), and the \
-                             rest does not count"
+                    "the folder exceeds the limits ({MOST_ENTRIES} entries, {MOST_FILES} files), and the rest is \
+                     ignored"
                 );
                 // Reported once per folder to search.
                 if !self.problems.iter().any(|problem| {
@@ -157,7 +157,7 @@ impl Search<'_> {
                 self.folder(&path, names);
                 names.pop();
             } else {
-                self.wrong(&path, format!("lies deeper than {MOST_DEPTH} folders, and is not looked into"));
+                self.wrong(&path, format!("is deeper than {MOST_DEPTH} folders, and is ignored"));
             }
         } else if let Some(stem) = name.strip_suffix(".md").filter(|_| !is_skill) {
             let whole = names.iter().map(String::as_str).chain([stem]).collect::<Vec<_>>().join(":");

@@ -306,7 +306,7 @@ fn hostile_folders_end_and_are_told() {
     assert!(listing.agents.is_empty());
     let told: String = listing.problems.iter().map(|problem| format!("{problem}\n")).collect();
     for part in [
-        "more lies here than is looked at",
+        "the folder exceeds the limits",
         "huge.md: cannot be read: it is larger than",
         "large.md: does not count: a file has at most",
         "binary.md: is not UTF-8",

@@ -206,7 +206,7 @@ fn real(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
 
 fn is_executable(path: &Path) -> Result<(), String> {
     match path.metadata() {
-        Ok(facts) if !facts.is_file() => Err(format!("`{}` is no file", path.display())),
+        Ok(facts) if !facts.is_file() => Err(format!("`{}` is not a file", path.display())),
         Ok(facts) if facts.permissions().mode() & 0o111 == 0 => {
             Err(format!("`{}` is not executable: `chmod +x` makes it so", path.display()))
         }

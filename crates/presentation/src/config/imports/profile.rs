@@ -157,8 +157,8 @@ fn resolve_model(text: &str, provider: Option<(&str, &Origin)>) -> Result<Foreig
         None if begins(&["gpt-", "chatgpt-", "o1", "o3", "o4"]) => model("openai", plain),
         None if begins(&["gemini-"]) => model("gemini", plain),
         _ => Err(format!(
-            "the model `{text}` is left out: who serves it is not known here; write it into `[models]`, and its name \
-             into the profile"
+            "the model `{text}` is left out, because its provider is unknown; add it to `[models]`, and its name to \
+             the profile"
         )),
     }
 }

@@ -107,8 +107,8 @@ fn has_word(name: &str, content: &Content, holds: &[&str]) -> bool {
 /// Returns the problem that the key is unknown and the file is therefore not used.
 pub(super) fn unknown(key: &str, content: &Content, origin: &Origin) -> Problem {
     let message = format!(
-        "`{key}` ({content}) may forbid something and is not known here, so the file is not used: write what it forbids \
-         as `deny` rules, and take it out of what is imported"
+        "`{key}` ({content}) is unknown and may forbid something, so the file is not used: write its prohibitions as \
+         `deny` rules, and remove it from the imported file"
     );
     Problem::new(origin.clone(), message)
 }

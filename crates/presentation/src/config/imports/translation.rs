@@ -250,7 +250,7 @@ impl Translation<'_> {
             };
             match path.to_str() {
                 Some(path) if Path::new(path).is_dir() => roots.push(at(&origin, Content::Text(path.into()))),
-                _ => self.note(&origin, format!("the folder `{text}` is left out: there is none")),
+                _ => self.note(&origin, format!("the folder `{text}` is left out: it does not exist")),
             }
         }
         if roots.is_empty() {

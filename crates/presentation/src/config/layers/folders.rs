@@ -98,7 +98,7 @@ impl Folders {
 pub(in crate::config) fn no_data() -> Problem {
     Problem::new(
         Origin::Environment("HOME".into()),
-        "it is no absolute path, and without it or XDG_DATA_HOME there is no place for the database: set one of them, or \
+        "it is not an absolute path, so the database has no location: set it, XDG_DATA_HOME, or \
          `database.url`",
     )
 }

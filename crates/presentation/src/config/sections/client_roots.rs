@@ -33,7 +33,7 @@ impl ClientRoots {
         let own = [&self.folders.data, &self.folders.config];
         let mut own = own.into_iter().flatten().chain([&self.folders.administrator]).map(|path| real(path));
         match () {
-            () if !root.is_dir() => Err("it is no folder".into()),
+            () if !root.is_dir() => Err("it is not a folder".into()),
             () if !is_shown_as_it_is => Err("its name cannot be shown as it is".into()),
             () if root.parent().is_none() => Err("it is the whole machine".into()),
             () if self.is_home(&root) => Err("it is a home folder, or holds one".into()),

@@ -222,7 +222,8 @@ impl Reader<'_> {
         match HeaderValue::from_str(held) {
             Ok(_) => Ok(Secret::new(held)),
             Err(_) => Err(format!(
-                "the environment variable `{variable}` holds a text that is no key: it has line breaks or the like"
+                "the environment variable `{variable}` does not contain a valid key: it has line breaks or other control \
+                 characters"
             )),
         }
     }

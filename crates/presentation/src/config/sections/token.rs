@@ -135,10 +135,10 @@ fn from_file(path: &Path) -> Result<ServerToken, Problem> {
     let origin = Origin::file(path);
     let wrong = |reason: String| Problem::new(origin.clone(), format!("the token cannot be read: {reason}"));
     let bytes = read_bounded(path).map_err(|error| wrong(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| wrong("it is no text".into()))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("it is not text".into()))?;
     let mended = close_to_others(path, 0o077)?;
     let mended = mended.map(|Problem { origin, message }| {
-        Problem::new(origin, format!("{message}; if somebody may have read the token, put another one there"))
+        Problem::new(origin, format!("{message}; if others may have read the token, replace it"))
     });
     Ok(ServerToken { mended, file: Some(path.to_owned()), ..checked(text.trim(), origin)? })
 }

@@ -161,7 +161,7 @@ pub(in crate::config) fn servers(
                 let waits = REACHED_BY.iter().any(|key| keys.get(key).is_some_and(|one| !one.waiting.is_empty()));
                 if !waits {
                     let message =
-                        format!("`mcp_servers.{name}` has neither `command` nor `url`, so there is no such server");
+                        format!("`mcp_servers.{name}` has neither `command` nor `url`, so the server is ignored");
                     notes.push(Problem::new(origin.clone(), message));
                 }
                 continue;

@@ -296,11 +296,11 @@ impl Checker<'_> {
         match kind {
             Kind::Rules(effect) => {
                 PermissionRule::parse(effect, text, origin.to_rule_origin(), &self.base.patterns())
-                    .map_err(|error| format!("`{text}` is no rule: {}", error.reason))?;
+                    .map_err(|error| format!("`{text}` is not a valid rule: {}", error.reason))?;
                 Ok(text.to_owned())
             }
             Kind::Hosts if !is_host_pattern(text) => {
-                Err(format!("{text:?} is no host pattern such as `example.com` or `*.example.com`"))
+                Err(format!("{text:?} is not a host pattern such as `example.com` or `*.example.com`"))
             }
             Kind::Hosts => match never_reached(text) {
                 Some(reason) => {
@@ -309,7 +309,8 @@ impl Checker<'_> {
                 None => Ok(text.to_owned()),
             },
             Kind::Origins if !is_origin(text) => Err(format!(
-                "{text:?} is no origin as browsers name it, such as `https://app.example.com` or `http://localhost:*`"
+                "{text:?} is not an origin as browsers send it, such as `https://app.example.com` or \
+                 `http://localhost:*`"
             )),
             Kind::Words(words) if !words.contains(&text) => {
                 Err(format!("`{text}` is not known here; known: {}", words.join(", ")))
@@ -357,7 +358,7 @@ impl Checker<'_> {
             match text_of(&node.content) {
                 _ if !seen.insert(name) => self.problem(origin, format!("`{key}.{name}` is given twice")),
                 _ if name.is_empty() || name.contains(['\0', '=']) => {
-                    self.problem(origin, format!("`{key}`: {name:?} is no name"));
+                    self.problem(origin, format!("`{key}`: {name:?} is not a valid name"));
                 }
                 Some(text) if !text.contains('\0') => {
                     checked.push((name.clone(), Item::new(text, origin.clone())));
@@ -491,6 +492,6 @@ fn never_reached(pattern: &str) -> Option<String> {
     match parse_authority(pattern, Some(443)).ok()?.0 {
         Host::Address(address) => address::check_public(address).err().map(|error| error.to_string()),
         Host::Name(name) => (&*name == "localhost" || name.ends_with(".localhost"))
-            .then(|| format!("{name} is no public host but this machine itself")),
+            .then(|| format!("{name} is not a public host but this machine itself")),
     }
 }

@@ -192,7 +192,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     key(&["workspace", "roots"], Kind::Paths, Sum, Narrows, None, "Folders that tools may read and write. Without any: the start folder, unless that is `/` or the home folder."),
     key(&["workspace", "read_only_roots"], Kind::Paths, Sum, Narrows, Some("[]"), "Folders that tools may read."),
     key(&["dialect", "name"], Kind::Word(&["native", MICRO_X.0, CLAI.0, CLAUDE_CODE.0, TFO.0, KODELET.0]), Highest, Waits, Some("\"native\""), "The tool system whose names, texts and defaults tools use. The tool names of all other systems are accepted, too."),
-    key(&["dialect", "tags"], Kind::Boolean, Highest, Waits, Some("false"), "Encloses results in the tags `<result>` and `<error>`, in a dialect that has them (`kodelet`)."),
+    key(&["dialect", "tags"], Kind::Boolean, Highest, Waits, Some("false"), "Whether to enclose results in the tags `<result>` and `<error>`, in a dialect that supports it (`kodelet`)."),
     key(&["permissions", "mode"], Kind::Word(&["default", "plan", "accept_edits", "dont_ask", "bypass"]), Strictest(Strictness::Mode), Tightens(Strictness::Mode), Some("\"default\""), "Decision for calls that no rule decides. From strict to lenient: `plan`, `dont_ask`, `default`, `accept_edits`, `bypass`."),
     key(&["permissions", "disable_bypass"], Kind::Boolean, Strictest(Strictness::True), Counts, Some("false"), "Rejects the mode `bypass` in every layer and flag."),
     key(&["permissions", "allow"], Kind::Rules(Effect::Allow), Sum, Waits, Some("[]"), "Rules for calls that run without approval."),

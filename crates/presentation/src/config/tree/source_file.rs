@@ -84,7 +84,7 @@ pub(in crate::config) fn read_with_place(path: &Path) -> io::Result<(Vec<u8>, Pa
     let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a file"));
     }
     let too_large = || io::Error::other(format!("it is larger than {MAX_BYTES} bytes"));
     if metadata.len() > MAX_BYTES {

@@ -63,7 +63,7 @@ fn mode(made: &mut Translation<'_>, content: Content, origin: &Origin) {
             // This mode is more lenient than the default mode, which applies without it.
             "auto" => return made.note(origin, "the mode \"auto\" is unknown here and left out"),
             _ => {
-                let message = format!("the mode {text:?} is not known here, and may be stricter than any that is");
+                let message = format!("the mode {text:?} is unknown, and may be stricter than any known mode");
                 return made.problems.push(Problem::new(origin.clone(), message));
             }
         },

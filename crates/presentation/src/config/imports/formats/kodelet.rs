@@ -28,7 +28,7 @@ fn take(made: &mut Translation<'_>, member: Member) -> Option<Member> {
                 _ => lexical(base.folder, Path::new(&path)),
             };
             made.domains.push((path, node.origin));
-            made.note(&origin, "hosts that are not in the file are asked about here, not refused");
+            made.note(&origin, "hosts that are not in the file require approval in Toolstead; kodelet refuses them");
         }
         (_, content) => return Some(Member { name, origin, node: Node { content, ..node } }),
     }
@@ -40,7 +40,7 @@ fn commands(made: &mut Translation<'_>, content: Content, origin: &Origin) {
     for (entry, origin) in made.texts("allowed_commands", content, origin) {
         match entry.contains(['?', '[', ']', '{', '}']) {
             true => {
-                made.note(&origin, format!("the command {entry:?} is left out: of wildcards only `*` is known here"));
+                made.note(&origin, format!("the command {entry:?} is left out: `*` is the only supported wildcard"));
             }
             false => {
                 let rule = format!("Bash({entry})");
@@ -49,8 +49,8 @@ fn commands(made: &mut Translation<'_>, content: Content, origin: &Origin) {
         }
     }
     for banned in BANNED {
-        let entry = format!("`allowed_commands`, beside which kodelet bans `{banned}`");
+        let entry = format!("`allowed_commands`, in addition to which kodelet bans `{banned}`");
         made.derived_rule(Effect::Deny, format!("Bash({banned} *)"), entry, origin);
     }
-    made.note(origin, "commands that are not in the list are asked about here, not refused");
+    made.note(origin, "commands that are not in the list require approval in Toolstead; kodelet refuses them");
 }
