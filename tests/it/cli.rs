@@ -380,7 +380,7 @@ fn config_trust_says_of_a_link_why_nobody_can_trust_it() {
         &home,
         &["config", "trust", "--yes"],
         2,
-        &["toolstead.toml` is a link, or lies behind one, to ", "put a file of its own"],
+        &["toolstead.toml` is a link, or is below one, to ", "put a file of its own"],
     );
 }
 

@@ -111,8 +111,8 @@ impl ApprovalQuestion {
             }
         }
         if is_once_only {
-            let why = if is_incomplete { "cannot all be shown" } else { "is not shown whole" };
-            lines.push(format!("(The change {why}, so only this one call can be approved.)"));
+            let why = if is_incomplete { "cannot be shown completely" } else { "is not shown completely" };
+            lines.push(format!("(The change {why}, so it can only be approved once.)"));
         }
         Some(Self { heading, rows, facts: shown_facts, change: lines, full_text })
     }

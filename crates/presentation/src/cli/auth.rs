@@ -289,7 +289,7 @@ async fn logout(
                 Ok(()) => format!("{name}: signed out, and {issuer} revoked the grant for {origin}."),
                 Err(why) => format!(
                     "{name}: signed out here, but {issuer} did not revoke the grant for {origin}: {why}. \
-                     Revoke it in your account settings there."
+                     Revoke it in the account settings of that service."
                 ),
             }))?;
         }

@@ -251,13 +251,13 @@ async fn undo(
             UndoConversationError::Store(error) => CommandError::Store(error),
             UndoConversationError::Append { source: AppendError::Store(error), .. } => CommandError::Store(error),
             UndoConversationError::Append { .. } => {
-                failure(ErrorKind::StaleFile, "End what goes on with it, and try again.")
+                failure(ErrorKind::StaleFile, "End the process that uses it, and try again.")
             }
             UndoConversationError::Left { .. } if cancel.reason().is_some() => {
                 CommandError::Call(ExecuteToolError::Cancelled(CancelReason::Client))
             }
             UndoConversationError::Left { .. } => {
-                failure(ErrorKind::StaleFile, "To take the rest back and leave these files alone, use `--force`.")
+                failure(ErrorKind::StaleFile, "To undo the rest and leave these files unchanged, use `--force`.")
             }
         }
     })

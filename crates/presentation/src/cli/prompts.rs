@@ -90,7 +90,7 @@ fn print(answer: &Map<String, Value>, as_json: bool, output: &mut Output) -> Res
         return Ok(output.json(answer)?);
     }
     for message in answer.get("messages").and_then(Value::as_array).into_iter().flatten() {
-        let text = message["content"]["text"].as_str().unwrap_or("[content that is no text; `--json` prints it]");
+        let text = message["content"]["text"].as_str().unwrap_or("[content other than text; `--json` prints it]");
         output.content(text)?;
     }
     Ok(())

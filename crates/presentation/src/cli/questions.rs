@@ -116,7 +116,7 @@ impl Command {
 
 async fn found(store: &dyn QuestionStore, principal: &Principal, id: &str) -> Result<DeferredQuestions, CommandError> {
     let unknown = || {
-        CommandError::NotFound(format!("there are no questions `{id}`: `toolstead questions` lists those that wait"))
+        CommandError::NotFound(format!("there are no questions `{id}`: `toolstead questions` lists the pending ones"))
     };
     let number = QuestionId::parse(id).ok_or_else(unknown)?;
     store.find(principal, number).await?.ok_or_else(unknown)
@@ -134,7 +134,7 @@ fn refused(error: QuestionError) -> CommandError {
 async fn ask_user(questions: &[Question]) -> Result<Vec<String>, CommandError> {
     let usage = |message: &str| CommandError::Usage(message.into());
     let terminal = Terminal::of_process();
-    let terminal = terminal.ok_or_else(|| usage("there is no terminal: give one answer for each question"))?;
+    let terminal = terminal.ok_or_else(|| usage("no terminal is available: give one answer for each question"))?;
     let client = toolstead_domain::client_profile::ClientProfile::without_protocol("toolstead-cli");
     let said = TerminalQuestions::new(terminal, PATIENCE).ask(elicitation_request(questions, &client)).await;
     let said = said.map_err(|why: NotAnswered| CommandError::Usage(format!("the questions have no answer: {why}")))?;
@@ -142,7 +142,7 @@ async fn ask_user(questions: &[Question]) -> Result<Vec<String>, CommandError> {
         Reply::Answers(answers) if answers.iter().any(Option::is_some) => {
             Ok(answers.into_iter().map(Option::unwrap_or_default).collect())
         }
-        _ => Err(usage("nothing was answered, and the questions wait")),
+        _ => Err(usage("no question was answered, and all stay pending")),
     }
 }
 
@@ -153,7 +153,7 @@ fn parse_answers(questions: &[Question], answers: &[String]) -> Result<Vec<Strin
         return Err(CommandError::Usage(format!("{mismatch}: give one for each")));
     }
     if answers.iter().all(|answer| answer.trim().is_empty()) {
-        return Err(CommandError::Usage("there is no answer: an empty text answers nothing".into()));
+        return Err(CommandError::Usage("the answer is empty".into()));
     }
     Ok(questions.iter().zip(answers).map(|(question, typed)| parse_answer(question, typed.trim())).collect())
 }

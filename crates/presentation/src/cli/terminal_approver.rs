@@ -226,7 +226,7 @@ fn shown(question: &ApprovalQuestion) -> String {
         wrapped(&mut text, &format!("{}. ", index + 1), what);
         wrapped(&mut text, "   Why: ", why);
         if let Some(covers) = covers {
-            wrapped(&mut text, "   For longer than once: ", covers);
+            wrapped(&mut text, "   To allow more than this call: ", covers);
         }
     }
     for fact in &question.facts {

@@ -94,7 +94,7 @@ impl TrustCommand {
 async fn confirm() -> Result<(), CommandError> {
     if Terminal::of_process().is_none() {
         return Err(CommandError::Usage(
-            "nothing is trusted: trust needs a confirmation, and there is no terminal to ask at. Read what would take \
+            "nothing is trusted: trust requires confirmation, and no terminal is available. Read what would take \
              effect, then run the command again with `--yes`"
                 .into(),
         ));
@@ -244,7 +244,7 @@ fn chosen<'a>(config: &'a Config, file: Option<&Path>) -> Result<&'a ConfigFile,
         Some(ConfigFile { leads_to: Some(target), .. }) => Err(linked(named, target)),
         Some(file) if file.trust != Trust::Always || runs_programs(file) => Ok(file),
         _ => Err(CommandError::Usage(format!(
-            "`{}` is no configuration file here that needs trust: `toolstead config show` lists them",
+            "`{}` is not a configuration file that requires trust: `toolstead config show` lists them",
             real.display()
         ))),
     }
@@ -252,8 +252,8 @@ fn chosen<'a>(config: &'a Config, file: Option<&Path>) -> Result<&'a ConfigFile,
 
 fn linked(file: &Path, target: &Path) -> CommandError {
     CommandError::Usage(format!(
-        "`{}` is a link, or lies behind one, to {}, and what is trusted at one place is not at another: put a file of \
-         its own here, or name the other with `--config`",
+        "`{}` is a link, or is below one, to {}, and trust in one project does not extend to another: put a copy of \
+         the file here, or name the target with `--config`",
         file.display(),
         target.display()
     ))
@@ -273,8 +273,7 @@ fn unnamed(config: &Config) -> Result<&ConfigFile, CommandError> {
             let mut links = of_project.filter_map(|file| Some(linked(&file.path, file.leads_to.as_deref()?)));
             Err(links.next().unwrap_or_else(|| {
                 CommandError::Usage(
-                    "there is no project file here that needs trust: name the file, `toolstead config show` lists them"
-                        .into(),
+                    "no project file requires trust: name the file, `toolstead config show` lists them".into(),
                 )
             }))
         }

@@ -50,7 +50,7 @@ impl Form {
         let properties = match schema.get("properties") {
             Some(Value::Object(properties)) => properties,
             None => &none,
-            Some(_) => return Err("its form has no fields that can be read"),
+            Some(_) => return Err("its form has no valid fields"),
         };
         if properties.len() > MAX_FIELDS {
             return Err("its form has too many fields");
@@ -58,7 +58,7 @@ impl Form {
         let required = schema.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let fields = properties.iter().map(|(name, field)| {
             let text = |member: &str| field.get(member).and_then(Value::as_str).map(str::to_owned);
-            let kind = Kind::read(field).ok_or("its form has a field of a kind that is not known here")?;
+            let kind = Kind::read(field).ok_or("its form has a field of an unsupported kind")?;
             Ok::<_, &'static str>(Field {
                 name: name.clone(),
                 title: text("title").unwrap_or_else(|| name.clone()),
@@ -117,7 +117,7 @@ impl Kind {
     fn check(&self, value: &Value) -> Result<(), String> {
         match self {
             Self::Text { least, most, format } => {
-                let text = value.as_str().ok_or("This is not a text.")?;
+                let text = value.as_str().ok_or("Type a text.")?;
                 let characters = text.chars().count() as u64;
                 match format.as_deref() {
                     _ if least.is_some_and(|least| characters < least) => Err("That is too short.".into()),
@@ -151,7 +151,7 @@ impl Kind {
                 if !items.iter().all(|item| chosen(of, item)) {
                     Err("Type some of the numbers above, with commas between.".into())
                 } else if least.is_some_and(|least| count < least) || most.is_some_and(|most| count > most) {
-                    Err("That is not as many as are wanted.".into())
+                    Err("Type the requested number of values.".into())
                 } else {
                     Ok(())
                 }

@@ -242,7 +242,7 @@ fn folders(answer: &InputResponse) -> Vec<PathBuf> {
     let folder = |uri: &str| {
         let folder = folder(uri);
         if folder.is_none() {
-            tracing::warn!(uri, "the client works in what is no folder of this machine");
+            tracing::warn!(uri, "a root of the client is not a folder of this machine");
         }
         folder
     };
