@@ -149,7 +149,9 @@ async fn a_connection_that_nobody_uses_any_more_is_closed() {
     drop(response.unwrap());
     assert_eq!(endpoint.origin().idle_count(), 1);
     tokio::time::pause();
-    tokio::time::sleep(2 * IDLE_TIMEOUT).await;
+    // The task that closes idle connections starts its timer.
+    tokio::task::yield_now().await;
+    tokio::time::advance(2 * IDLE_TIMEOUT).await;
     // A paused clock would not wait for the socket.
     tokio::time::resume();
     let closed = timeout(Duration::from_secs(30), server.read_u8()).await.expect("it stays open");
