@@ -362,7 +362,7 @@ fn describe_stuck_calls(stuck: &[ChangingCall]) -> String {
         [] => "\nAll files are as they were.".into(),
         stuck => {
             let stuck: Vec<String> = stuck.iter().map(named).collect();
-            format!("\nUndone before that, and not restored: {}. All other files are as they were.", stuck.join("; "))
+            format!("\nUndone before that, and not redone: {}. All other files are as they were.", stuck.join("; "))
         }
     }
 }

@@ -491,7 +491,9 @@ impl Accounts {
     ) -> Result<CredentialHeaders, NoCredentials> {
         let renewing = self.inner.clone().renewed(principal.clone(), resource.clone(), refused);
         let renewed = tokio::spawn(renewing).await;
-        renewed.unwrap_or_else(|_| Err(NoCredentials::Failed("the renewal of the sign-in panicked".into())))
+        renewed.unwrap_or_else(|_| {
+            Err(NoCredentials::Failed("the renewal of the sign-in ended because of an internal error".into()))
+        })
     }
 }
 

@@ -72,8 +72,8 @@ pub enum ImportError {
     },
     /// The tokens were issued to another client, and only that client can renew them.
     #[error(
-        "its tokens were issued to the client {said}, and `[google] client_id` is `{configured}`: change it, or \
-         sign in again"
+        "its tokens were issued to the client {said}, and `[google] client_id` is `{configured}`: set it to that \
+         client, or sign in again"
     )]
     OtherClient {
         /// Client in the file.

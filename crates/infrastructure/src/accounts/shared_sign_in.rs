@@ -83,7 +83,7 @@ impl SharedSignIn {
     async fn wait_for_outcome(&self) -> Outcome {
         let mut outcome = self.outcome.subscribe();
         let reached = outcome.wait_for(Option::is_some).await.ok().and_then(|reached| reached.clone());
-        reached.unwrap_or_else(|| Err(NoCredentials::Failed("the sign-in panicked".into())))
+        reached.unwrap_or_else(|| Err(NoCredentials::Failed("the sign-in ended because of an internal error".into())))
     }
 
     /// Ends the sign-in for all waiting calls.

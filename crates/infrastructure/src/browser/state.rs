@@ -47,7 +47,7 @@ pub(crate) enum NotShown {
     #[error("`{0}` is not an address of a page")]
     NoAddress(String),
     /// The scheme is neither HTTP nor HTTPS.
-    #[error("`{0}` was not opened: pages are http or https")]
+    #[error("`{0}` was not opened: only http and https addresses are supported")]
     NotOfTheWeb(String),
     /// No rule allows its host.
     #[error("a page of `{0}` was not opened: its host is not allowed")]

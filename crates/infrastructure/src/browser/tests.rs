@@ -169,9 +169,9 @@ async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
     let session = &rig.session;
     for (address, told) in [
         ("http://evil.example/", "a page of `evil.example` was not opened"),
-        ("file:///etc/passwd", "pages are http or https"),
-        ("view-source:http://shop.example/", "pages are http or https"),
-        ("data:text/html,x", "pages are http or https"),
+        ("file:///etc/passwd", "only http and https addresses are supported"),
+        ("view-source:http://shop.example/", "only http and https addresses are supported"),
+        ("data:text/html,x", "only http and https addresses are supported"),
         ("nothing", "is not an address"),
     ] {
         let error = session.open(address, false, end()).await.unwrap_err();

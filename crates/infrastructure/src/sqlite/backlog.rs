@@ -294,7 +294,7 @@ impl Backlog {
                     drop(files);
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
-                        "could not write a pending audit record to the backlog"
+                        "could not create a backlog file for pending audit records"
                     );
                     return shared();
                 }

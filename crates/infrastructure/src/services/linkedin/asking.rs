@@ -231,5 +231,5 @@ fn no_use(found: &ParsedPage) -> ToolFailure {
 fn strange(what: &str) -> ToolFailure {
     let message = format!("the page of LinkedIn could not be parsed: {what}");
     ToolFailure::new(ErrorKind::UpstreamProtocol, message)
-        .next("Its pages may have changed; tell the operator of Toolstead.")
+        .next("Its pages may have changed; report this to the operator of Toolstead.")
 }

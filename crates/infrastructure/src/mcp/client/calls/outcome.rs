@@ -80,7 +80,7 @@ impl CallTarget<'_> {
             return Err(self.failure(RequestError::Malformed("its result holds too many values".into())));
         };
         let text = ToolResult::text(result);
-        let notice = "[the result holds too many values to be passed on as it came: this is its JSON as a text]";
+        let notice = "[the result has too many values to be passed on as structured data: this is its JSON as text]";
         Ok(match (outline.is_error, self.promises_structure) {
             (false, false) => text.with_block(text_block(notice.into())),
             (true, _) => text.followed_by(ToolResult::error(ErrorKind::ExecutionFailed, notice)),
@@ -213,7 +213,7 @@ impl CallTarget<'_> {
     pub(in crate::mcp::client) fn unavailable(&self, reason: &str) -> ToolFailure {
         let message = format!("{self} cannot be called now: {}", shown(reason, ERROR_CHARACTERS));
         ToolFailure::new(ErrorKind::Unavailable, message)
-            .next("Toolstead tries the server again; use another tool or try later.")
+            .next("Toolstead reconnects to the server automatically; use another tool or try later.")
     }
 
     /// Returns the failure of a call to a server that requires a login.

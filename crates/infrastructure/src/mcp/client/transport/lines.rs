@@ -171,7 +171,7 @@ impl Transport for LineTransport {
         let mut child = self.take_child()?;
         let exit = timeout(TIME_TO_END, child.exited()).await.ok();
         drop(child);
-        let said = self.stderr().pop().map(|line| format!("it said `{line}`"));
+        let said = self.stderr().pop().map(|line| format!("its output was `{line}`"));
         let words: Vec<String> = exit.into_iter().chain(said).collect();
         (!words.is_empty()).then(|| words.join("; "))
     }
