@@ -162,7 +162,7 @@ fn a_change_is_shown_instead_of_the_arguments_and_no_line_of_it_passes_for_ours(
         question.change[61..],
         [
             "(cut: 45 of 105 lines are not shown)",
-            "(The change is not shown completely, so only this one call can be approved.)"
+            "(The change is not shown completely, so it can only be approved once.)"
         ]
     );
 }
@@ -296,12 +296,13 @@ fn a_question_lists_the_commands_that_only_read_where_approving_them_is_offered(
     let mut asked = asked_about_reading();
     assert_eq!(
         question(&asked).facts,
-        ["Commands that only read, for this session: the rules above; on any file or variable, with any arguments \
-             that only read: \
+        [
+            "Commands that only read, for this session: the rules above; on any file or variable, with any arguments that only read: \
           `ls`, `cat`, `echo`, `head`, `tail`, `grep`, `find`, `wc`, `which`, `diff`, `stat`, `du`, `df`, `cd`, \
           `git status`, `git log`, `git diff`, `git show`, `git blame`, `git ls-files`, `git rev-parse`, `git describe`, \
           `git branch --list`; without other arguments: `pwd`, `git branch`, `git branch --show-current`, `git remote`, \
-          `git remote -v`"]
+          `git remote -v`"
+        ]
     );
     let offers = |question: &ApprovalQuestion| question.rows.iter().map(|row| row.scopes.len()).collect::<Vec<_>>();
     assert_eq!(offers(&question(&asked)), [3, 3]);

@@ -226,7 +226,7 @@ fn shown(question: &ApprovalQuestion) -> String {
         wrapped(&mut text, &format!("{}. ", index + 1), what);
         wrapped(&mut text, "   Why: ", why);
         if let Some(covers) = covers {
-            wrapped(&mut text, "   To allow more than this call: ", covers);
+            wrapped(&mut text, "   If allowed for longer: ", covers);
         }
     }
     for fact in &question.facts {

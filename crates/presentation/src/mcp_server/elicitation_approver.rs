@@ -84,7 +84,7 @@ fn form(question: &ApprovalQuestion, fields: Vec<(String, Value)>) -> InputReque
     for (index, row) in question.rows.iter().enumerate() {
         lines.push(format!("{}. {}", index + 1, row.what));
         lines.push(format!("   Why: {}", row.why));
-        lines.extend(row.covers.as_ref().map(|covers| format!("   To allow more than this call: {covers}")));
+        lines.extend(row.covers.as_ref().map(|covers| format!("   If allowed for longer: {covers}")));
     }
     lines.extend(question.facts.iter().chain(&question.change).cloned());
     let required: Vec<String> = fields.iter().map(|(name, _)| name.clone()).collect();
@@ -223,10 +223,10 @@ mod tests {
         May the tool `write_file` run?
         1. write `/w/a`
            Why: changes to files need approval by default
-           To allow more than this call: the rule `Write(//w/a)`, and everything below it
+           If allowed for longer: the rule `Write(//w/a)`, and everything below it
         2. write `/w/b`
            Why: changes to files need approval by default
-           To allow more than this call: the rule `Write(//w/b)`, and everything below it
+           If allowed for longer: the rule `Write(//w/b)`, and everything below it
         With `path`: `"a"`
         "#);
         let schema = &form.params["requestedSchema"];

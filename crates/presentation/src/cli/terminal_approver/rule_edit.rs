@@ -54,13 +54,13 @@ impl EditableRule {
     pub(super) fn edit(&mut self, terminal: &File, given_up: &AtomicBool) -> io::Result<()> {
         let mut text = self.written.clone().unwrap_or_else(|| self.offered.clone());
         loop {
-            let label = format!("Rule for part {} (Enter stores it, Ctrl-C discards it): ", self.part);
+            let label = format!("Rule for part {} (Enter stores it, Ctrl-C cancels): ", self.part);
             write_escaped(terminal, &format!("{label}{text}"))?;
             let Some(typed) = edited(terminal, text, given_up)? else { return Ok(()) };
             let mut answer = String::new();
             match check_written_rule(&typed, &self.tool, &self.access) {
                 Ok(rule) => {
-                    wrapped(&mut answer, "   To allow more than this call: ", &format!("the rule `{rule}`"));
+                    wrapped(&mut answer, "   If allowed for longer: ", &format!("the rule `{rule}`"));
                     write_escaped(terminal, &answer)?;
                     self.written = Some(rule).filter(|rule| *rule != self.offered);
                     return Ok(());

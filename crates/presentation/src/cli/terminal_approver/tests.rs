@@ -123,11 +123,11 @@ async fn each_part_is_asked_about_with_its_choices_where_the_user_wants_that() {
     May the tool `write_file` run?
     1. write `/w/a\u{1b}[2J\n1. write \u{60}/tmp\u{60}`
        Why: changes to files need approval by default
-       To allow more than this call: the rule `Write(//w/a\u{1b}[2J\n1. write
+       If allowed for longer: the rule `Write(//w/a\u{1b}[2J\n1. write
           \u{60}/tmp\u{60})`, and everything below it
     2. connect to `a.org`
        Why: changes to files need approval by default
-       To allow more than this call: this tool with exactly these arguments
+       If allowed for longer: this tool with exactly these arguments
     With `path`: `"a"`
     All 2 parts: [d]eny [o]nce [s]ession [i]ndividually? individually
     1. [d]eny [o]nce [r]un [s]ession [p]roject [a]lways? session

@@ -30,7 +30,7 @@ async fn a_rule_is_edited_before_it_is_stored_and_refused_where_it_allows_too_mu
     person.types(b"\x15Bash(python3 *)\r");
     seen += &person.sees(": Bash(python3 *)").await;
     person.types(b"\x7f\x7f-m pytest -q)\r");
-    seen += &person.sees("(Enter stores it, Ctrl-C discards it): Bash(make lint)").await;
+    seen += &person.sees("(Enter stores it, Ctrl-C cancels): Bash(make lint)").await;
     person.types(b"\x03");
     seen += &person.sees("? ").await;
     person.types(b"s");
