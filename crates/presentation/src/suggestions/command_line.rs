@@ -21,7 +21,7 @@ impl SuggestionFormatter for CommandLineSuggestions {
                     .into()
             }
             Suggestion::TrustFile(path) => {
-                format!("Read it; then `{}` trusts it.", trusting(path))
+                format!("Review it, then trust it with `{}`.", trusting(path))
             }
             Suggestion::ChangeSettings(change) => format!("In the configuration, {change}."),
             Suggestion::SignIn { grant, principal } => {

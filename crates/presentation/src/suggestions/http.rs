@@ -26,7 +26,7 @@ impl SuggestionFormatter for HttpSuggestions {
                     .into()
             }
             Suggestion::TrustFile(path) => {
-                format!("The operator reads it; then `{}` trusts it.", trusting(path))
+                format!("The operator reviews it, and then trusts it with `{}`.", trusting(path))
             }
             Suggestion::ChangeSettings(change) => {
                 format!("The operator can change it: in the configuration of the server, {change}.")

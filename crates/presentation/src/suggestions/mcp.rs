@@ -24,7 +24,7 @@ impl SuggestionFormatter for McpSuggestions {
                                     arguments of Toolstead in its settings."
                 .into(),
             Suggestion::TrustFile(path) => {
-                format!("Read it; then `{}` trusts it.", trusting(path))
+                format!("Review it, then trust it with `{}`.", trusting(path))
             }
             Suggestion::ChangeSettings(change) => format!("In the configuration of Toolstead, {change}."),
             Suggestion::SignIn { grant, principal } => format!(

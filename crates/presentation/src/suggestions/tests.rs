@@ -93,7 +93,7 @@ fn commands_in_suggestions_can_be_pasted_into_a_shell() {
         ),
         (&suggestions()[1], "To allow it, change `Read(.env)` in the command line."),
         (&suggestions()[2], "To offer it, add `grep` to `--tools`."),
-        (&suggestions()[4], "Read it; then `toolstead config trust '/w/a b.toml'` trusts it."),
+        (&suggestions()[4], "Review it, then trust it with `toolstead config trust '/w/a b.toml'`."),
         (&suggestions()[6], "`toolstead auth login google --grant gmail --principal 'token:ann'` signs in."),
     ] {
         assert_eq!(CommandLineSuggestions.format(suggestion).as_deref(), Some(expected));
