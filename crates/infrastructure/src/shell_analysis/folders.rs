@@ -63,9 +63,7 @@ impl Folders {
         self.after_success = new;
     }
 
-    /// Returns the state at the start of the right-hand side of `&&` (`and` is `true`) or `
-    ///
-    /// `.
+    /// Returns the state at the start of the right-hand side of `&&` (`and` is `true`) or `||`.
     pub(super) fn right_side(&self, and: bool) -> Self {
         let set = if and { &self.after_success } else { &self.now };
         Self { now: set.clone(), after_success: set.clone() }

@@ -8,13 +8,9 @@ pub(super) enum Step<'t> {
     Enter(Node<'t>, NodePosition),
     /// Restores the folders after a subshell.
     Restore(Folders),
-    /// Between the two sides of `&&` (`true`) or `
-    ///
-    /// ` (`false`).
+    /// Between the two sides of `&&` (`true`) or `||` (`false`).
     RightSide(bool),
-    /// After both sides of `&&` (`true`) or `
-    ///
-    /// ` (`false`).
+    /// After both sides of `&&` (`true`) or `||` (`false`).
     Join(bool),
     /// After a statement whose exit status does not depend on its last `cd`.
     Settle,

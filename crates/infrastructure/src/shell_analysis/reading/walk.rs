@@ -23,9 +23,7 @@ const MAX_DEPTH: usize = 300;
 
 pub(crate) struct Walk<'t> {
     found: Findings<'t>,
-    /// Folders at the start of each `&&` or `
-    ///
-    /// ` that is not finished.
+    /// Folders at the start of each `&&` or `||` that is not finished.
     saved: Vec<Folders>,
     /// Offsets of words that may change the working folder.
     moves: Vec<usize>,
