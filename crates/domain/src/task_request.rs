@@ -21,7 +21,7 @@ pub struct TaskRequest {
     pub id: String,
     /// Other parameters, such as answers to its questions.
     pub params: Map<String, Value>,
-    /// `_meta` of the request, without the members for a single connection.
+    /// `_meta` of the request, without members that are valid only on the client's connection.
     pub meta: Map<String, Value>,
 }
 

@@ -14,11 +14,11 @@ const KEPT: usize = 64;
 
 /// Cache of recently recorded decisions.
 #[derive(Debug, Default)]
-pub(super) struct DecisionTextCache(Mutex<VecDeque<(Question, Arc<DecisionTexts>)>>);
+pub(super) struct DecisionTextCache(Mutex<VecDeque<(DecisionKey, Arc<DecisionTexts>)>>);
 
 /// Cache key: the texts depend on nothing else.
 #[derive(Debug, PartialEq)]
-struct Question {
+struct DecisionKey {
     accesses: Vec<Access>,
     decision: Decision,
 }
@@ -46,7 +46,7 @@ impl DecisionTextCache {
             return known;
         }
         let texts = Arc::new(create_texts());
-        let question = Question { accesses: accesses.to_vec(), decision: decision.clone() };
+        let question = DecisionKey { accesses: accesses.to_vec(), decision: decision.clone() };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() == KEPT {
             known.pop_back();
@@ -58,7 +58,7 @@ impl DecisionTextCache {
     fn find(&self, accesses: &[Access], decision: &Decision) -> Option<Arc<DecisionTexts>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_asked =
-            |(one, _): &&(Question, Arc<DecisionTexts>)| one.accesses == accesses && one.decision == *decision;
+            |(one, _): &&(DecisionKey, Arc<DecisionTexts>)| one.accesses == accesses && one.decision == *decision;
         known.iter().find(is_asked).map(|(_, told)| told.clone())
     }
 }

@@ -6,7 +6,7 @@ use super::{
     history::History,
     hooks::Hooks,
     request_builder::{NotShortened, RequestBuilder},
-    size::{Scale, Size},
+    size::{Size, TokenRatio},
     spending::{BudgetLedger, Spending},
     todos::Todos,
     usage_events::UsageEvents,
@@ -107,7 +107,7 @@ impl RunAgentHandler {
             todos: Todos::new(self.ports.todos.clone(), &scope.principal, conversation),
             hooks: Hooks::new(self.ports.hooks.clone(), conversation, scope.principal, None),
             events: None,
-            scale: Scale::default(),
+            scale: TokenRatio::default(),
             last_request_size: Size::default(),
         };
         let spending = Spending::new(BudgetLedger::new(Budgets::default(), None), None);

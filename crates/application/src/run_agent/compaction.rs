@@ -5,7 +5,7 @@
 
 use super::{
     request::{self, cut_middle},
-    size::{Scale, Size},
+    size::{Size, TokenRatio},
 };
 use std::{collections::HashSet, fmt::Write};
 use toolstead_domain::{
@@ -32,7 +32,7 @@ const INSTRUCTIONS: &str = "You write the summary that replaces the beginning of
      summary only, in at most 1500 words, under the headings Goal, Constraints, Done, Findings, Open, Next.";
 
 /// Returns the numbers of the events whose outputs are masked from now on; none if that would save too little.
-pub(super) fn outputs_to_mask(events: &[ConversationEvent], scale: Scale, window: u64) -> Vec<u64> {
+pub(super) fn outputs_to_mask(events: &[ConversationEvent], scale: TokenRatio, window: u64) -> Vec<u64> {
     let request_events = RequestEvents::of(events);
     let (mut newest, mut freed, mut masked, mut is_seen) = (0, 0, Vec::new(), false);
     for event in request_events.events.iter().rev() {
@@ -91,7 +91,7 @@ pub(super) struct Plan {
 pub(super) fn plan(
     events: &[ConversationEvent],
     kept: RetainedPart,
-    scale: Scale,
+    scale: TokenRatio,
     summarizers_window: u64,
 ) -> Option<Plan> {
     let request_events = RequestEvents::of(events);

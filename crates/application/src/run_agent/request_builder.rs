@@ -7,7 +7,7 @@ use super::{
     history::History,
     hooks::{HookPoint, Hooks},
     request,
-    size::{Scale, Size},
+    size::{Size, TokenRatio},
     spending::Spending,
     todos::Todos,
     usage_events::UsageEvents,
@@ -42,7 +42,7 @@ pub(super) struct RequestBuilder {
     pub(super) events: Option<UnboundedSender<AgentEvent>>,
     pub(super) usage_events: UsageEvents,
     pub(super) todos: Todos,
-    pub(super) scale: Scale,
+    pub(super) scale: TokenRatio,
     /// Size of the last request.
     pub(super) last_request_size: Size,
 }

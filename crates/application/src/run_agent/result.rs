@@ -86,11 +86,11 @@ pub(super) fn native_result(
 
 /// Returns the part of a result that the model receives.
 pub(super) fn for_model(call: &ToolUse, result: &ToolResult) -> ToolResultBlock {
-    let mut room = Room { text: TEXT_BYTES, images: IMAGES, image_bytes: ALL_IMAGES_BYTES };
+    let mut room = RemainingSize { text: TEXT_BYTES, images: IMAGES, image_bytes: ALL_IMAGES_BYTES };
     let blocks = result.content();
     let mut content: Vec<Block> = blocks.iter().take(BLOCKS).filter_map(|block| room.block(block)).collect();
     if let Some(more) = blocks.len().checked_sub(BLOCKS).filter(|more| *more > 0) {
-        content.push(Block::text(format!("[{more} blocks more are left out]")));
+        content.push(Block::text(format!("[{more} more blocks are left out]")));
     }
     if content.is_empty() {
         let structured = result.structured_content().map(Value::to_string);
@@ -133,13 +133,13 @@ pub(super) fn text_of(result: &ToolResultBlock) -> String {
 }
 
 /// Remaining limits for one result.
-struct Room {
+struct RemainingSize {
     text: usize,
     images: usize,
     image_bytes: usize,
 }
 
-impl Room {
+impl RemainingSize {
     fn block(&mut self, block: &Value) -> Option<Block> {
         let member = |name: &str| block.get(name).and_then(Value::as_str);
         match member("type") {

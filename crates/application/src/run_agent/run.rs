@@ -12,7 +12,7 @@ use super::{
     request_builder::{NotShortened, RequestBuilder},
     result,
     run_registry::{RunEntry, RunInProgress},
-    size::{Scale, Size},
+    size::{Size, TokenRatio},
     spending::{BudgetLedger, Spending},
     todos::Todos,
     usage_events::UsageEvents,
@@ -135,7 +135,7 @@ impl<'w> Run<'w> {
             events: Some(events.clone()),
             usage_events,
             todos,
-            scale: Scale::default(),
+            scale: TokenRatio::default(),
             last_request_size: Size::default(),
         };
         let offer = Offer::new(&command.offered);

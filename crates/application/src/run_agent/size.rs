@@ -21,17 +21,17 @@ pub(super) struct Size {
 
 /// The ratio of tokens to bytes, adjusted to the usage that the model reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Scale {
+pub(super) struct TokenRatio {
     tokens_per_byte: f64,
 }
 
-impl Default for Scale {
+impl Default for TokenRatio {
     fn default() -> Self {
         Self { tokens_per_byte: FIRST_GUESS }
     }
 }
 
-impl Scale {
+impl TokenRatio {
     pub(super) fn tokens(self, size: Size) -> u64 {
         // The values are far below those that a float represents exactly.
         (size.bytes as f64 * self.tokens_per_byte + size.images as f64 * IMAGE_TOKENS) as u64

@@ -45,7 +45,7 @@ pub enum StopReason {
     ToolUse,
     /// The answer reached its maximum length. An incomplete call is in no block.
     MaxTokens,
-    /// The model may not answer: content filters, safety.
+    /// The provider refused an answer, for example by a content filter or for safety.
     Refused,
 }
 

@@ -229,11 +229,11 @@ fn parts_match(parts: &[String], subject: &str) -> bool {
 struct Tokens {
     parts: Vec<String>,
     is_line: bool,
-    broken: Option<Broken>,
+    broken: Option<PatternFault>,
 }
 
 /// Reason why a pattern contains words that no command has.
-enum Broken {
+enum PatternFault {
     /// This quote is never closed.
     OpenQuote(char),
     /// The pattern ends with a `\` that escapes nothing.
@@ -242,7 +242,7 @@ enum Broken {
     SpecialQuote,
 }
 
-impl Broken {
+impl PatternFault {
     /// Describes the fault and an alternative to write. `head` is the pattern without its open end.
     fn describe(&self, head: &str, open_end: bool) -> String {
         match (self, open_end) {
@@ -274,7 +274,7 @@ impl Tokens {
     fn of(text: &str) -> Self {
         let mut tokens = Self { parts: vec![String::new()], ..Self::default() };
         tokens.read(text, true);
-        if let Some(Broken::OpenQuote(_)) = tokens.broken {
+        if let Some(PatternFault::OpenQuote(_)) = tokens.broken {
             // No shell would accept it, so the quotes are read as literal characters.
             let broken = tokens.broken;
             tokens = Self { parts: vec![String::new()], ..Self::default() };
@@ -293,7 +293,7 @@ impl Tokens {
                     letters.next().into_iter().for_each(|next| self.put(next));
                 }
                 '\\' if letters.peek().is_none() && quote.is_none() => {
-                    self.broken = Some(Broken::LooseBackslash);
+                    self.broken = Some(PatternFault::LooseBackslash);
                     self.put(letter);
                 }
                 '*' => self.parts.push(String::new()),
@@ -310,14 +310,14 @@ impl Tokens {
                     self.is_line |= quote != Some('\'') && starts_command;
                     if letter == '$' && quote.is_none() && letters.peek().is_some_and(|next| matches!(next, '\'' | '"'))
                     {
-                        self.broken.get_or_insert(Broken::SpecialQuote);
+                        self.broken.get_or_insert(PatternFault::SpecialQuote);
                     }
                     self.put(letter);
                 }
             }
         }
         if let Some(quote) = quote {
-            self.broken = Some(Broken::OpenQuote(quote));
+            self.broken = Some(PatternFault::OpenQuote(quote));
         }
     }
 

@@ -61,7 +61,7 @@ struct NoRemote;
 
 impl Retrieve for NoRemote {
     fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        Err(format!("the schema refers to {uri}, and references out of a schema are not followed").into())
+        Err(format!("the schema refers to {uri}, and references to other documents are not followed").into())
     }
 }
 
@@ -83,7 +83,7 @@ impl ToolInputSchema {
             },
             Err(NotCompiled::Unbounded(unbounded)) => Engine::Separate(unbounded),
             Err(NotCompiled::Dangling(reference)) => {
-                let what = "which it does not contain, and references out of a schema are not followed";
+                let what = "which it does not contain, and references to other documents are not followed";
                 return Err(InvalidSchema { reason: format!("the schema refers to {reference}, {what}") });
             }
         };

@@ -36,7 +36,7 @@ pub(super) struct Issuer {
 
 /// Successful response (RFC 6749, section 5.1).
 #[derive(Deserialize)]
-struct Success {
+struct TokenResponse {
     access_token: String,
     token_type: String,
     #[serde(default)]
@@ -104,7 +104,7 @@ impl Issuer {
         }
     }
 
-    async fn tokens(&self, form: &[(&str, &str)]) -> Result<Success, TokenError> {
+    async fn tokens(&self, form: &[(&str, &str)]) -> Result<TokenResponse, TokenError> {
         let answer = self.post(&self.client.token_url, form).await?;
         if answer.status != StatusCode::OK {
             return Err(refused(&answer, &self.secrets(form)));
@@ -151,7 +151,12 @@ impl Issuer {
     }
 }
 
-fn tokens(success: Success, refresh: Option<Secret>, asked: Vec<String>, now: Timestamp) -> Result<Tokens, TokenError> {
+fn tokens(
+    success: TokenResponse,
+    refresh: Option<Secret>,
+    asked: Vec<String>,
+    now: Timestamp,
+) -> Result<Tokens, TokenError> {
     if !success.token_type.eq_ignore_ascii_case("bearer") {
         return Err(TokenError::Protocol("its tokens are not of type `Bearer`"));
     }

@@ -153,7 +153,7 @@ const APPEARS: &str = "function (selector, text, gone) {
 
 /// A condition to wait for on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum PageCondition {
     /// A CSS selector matches a visible element.
     Selector(String),
     /// The page contains the text.
@@ -339,11 +339,11 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::TimedOut`], or an error if the selector is invalid.
-    pub(crate) async fn wait_for(&self, sight: &Sight, end: Instant) -> Result<(), SessionError> {
+    pub(crate) async fn wait_for(&self, sight: &PageCondition, end: Instant) -> Result<(), SessionError> {
         let (selector, text, is_gone) = match sight {
-            Sight::Selector(selector) => (Some(selector), None, false),
-            Sight::Text(text) => (None, Some(text), false),
-            Sight::TextGone(text) => (None, Some(text), true),
+            PageCondition::Selector(selector) => (Some(selector), None, false),
+            PageCondition::Text(text) => (None, Some(text), false),
+            PageCondition::TextGone(text) => (None, Some(text), true),
         };
         let arguments = json!([{"value": selector}, {"value": text}, {"value": is_gone}]);
         let looking = async {

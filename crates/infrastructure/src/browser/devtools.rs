@@ -86,7 +86,7 @@ pub(crate) enum DevToolsError {
 #[derive(Default)]
 struct ConnectionState {
     next: AtomicU64,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingCallers>,
     ended: CancellationToken,
     /// Set before `ended` if Toolstead ends the connection.
     is_closed: AtomicBool,
@@ -99,16 +99,16 @@ pub(crate) struct CloseHandle {
 }
 
 /// Callers that wait for an answer, by the number of their command; `None` once the connection has ended.
-struct Waiting(Option<HashMap<u64, oneshot::Sender<Result<Answer, String>>>>);
+struct WaitingCallers(Option<HashMap<u64, oneshot::Sender<Result<Answer, String>>>>);
 
-impl Default for Waiting {
+impl Default for WaitingCallers {
     fn default() -> Self {
         Self(Some(HashMap::new()))
     }
 }
 
 impl ConnectionState {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingCallers> {
         // Nothing panics while the lock is held.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -180,7 +180,7 @@ impl DevTools {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let (answer, mut answered) = oneshot::channel();
         self.shared.waiting().0.as_mut()?.insert(number, answer);
-        let _forget = Forget { shared: &self.shared, number };
+        let _forget = CallerGuard { shared: &self.shared, number };
         tokio::select! {
             sent = self.commands.send(message(number, target, method, params)) => sent.ok()?,
             // A browser that reads nothing may end before the command is sent.
@@ -216,12 +216,12 @@ impl Drop for DevTools {
 }
 
 /// Removes a caller that stops waiting, on drop.
-struct Forget<'a> {
+struct CallerGuard<'a> {
     shared: &'a ConnectionState,
     number: u64,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for CallerGuard<'_> {
     fn drop(&mut self) {
         if let Some(waiting) = &mut self.shared.waiting().0 {
             waiting.remove(&self.number);
@@ -274,7 +274,7 @@ async fn read(
 ) {
     let mut messages = Messages { output, unread: Vec::new(), searched: 0 };
     // Also ends the connection if a bug of Toolstead ends the reading.
-    let _ends = Ends(&shared);
+    let _ends = ConnectionGuard(&shared);
     let reading = async {
         // The end of the stream and a protocol violation are treated alike: no further answer is possible.
         while let Ok(Some(bytes)) = messages.next().await {
@@ -301,9 +301,9 @@ async fn read(
 }
 
 /// Ends the connection when it is dropped.
-struct Ends<'a>(&'a ConnectionState);
+struct ConnectionGuard<'a>(&'a ConnectionState);
 
-impl Drop for Ends<'_> {
+impl Drop for ConnectionGuard<'_> {
     fn drop(&mut self) {
         self.0.end();
     }

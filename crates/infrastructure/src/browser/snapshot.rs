@@ -159,7 +159,7 @@ struct Step<'a> {
     frame: &'a Frame<'a>,
     place: usize,
     depth: usize,
-    /// Name of the line above, which the texts below it repeat.
+    /// Name of the line above; texts below it that the name contains are omitted.
     above: &'a str,
     /// `true` within a field, whose texts are its value.
     is_in_field: bool,

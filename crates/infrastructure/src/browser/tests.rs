@@ -9,7 +9,7 @@ mod programs;
 
 use crate::{
     browser::{
-        actions::Sight,
+        actions::PageCondition,
         program::{self, Program},
         session::{Session, SessionError, WaitCondition},
         snapshot::Change,
@@ -149,15 +149,15 @@ async fn a_page_is_filled_in_and_told_with_what_changed() {
     let missing = session.select(rig.reference("combobox").await, &["Huge".into()]).await.unwrap_err();
     assert!(missing.to_string().contains("it has no \"Huge\"; there are Small, Medium"), "{missing}");
     session.click(rig.reference("button \"Buy\"").await, false).await.unwrap();
-    session.wait_for(&Sight::Text("Thanks, Ann".into()), end()).await.unwrap();
+    session.wait_for(&PageCondition::Text("Thanks, Ann".into()), end()).await.unwrap();
     let Some(Change::Lines(told)) = session.look().await.unwrap().1 else { panic!("a change is told") };
     assert!(told.contains("Thanks, Ann") && !told.contains("Small"), "{told}");
     session.click(rig.reference("button \"Inner\"").await, false).await.unwrap();
     rig.reference("button \"pressed\"").await;
     session.click(rig.reference("button \"Shadow\"").await, false).await.unwrap();
     session.click(rig.reference("link \"Two\"").await, false).await.unwrap();
-    session.wait_for(&Sight::Selector("h1".into()), end()).await.unwrap();
-    session.wait_for(&Sight::Text("Second".into()), end()).await.unwrap();
+    session.wait_for(&PageCondition::Selector("h1".into()), end()).await.unwrap();
+    session.wait_for(&PageCondition::Text("Second".into()), end()).await.unwrap();
     assert_eq!(session.click(name, false).await, Err(SessionError::Stale(name)));
     session.wait(WaitCondition::Quiet(Duration::from_millis(200)), end()).await.unwrap();
     assert!(!rig.network.resolved().contains(&"evil.example".to_owned()));
@@ -260,7 +260,7 @@ async fn a_hostile_page_reaches_no_listener_of_the_host() {
     rig.network.server(&at.to_string(), at);
     let session = &rig.session;
     session.open("http://shop.example/", false, end()).await.unwrap();
-    session.wait_for(&Sight::Text("tried all".into()), end()).await.unwrap();
+    session.wait_for(&PageCondition::Text("tried all".into()), end()).await.unwrap();
     assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     let elsewhere = rig.network.connected().into_iter().find(|address| address.to_string() != "93.184.216.34:80");
     assert_eq!(elsewhere, None);
@@ -294,7 +294,7 @@ async fn a_popup_is_judged_as_every_page_and_one_without_a_host_is_of_its_maker(
     let is_another = |state: &crate::browser::state::State| (state.current != Some(first)).then_some(());
     session.click(rig.reference("button \"Popup\"").await, false).await.unwrap();
     session.when(end(), is_another).await.unwrap();
-    session.wait_for(&Sight::Text("Second".into()), end()).await.unwrap();
+    session.wait_for(&PageCondition::Text("Second".into()), end()).await.unwrap();
     session.choose(first).await.unwrap();
     session.click(rig.reference("button \"Blank\"").await, false).await.unwrap();
     session.when(end(), is_another).await.unwrap();

@@ -6,7 +6,7 @@
 //! services, which are off here.
 #![expect(clippy::disallowed_methods, reason = "looks at programs of the machine that no tool can write to")]
 
-use crate::sandbox::writable::{Links, WritableRoots};
+use crate::sandbox::writable::{PathKindCache, WritableRoots};
 use std::{
     fs::File,
     io::Read,
@@ -37,7 +37,7 @@ const SNAP: &str = "snap";
 /// only. A known wrapper without its program is started as it is if the configuration names it; in a search for a
 /// browser (`is_searched`) it is skipped, since Ubuntu's `chromium-browser` only starts a snap.
 pub(super) fn program_of(file: &Path, is_searched: bool, writable: &WritableRoots) -> Option<PathBuf> {
-    let mut links = Links::default();
+    let mut links = PathKindCache::default();
     let file = writable.resolve_outside(&mut links, file)?;
     let (folder, name) = (file.parent()?, file.file_name()?);
     if name == SNAP {

@@ -61,11 +61,11 @@ pub(super) struct PageFacts {
     tab: u32,
     /// How many tabs are open.
     tabs: usize,
-    /// The lines that are told: of the page, or those that changed.
+    /// The returned lines: those of the page, or those that changed.
     page: String,
     /// Lines that are left out.
     left_out: usize,
-    /// The handle under which all lines are kept, where some are left out.
+    /// The handle under which all lines are stored, if some are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     handle: Option<String>,
     /// Dialogs, new tabs, pages that were refused.
@@ -478,7 +478,7 @@ async fn append_page(
     }
 }
 
-/// Returns the number of characters of lines whose elements fit: as JSON they take about twice as much.
+/// Returns the maximum number of characters of lines: their elements as JSON take about twice as much.
 fn room_of_elements(run: &ToolContext<'_>) -> usize {
     (run.context().output_characters / 3).min(USUAL_CHARACTERS)
 }

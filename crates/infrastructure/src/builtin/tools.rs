@@ -13,11 +13,11 @@ macro_rules! built_in_tools {
             vec![$(Box::new($module::$tool)),*]
         }
 
-        /// The name of each, and whether it takes command lines.
+        /// The name of each built-in tool, and `true` if it takes command lines.
         pub(super) const NAMES: &[(&str, bool)] =
             &[$(($module::$tool::NAME, $module::$tool::TAKES_COMMAND_LINES)),*];
 
-        /// The names and words of each.
+        /// The name and annotations of each built-in tool.
         pub(super) const HINTS: &[(&str, ToolAnnotations)] =
             &[$(($module::$tool::NAME, $module::$tool::ANNOTATIONS)),*];
     };

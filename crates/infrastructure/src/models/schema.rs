@@ -30,7 +30,7 @@ const CUT: &str = "Any value: the schema is too large or too deep to include.";
 pub fn schema_copy(kind: ProviderKind, schema: &Value) -> Value {
     let refused: &[&str] = if kind == ProviderKind::Anthropic { &[] } else { &["enum", "const", "not"] };
     let (root, names) = (&root::plain(schema, refused), &PropertyNames::of(schema, taken_by(kind)));
-    let room = Room { bytes: MAX_BYTES };
+    let room = SizeBudget { bytes: MAX_BYTES };
     let copy = match kind {
         ProviderKind::Gemini => OpenApiCopier { root, names, room, open: Vec::new() }.copy(),
         kind => JsonSchemaCopier { root, names, room, is_complete: kind != ProviderKind::Anthropic }.copy(),
@@ -75,11 +75,11 @@ fn taken_by(kind: ProviderKind) -> fn(&str) -> bool {
 }
 
 /// Remaining size of a copy.
-struct Room {
+struct SizeBudget {
     bytes: usize,
 }
 
-impl Room {
+impl SizeBudget {
     /// Reserves the size of one schema without its subschemas. Returns `false` if it does not fit.
     fn take(&mut self, members: &Map<String, Value>, depth: usize) -> bool {
         let shallow = |value: &Value| match value {

@@ -12,7 +12,7 @@ use crate::sandbox::{
     run_request::{self, RunSettings},
     tier::Tier,
     toolchains::toolchain_cache::ToolchainCache,
-    writable::{Links, WritableRoots},
+    writable::{PathKindCache, WritableRoots},
     zygote::{Layers, Zygote, ZygoteError, Zygotes, request::Request},
 };
 use confined_run::{ConfinedRun, Listeners};
@@ -250,7 +250,7 @@ impl Launcher {
     /// Searches a program on a `PATH` without folders that runs write to, because a run must not supply it. Also
     /// returns the `PATH` without such folders, by their real paths. Blocks.
     pub fn find_outside(program: &str, path: &str, writable: &WritableRoots) -> (Option<PathBuf>, String) {
-        find_outside_with_links(&mut Links::default(), program, path, writable)
+        find_outside_with_links(&mut PathKindCache::default(), program, path, writable)
     }
 
     /// Starts a child with three pipes, its own session, the given environment, no further descriptors, no way to gain
@@ -362,7 +362,7 @@ impl Launcher {
         layers: Layers,
     ) -> Result<PreparedLaunch, LaunchError> {
         let writable = WritableRoots::new(&[&self.other_roots, spec.policy.write_roots.as_slice()].concat());
-        let mut links = Links::default();
+        let mut links = PathKindCache::default();
         if let ProgramOrigin::Outside { sees_whole_path } = supply {
             let path = spec.policy.environment.get("PATH").map_or("", String::as_str);
             let (found, path) = find_outside_with_links(&mut links, &spec.program, path, &writable);
@@ -677,7 +677,7 @@ fn find_program(spec: &LaunchSpec) -> Result<PathBuf, LaunchError> {
 
 /// Searches a program as [`Launcher::find_outside`] does, with known links.
 fn find_outside_with_links(
-    links: &mut Links,
+    links: &mut PathKindCache,
     program: &str,
     path: &str,
     writable: &WritableRoots,

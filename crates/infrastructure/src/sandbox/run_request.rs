@@ -5,7 +5,7 @@ use crate::sandbox::{
     offered_tools,
     persistent_home::{self, MountPoint},
     toolchains::{Toolchains, is_machine_path, is_system_path, toolchain_cache::ToolchainCache},
-    writable::{Links, WritableRoots},
+    writable::{PathKindCache, WritableRoots},
     zygote::request::{CopiedFile, Folder, Network, Program, Request},
 };
 use std::{
@@ -44,7 +44,7 @@ pub(super) fn request(
     program: &Path,
     writable: &WritableRoots,
     others: &WritableRoots,
-    links: Links,
+    links: PathKindCache,
     remembered: &ToolchainCache,
     of_launcher: RunSettings<'_>,
 ) -> Result<Request, LaunchError> {
@@ -195,7 +195,11 @@ fn refused(path: &Path, reason: &str) -> LaunchError {
 }
 
 /// Returns these paths as the run sees them, under each of their names. An outer path precedes those within it.
-fn visible_paths(paths: &[PathBuf], folders: &[Folder], links: &mut Links) -> Result<Vec<PathBuf>, LaunchError> {
+fn visible_paths(
+    paths: &[PathBuf],
+    folders: &[Folder],
+    links: &mut PathKindCache,
+) -> Result<Vec<PathBuf>, LaunchError> {
     let mut seen = BTreeSet::new();
     for path in paths {
         let real = match links.real(path) {
@@ -264,7 +268,7 @@ fn home(named: Option<&Path>, folders: &[Folder]) -> Home {
 
 /// Reads the user's git settings. This excludes credential files, and files that runs can write to or replace by a
 /// link.
-fn settings(home: Option<&Path>, writable: &WritableRoots, links: &mut Links) -> Vec<CopiedFile> {
+fn settings(home: Option<&Path>, writable: &WritableRoots, links: &mut PathKindCache) -> Vec<CopiedFile> {
     let read = |name: &&str| {
         let path = writable.resolve_outside(links, &home?.join(name))?;
         // Opening some devices has side effects.
@@ -305,7 +309,7 @@ mod tests {
         symlink("../../dotfiles/ignore", home.join(".config/git/ignore")).unwrap();
         symlink("../../mine/attributes", home.join(".config/git/attributes")).unwrap();
         let copied = |roots: &[PathBuf]| -> Vec<String> {
-            let copied = settings(Some(&home), &WritableRoots::new(roots), &mut Links::default());
+            let copied = settings(Some(&home), &WritableRoots::new(roots), &mut PathKindCache::default());
             copied.into_iter().map(|one| String::from_utf8(one.text).unwrap()).collect()
         };
         assert_eq!(copied(&[]), [".ssh/id", ".config/git/config", "dotfiles/ignore", "mine/attributes"]);
@@ -352,7 +356,7 @@ mod tests {
         ] {
             let expected: Vec<PathBuf> = expected.into_iter().map(PathBuf::from).collect();
             assert_eq!(
-                visible_paths(&[top.join(closed)], &folders, &mut Links::default()).unwrap(),
+                visible_paths(&[top.join(closed)], &folders, &mut PathKindCache::default()).unwrap(),
                 expected,
                 "{closed}"
             );

@@ -36,7 +36,7 @@ struct Order {
 
 /// Schema, and the value that the child validates against it.
 #[derive(Serialize, Deserialize)]
-struct Question<T> {
+struct ValidationRequest<T> {
     schema: T,
     value: T,
 }
@@ -66,7 +66,7 @@ impl HelperSchemaValidator {
 #[async_trait]
 impl SchemaValidator for HelperSchemaValidator {
     async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), NotValidated> {
-        let question = serde_json::to_vec(&Question { schema, value });
+        let question = serde_json::to_vec(&ValidationRequest { schema, value });
         let input = question.map_err(|error| NotValidated::Ended(error.to_string()))?;
         if input.len() as u64 > MAX_INPUT_BYTES {
             return Err(NotValidated::OutOfMemory);
@@ -133,7 +133,7 @@ fn judged(order: &str, input: &mut dyn Read) -> Verdict {
     if let Err(error) = input.read_to_end(&mut text) {
         return Verdict::Unknown(error.to_string());
     }
-    let Question::<Value> { schema, value } = match serde_json::from_slice(&text) {
+    let ValidationRequest::<Value> { schema, value } = match serde_json::from_slice(&text) {
         Ok(question) => question,
         Err(error) => return unknown(error),
     };

@@ -13,7 +13,7 @@ use crate::sandbox::{
         managers::Manager,
         toolchain_cache::{Link, ToolchainCache},
     },
-    writable::{Links, ResolvedPath, WritableRoots},
+    writable::{PathKindCache, ResolvedPath, WritableRoots},
 };
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -46,7 +46,7 @@ pub(super) struct Toolchains<'a> {
     home: Option<PathBuf>,
     writable: &'a WritableRoots,
     folders: BTreeSet<PathBuf>,
-    links: Links,
+    links: PathKindCache,
     cache: Option<&'a ToolchainCache>,
     resolved_paths: HashMap<OsString, Option<ResolvedPath>>,
     /// Programs that were followed already, and whether runs could influence the path to them.
@@ -66,7 +66,7 @@ impl<'a> Toolchains<'a> {
             home,
             writable,
             folders: BTreeSet::new(),
-            links: Links::default(),
+            links: PathKindCache::default(),
             cache: None,
             resolved_paths: HashMap::new(),
             followed: HashSet::new(),
@@ -76,7 +76,7 @@ impl<'a> Toolchains<'a> {
     }
 
     /// Sets the links that earlier lookups found, so that they are not read again.
-    pub(super) fn over(self, links: Links) -> Self {
+    pub(super) fn over(self, links: PathKindCache) -> Self {
         Self { links, ..self }
     }
 
@@ -86,7 +86,7 @@ impl<'a> Toolchains<'a> {
     }
 
     /// Returns the links that were found, for further lookups.
-    pub(super) fn take_links(&mut self) -> Links {
+    pub(super) fn take_links(&mut self) -> PathKindCache {
         mem::take(&mut self.links)
     }
 

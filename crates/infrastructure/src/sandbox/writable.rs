@@ -24,9 +24,9 @@ pub(crate) struct ResolvedPath {
     pub(crate) is_run_controlled: bool,
 }
 
-/// Links and other entries found in one examination of the file system. Many paths share their first components.
+/// Cache of the kinds of paths during one examination of the file system, because many paths share their first components.
 #[derive(Debug, Default)]
-pub(crate) struct Links(HashMap<OsString, PathKind>);
+pub(crate) struct PathKindCache(HashMap<OsString, PathKind>);
 
 /// Kind of the entry at a path.
 #[derive(Debug)]
@@ -59,15 +59,15 @@ impl WritableRoots {
 
     /// Follows an absolute path link by link. Returns `None` if it has no target.
     pub(crate) fn resolve(&self, path: &Path) -> Option<ResolvedPath> {
-        self.resolve_with_links(&mut Links::default(), path)
+        self.resolve_with_links(&mut PathKindCache::default(), path)
     }
 
     /// Follows an absolute path, using links that are known already.
-    pub(crate) fn resolve_with_links(&self, found: &mut Links, path: &Path) -> Option<ResolvedPath> {
+    pub(crate) fn resolve_with_links(&self, found: &mut PathKindCache, path: &Path) -> Option<ResolvedPath> {
         self.follow_links(found, path).ok()
     }
 
-    fn follow_links(&self, found: &mut Links, path: &Path) -> Result<ResolvedPath, ResolveFailure> {
+    fn follow_links(&self, found: &mut PathKindCache, path: &Path) -> Result<ResolvedPath, ResolveFailure> {
         let mut way =
             ResolvedPath { real: PathBuf::with_capacity(path.as_os_str().len().max(64)), is_run_controlled: false };
         way.real.push("/");
@@ -103,12 +103,12 @@ impl WritableRoots {
     }
 
     /// Returns the real path if no run can influence it, using links that are known already.
-    pub(crate) fn resolve_outside(&self, found: &mut Links, path: &Path) -> Option<PathBuf> {
+    pub(crate) fn resolve_outside(&self, found: &mut PathKindCache, path: &Path) -> Option<PathBuf> {
         self.resolve_with_links(found, path).filter(|way| !way.is_run_controlled).map(|way| way.real)
     }
 }
 
-impl Links {
+impl PathKindCache {
     /// Returns the real path, even if runs can influence it.
     ///
     /// # Errors `NotFound` if the path has no target; otherwise the error of the system.
@@ -193,10 +193,10 @@ mod tests {
             assert_eq!(roots.resolve(&top.join(path)), expected, "{path}");
         }
         assert_eq!(
-            roots.resolve_outside(&mut Links::default(), &top.join("home/link")),
+            roots.resolve_outside(&mut PathKindCache::default(), &top.join("home/link")),
             Some(top.join("elsewhere/bin"))
         );
-        assert_eq!(roots.resolve_outside(&mut Links::default(), &top.join("root/out")), None);
+        assert_eq!(roots.resolve_outside(&mut PathKindCache::default(), &top.join("root/out")), None);
     }
 
     #[test]
@@ -206,13 +206,15 @@ mod tests {
         symlink("first", top.join("link")).unwrap();
         fs::create_dir_all(top.join("first/bin")).unwrap();
         fs::create_dir_all(top.join("second/bin")).unwrap();
-        let (roots, mut found) = (WritableRoots::default(), Links::default());
-        let real = |found: &mut Links, path: &str| roots.resolve_with_links(found, &top.join(path)).map(|way| way.real);
+        let (roots, mut found) = (WritableRoots::default(), PathKindCache::default());
+        let real = |found: &mut PathKindCache, path: &str| {
+            roots.resolve_with_links(found, &top.join(path)).map(|way| way.real)
+        };
         assert_eq!(real(&mut found, "link"), Some(top.join("first")));
         fs::remove_file(top.join("link")).unwrap();
         symlink("second", top.join("link")).unwrap();
         assert_eq!(real(&mut found, "link/bin"), Some(top.join("first/bin")));
-        assert_eq!(real(&mut Links::default(), "link/bin"), Some(top.join("second/bin")));
+        assert_eq!(real(&mut PathKindCache::default(), "link/bin"), Some(top.join("second/bin")));
     }
 
     #[test]
@@ -225,7 +227,7 @@ mod tests {
         {
             symlink(target, top.join(link)).unwrap();
         }
-        let mut found = Links::default();
+        let mut found = PathKindCache::default();
         for path in
             ["", "file", "link/inner", "folder/./inner/..", "up", "dangling", "nothing", "file/x", "loop", "loop/x"]
         {

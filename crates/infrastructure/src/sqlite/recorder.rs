@@ -20,7 +20,7 @@ const CHECKPOINT_ROWS: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Recorder {
     connection: Connection,
-    /// Numbers of rows and statements of [`STATEMENT_ROWS`].
+    /// For each of [`STATEMENT_ROWS`], the number of rows and the statement that inserts them.
     statements: [(usize, String); STATEMENT_ROWS.len()],
     /// Number of rows since the last [`checkpoint`](Self::checkpoint).
     rows: usize,

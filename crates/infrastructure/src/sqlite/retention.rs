@@ -103,7 +103,7 @@ async fn oldest_of_all(connection: &mut SqliteConnection) -> Result<Option<(bool
     Ok(row)
 }
 
-/// Deletes an output or an entry. Returns the digests of its contents.
+/// Deletes a stored output or a journal entry. Returns the digests of its contents.
 async fn forget(connection: &mut SqliteConnection, is_output: bool, seq: i64) -> Result<Vec<Vec<u8>>, Fault> {
     if is_output {
         let statement = "DELETE FROM stored_outputs WHERE seq = $1 RETURNING digest";

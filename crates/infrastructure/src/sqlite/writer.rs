@@ -171,7 +171,7 @@ async fn run(
     let mut writes = Vec::with_capacity(BATCH_ROWS);
     let (mut checks, mut closed) = (Vec::new(), Vec::new());
     let mut passed: Option<Instant> = None;
-    let closing = Closing(backlog);
+    let closing = BacklogGuard(backlog);
     loop {
         let retry = async { if backlog.has_failed() { sleep(RETRY).await } else { future::pending().await } };
         let is_checkpoint_due = recorder.is_checkpoint_due();
@@ -249,9 +249,9 @@ async fn run(
 }
 
 /// Guard that closes the backlog when the thread ends for any reason, before the lock is released.
-struct Closing<'a>(&'a Backlog);
+struct BacklogGuard<'a>(&'a Backlog);
 
-impl Drop for Closing<'_> {
+impl Drop for BacklogGuard<'_> {
     fn drop(&mut self) {
         self.0.close();
     }

@@ -35,7 +35,7 @@ const MAX_NAME: usize = 200;
 /// Maximum number of headings in an outline, and of links.
 const MAX_HEADINGS: usize = 500;
 const MAX_LINKS: usize = 1_000;
-/// Number of characters of text below which a page with scripts probably creates its text by them.
+/// Number of characters of text below which a page with scripts probably creates its text by script.
 const LITTLE_TEXT: usize = 200;
 
 /// Limits of one page.

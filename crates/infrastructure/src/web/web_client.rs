@@ -129,7 +129,7 @@ impl WebClient {
         Self::by(network, private, HttpClient::new)
     }
 
-    /// Creates a client as [`new`](Self::new) that trusts servers with a certificate by this one (DER), and no others.
+    /// Creates a client like [`new`](Self::new) that trusts only certificates issued by this one (DER).
     #[cfg(any(test, feature = "testing"))]
     pub fn trusting(network: Arc<dyn Network>, private: HostPatterns, certificate: &[u8]) -> Self {
         Self::by(network, private, |connector| HttpClient::trusting(connector, certificate))
@@ -142,8 +142,7 @@ impl WebClient {
         Self { network, private: Arc::new(private), pages, configured }
     }
 
-    /// Uses this proxy for addresses [named by anybody](UrlSource::Untrusted). Hosts are resolved and checked first, as
-    /// without it.
+    /// Uses this proxy for [untrusted](UrlSource::Untrusted) addresses. Hosts are still resolved and checked first.
     ///
     /// # Errors
     /// [`InvalidAddress`] if it is not of the form `http://host:port`.

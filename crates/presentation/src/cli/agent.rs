@@ -124,7 +124,7 @@ pub(super) struct Agent {
 #[derive(Debug, Clone, PartialEq)]
 struct ConversationSettings {
     profile: Option<String>,
-    /// Model of the profile.
+    /// Model that the profile sets.
     model: Option<String>,
     /// Maximum number of model answers in a turn.
     max_turns: Option<u64>,

@@ -34,9 +34,9 @@ pub(super) struct Pager {
     command: Option<(String, Vec<String>)>,
 }
 
-/// Result of reading.
+/// Outcome of showing a text in the pager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum ReadingOutcome {
     /// The user has opened the text: in a pager of the user's own that did not fail or end at once, or in the built-in
     /// pager up to the last line.
     Complete,
@@ -60,7 +60,7 @@ impl Pager {
     }
 
     /// Shows lines that are escaped already.
-    pub(super) fn show(&self, terminal: &File, lines: &[String], given_up: &AtomicBool) -> io::Result<Reading> {
+    pub(super) fn show(&self, terminal: &File, lines: &[String], given_up: &AtomicBool) -> io::Result<ReadingOutcome> {
         let size = tcgetwinsize(terminal).map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
         let (columns, height) = size.ok().filter(|size| *size != (0, 0)).unwrap_or(USUAL);
         let (columns, height) = (columns.max(SMALLEST.0), height.max(SMALLEST.1));
@@ -68,7 +68,7 @@ impl Pager {
         let rows: Vec<String> = lines.iter().flat_map(|line| rows(line, columns - 1)).collect();
         if let Some((program, arguments)) = &self.command {
             match run(program, arguments, terminal, &rows, given_up) {
-                Ok(()) => return Ok(Reading::Complete),
+                Ok(()) => return Ok(ReadingOutcome::Complete),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
                 Err(error) => {
                     let note = format!("\nThe pager `{program}` {error}. The built-in pager follows.\n");
@@ -139,7 +139,7 @@ fn ends_within(process: &OwnedFd, time: &Timespec) -> io::Result<bool> {
 }
 
 /// Shows the rows in the built-in pager.
-fn read_pages(terminal: &File, rows: &[String], height: usize, given_up: &AtomicBool) -> io::Result<Reading> {
+fn read_pages(terminal: &File, rows: &[String], height: usize, given_up: &AtomicBool) -> io::Result<ReadingOutcome> {
     let last_page = rows.len().saturating_sub(height);
     let mut first = 0;
     let mut has_reached_end = false;
@@ -160,11 +160,11 @@ fn read_pages(terminal: &File, rows: &[String], height: usize, given_up: &Atomic
                 Some(b'e' | b'g') => break last_page,
                 Some(CTRL_C) => {
                     write_escaped(terminal, "interrupted\n")?;
-                    return Ok(Reading::Interrupted);
+                    return Ok(ReadingOutcome::Interrupted);
                 }
                 Some(b'q' | CTRL_D) => {
                     write_escaped(terminal, "quit\n")?;
-                    return Ok(if has_reached_end { Reading::Complete } else { Reading::Incomplete });
+                    return Ok(if has_reached_end { ReadingOutcome::Complete } else { ReadingOutcome::Incomplete });
                 }
                 _ => bell(terminal)?,
             }

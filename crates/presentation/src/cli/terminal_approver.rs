@@ -5,7 +5,7 @@ mod rule_edit;
 
 use self::{answers::Grants, rule_edit::EditableRule};
 use super::{
-    pager::{Pager, Reading},
+    pager::{Pager, ReadingOutcome},
     terminal::{
         CTRL_C, CTRL_D, Input, NoAnswer, Terminal, TypedLine, fitted, forget_typed, typed_line, wrapped, write_escaped,
     },
@@ -175,9 +175,9 @@ fn put(
         // The question is repeated with the offered rules.
         rules.iter_mut().flatten().for_each(EditableRule::reset);
         match pager.show(terminal, question.full_text.as_deref().unwrap_or_default(), given_up)? {
-            Reading::Complete => question = after_reading.take().unwrap_or(question),
-            Reading::Incomplete => {}
-            Reading::Interrupted => return Ok(KeyAnswer::Interrupted),
+            ReadingOutcome::Complete => question = after_reading.take().unwrap_or(question),
+            ReadingOutcome::Incomplete => {}
+            ReadingOutcome::Interrupted => return Ok(KeyAnswer::Interrupted),
         }
     }
 }

@@ -89,7 +89,7 @@ impl HttpServer {
         let (head_timeout, connections) = (settings.head_timeout, Connections::new(settings.max_connections));
         let endpoint = Arc::new(Endpoint::new(server, settings, Some(address.port())));
         let (listener_end, open) = (CancellationToken::new(), TaskTracker::new());
-        let front = Front {
+        let front = Acceptor {
             endpoint: endpoint.clone(),
             connections: connections.clone(),
             head_timeout,
@@ -146,7 +146,7 @@ impl Drop for HttpServer {
 }
 
 /// Accepts connections.
-struct Front {
+struct Acceptor {
     endpoint: Arc<Endpoint>,
     connections: Arc<Connections>,
     head_timeout: Duration,
@@ -155,7 +155,7 @@ struct Front {
     cores: Cores,
 }
 
-impl Front {
+impl Acceptor {
     /// Accepts connections until the listener is closed.
     async fn accept_all(self, listener: TcpListener) {
         let mut http = http1::Builder::new();

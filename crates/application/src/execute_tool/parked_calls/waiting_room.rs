@@ -18,7 +18,7 @@ pub(super) struct WaitingRoom<C>(Mutex<HashMap<CallId, (Principal, Arc<C>)>>);
 
 /// Error: no place is free, and the principal has no waiting call that could be cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Full;
+pub(super) struct WaitingRoomFull;
 
 impl<C> WaitingRoom<C> {
     pub(super) fn new() -> Self {
@@ -32,7 +32,7 @@ impl<C> WaitingRoom<C> {
         owner: &Principal,
         call: &Arc<C>,
         is_waiting: impl Fn(&C) -> bool,
-    ) -> Result<Option<Arc<C>>, Full> {
+    ) -> Result<Option<Arc<C>>, WaitingRoomFull> {
         let mut calls = self.lock();
         if calls.contains_key(&id) {
             return Ok(None);
@@ -41,10 +41,11 @@ impl<C> WaitingRoom<C> {
         let mut made_room = None;
         if of_one().count() >= MAX_OF_ONE {
             // Ids are ordered by time.
-            let oldest = of_one().filter(|(_, (_, call))| is_waiting(call)).map(|(id, _)| *id).min().ok_or(Full)?;
+            let oldest =
+                of_one().filter(|(_, (_, call))| is_waiting(call)).map(|(id, _)| *id).min().ok_or(WaitingRoomFull)?;
             made_room = calls.remove(&oldest).map(|(_, call)| call);
         } else if calls.len() >= MAX {
-            return Err(Full);
+            return Err(WaitingRoomFull);
         }
         calls.insert(id, (owner.clone(), call.clone()));
         Ok(made_room)
@@ -98,6 +99,6 @@ mod tests {
             room.enter(call_id(number), &owner, &Arc::new(()), |()| true)
         };
         assert!((0..1024).all(|number| enter(number) == Ok(None)));
-        assert_eq!(enter(1024), Err(Full));
+        assert_eq!(enter(1024), Err(WaitingRoomFull));
     }
 }

@@ -1,7 +1,7 @@
 //! Fields and buttons as pages have them, and elements that cannot be used.
 
 use super::{Rig, end, rig};
-use crate::browser::{actions::Sight, references::Reference, session::SessionError};
+use crate::browser::{actions::PageCondition, references::Reference, session::SessionError};
 
 /// Fields that report what happens to them.
 const FIELDS: &str = r#"<!doctype html><title>Fields</title><style>
@@ -42,7 +42,7 @@ async fn opened(page: &'static str) -> Rig {
 
 impl Rig {
     async fn says(&self, text: &str) {
-        let seen = self.session.wait_for(&Sight::Text(text.into()), end()).await;
+        let seen = self.session.wait_for(&PageCondition::Text(text.into()), end()).await;
         assert_eq!(seen, Ok(()), "{text}: {}", self.session.look().await.unwrap().0.text(5_000).0);
     }
 }

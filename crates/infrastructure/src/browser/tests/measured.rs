@@ -2,7 +2,7 @@
 
 use super::{end, rig};
 use crate::browser::{
-    actions::Sight,
+    actions::PageCondition,
     snapshot::Change,
     testing::{page_of_boxes, page_of_orders},
 };
@@ -32,7 +32,7 @@ async fn check(page: String, first: usize, button: &str, brings: &str, after: us
         assert!(!all.contains(wrapper), "{wrapper}: {all}");
     }
     session.click(rig.reference(button).await, false).await.unwrap();
-    session.wait_for(&Sight::Text(brings.into()), end()).await.unwrap();
+    session.wait_for(&PageCondition::Text(brings.into()), end()).await.unwrap();
     let Some(Change::Lines(told)) = session.look().await.unwrap().1 else { panic!("a change is told") };
     assert!(told.len() / TOKEN <= after && told.contains(brings), "{} tokens: {told}", told.len() / TOKEN);
 }

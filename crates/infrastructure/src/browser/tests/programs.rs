@@ -3,7 +3,7 @@
 use super::{SHOP, end, rig, rig_with};
 use crate::{
     browser::{
-        actions::Sight,
+        actions::PageCondition,
         devtools::{DevToolsError, Target},
         program,
         session::SessionError,
@@ -37,7 +37,7 @@ async fn does_its_work(program: PathBuf) -> String {
     let rig = rig_with(program, &[("/", SHOP)]).await;
     rig.session.open("http://shop.example/", false, end()).await.unwrap();
     rig.session.click(rig.reference("button \"Buy\"").await, false).await.unwrap();
-    rig.session.wait_for(&Sight::Text("Thanks,".into()), end()).await.unwrap();
+    rig.session.wait_for(&PageCondition::Text("Thanks,".into()), end()).await.unwrap();
     // A full browser contacts services of its maker by itself.
     assert_eq!(rig.network.resolved().into_iter().find(|name| name != "shop.example"), None);
     rig.session.product().await.unwrap()

@@ -46,7 +46,7 @@ pub(crate) struct Crop {
 /// A shown image.
 #[derive(Debug)]
 pub(crate) struct ImageView {
-    /// File to show.
+    /// Encoded image to show.
     pub(crate) bytes: Vec<u8>,
     pub(crate) format: ImageFormat,
     /// Size of the upright original.

@@ -170,9 +170,7 @@ pub(crate) async fn run(direction: Direction, input: &Input, run: &ToolContext<'
             }
             format_result(direction, &entry, done, dry_run, run.call().id)
         }
-        RestoreOutcome::Stale(stale) => {
-            Err(stale_files_failure(direction, &entry, &history, &files, stale, world).await?)
-        }
+        RestoreOutcome::Stale(stale) => Err(stale_files_failure(&entry, &history, &files, stale, world).await?),
     }
 }
 
@@ -429,7 +427,6 @@ fn text_of(content: Option<&[u8]>) -> Option<String> {
 
 /// Returns the failure for files that have changed since: their changes, and the calls that made them.
 async fn stale_files_failure(
-    direction: Direction,
     entry: &JournalEntry,
     history: &History,
     files: &[RestoredFile],

@@ -1,7 +1,7 @@
 //! The tool `browser_wait_for`.
 
 use crate::{
-    browser::{actions::Sight, session::WaitCondition},
+    browser::{actions::PageCondition, session::WaitCondition},
     builtin::{
         browsing::{self, ReportScope, browser_tool::BrowserTool},
         tool_context::ToolContext,
@@ -75,9 +75,9 @@ impl BrowserTool for BrowserWaitFor {
         let end = browsing::action_deadline(run, input.timeout_ms);
         let sight = match (input.condition, input.value) {
             (Condition::Load | Condition::Idle, None) => None,
-            (Condition::Selector, Some(value)) => Some(Sight::Selector(value)),
-            (Condition::Text, Some(value)) => Some(Sight::Text(value)),
-            (Condition::TextGone, Some(value)) => Some(Sight::TextGone(value)),
+            (Condition::Selector, Some(value)) => Some(PageCondition::Selector(value)),
+            (Condition::Text, Some(value)) => Some(PageCondition::Text(value)),
+            (Condition::TextGone, Some(value)) => Some(PageCondition::TextGone(value)),
             (Condition::Load | Condition::Idle, Some(_)) => return Err(invalid("`load` and `idle` take no `value`")),
             (_, None) => return Err(invalid("give the selector or the text in `value`")),
         };

@@ -50,11 +50,11 @@ struct Disk {
     /// `true` if it responded in time; otherwise there are no sizes.
     ready: bool,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    room: Option<Room>,
+    room: Option<DiskSpace>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Room {
+struct DiskSpace {
     total_bytes: u64,
     free_bytes: u64,
     /// Space available to this user.
@@ -87,7 +87,7 @@ impl BuiltInTool for DiskInfo {
         let mut report = Report::titled("Disk Information");
         let mut output = Output { disks: Vec::new() };
         for (mount, space) in disks {
-            let room = space.map(Room::of);
+            let room = space.map(DiskSpace::of);
             let mut lines = vec![("Label", mount.source.clone()), ("Format", mount.file_system.clone())];
             match &room {
                 Some(room) => lines.extend([
@@ -123,7 +123,7 @@ async fn measured(mount: Mount) -> (Mount, Option<Space>) {
     (mount, space.ok().and_then(Result::ok).flatten())
 }
 
-impl Room {
+impl DiskSpace {
     fn of(space: Space) -> Self {
         let used = space.total_bytes.saturating_sub(space.free_bytes);
         // Percentage of the space that users can allocate. Space reserved for the system counts as neither used nor
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn use_is_counted_of_what_can_be_used() {
         let space = Space { total_bytes: 100, free_bytes: 30, available_bytes: 20, read_only: false };
-        assert_eq!(Room::of(space).used_percent, 77.8);
+        assert_eq!(DiskSpace::of(space).used_percent, 77.8);
         let nothing = Space { total_bytes: 0, free_bytes: 0, available_bytes: 0, read_only: true };
-        assert_eq!(Room::of(nothing).used_percent, 0.0);
+        assert_eq!(DiskSpace::of(nothing).used_percent, 0.0);
     }
 }

@@ -112,7 +112,7 @@ fn usual_time() -> u64 {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     /// The last changed first.
-    files: Vec<Item>,
+    files: Vec<FoundEntry>,
     /// `true` if there is, or may be, more.
     truncated: bool,
     /// Total number found.
@@ -123,7 +123,7 @@ struct Output {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Item {
+struct FoundEntry {
     /// Relative to the working directory, or absolute outside of it.
     path: String,
     /// In bytes.
@@ -439,7 +439,7 @@ impl Findings {
         for note in notes {
             text.push_str(&format!("[{note}]\n"));
         }
-        let item = |hit: Hit| Item { path: hit.path, size: hit.bytes, mtime: rfc3339(hit.modified) };
+        let item = |hit: Hit| FoundEntry { path: hit.path, size: hit.bytes, mtime: rfc3339(hit.modified) };
         let truncated = total_seen > self.limit || ended.is_some();
         let output = Output { files: self.hits.into_iter().map(item).collect(), truncated, total_seen, all };
         answer(text.trim_end_matches('\n'), &output)

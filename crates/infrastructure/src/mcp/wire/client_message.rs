@@ -78,7 +78,7 @@ fn read(text: &str, takes_calls_apart: bool) -> Option<ClientMessage> {
         return None;
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let Members { id, method, params } = Seed { takes_calls_apart }.deserialize(&mut deserializer).ok()?;
+    let MessageMembers { id, method, params } = Seed { takes_calls_apart }.deserialize(&mut deserializer).ok()?;
     deserializer.end().ok()?;
     // 64-bit integers are always exact. A number that a later member of the same name replaces is not checked, because
     // its value is not used.
@@ -97,7 +97,7 @@ fn read(text: &str, takes_calls_apart: bool) -> Option<ClientMessage> {
     }
 }
 
-struct Members<'a> {
+struct MessageMembers<'a> {
     id: Option<Id>,
     method: Cow<'a, str>,
     params: Params,
@@ -153,7 +153,7 @@ struct Seed {
 }
 
 impl<'de> DeserializeSeed<'de> for Seed {
-    type Value = Members<'de>;
+    type Value = MessageMembers<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -161,7 +161,7 @@ impl<'de> DeserializeSeed<'de> for Seed {
 }
 
 impl<'de> Visitor<'de> for Seed {
-    type Value = Members<'de>;
+    type Value = MessageMembers<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a request or a notification")
@@ -187,7 +187,7 @@ impl<'de> Visitor<'de> for Seed {
             }
         }
         let (Some(method), true) = (method, is_versioned) else { return Err(needs_closer_look()) };
-        Ok(Members { id, method, params: params.unwrap_or_else(|| Params::Object(Map::new())) })
+        Ok(MessageMembers { id, method, params: params.unwrap_or_else(|| Params::Object(Map::new())) })
     }
 }
 

@@ -28,10 +28,10 @@ impl CutMessage {
         if hides_values(beginning) || hides_values(end) {
             return Self::Unknown(None);
         }
-        let mut members = Members::default();
+        let mut members = CutMembers::default();
         // Parsing fails at the end of the beginning; members read before are used.
         let _ = serde_json::Deserializer::from_slice(beginning).deserialize_map(&mut members);
-        let Members { id, method, is_answer, .. } = members;
+        let CutMembers { id, method, is_answer, .. } = members;
         let id = id.or_else(|| last_id(end));
         match method {
             _ if is_answer => Self::Answer(id),
@@ -43,7 +43,7 @@ impl CutMessage {
 }
 
 #[derive(Default)]
-struct Members {
+struct CutMembers {
     id: Option<Id>,
     method: Option<String>,
     is_answer: bool,
@@ -51,7 +51,7 @@ struct Members {
     open: Option<Id>,
 }
 
-impl<'de> Visitor<'de> for &mut Members {
+impl<'de> Visitor<'de> for &mut CutMembers {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! Copy of a schema for providers that accept JSON Schema (draft 2020-12). Only invalid keywords are omitted.
 
-use super::{Room, property_names::PropertyNames, reference, sentence};
+use super::{SizeBudget, property_names::PropertyNames, reference, sentence};
 use serde_json::{Map, Value, json};
 
 /// Kind of a keyword's value.
@@ -78,7 +78,7 @@ const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "objec
 pub(super) struct JsonSchemaCopier<'a> {
     pub(super) root: &'a Value,
     pub(super) names: &'a PropertyNames,
-    pub(super) room: Room,
+    pub(super) room: SizeBudget,
     /// `true` if the provider requires `properties` for every object and `items` for every array, and rejects boolean
     /// schemas.
     pub(super) is_complete: bool,

@@ -286,7 +286,7 @@ pub(super) fn walk_on<V: Visitor>(
 }
 
 /// Data of one thread.
-struct Hand<W> {
+struct WalkThread<W> {
     worker: W,
     buffer: entries::Buffer,
 }
@@ -294,7 +294,7 @@ struct Hand<W> {
 impl<V: Visitor> Walk<'_, V> {
     /// Works until nothing is left. Starts another thread if there is work that no thread waits for.
     fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> V::Worker {
-        let mut hand = Hand { worker: self.visitor.worker(), buffer: entries::Buffer::new() };
+        let mut hand = WalkThread { worker: self.visitor.worker(), buffer: entries::Buffer::new() };
         while let Some(task) = self.pool.next() {
             if task.leaves_more {
                 self.start_another(scope);
@@ -321,7 +321,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// Reads the names of a folder and visits them. Parts of a large folder are shared with other threads.
-    fn read(&self, pending: &pool::Pending<V::Context>, hand: &mut Hand<V::Worker>) {
+    fn read(&self, pending: &pool::Pending<V::Context>, hand: &mut WalkThread<V::Worker>) {
         if self.stop.is_due() {
             return self.pool.end(WalkEnd::Time);
         }

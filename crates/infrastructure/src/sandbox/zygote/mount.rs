@@ -25,9 +25,9 @@ struct MountAttr {
 
 /// Restrictions of a mount (`MOUNT_ATTR_*` flags).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bars(u64);
+pub(super) struct MountRestrictions(u64);
 
-impl Bars {
+impl MountRestrictions {
     pub(super) const READ_ONLY: Self = Self(0x1 | 0x2 | 0x4);
     pub(super) const WRITABLE: Self = Self(0x2 | 0x4);
     pub(super) const READ_ONLY_DEVICES: Self = Self(0x1 | 0x2 | 0x8);
@@ -73,13 +73,13 @@ pub(super) fn copy(tree: impl AsFd) -> io::Result<OwnedFd> {
 
 /// Restricts a tree of mounts, and detaches it from mount propagation of the machine: later mounts would have no
 /// restrictions.
-pub(super) fn bar(tree: impl AsFd, bars: Bars) -> io::Result<()> {
+pub(super) fn bar(tree: impl AsFd, bars: MountRestrictions) -> io::Result<()> {
     let attributes = MountAttr { set: bars.0, clear: 0, propagation: libc::MS_PRIVATE, user_namespace: 0 };
     set_attributes(tree.as_fd(), true, &attributes)
 }
 
 /// Restricts one mount, without those below it.
-pub(super) fn bar_alone(mount: impl AsFd, bars: Bars) -> io::Result<()> {
+pub(super) fn bar_alone(mount: impl AsFd, bars: MountRestrictions) -> io::Result<()> {
     let attributes = MountAttr { set: bars.0, clear: 0, propagation: 0, user_namespace: 0 };
     set_attributes(mount.as_fd(), false, &attributes)
 }

@@ -99,8 +99,8 @@ struct Root {
     closed: Vec<ReadOnlyName>,
     /// Names that did not exist.
     missing: Vec<&'static str>,
-    git: Git,
-    bare: Bare,
+    git: GitState,
+    bare: RootRepository,
 }
 
 /// An existing name that is read-only.
@@ -113,7 +113,7 @@ struct ReadOnlyName {
 
 /// State of `.git` before the run.
 #[derive(Debug)]
-enum Git {
+enum GitState {
     Nothing,
     /// A file, which is read-only, or an entry that a rule makes read-only. The list has the repositories in roots that
     /// the file points to.
@@ -127,7 +127,7 @@ struct LinkedRepository(PathBuf, Option<Repository>);
 
 /// State of the root itself as a repository.
 #[derive(Debug)]
-enum Bare {
+enum RootRepository {
     Repository(Repository),
     /// The root was not a repository, and these marks of one were missing.
     Without(Vec<&'static str>),
@@ -213,10 +213,10 @@ impl Root {
         let path = top.path.join(".git");
         let step = || format!("protect `{}`", path.display());
         let git = match top.kind(".git").step(step)? {
-            None => Git::Nothing,
+            None => GitState::Nothing,
             Some(FileType::Directory) if !top.is_closed(".git") => {
                 let folder = Folder::of(view.pinned(&path).step(step)?, path.clone());
-                Git::Repository(Repository::guard(view, folder, ground, &mut known).step(step)?)
+                GitState::Repository(Repository::guard(view, folder, ground, &mut known).step(step)?)
             }
             Some(kind) => {
                 make_read_only(view, &top, ".git").step(step)?;
@@ -226,17 +226,17 @@ impl Root {
                 } else {
                     Ok(Vec::new())
                 };
-                Git::ReadOnly(led.step(|| format!("protect the target of `{}`", path.display()))?)
+                GitState::ReadOnly(led.step(|| format!("protect the target of `{}`", path.display()))?)
             }
         };
         let step = || format!("protect the repository `{}`", top.path.display());
         let bare = if !is_repository(&top).step(step)? {
-            Bare::Without(MARKS.into_iter().filter(|name| matches!(top.kind(name), Ok(None))).collect())
+            RootRepository::Without(MARKS.into_iter().filter(|name| matches!(top.kind(name), Ok(None))).collect())
         } else if known.record(&top.path, b"") {
             let folder = top.try_clone().step(step)?;
-            Bare::Repository(Repository::guard(view, folder, ground, &mut known).step(step)?)
+            RootRepository::Repository(Repository::guard(view, folder, ground, &mut known).step(step)?)
         } else {
-            Bare::Without(MARKS.into())
+            RootRepository::Without(MARKS.into())
         };
         Ok(Self { top, known, closed, missing, git, bare })
     }
@@ -268,8 +268,8 @@ impl Root {
         }
         self.undo_git(&top, account)?;
         let marks = match &self.bare {
-            Bare::Repository(repository) => return repository.restore(account),
-            Bare::Without(marks) => marks,
+            RootRepository::Repository(repository) => return repository.restore(account),
+            RootRepository::Without(marks) => marks,
         };
         for name in marks {
             if is_repository(&top).unwrap_or(true) && !matches!(top.kind(name), Ok(None)) {
@@ -281,7 +281,7 @@ impl Root {
 
     fn undo_git(&self, top: &Folder, account: &mut UndoContext<'_>) -> io::Result<()> {
         match &self.git {
-            Git::ReadOnly(led) => {
+            GitState::ReadOnly(led) => {
                 for LinkedRepository(path, repository) in led {
                     match (repository, mount::open_exactly(path)) {
                         (Some(repository), _) => repository.restore(account)?,
@@ -292,11 +292,11 @@ impl Root {
                 }
                 return Ok(());
             }
-            Git::Repository(repository) if top.identity_of(".git")? == Some(repository.folder.identity()?) => {
+            GitState::Repository(repository) if top.identity_of(".git")? == Some(repository.folder.identity()?) => {
                 return repository.restore(account);
             }
             // A program outside of the sandbox replaced it, and the present content was not checked.
-            Git::Repository(_) | Git::Nothing => {}
+            GitState::Repository(_) | GitState::Nothing => {}
         }
         match (top.kind(".git"), top.inner(".git")) {
             (Ok(None), _) => {}

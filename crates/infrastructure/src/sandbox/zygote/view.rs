@@ -4,7 +4,7 @@ mod tool_socket;
 
 use super::{
     identity::{IdMaps, Identity},
-    mount::{self, Bars},
+    mount::{self, MountRestrictions},
     request::{Failure, Folder, MovedPathError, Request, Step},
     stage,
 };
@@ -81,10 +81,10 @@ impl<'a> View<'a> {
         let device = |path: &Path| Ok::<_, io::Error>(fstat(mount::open_exactly(path)?)?.st_dev);
         self.scratch = Some(device(scratch).step(|| "find the session's `/tmp` and home".into())?);
         for place in ["/tmp", "/var/tmp"] {
-            self.bind(&scratch.join("tmp"), Path::new(place), Some(Bars::WRITABLE), None)?;
+            self.bind(&scratch.join("tmp"), Path::new(place), Some(MountRestrictions::WRITABLE), None)?;
         }
         if let Some(home) = &request.home {
-            self.bind(&scratch.join("home"), home, Some(Bars::WRITABLE), None)?;
+            self.bind(&scratch.join("home"), home, Some(MountRestrictions::WRITABLE), None)?;
             self.settings(request, home);
         }
         for folder in &request.folders {
@@ -114,13 +114,13 @@ impl<'a> View<'a> {
                     symlinkat(target, &self.root, &path[1..]).step(step)?;
                 }
                 Ok(entry) if entry.is_dir() => {
-                    self.bind(Path::new(path), Path::new(path), Some(Bars::READ_ONLY), None)?;
+                    self.bind(Path::new(path), Path::new(path), Some(MountRestrictions::READ_ONLY), None)?;
                 }
                 _ => {}
             }
         }
-        self.take("etc", Bars::READ_ONLY)?;
-        self.take("dev", Bars::READ_ONLY_DEVICES)?;
+        self.take("etc", MountRestrictions::READ_ONLY)?;
+        self.take("dev", MountRestrictions::READ_ONLY_DEVICES)?;
         let step = || "mount `/dev/pts`".to_owned();
         mount::attach(terminals().step(step)?, self.place(Path::new("/dev/pts"), true)?).step(step)?;
         self.place(Path::new("/run"), true)?;
@@ -140,7 +140,7 @@ impl<'a> View<'a> {
 
     /// Moves a folder of the stage into the root. Its many mounts are not copied: in this process they are already a
     /// copy of the run's own.
-    fn take(&self, name: &str, bars: Bars) -> Result<(), Failure> {
+    fn take(&self, name: &str, bars: MountRestrictions) -> Result<(), Failure> {
         let step = || format!("mount `/{name}`");
         let tree = mount::open_exactly(&stage::at(name)).step(step)?;
         mount::bar(&tree, bars).step(step)?;
@@ -164,7 +164,7 @@ impl<'a> View<'a> {
     }
 
     fn folder(&mut self, folder: &Folder, maps: &IdMaps) -> Result<(), Failure> {
-        let bars = if folder.is_writable { Bars::WRITABLE } else { Bars::READ_ONLY };
+        let bars = if folder.is_writable { MountRestrictions::WRITABLE } else { MountRestrictions::READ_ONLY };
         let top = self.bind(&folder.source, &folder.target, Some(bars), Some((folder, maps)))?;
         self.shown.push(ShownFolder { target: folder.target.clone(), top });
         Ok(())
@@ -175,7 +175,7 @@ impl<'a> View<'a> {
         &self,
         source: &Path,
         target: &Path,
-        bars: Option<Bars>,
+        bars: Option<MountRestrictions>,
         owned: Option<(&Folder, &IdMaps)>,
     ) -> Result<OwnedFd, Failure> {
         let step = || format!("mount `{}`", target.display());
@@ -260,7 +260,7 @@ impl<'a> View<'a> {
         let is_folder = FileType::from_raw_mode(fstat(&place).step(step)?.st_mode) == FileType::Directory;
         let cover = stage::at(if is_folder { "nothing" } else { "no-file" });
         let tree = mount::open_exactly(&cover).and_then(mount::copy).step(step)?;
-        mount::bar(&tree, Bars::READ_ONLY).step(step)?;
+        mount::bar(&tree, MountRestrictions::READ_ONLY).step(step)?;
         mount::attach(&tree, place).step(step)?;
         self.covered(path, tree);
         Ok(())
@@ -402,7 +402,7 @@ impl<'a> View<'a> {
         let step = || "leave the machine's root".to_owned();
         let top =
             openat(&self.root, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).step(step)?;
-        mount::bar_alone(&top, Bars::READ_ONLY).step(step)?;
+        mount::bar_alone(&top, MountRestrictions::READ_ONLY).step(step)?;
         fchdir(&top).step(step)?;
         pivot_root(".", ".").step(step)
     }
@@ -419,7 +419,7 @@ impl<'a> View<'a> {
 /// originals.
 fn sealed(place: impl AsFd) -> io::Result<OwnedFd> {
     let tree = mount::copy(&place)?;
-    mount::bar(&tree, Bars::READ_ONLY)?;
+    mount::bar(&tree, MountRestrictions::READ_ONLY)?;
     mount::attach(&tree, place)?;
     Ok(tree)
 }

@@ -16,11 +16,11 @@ const STEP_MINUTES: i64 = 15;
 #[derive(Debug, Clone)]
 pub struct Zone {
     name: Option<String>,
-    rules: Rules,
+    rules: ZoneRules,
 }
 
 #[derive(Debug, Clone)]
-enum Rules {
+enum ZoneRules {
     /// The rules of the system's clock.
     System,
     Fixed(FixedOffset),
@@ -70,7 +70,7 @@ impl Zone {
     /// Returns the time zone of the system. Its name is known if the system names one that agrees with its clock around
     /// `now`. Blocks briefly.
     pub fn system(now: DateTime<Utc>) -> Self {
-        let system = Self { name: None, rules: Rules::System };
+        let system = Self { name: None, rules: ZoneRules::System };
         let named = local_time_zone_name().and_then(|name| Self::parse(&name, now).ok());
         let agrees = |named: &Self| {
             (0..4).all(|quarter| {
@@ -91,14 +91,14 @@ impl Zone {
             return Ok(Self::system(now));
         }
         if text.eq_ignore_ascii_case("utc") || text == "Z" {
-            return Ok(Self { name: Some("UTC".into()), rules: Rules::Fixed(Utc.fix()) });
+            return Ok(Self { name: Some("UTC".into()), rules: ZoneRules::Fixed(Utc.fix()) });
         }
         if text.starts_with(['+', '-']) {
-            return Ok(Self { name: None, rules: Rules::Fixed(text.parse().map_err(|_| unknown())?) });
+            return Ok(Self { name: None, rules: ZoneRules::Fixed(text.parse().map_err(|_| unknown())?) });
         }
         let file = time_zone(text).ok_or_else(unknown)?;
         let named = TimeZone::from_tz_data(&file).map_err(|_| unknown())?;
-        Ok(Self { name: Some(text.to_owned()), rules: Rules::Named(named) })
+        Ok(Self { name: Some(text.to_owned()), rules: ZoneRules::Named(named) })
     }
 
     /// Returns its name, which is known to other systems, too; `None` for an offset.
@@ -108,9 +108,9 @@ impl Zone {
 
     fn offset_at(&self, utc: NaiveDateTime) -> FixedOffset {
         match &self.rules {
-            Rules::System => Local.offset_from_utc_datetime(&utc).fix(),
-            Rules::Fixed(offset) => *offset,
-            Rules::Named(zone) => zone
+            ZoneRules::System => Local.offset_from_utc_datetime(&utc).fix(),
+            ZoneRules::Fixed(offset) => *offset,
+            ZoneRules::Named(zone) => zone
                 .find_local_time_type(utc.and_utc().timestamp())
                 .ok()
                 .and_then(|kind| FixedOffset::east_opt(kind.ut_offset()))

@@ -70,7 +70,7 @@ async fn run_work(work: Box<dyn TaskWork>, channels: RemoteChannels, capture: Ar
     let RemoteChannels { ended, mut orders, texts: _texts } = channels;
     let (words, mut said) = unbounded_channel();
     let end = {
-        let mut working = Box::pin(AssertUnwindSafe(work.run(Arc::new(Words(words)))).catch_unwind());
+        let mut working = Box::pin(AssertUnwindSafe(work.run(Arc::new(TextSender(words)))).catch_unwind());
         loop {
             tokio::select! {
                 biased;
@@ -110,9 +110,9 @@ async fn capture_text(capture: &Arc<Capture>, text: String) {
     let _ = tokio::task::spawn_blocking(move || capture.append(Stream::Stdout, text.as_bytes())).await;
 }
 
-struct Words(UnboundedSender<String>);
+struct TextSender(UnboundedSender<String>);
 
-impl TaskOutput for Words {
+impl TaskOutput for TextSender {
     fn write(&self, text: &str) {
         // Fails once the task has ended.
         let _ = self.0.send(text.to_owned());

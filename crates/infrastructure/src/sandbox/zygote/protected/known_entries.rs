@@ -32,13 +32,13 @@ pub(super) struct KnownEntries {
     root: PathBuf,
     notes: HashSet<EntryHash>,
     is_alone: bool,
-    /// Folder with the records of the runs in this root, locked while one of them prepares.
+    /// Folder with the records of the runs in this root, locked while one of them is being prepared.
     shelf: Option<OwnedFd>,
     own: Option<File>,
 }
 
 impl KnownEntries {
-    /// Waits until no other run prepares in this root. Otherwise it could miss an entry that is planted while it looks.
+    /// Waits until no other run is being prepared in this root. Otherwise an entry that another run creates during the scan could be missed.
     pub(super) fn begin(root: &Folder) -> io::Result<Self> {
         Self::begin_at(&open_folder(CWD, stage::at("known"))?, root)
     }

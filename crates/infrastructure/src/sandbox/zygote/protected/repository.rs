@@ -16,7 +16,7 @@ const SINGLE_HOOKS: usize = 64;
 /// Maximum number of problems that are fixed one by one. With more, all submodules or working trees are set aside.
 const SINGLE_THINGS: usize = 500;
 
-/// Folders of which each file counts: hooks, and addresses in the format that git used before its settings.
+/// Folders in which git reads every file: hooks, and remotes and branches in the format that preceded `config`.
 const LISTS: [&str; 3] = ["hooks", "remotes", "branches"];
 
 /// The repository of a root, with the state before a run.

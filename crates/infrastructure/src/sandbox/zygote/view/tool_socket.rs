@@ -4,7 +4,7 @@ use super::View;
 use crate::sandbox::{
     offered_tools::{PLACE, PROGRAM, SOCKET},
     zygote::{
-        mount::{self, Bars},
+        mount::{self, MountRestrictions},
         request::{Failure, Step},
         stage,
     },
@@ -29,7 +29,7 @@ impl View<'_> {
             let reason = "the program that runs Toolstead was moved or replaced before its first command; restart it";
             return Err(Failure::new(step(), reason));
         }
-        self.bind(&program, Path::new(PROGRAM), Some(Bars::READ_ONLY), None)?;
+        self.bind(&program, Path::new(PROGRAM), Some(MountRestrictions::READ_ONLY), None)?;
         self.listener().step(step)
     }
 
