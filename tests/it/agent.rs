@@ -368,6 +368,26 @@ async fn a_model_is_told_of_the_tools_that_were_chosen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_agent_of_a_profile_works_in_the_view_that_the_profile_names() {
+    let more = "[views.small]\ntools = [\"echo\", \"grep\"]\n\
+                [views.small.overlay.echo]\nname = \"greet\"\nfixed = { message = \"hello\" }\n\
+                [profiles.all]\nview = \"small\"\n\
+                [profiles.one]\nview = \"small\"\ntools = \"echo,read_file\"\n";
+    let answers = || [Says::call("greet", json!({})), Says::text("Done.")];
+    let place = Place::with(answers().into_iter().chain(answers()), more).await;
+    for (profile, expected) in [("all", &["greet", "grep"][..]), ("one", &["greet"])] {
+        let output = place.run(&["query", "--profile", profile, "Greet!"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let seen = place.server.seen();
+        let [.., first, last] = seen.as_slice() else { panic!("{} requests", seen.len()) };
+        let mut tools = offered(first).unwrap();
+        tools.sort_unstable();
+        assert_eq!(tools, expected);
+        assert!(last.body["messages"].to_string().contains("Echo: hello"), "{}", last.body["messages"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_is_piped_in_and_no_prompt_is_wrong_usage() {
     let place = Place::with([Says::text("A function.")], "").await;
     let mut command = place.command(&["query", "What is this?"]);

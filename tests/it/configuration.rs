@@ -10,6 +10,7 @@ mod servers;
 mod services;
 mod tools;
 mod trust;
+mod views;
 
 use std::{fs, path::Path};
 use tempfile::TempDir;

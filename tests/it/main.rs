@@ -163,6 +163,8 @@ mod subagents;
 mod trust;
 /// Connection on which a real server receives a call.
 mod upstream_connections;
+/// Views of the tools, over both transports and on the command line.
+mod views;
 /// Pages are fetched, through the binaries.
 mod web_fetch;
 /// Searches of the web and reports of usage, by services over real HTTP.

@@ -3,6 +3,7 @@
 use crate::{
     permission_book::PermissionBook,
     tool_registry::{SharedTool, ToolRegistry, snapshot::ResolveError},
+    view_forms,
 };
 use std::sync::Arc;
 use toolstead_domain::{Availability, Cause, Scope};
@@ -77,15 +78,25 @@ impl GetToolHandler {
     /// [`ResolveError`] with the nearest names.
     pub fn handle(&self, query: &GetToolQuery) -> Result<ToolView, ResolveError> {
         let (dialect, name) = (query.scope.dialect, &query.name);
-        let registered = self.registry.resolve_in(dialect, name)?;
+        let registered = self.registry.resolve_in(dialect, query.scope.tool_named(name))?;
+        if view_forms::is_changed(&query.scope, &registered) {
+            return Ok(self.view(&registered, &query.scope));
+        }
         let snapshot = self.registry.snapshot();
         let shown: Vec<&SharedTool> = snapshot.shown_in(dialect, &registered).collect();
         let named = shown.iter().find(|one| one.tool.name().as_str() == name).or(shown.first());
         Ok(self.view(named.copied().unwrap_or(&registered), &query.scope))
     }
 
-    /// Returns the visibility of a tool in the scope.
+    /// Returns the visibility of a tool in the scope, in the form in which the views of the scope show it.
     pub fn view(&self, registered: &SharedTool, scope: &Scope) -> ToolView {
+        let form = view_forms::form(scope, registered);
+        let is_replaced = || Some("its name leads to another tool of the view".to_owned());
+        let (registered, unfit) = match &form {
+            Ok(Some(form)) => (form, None),
+            Ok(None) => (registered, is_replaced()),
+            Err(error) => (registered, Some(error.to_string())),
+        };
         let (tool, policy) = (&registered.own, self.permissions.advertising(scope));
         let hidden_because = match &tool.availability {
             _ if !tool.enabled => Some("it is switched off".to_owned()),
@@ -97,6 +108,7 @@ impl GetToolHandler {
                 })
             }
         };
+        let hidden_because = hidden_because.or(unfit);
         ToolView { registered: registered.clone(), advertised: hidden_because.is_none(), hidden_because }
     }
 }

@@ -28,6 +28,7 @@ pub mod set_tool_enabled;
 pub mod tool_registry;
 mod touch;
 pub mod undo_conversation;
+mod view_forms;
 pub mod watch_resource;
 
 pub use self::{

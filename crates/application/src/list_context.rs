@@ -10,7 +10,7 @@ use crate::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolstead_domain::{PermissionPolicy, RequestKind, Scope, Verdict};
+use toolstead_domain::{PermissionPolicy, RequestKind, Scope, Verdict, ViewContent};
 
 /// Requests one page of a list.
 #[derive(Debug, Clone)]
@@ -98,18 +98,22 @@ impl ListContextHandler {
         query: &ListContextQuery,
     ) -> Vec<(&'a str, &'a Map<String, Value>)> {
         let policy = self.permissions.policy_of(&query.scope);
+        let in_views = |offers: &dyn Fn(&ViewContent) -> bool| query.scope.contents().all(|(_, one)| offers(one));
         match query.of {
             ContextList::Resources => {
                 let open = snapshot
                     .resources()
                     .iter()
+                    .filter(|one| in_views(&|view| view.offers_resource(one.definition.uri())))
                     .filter(|one| is_open(&policy, one, RequestKind::Resource, &request("uri", one.definition.uri())));
                 open.map(|one| (one.provider(), one.definition.definition())).collect()
             }
             ContextList::Templates => {
                 let open = snapshot.templates().iter().filter(|one| {
-                    let request = request("uri", one.definition.template().as_str());
-                    is_open(&policy, one, RequestKind::Resource, &request)
+                    let template = one.definition.template().as_str();
+                    let request = request("uri", template);
+                    in_views(&|view| view.offers_template(template))
+                        && is_open(&policy, one, RequestKind::Resource, &request)
                 });
                 open.map(|one| (one.provider(), one.definition.definition())).collect()
             }
@@ -117,6 +121,7 @@ impl ListContextHandler {
                 let open = snapshot
                     .prompts()
                     .iter()
+                    .filter(|one| in_views(&|view| view.offers_prompt(one.definition.name())))
                     .filter(|one| is_open(&policy, one, RequestKind::Prompt, &request("name", one.definition.name())));
                 open.map(|one| (one.provider(), one.definition.definition())).collect()
             }

@@ -3,11 +3,12 @@
 use crate::{
     permission_book::PermissionBook,
     tool_registry::{SharedTool, ToolRegistry, snapshot::Snapshot},
+    view_forms,
 };
 use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{hash::BuildHasher, sync::Arc};
-use toolstead_domain::{Category, Dialect, PermissionPolicy, Scope, Tool};
+use toolstead_domain::{Category, Dialect, PermissionPolicy, Scope, Tool, ViewContent};
 
 /// Requests one page of tools.
 #[derive(Debug, Clone, Default)]
@@ -117,6 +118,8 @@ struct CachedList {
     version: u64,
     policy: Arc<PermissionPolicy>,
     dialect: Option<Dialect>,
+    /// Contents of the views, the innermost first.
+    contents: Vec<Arc<ViewContent>>,
     tools: Arc<[SharedTool]>,
 }
 
@@ -156,9 +159,9 @@ impl ListToolsHandler {
         };
         let policy = self.permissions.advertising(&query.scope);
         let fitting: Arc<[SharedTool]> = if query.filter == ToolFilter::default() {
-            self.advertised(&snapshot, policy, query.scope.dialect)
+            self.advertised(&snapshot, policy, &query.scope)
         } else {
-            listed(&snapshot, query.scope.dialect, &query.filter, &policy)
+            listed(&snapshot, &query.scope, &query.filter, &policy)
         };
         let rest = fitting.get(from..).ok_or(InvalidCursor::Foreign)?;
         let count = match query.page {
@@ -177,20 +180,21 @@ impl ListToolsHandler {
         Ok(ToolPage { tools: rest[..count].to_vec(), next_cursor })
     }
 
-    fn advertised(
-        &self,
-        snapshot: &Snapshot,
-        policy: Arc<PermissionPolicy>,
-        dialect: Option<Dialect>,
-    ) -> Arc<[SharedTool]> {
-        let version = snapshot.version();
-        let is_same =
-            |one: &&CachedList| one.version == version && one.dialect == dialect && Arc::ptr_eq(&one.policy, &policy);
+    fn advertised(&self, snapshot: &Snapshot, policy: Arc<PermissionPolicy>, scope: &Scope) -> Arc<[SharedTool]> {
+        let (version, dialect) = (snapshot.version(), scope.dialect);
+        let has_contents = |one: &CachedList| {
+            let pairs = one.contents.iter().zip(scope.contents());
+            one.contents.len() == scope.contents().count() && pairs.into_iter().all(|(a, (_, b))| Arc::ptr_eq(a, b))
+        };
+        let is_same = |one: &&CachedList| {
+            one.version == version && one.dialect == dialect && Arc::ptr_eq(&one.policy, &policy) && has_contents(one)
+        };
         if let Some(known) = self.advertised.load().iter().find(is_same) {
             return known.tools.clone();
         }
-        let list = listed(snapshot, dialect, &ToolFilter::default(), &policy);
-        let new = CachedList { version, policy, dialect, tools: list.clone() };
+        let list = listed(snapshot, scope, &ToolFilter::default(), &policy);
+        let contents = scope.contents().map(|(_, content)| content.clone()).collect();
+        let new = CachedList { version, policy, dialect, contents, tools: list.clone() };
         self.advertised.rcu(|known| {
             // Lists of earlier versions are not requested any more.
             let current = known.iter().filter(|one| one.version >= version).take(MAX_CACHED_LISTS - 1);
@@ -227,19 +231,18 @@ impl ListToolsHandler {
     }
 }
 
-/// Returns the tools that the policy and the filter admit, as the dialect shows them, sorted by name. Rules apply to
+/// Returns the tools that the policy and the filter admit, as the dialect or the view shows them, sorted by name. Rules apply to
 /// the tools themselves, not to the forms in which they are shown.
-fn listed(
-    snapshot: &Snapshot,
-    dialect: Option<Dialect>,
-    filter: &ToolFilter,
-    policy: &PermissionPolicy,
-) -> Arc<[SharedTool]> {
+fn listed(snapshot: &Snapshot, scope: &Scope, filter: &ToolFilter, policy: &PermissionPolicy) -> Arc<[SharedTool]> {
     let may_be_listed =
         |one: &&SharedTool| filter.with_uncallable || (one.tool.is_callable() && policy.advertises(&one.tool));
     let fitting = snapshot.tools().iter().filter(may_be_listed);
-    let shown = fitting.flat_map(|one| snapshot.shown_in(dialect, one));
-    let mut listed: Vec<SharedTool> = shown.filter(|one| fits(filter, &one.tool)).cloned().collect();
+    let shown = fitting.filter_map(|one| Some((view_forms::is_changed(scope, one), view_forms::shown(scope, one)?)));
+    let shown = shown.flat_map(|(is_changed, one)| match is_changed {
+        true => vec![one],
+        false => snapshot.shown_in(scope.dialect, &one).cloned().collect(),
+    });
+    let mut listed: Vec<SharedTool> = shown.filter(|one| fits(filter, &one.tool)).collect();
     listed.sort_by(|a, b| a.tool.name().cmp(b.tool.name()));
     listed.into()
 }

@@ -11,7 +11,7 @@ use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use toolstead_domain::{ContextNotice, LogLevel, LogMessage, Scope};
+use toolstead_domain::{ContextNotice, LogLevel, LogMessage, Scope, ViewContent};
 
 /// Instructions and log messages of all providers. A caller receives those of a provider only if the policy permits
 /// anything that the provider offers.
@@ -72,7 +72,25 @@ impl ProviderNotifications {
         let mut of_provider =
             tools.tools().iter().filter(|one| one.tool.server().is_some_and(|server| server.as_str() == provider));
         of_provider.any(|one| one.tool.is_callable() && policy.advertises(&one.tool))
-            || self.context.opens(provider, &policy)
+            || (self.context.opens(provider, &policy) && self.is_in_views(scope, provider))
+    }
+
+    /// Returns `true` if every view of the scope offers a resource or a prompt of the provider.
+    fn is_in_views(&self, scope: &Scope, provider: &str) -> bool {
+        if scope.contents().next().is_none() {
+            return true;
+        }
+        let snapshot = self.context.snapshot();
+        let offered = |offers: &dyn Fn(&ViewContent) -> bool| scope.contents().all(|(_, content)| offers(content));
+        let resources = snapshot.resources().iter().filter(|one| one.provider() == provider);
+        let templates = snapshot.templates().iter().filter(|one| one.provider() == provider);
+        let prompts = snapshot.prompts().iter().filter(|one| one.provider() == provider);
+        let mut resources = resources.map(|one| one.definition.uri());
+        let mut templates = templates.map(|one| one.definition.template().as_str());
+        let mut prompts = prompts.map(|one| one.definition.name());
+        resources.any(|uri| offered(&|view| view.offers_resource(uri)))
+            || templates.any(|template| offered(&|view| view.offers_template(template)))
+            || prompts.any(|name| offered(&|view| view.offers_prompt(name)))
     }
 
     fn request_level(&self, listener: u64, level: Option<LogLevel>) {

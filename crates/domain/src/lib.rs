@@ -138,14 +138,20 @@ pub use self::{
     provider_identity::ProviderIdentity,
     question::{Choice, DeferredQuestions, Question, QuestionId},
     sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
-    scope::{Scope, View},
+    scope::{
+        Scope, View,
+        view_content::{SharedName, ViewContent, ViewLimits},
+    },
     secret::Secret,
     server_name::{InvalidServerName, ServerName},
     session::{Session, SessionError, SessionState},
     suggestion::{DefaultSuggestions, Suggestion, SuggestionFormatter},
     task_request::{TaskMethod, TaskRequest},
     todo::{Todo, TodoList, TodoPriority, TodoStatus},
-    tool::{Availability, DefinitionPart, OutputReading, Tool, ToolAnnotations, ToolSource},
+    tool::{
+        Availability, DefinitionPart, OutputReading, Tool, ToolAnnotations, ToolSource,
+        overlay::{InvalidOverlay, ToolOverlay},
+    },
     tool_call::{CallId, ToolCall},
     tool_execution::{
         CancelReason, DecisionRef, ExecutionRef, JsonRef, Outcome, OutcomeKind, RecordedDecision, RequestKind,

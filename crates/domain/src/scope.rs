@@ -1,7 +1,15 @@
 //! The scope of requests: principal, session, restricted view and dialect.
 
-use crate::{alias::Dialect, permission::policy::PermissionPolicy, principal::Principal};
+pub mod view_content;
+
+use crate::{
+    alias::Dialect,
+    permission::policy::PermissionPolicy,
+    principal::Principal,
+    tool::{Tool, overlay::ToolOverlay},
+};
 use std::{fmt, sync::Arc};
+use view_content::{ViewContent, ViewLimits};
 
 /// Scope of lists, searches and calls. The tools listed in a scope are those that may be called in it.
 ///
@@ -39,6 +47,8 @@ pub struct View {
     /// `true` if the view exists for one run only. Its name then does not identify it: an approval given through it
     /// holds only in this very view, and ends with it.
     pub is_run: bool,
+    /// Content of a configured view; `None`: the view changes nothing but the policy.
+    pub content: Option<Arc<ViewContent>>,
 }
 
 impl Scope {
@@ -74,6 +84,26 @@ impl Scope {
         std::iter::successors(self.view.as_ref(), |view| view.within.as_ref())
     }
 
+    /// Returns the contents of the nested views with their views, the innermost first.
+    pub fn contents(&self) -> impl Iterator<Item = (&Arc<View>, &Arc<ViewContent>)> {
+        self.windows().filter_map(|view| Some((view, view.content.as_ref()?)))
+    }
+
+    /// Returns the name of the tool that the scope shows under this name.
+    pub fn tool_named<'a>(&'a self, name: &'a str) -> &'a str {
+        self.contents().find_map(|(_, content)| content.tool_named(name)).unwrap_or(name)
+    }
+
+    /// Returns the overlays of the tool with their views, the innermost first.
+    pub fn overlays_of<'a>(&'a self, tool: &'a Tool) -> impl Iterator<Item = (&'a Arc<View>, &'a ToolOverlay)> {
+        self.contents().filter_map(|(view, content)| Some((view, content.overlay_of(tool)?)))
+    }
+
+    /// Returns the limits of the nested views, each as strict as its strictest view.
+    pub fn limits(&self) -> ViewLimits {
+        self.contents().fold(ViewLimits::default(), |limits, (_, content)| limits.and(content.limits))
+    }
+
     /// Sets the tool system whose names take precedence.
     #[must_use]
     pub fn in_dialect(self, dialect: Option<Dialect>) -> Self {
@@ -91,12 +121,18 @@ impl Default for Scope {
 impl View {
     /// Creates a view with this name and policy.
     pub fn new(name: impl Into<Arc<str>>, policy: Arc<PermissionPolicy>) -> Arc<Self> {
-        Arc::new(Self { name: name.into(), policy, within: None, is_run: false })
+        Arc::new(Self { name: name.into(), policy, within: None, is_run: false, content: None })
+    }
+
+    /// Creates a configured view with this name, policy and content.
+    pub fn with_content(name: impl Into<Arc<str>>, policy: Arc<PermissionPolicy>, content: ViewContent) -> Arc<Self> {
+        let content = Some(Arc::new(content));
+        Arc::new(Self { name: name.into(), policy, within: None, is_run: false, content })
     }
 
     /// Creates the view of one run with this policy. Each view is distinct, whatever its name.
     pub fn of_run(name: impl Into<Arc<str>>, policy: Arc<PermissionPolicy>) -> Arc<Self> {
-        Arc::new(Self { name: name.into(), policy, within: None, is_run: true })
+        Arc::new(Self { name: name.into(), policy, within: None, is_run: true, content: None })
     }
 
     /// Nests the view in another one.
@@ -110,6 +146,7 @@ impl View {
             policy: self.policy.clone(),
             within: Some(within),
             is_run: self.is_run,
+            content: self.content.clone(),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod definition;
 pub mod hidden_text;
+pub mod overlay;
 
 use crate::{
     access::AccessKind,

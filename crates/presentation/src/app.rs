@@ -1,7 +1,10 @@
 //! The assembled application: every use case, and the shutdown.
 
-use crate::agent_parts::{AgentDefaults, AgentParts, Models};
-use std::{sync::Arc, time::Duration};
+use crate::{
+    agent_parts::{AgentDefaults, AgentParts, Models},
+    config::views::NoSuchView,
+};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_application::{
     CallSettings, ContextRegistry, EventBus, EventSubscription, ExecuteToolHandler, ExecuteToolPorts,
@@ -12,7 +15,7 @@ use toolstead_application::{
 };
 use toolstead_domain::{
     AgentCatalogue, ChangeJournal, ConversationStore, Dialect, PermissionPolicy, Principal, ReadOnlyCommands,
-    RuleStore, Scope, StoreError, ToolRepository,
+    RuleStore, Scope, StoreError, ToolRepository, View,
 };
 use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 
@@ -72,6 +75,8 @@ pub struct App {
     pub agent: AgentDefaults,
     /// Agents, skills and commands defined in files.
     pub agent_files: Arc<dyn AgentCatalogue>,
+    /// Views by name. [`view`](Self::view) finds one.
+    pub views: Arc<BTreeMap<String, Arc<View>>>,
 }
 
 impl std::fmt::Debug for App {
@@ -170,6 +175,7 @@ impl App {
             models,
             agent,
             agent_files: catalogue,
+            views: Arc::default(),
         })
     }
 
@@ -185,6 +191,14 @@ impl App {
     /// Returns the scope of the principal's session, in the configured dialect.
     pub fn scope(&self, principal: Principal, session: impl Into<Arc<str>>) -> Scope {
         Scope::of(principal, session).in_dialect(self.dialect)
+    }
+
+    /// Returns the view with this name.
+    ///
+    /// # Errors
+    /// [`NoSuchView`], with the nearest name.
+    pub fn view(&self, name: &str) -> Result<&Arc<View>, NoSuchView> {
+        self.views.get(name).ok_or_else(|| NoSuchView::new(name, self.views.keys().map(String::as_str)))
     }
 
     /// Subscribes to all further events.

@@ -43,6 +43,7 @@ pub mod tokens;
 pub mod tools;
 mod typed_ahead;
 mod typed_command;
+pub mod views;
 
 use crate::{config::agent_files::Kind, telemetry::LogSettings};
 use clap::{Parser, Subcommand};
@@ -85,6 +86,8 @@ enum Command {
     Questions(questions::Questions),
     /// Shows the MCP servers and their status
     Servers(servers::Servers),
+    /// Lists, shows, exports and imports views of the tools
+    Views(views::Views),
     /// Lists the language models and checks whether they respond
     Models(models::Models),
     /// Signs in to services, shows who is signed in, and signs out
@@ -126,6 +129,7 @@ impl Cli {
             Command::Conversations(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Questions(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Servers(command) => command.run(global, &mut output).await,
+            Command::Views(command) => command.run(global, &mut output).await,
             Command::Models(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Auth(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Tokens(command) => command.run(global, &mut output),

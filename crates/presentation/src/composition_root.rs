@@ -43,6 +43,7 @@ use crate::{
             services::OutsideSettings,
         },
         tree::problem::ConfigError,
+        views::check_overlays,
         workspace::make_folders_beside,
     },
     cores::Cores,
@@ -665,6 +666,8 @@ impl AppBuilder {
 
         let tools = Arc::new(ProgramTools::new(app.registry.clone(), provider_factory, of_program));
         app.agent.program_tools = Some(tools.clone());
+        let views = config.views.iter().map(|view| (view.name.clone(), view.view(&app.policy)));
+        app.views = Arc::new(views.collect());
         let (servers, event_file) = (Vec::new(), None);
         let mut composition = RunningApp {
             app,
@@ -819,6 +822,7 @@ pub fn check_rules(config: &Config) -> Result<(), StartupError> {
 fn check_against(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
     check_parameters(config, tools)?;
     check_filter_parameters(config, tools)?;
+    check_overlays(config, tools)?;
     check_gates(config)
 }
 

@@ -15,6 +15,7 @@ pub mod sections;
 pub mod servers;
 pub mod tree;
 pub mod trust;
+pub mod views;
 pub(crate) mod workspace;
 
 use agent_files::AgentFiles;
@@ -66,6 +67,7 @@ use trust::{
     TrustedFiles,
     programs::{self, ProgramDigests},
 };
+use views::{ConfiguredView, NoSuchView};
 
 /// Folder of the administrator's configuration.
 pub const ADMINISTRATOR_FOLDER: &str = "/etc/toolstead";
@@ -101,6 +103,8 @@ pub struct Config {
     pub default_model: Option<String>,
     /// Profiles, sorted by name.
     pub profiles: Vec<Profile>,
+    /// Views, sorted by name.
+    pub views: Vec<ConfiguredView>,
     /// Settings that apply to every run of an agent.
     pub agent: AgentSettings,
     /// Outbound network access, and the services that tools use.
@@ -287,6 +291,9 @@ impl Config {
         let (profiles, chosen_by_profiles) =
             profiles::profiles(&mut resolved, &models, &servers, &mut problems, &mut notes);
         selected.extend(chosen_by_profiles);
+        let (views, chosen_by_views) = views::views(&mut resolved, &folders, &mut problems, &mut notes);
+        selected.extend(chosen_by_views);
+        views::check_profiles(&profiles, &views, &mut problems);
         let agent = agent::agent(&resolved, &models, &mut problems);
         let outside = services::outside(&resolved, environment, &mut problems, &mut notes);
         let tool_call_details = resolved.setting("events.tool_call_details").and_then(|setting| setting.value);
@@ -350,6 +357,7 @@ impl Config {
             models,
             default_model,
             profiles,
+            views,
             agent,
             outside,
             tool_call_details: tool_call_details == Some(Value::Boolean(true)),
@@ -415,6 +423,20 @@ impl Config {
     /// [`NoSuchProfile`], with the nearest name.
     pub fn profile(&self, name: &str) -> Result<&Profile, NoSuchProfile> {
         profiles::named(&self.profiles, name)
+    }
+
+    /// Returns the view with this name.
+    ///
+    /// # Errors
+    /// [`NoSuchView`], with the nearest name.
+    pub fn view(&self, name: &str) -> Result<&ConfiguredView, NoSuchView> {
+        let found = self.views.iter().find(|view| view.name == name);
+        found.ok_or_else(|| NoSuchView::new(name, self.views.iter().map(|view| view.name.as_str())))
+    }
+
+    /// Returns every rule: those of the policy, and those of views.
+    fn every_rule(&self) -> impl Iterator<Item = &Arc<PermissionRule>> {
+        self.rules.iter().chain(self.views.iter().flat_map(|view| &view.rules))
     }
 
     /// Returns the path of the user's own configuration file.

@@ -31,9 +31,9 @@ mod watches;
 
 use crate::app::App;
 use server_identity::ServerIdentity;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::sync::OnceCell;
-use toolstead_domain::Scope;
+use toolstead_domain::{Scope, ToolSelection, View, ViewContent};
 
 /// The core. Answers single requests of either protocol generation by means of the use cases.
 #[derive(Debug)]
@@ -45,11 +45,35 @@ struct McpServer {
     first_list_waits: Duration,
     settled: OnceCell<()>,
     context_settled: OnceCell<()>,
+    /// View of all requests; `None`: each request is in the view of its own scope.
+    view: Option<Arc<View>>,
 }
 
 impl McpServer {
     fn new(app: App, identity: ServerIdentity, first_list_waits: Duration) -> Self {
-        Self { app, identity, first_list_waits, settled: OnceCell::new(), context_settled: OnceCell::new() }
+        let (settled, context_settled) = (OnceCell::new(), OnceCell::new());
+        Self { app, identity, first_list_waits, settled, context_settled, view: None }
+    }
+
+    /// Serves the tools of the view with this name. If the application has no such view, nothing is served.
+    fn with_view(self, name: Option<&str>) -> Self {
+        let view = name.map(|name| match self.app.view(name) {
+            Ok(view) => view.clone(),
+            Err(error) => {
+                tracing::error!(%error, "no tool is served");
+                let nothing = self.app.policy.window(ToolSelection::only([""; 0]));
+                View::with_content(name, Arc::new(nothing), ViewContent::default())
+            }
+        });
+        Self { view, ..self }
+    }
+
+    /// Returns the scope in the view of the server.
+    fn in_view(&self, scope: Scope) -> Scope {
+        match &self.view {
+            Some(view) => scope.narrowed_to(view.clone()),
+            None => scope,
+        }
     }
 
     /// Returns the scope in the configured dialect.

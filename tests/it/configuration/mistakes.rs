@@ -29,7 +29,7 @@ fn an_unknown_key_names_the_nearest_one_with_file_and_line() {
     wrong("\n[limit]\nx = 5", "config.toml:2: unknown key `limit`; did you mean `limits`?");
     wrong(
         "colour = 1",
-        "config.toml:1: unknown key `colour`; known here: workspace, dialect, permissions, tools, sandbox, limits, files, mcp_servers, hooks, default_model, models, profiles, agent, web, browser, search, google, linkedin, anthropic_admin, secrets, events, database, audit, outputs, server",
+        "config.toml:1: unknown key `colour`; known here: workspace, dialect, permissions, tools, sandbox, limits, files, mcp_servers, hooks, default_model, models, profiles, views, agent, web, browser, search, google, linkedin, anthropic_admin, secrets, events, database, audit, outputs, server",
     );
     wrong(
         "[mcp_servers.git]\ncommand = \"git\"\nargv = []",

@@ -17,15 +17,16 @@ pub(crate) struct AppliedDialect {
 }
 
 /// Returns the dialect adapter of the tool for this call. Nested calls and requests other than tool calls have none:
-/// they receive the tool's own answer.
+/// they receive the tool's own answer. So do calls of a tool that a view changes: the view shows its own definition.
 pub(super) fn adapter_for(tool: &Tool, command: &ExecuteToolCommand) -> Option<&'static DialectAdapter> {
     let is_from_outside = command.parent.is_none() && command.answered_by.is_none();
-    is_from_outside.then(|| tool.adapter_for(command.scope.dialect, &command.tool)).flatten()
+    let is_adapted = is_from_outside && command.scope.overlays_of(tool).next().is_none();
+    is_adapted.then(|| tool.adapter_for(command.scope.dialect, &command.tool)).flatten()
 }
 
 impl AppliedDialect {
     pub(super) fn of(registry: &ToolRegistry, command: &ExecuteToolCommand, settings: &CallSettings) -> Option<Self> {
-        let registered = registry.resolve_in(command.scope.dialect, &command.tool).ok()?;
+        let registered = registry.resolve_in(command.scope.dialect, command.scope.tool_named(&command.tool)).ok()?;
         let face = adapter_for(&registered.tool, command)?;
         let arguments = command.arguments.as_object().cloned().unwrap_or_default();
         let CallSettings { tagged_results: in_tags, output_characters: characters, .. } = *settings;

@@ -11,8 +11,9 @@ use super::{
 };
 use crate::tool_registry::SharedTool;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use toolstead_domain::{
-    Alias, InvalidArguments, OutputStore, ToolCall, ToolFailure, ToolInputSchema, coercion::coerce,
+    Alias, InvalidArguments, OutputStore, ToolCall, ToolFailure, ToolInputSchema, ToolOverlay, View, coercion::coerce,
     defaults::fill_defaults, error_kind::ErrorKind,
 };
 
@@ -58,7 +59,7 @@ pub(super) async fn prepare(
         let (arguments, references) = Box::pin(substituted).await?;
         return Ok(PreparedArguments { arguments, references, max_output });
     }
-    rewrite(registered, command, &mut arguments)?;
+    rewrite(registered, command, &mut arguments, record)?;
     let arguments = validate_arguments(registered, arguments, validation).await?;
     Ok(PreparedArguments { arguments, references: Vec::new(), max_output })
 }
@@ -79,14 +80,14 @@ async fn substitute(
     if !references.is_empty() {
         record.substituted(&arguments);
     }
-    rewrite(registered, command, &mut arguments)?;
+    rewrite(registered, command, &mut arguments, record)?;
     let RejectedArguments { error, paths, arguments } =
         match validate_or_coerce(registered, arguments, validation, !texts.is_empty()).await {
             Ok(arguments) => return Ok((arguments, references)),
             Err(unfit) => *unfit,
         };
     // The tool may expect the stored text itself where it parses as another JSON value.
-    if texts.is_empty() || rewrite(registered, command, &mut given).is_err() {
+    if texts.is_empty() || rewrite(registered, command, &mut given, record).is_err() {
         return Err(error);
     }
     let as_texts = references::put_texts(arguments, given, &texts, &paths).map_err(ExecuteToolError::Refused)?;
@@ -95,23 +96,51 @@ async fn substitute(
     Ok((as_texts, references))
 }
 
-/// Renames parameters of aliases to the tool's own, and fills in the defaults of the dialect.
+/// Renames parameters of aliases to the tool's own, adds the values that views fix, and fills in the defaults of the
+/// dialect.
 fn rewrite(
     registered: &SharedTool,
     command: &ExecuteToolCommand,
     arguments: &mut Map<String, Value>,
+    record: &mut Record,
 ) -> Result<(), ExecuteToolError> {
     // The renames of an alias apply to calls under that alias; those of the canonical name always apply. If several
     // dialects share a name, the caller's dialect comes first, because later renames no longer match.
-    let (called_as, dialect) = (&*command.tool, command.scope.dialect);
+    let (called_as, dialect) = (command.scope.tool_named(&command.tool), command.scope.dialect);
     let name = registered.tool.name().as_str();
     let aliases = || registered.tool.aliases.iter().filter(|alias| alias.name == called_as || alias.name == name);
     let is_of_dialect = |alias: &&Alias| Some(alias.dialect) == dialect;
     let mut in_order = aliases().filter(is_of_dialect).chain(aliases().filter(|alias| !is_of_dialect(alias)));
     let rewritten = in_order.try_for_each(|alias| alias.rewrite(arguments));
+    if command.scope.view.is_some() && rewritten.is_ok() {
+        fix(registered, command, arguments, record)?;
+    }
     let defaults = applied_dialect::adapter_for(&registered.tool, command).map_or(&[][..], |face| face.defaults);
     let completed = rewritten.and_then(|()| defaults.iter().try_for_each(|step| step.apply(arguments)));
     completed.map_err(ExecuteToolError::Refused)
+}
+
+/// Adds the values that the views of the call fix; an outer view takes precedence. A caller that sets such a parameter
+/// is refused.
+fn fix(
+    registered: &SharedTool,
+    command: &ExecuteToolCommand,
+    arguments: &mut Map<String, Value>,
+    record: &mut Record,
+) -> Result<(), ExecuteToolError> {
+    if command.answered_by.is_some() {
+        return Ok(());
+    }
+    let overlays = || command.scope.overlays_of(&registered.own);
+    let check = |(view, overlay): (&Arc<View>, &ToolOverlay)| overlay.check_arguments(&view.name, arguments);
+    overlays().try_for_each(check).map_err(ExecuteToolError::Refused)?;
+    let mut fixed = Map::new();
+    overlays().for_each(|(_, overlay)| overlay.insert_fixed(&mut fixed));
+    if !fixed.is_empty() {
+        arguments.extend(fixed.clone());
+        record.fixed(&fixed, arguments);
+    }
+    Ok(())
 }
 
 fn take_max_output(

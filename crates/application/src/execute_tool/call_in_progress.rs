@@ -14,6 +14,7 @@ use super::{
     resolution,
     running::{self, Running},
     validation::Validation,
+    window_label::labels_in,
 };
 use crate::{open_calls::OpenCallGuard, tool_registry::SharedTool};
 use futures::FutureExt;
@@ -52,6 +53,9 @@ impl<'a> CallInProgress<'a> {
         mut command: Box<ExecuteToolCommand>,
         refusal: Option<Box<ExecuteToolError>>,
     ) -> Self {
+        if command.parent.is_none() && command.scope.contents().next().is_some() {
+            command.labels = labels_in(&command.scope, &command.labels);
+        }
         let record = Record::begin(id, &command, handler.settings.arguments, handler.ports.clock.as_ref());
         let hooks = (!handler.ports.hooks.is_empty()).then(Box::default);
         let arguments = std::mem::take(&mut command.arguments);
@@ -257,6 +261,7 @@ impl<'a> CallInProgress<'a> {
         }
         let wanted = command.parent.as_ref().and_then(|nesting| nesting.output_characters);
         let budget = settings.output_budget(registered.provider.as_ref()).requested_by_parent(wanted).up_to(max_output);
+        let budget = budget.up_to(command.scope.limits().output_characters);
         if output::fits(registered, &outcome, budget) {
             return outcome;
         }
@@ -283,7 +288,7 @@ impl<'a> CallInProgress<'a> {
 
     /// Returns the timeout of each step before the call runs.
     fn time(&self, tool: &Tool) -> Duration {
-        self.handler.settings.time_for(tool, self.command.timeout, self.command.parent.as_ref())
+        self.handler.settings.time_for(tool, self.command.timeout, &self.command)
     }
 }
 

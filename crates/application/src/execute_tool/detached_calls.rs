@@ -7,7 +7,7 @@ use super::{
     nested_answer::{answer, failure},
     window_label::labels_in,
 };
-use crate::{cancel_signal::CancelSignal, list_tools::mentions};
+use crate::{cancel_signal::CancelSignal, list_tools::mentions, view_forms};
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolstead_domain::{
@@ -106,7 +106,11 @@ impl ExecuteToolHandler {
     pub(super) fn tools_in(&self, scope: &Scope, which: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
         let policy = self.permissions.advertising(scope);
         let snapshot = self.registry.snapshot();
-        let tools = snapshot.tools().iter().map(|one| &one.tool);
-        tools.filter(|tool| tool.is_callable() && policy.advertises(tool) && which(tool)).cloned().collect()
+        let callable = snapshot.tools().iter().filter(|one| one.tool.is_callable() && policy.advertises(&one.tool));
+        if scope.contents().next().is_none() {
+            return callable.map(|one| &one.tool).filter(|tool| which(tool)).cloned().collect();
+        }
+        let shown = callable.filter_map(|one| view_forms::shown(scope, one));
+        shown.map(|one| one.tool.clone()).filter(|tool| which(tool)).collect()
     }
 }

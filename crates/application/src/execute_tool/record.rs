@@ -199,6 +199,23 @@ impl Record {
         self.learn(&Value::Object(arguments.clone()));
     }
 
+    /// Adds the values that a view fixes to the recorded arguments. The digest is that of the complete `arguments`.
+    pub(super) fn fixed(&mut self, fixed: &Map<String, Value>, arguments: &Map<String, Value>) {
+        self.arguments_digest = digest(arguments).0;
+        let fixed = Value::Object(fixed.clone());
+        self.learn(&fixed);
+        let mut recorded = match &self.arguments {
+            RecordedJson::Text(text) => serde_json::from_str(text).unwrap_or_default(),
+            RecordedJson::Value(value) => value.clone(),
+        };
+        match (&mut recorded, self.recorded_value(&fixed, "arguments")) {
+            (Value::Object(recorded), Value::Object(fixed)) => recorded.extend(fixed),
+            (recorded @ Value::Null, fixed) => *recorded = fixed,
+            _ => {}
+        }
+        self.arguments = RecordedJson::Value(recorded);
+    }
+
     /// Replaces the recorded arguments by those of a hook. The hook received values, so the record has no references
     /// any more.
     pub(super) fn rewritten(&mut self, arguments: &Map<String, Value>) {

@@ -6,7 +6,7 @@ use crate::{
     tool_registry::{AbsentServer, SharedTool, ToolRegistry, snapshot::ResolveError},
 };
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{Availability, CallId, Suggestion, ToolFailure, error_kind::ErrorKind};
+use toolstead_domain::{AccessKind, Availability, CallId, RequestKind, Suggestion, ToolFailure, error_kind::ErrorKind};
 
 /// Maximum time to wait for a server that has not listed its tools yet.
 const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
@@ -17,20 +17,32 @@ pub(super) async fn find(
     command: &ExecuteToolCommand,
 ) -> Result<SharedTool, ExecuteToolError> {
     if let Some(answerer) = &command.answered_by {
-        let registered = answerer.registered.clone();
+        let registered = answerer.registered.clone().filter(|one| is_in_views(command, answerer.kind, one));
         return registered.ok_or_else(|| ExecuteToolError::NotCallable(answerer.unknown(&command.tool)));
     }
-    if let Ok(registered) = registry.resolve_in(command.scope.dialect, &command.tool) {
+    if let Ok(registered) = registry.resolve_in(command.scope.dialect, command.scope.tool_named(&command.tool)) {
         return callable(registered);
     }
     // Boxed: rare, and larger than the rest of the lookup.
     Box::pin(find_later(registry, command)).await
 }
 
+/// Returns `true` if every view of the call offers the resource or prompt that it requests.
+fn is_in_views(command: &ExecuteToolCommand, kind: RequestKind, registered: &SharedTool) -> bool {
+    let subject = &command.tool;
+    command.scope.contents().all(|(_, content)| match (kind, registered.tool.stands_for()) {
+        (RequestKind::Tool | RequestKind::Task | RequestKind::Question, _) => true,
+        (_, Some(AccessKind::Prompt)) => content.offers_prompt(subject),
+        (RequestKind::Completion, _) => content.offers_template(subject),
+        (RequestKind::Resource | RequestKind::Prompt, _) => content.offers_resource(subject),
+    })
+}
+
 /// Resolves the name again once providers have listed their tools.
 async fn find_later(registry: &ToolRegistry, command: &ExecuteToolCommand) -> Result<SharedTool, ExecuteToolError> {
+    let name = command.scope.tool_named(&command.tool);
     tokio::select! {
-        () = registry.settled_for(&command.tool, FIRST_LIST_WAITS) => match registry.resolve_in(command.scope.dialect, &command.tool) {
+        () = registry.settled_for(name, FIRST_LIST_WAITS) => match registry.resolve_in(command.scope.dialect, name) {
             Ok(registered) => callable(registered),
             Err(unresolved) => Err(ExecuteToolError::NotCallable(unknown(&command.tool, unresolved))),
         },

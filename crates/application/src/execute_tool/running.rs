@@ -70,7 +70,7 @@ pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToo
     let Running { handler, provider, command, call, grant, record, is_on_record } = *running;
     let (ports, settings) = (&handler.ports, &handler.settings);
     let (parent, wanted) = (command.parent.as_ref(), command.timeout.or_else(|| provider.requested_time(call)));
-    let time = settings.time_for(&call.tool, wanted, parent);
+    let time = settings.time_for(&call.tool, wanted, command);
     // Removes the call's secrets from texts; `None` if its texts are not recorded.
     let redaction = record.redaction();
     let in_own_words = provider.asks_in_own_words(&call.tool);
@@ -85,6 +85,7 @@ pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToo
         Some(WHOLE_OUTPUT) => WHOLE_PAGE,
         Some(wanted) => settings.output_characters.min(wanted),
     };
+    let output_characters = output_characters.min(command.scope.limits().output_characters.unwrap_or(usize::MAX));
     let given = command.answers.clone().map(|responses| Answers { responses, state: None });
     let context = CallContext {
         calls: &calls,

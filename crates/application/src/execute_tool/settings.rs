@@ -1,6 +1,6 @@
 //! Limits of every call.
 
-use super::{nesting::Nesting, output_budget::OutputBudget, tool_timeouts::ToolTimeouts};
+use super::{command::ExecuteToolCommand, nesting::Nesting, output_budget::OutputBudget, tool_timeouts::ToolTimeouts};
 use std::time::Duration;
 use toolstead_domain::{Tool, ToolProvider};
 
@@ -60,10 +60,12 @@ impl CallSettings {
         if provider.bounds_output() { self.bounded_output() } else { OutputBudget::WHOLE }
     }
 
-    /// Returns the timeout of a call of the tool that requests `wanted`, limited to the rest of its parent's time.
-    pub(super) fn time_for(&self, tool: &Tool, wanted: Option<Duration>, parent: Option<&Nesting>) -> Duration {
+    /// Returns the timeout of a call of the tool that requests `wanted`, limited by the views of its command and to the
+    /// rest of its parent's time.
+    pub(super) fn time_for(&self, tool: &Tool, wanted: Option<Duration>, command: &ExecuteToolCommand) -> Duration {
         let time = wanted.or_else(|| self.timeouts.of(tool)).unwrap_or(self.default_timeout).min(self.max_timeout);
-        parent.map_or(time, |nesting| nesting.time(time))
+        let time = command.scope.limits().timeout.map_or(time, |limit| time.min(limit));
+        command.parent.as_ref().map_or(time, |nesting| nesting.time(time))
     }
 
     pub(super) fn grace_for(&self, parent: Option<&Nesting>) -> Duration {

@@ -15,6 +15,7 @@ mod registry;
 mod retries;
 mod schemas;
 mod scopes;
+mod views;
 mod windows;
 mod written_rules;
 

@@ -246,6 +246,11 @@ impl RegisteredTool {
         Self { own: tool.clone(), tool, provider, input, output, wire, dialect_forms: faces }
     }
 
+    /// Returns the tool in another form, with its own definition for rules.
+    pub(crate) fn shown_as(&self, form: Tool) -> Self {
+        Self { own: self.own.clone(), ..Self::new(Arc::new(form), self.provider.clone()) }
+    }
+
     /// Returns the forms in which a dialect shows the tool; none if the dialect has no adapter for it.
     fn dialect_forms(&self, dialect: Dialect) -> &[Arc<Self>] {
         let faces = self.dialect_forms.get_or_init(|| {
@@ -255,9 +260,7 @@ impl RegisteredTool {
                     dialects.push(alias.dialect);
                 }
             }
-            let as_shown = |face: Tool| {
-                Arc::new(Self { own: self.own.clone(), ..Self::new(Arc::new(face), self.provider.clone()) })
-            };
+            let as_shown = |face: Tool| Arc::new(self.shown_as(face));
             let shown = dialects.into_iter().filter_map(|dialect| {
                 Some((dialect, self.tool.shown_in(dialect)?.into_iter().map(as_shown).collect()))
             });

@@ -129,6 +129,8 @@ struct ConversationSettings {
     /// Maximum number of model answers in a turn.
     max_turns: Option<u64>,
     system: Option<String>,
+    /// View of the profile.
+    view: Option<String>,
     /// Tools of the profile after applying `--tools`; `None`: those of the configuration.
     chosen: Option<ToolSelection>,
     has_no_tools: bool,
@@ -161,8 +163,9 @@ impl ConversationSettings {
             (Some(_), _) => false,
         };
         let model = profile.and_then(|profile| profile.model.clone());
+        let view = profile.and_then(|profile| profile.view.clone());
         let profile = profile.map(|profile| profile.name.clone());
-        Ok(Self { profile, model, max_turns: None, system, chosen, has_no_tools })
+        Ok(Self { profile, model, max_turns: None, system, view, chosen, has_no_tools })
     }
 
     /// Returns the settings of an agent that is defined in a file.
@@ -207,6 +210,7 @@ impl ConversationSettings {
             model,
             max_turns: agent.max_turns,
             system: Some(system.unwrap_or_else(|| agent.prompt.clone())).filter(|prompt| !prompt.is_empty()),
+            view: None,
             chosen: Some(chosen),
             has_no_tools: false,
         })
@@ -265,13 +269,21 @@ impl Agent {
         Ok(())
     }
 
-    /// Returns the scope for calls of the conversation: its principal, its session, and the restricted view of the
-    /// profile.
+    /// Returns the scope for calls of the conversation: its principal, its session, the view that the profile names, and
+    /// within it the restricted view of the profile.
     pub(super) fn scope(&self, conversation: ConversationId) -> Scope {
         let app = &self.composition.app;
         let scope = app.scope(Principal::local(), conversation.session());
+        let scope = match &self.manner.view {
+            // The configuration was checked, so the view exists. Without it, no tool is offered.
+            Some(name) => {
+                let nothing = || self.restricted_view(name, &ToolSelection::only([""; 0]));
+                scope.through(app.view(name).cloned().unwrap_or_else(|_| nothing()))
+            }
+            None => scope,
+        };
         match (&self.manner.chosen, &self.manner.profile) {
-            (Some(chosen), Some(profile)) => scope.through(self.restricted_view(profile, chosen)),
+            (Some(chosen), Some(profile)) => scope.narrowed_to(self.restricted_view(profile, chosen)),
             _ => scope,
         }
     }

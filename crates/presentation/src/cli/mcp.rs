@@ -24,7 +24,11 @@ use tokio_util::sync::CancellationToken;
 
 /// Serves the tools over MCP on standard input and output.
 #[derive(Debug, Args)]
-pub struct Mcp {}
+pub struct Mcp {
+    /// The view to serve, by its name in `[views]`
+    #[arg(long, value_name = "NAME")]
+    view: Option<String>,
+}
 
 impl Mcp {
     pub(super) async fn run(self, global: &Global) -> Outcome {
@@ -36,6 +40,9 @@ impl Mcp {
         let streams = claim_process_streams()?;
         let mut shutdown = Shutdown::listen()?;
         let config = global.load()?;
+        if let Some(name) = &self.view {
+            config.view(name).map_err(|error| CommandError::Usage(error.to_string()))?;
+        }
         let stop = CancellationToken::new();
         let asked = tokio::spawn({
             let stop = stop.clone();
@@ -44,7 +51,7 @@ impl Mcp {
                 stop.cancel();
             }
         });
-        let settings = StdioSettings::default();
+        let settings = StdioSettings { view: self.view, ..StdioSettings::default() };
         let outcome = if config.roots.start().is_some() {
             let (sender, receiver) = oneshot::channel();
             let hearing = async {

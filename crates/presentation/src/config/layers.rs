@@ -298,6 +298,7 @@ fn default_of(key: &Key) -> Option<Value> {
             let texts = items.iter().filter_map(|item| item.as_str());
             Value::List(texts.map(|text| Item::new(text, Origin::Default)).collect())
         }
+        serde_json::Value::Object(_) if key.kind == schema::Kind::Json => Value::Json(serde_json::Map::new()),
         serde_json::Value::Object(_) => Value::Map(Vec::new()),
         serde_json::Value::Null => return None,
     })

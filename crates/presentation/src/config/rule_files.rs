@@ -45,7 +45,7 @@ pub struct WrittenRule {
 /// # Errors
 /// A [`Problem`] if a rule is invalid, or the file is not TOML or cannot be written. Nothing is written then.
 pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<WrittenRule>, Problem> {
-    let path = chosen_file(config)?;
+    let path = chosen_file(config, "add the rule to `permissions.allow` by hand")?;
     let base = Base { folder: path.parent().unwrap_or(Path::new("/")), home: config.folders.home.as_deref() };
     for rule in rules {
         let wrong = |reason: &str| Problem::new(Origin::Default, format!("`{rule}` is not a valid rule: {reason}"));
@@ -59,8 +59,8 @@ pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<WrittenR
     add(&config.folders, &path, &rules, Owner::User)
 }
 
-/// Returns the file of `--config`, or else the user's file.
-fn chosen_file(config: &Config) -> Result<PathBuf, Problem> {
+/// Returns the file of `--config`, or else the user's file. `advice` follows the problem of a file that is not TOML.
+pub(super) fn chosen_file(config: &Config, advice: &str) -> Result<PathBuf, Problem> {
     let own = config.files.iter().find(|file| file.kind == LayerKind::Chosen);
     let own = own.or_else(|| config.files.iter().find(|file| file.kind == LayerKind::User));
     let path = match (own, &config.folders.config) {
@@ -73,10 +73,7 @@ fn chosen_file(config: &Config) -> Result<PathBuf, Problem> {
     };
     match Format::of(&path) {
         Some(Format::Toml) => Ok(path),
-        _ => Err(Problem::new(
-            Origin::file(path),
-            "only TOML is written to: add the rule to `permissions.allow` by hand",
-        )),
+        _ => Err(Problem::new(Origin::file(path), format!("only TOML is written to: {advice}"))),
     }
 }
 

@@ -31,6 +31,11 @@ pub(super) struct Client {
 }
 
 impl Client {
+    /// Returns the client in the view of the server.
+    pub(super) fn in_view_of(self, server: &McpServer) -> Self {
+        Self { scope: server.in_view(self.scope), ..self }
+    }
+
     pub(super) fn generation(&self) -> Generation {
         self.profile.protocol.map_or(Generation::Legacy, ProtocolVersion::generation)
     }

@@ -1,6 +1,7 @@
 //! Notifications for a client that do not belong to a request: limited to what it subscribed to, and in frequency.
 
 use super::{
+    McpServer,
     call_tool::Client,
     server_notification::{List, ServerNotification},
     watches::Watches,
@@ -43,6 +44,11 @@ impl Interests {
     /// during the session.
     pub(super) fn of_session(client: Client, watches: Arc<Watches>, level: watch::Receiver<Option<LogLevel>>) -> Self {
         Self { client, lists: List::ALL.into(), watches, logs: Some(level) }
+    }
+
+    /// Returns the interests of the client in the view of the server.
+    pub(super) fn in_view_of(&self, server: &McpServer) -> Self {
+        Self { client: self.client.clone().in_view_of(server), ..self.clone() }
     }
 }
 

@@ -42,6 +42,8 @@ pub struct StdioSettings {
     pub identity: ServerIdentity,
     /// Principal of all calls.
     pub principal: Principal,
+    /// Name of the view whose tools, resources and prompts are served; `None`: all.
+    pub view: Option<String>,
     /// Maximum number of requests that run concurrently. Others wait.
     pub max_in_flight: usize,
     /// Maximum total size of running and waiting requests, in bytes of their messages. Further requests are rejected.
@@ -56,6 +58,7 @@ impl Default for StdioSettings {
         Self {
             identity: ServerIdentity::default(),
             principal: Principal::local(),
+            view: None,
             max_in_flight: 64,
             max_waiting_bytes: 64 << 20,
             first_list_waits: Duration::from_secs(10),
@@ -83,8 +86,8 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (lines, writing) = LineSender::spawn(writer);
-    let served =
-        ServerHandle::fixed(Arc::new(McpServer::new(app, settings.identity.clone(), settings.first_list_waits)));
+    let server = McpServer::new(app, settings.identity.clone(), settings.first_list_waits);
+    let served = ServerHandle::fixed(Arc::new(server.with_view(settings.view.as_deref())));
     let connection = Connection::new(served, &settings, lines);
     serve(connection, writing, reader, stop, std::future::pending()).await
 }
@@ -117,6 +120,7 @@ where
     let roots = ClientRoots {
         workplace,
         identity,
+        view: settings.view.clone(),
         first_list_waits: settings.first_list_waits,
         stages,
         lines,

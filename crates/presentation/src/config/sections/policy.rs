@@ -62,7 +62,12 @@ pub(in crate::config) fn waiting_rules(folders: &Folders, resolved: &ResolvedSet
     waiting.filter_map(rule).map(Arc::new).collect()
 }
 
-fn parsed(effect: Effect, text: &str, origin: &Origin, folders: &Folders) -> Result<PermissionRule, InvalidRule> {
+pub(super) fn parsed(
+    effect: Effect,
+    text: &str,
+    origin: &Origin,
+    folders: &Folders,
+) -> Result<PermissionRule, InvalidRule> {
     let folder = match origin {
         Origin::File(path, _) => path.parent().unwrap_or(Path::new("/")),
         Origin::Environment(_) | Origin::Flag(_) | Origin::Default => &folders.start,
@@ -86,7 +91,7 @@ pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigErr
             problems.push(Problem::new(origin, format!("{what}: {}", no_such_tool(name, known))));
         }
     };
-    for rule in config.rules.iter() {
+    for rule in config.every_rule() {
         if let Some(name) = rule.named_tool() {
             check(name, origin_of(&rule.origin), format!("the {} rule `{}`", rule.effect.as_str(), rule.text));
         }
@@ -123,7 +128,7 @@ pub(in crate::config) fn no_such_tool(name: &str, known: &[&str]) -> String {
 /// Each invalid rule, and each unknown parameter with the nearest known one.
 pub fn check_parameters(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
     let mut problems = Vec::new();
-    for rule in &config.rules {
+    for rule in config.every_rule() {
         if let Some(reason) = tools.iter().find_map(|tool| rule.unreadable_for(tool)) {
             let message = format!("the {} rule `{}` cannot be used: {reason}", rule.effect.as_str(), rule.text);
             problems.push(Problem::new(origin_of(&rule.origin), message));
@@ -263,7 +268,7 @@ pub(in crate::config) fn absent_servers(config: &Config, notes: &mut Vec<Problem
         let rest = text.strip_prefix("mcp__")?;
         rest.split("__").next().unwrap_or(rest).split('(').next().map(str::to_owned)
     };
-    let named = config.rules.iter().filter_map(|rule| {
+    let named = config.every_rule().filter_map(|rule| {
         let server = rule.named_server().filter(|server| *server != BUILT_IN).map(str::to_owned);
         Some((rule.text.as_str(), server.or_else(|| in_text(&rule.text))?, origin_of(&rule.origin)))
     });

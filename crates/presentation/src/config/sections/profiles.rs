@@ -29,6 +29,8 @@ pub struct Profile {
     pub prompt: String,
     /// Names of the servers whose tools are offered; `None`: all. `tools` already excludes the others.
     pub mcp_servers: Option<Vec<String>>,
+    /// Name of the view whose tools are offered; `None`: no view.
+    pub view: Option<String>,
     /// Origin of the first key of the profile.
     pub origin: Origin,
 }
@@ -101,7 +103,8 @@ pub(in crate::config) fn profiles(
             use_tools,
             prompt: text("prompt").unwrap_or_default().to_owned(),
             mcp_servers,
-            origin: place("prompt").or(place("tools")).or(place("model")).unwrap_or(Origin::Default),
+            view: text("view").map(str::to_owned),
+            origin: place("prompt").or(place("tools")).or(place("model")).or(place("view")).unwrap_or(Origin::Default),
             name,
         });
     }

@@ -10,6 +10,7 @@ use crate::config::{
         value::{Example, Item, Value},
     },
 };
+use serde_json::Map;
 use std::{
     collections::BTreeSet,
     net::SocketAddr,
@@ -204,6 +205,12 @@ impl Checker<'_> {
                 Ok(Value::Map(self.map(&object.into_iter().map(member).collect::<Vec<_>>(), &key)))
             }
             (Kind::Map, _) => wrong(),
+            (Kind::Json, Content::Table(members)) => Ok(Value::Json(self.json_members(members, &key))),
+            (Kind::Json, Content::Untyped(text)) => match serde_json::from_str(text) {
+                Ok(serde_json::Value::Object(members)) => Ok(Value::Json(members)),
+                _ => Err(format!("`{key}` must be a JSON object here, got {content}")),
+            },
+            (Kind::Json, _) => wrong(),
             (Kind::Database, content) => {
                 let parse = |text| DatabaseUrl::parse(text, |path| self.base.absolute(path));
                 match text_of(content).map(parse) {
@@ -351,6 +358,36 @@ impl Checker<'_> {
         }
     }
 
+    /// Converts a table to JSON. Values without a form in JSON are problems.
+    fn json_members(&mut self, members: &[Member], key: &str) -> Map<String, serde_json::Value> {
+        let mut checked = Map::new();
+        for Member { name, origin, node } in members {
+            let key = format!("{key}.{name}");
+            if checked.contains_key(name) {
+                self.problem(origin, format!("`{key}` is given twice"));
+                continue;
+            }
+            let value = self.json(node, &key);
+            checked.extend(value.map(|value| (name.clone(), value)));
+        }
+        checked
+    }
+
+    fn json(&mut self, node: &Node, key: &str) -> Option<serde_json::Value> {
+        match &node.content {
+            Content::Boolean(value) => Some((*value).into()),
+            Content::Integer(value) => Some((*value).into()),
+            Content::Text(text) | Content::Untyped(text) => Some(text.as_str().into()),
+            Content::List(nodes) => Some(nodes.iter().filter_map(|node| self.json(node, key)).collect()),
+            Content::Table(members) => Some(self.json_members(members, key).into()),
+            Content::Fraction(value) if value.is_finite() => Some((*value).into()),
+            other @ (Content::Fraction(_) | Content::DerivedRule { .. } | Content::Other(_)) => {
+                self.problem(&node.origin, format!("`{key}` must have a value that JSON can express, got {other}"));
+                None
+            }
+        }
+    }
+
     fn map(&mut self, members: &[Member], key: &str) -> Vec<(String, Item)> {
         let mut seen = BTreeSet::new();
         let mut checked = Vec::with_capacity(members.len());
@@ -392,6 +429,16 @@ fn name_fits(path: &[String]) -> Result<(), String> {
         [section, name] if section == "tools" || section == "hooks" => {
             ToolName::parse(name).map(drop).map_err(|error| format!("`{}`: {error}", written(path)))
         }
+        [section, name] if section == "views" => match is_view_name(name) {
+            true => Ok(()),
+            false => Err(format!(
+                "`{}`: the name of a view is 1 to 64 letters, digits and `_`, `-`, because it is a part of a URL",
+                written(path)
+            )),
+        },
+        [section, _, key, tool] if section == "views" && key == "overlay" => {
+            ToolName::parse(tool).map(drop).map_err(|error| format!("`{}`: {error}", written(path)))
+        }
         [section, name] if section == "models" || section == "profiles" => match is_plain_name(name) {
             true => Ok(()),
             false => Err(format!(
@@ -401,6 +448,11 @@ fn name_fits(path: &[String]) -> Result<(), String> {
         },
         _ => Ok(()),
     }
+}
+
+/// Returns `true` if the name is valid for a view.
+fn is_view_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
 /// Returns `true` if the name is valid for a model or a profile.

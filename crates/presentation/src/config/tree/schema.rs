@@ -57,6 +57,8 @@ pub(in crate::config) enum Kind {
     Rules(Effect),
     /// A table of names with texts.
     Map,
+    /// A table of names with values of any type of JSON.
+    Json,
 }
 
 /// Rule for merging the values of several layers.
@@ -297,6 +299,19 @@ pub(in crate::config) const KEYS: &[Key] = &[
     key(&["profiles", "*", "use_tools"], Kind::Boolean, Strictest(Strictness::False), Waits, Some("true"), "Whether any tools are offered."),
     key(&["profiles", "*", "prompt"], Kind::Text, Highest, Waits, None, "The system prompt, in place of `agent.prompt`."),
     key(&["profiles", "*", "mcp_servers"], Kind::Texts, Steps, Waits, None, "The MCP servers whose tools are offered; a project's file can only remove some. Default: all."),
+    key(&["profiles", "*", "view"], Kind::Text, Highest, Waits, None, "The view whose tools are offered, by its name in `[views]`. `tools` selects among them."),
+    key(&["views", "*", "tools"], Kind::Texts, Own, Waits, None, "The tools of the view: names, or patterns with `*`. Default: all. Rules that deny a tool apply as well."),
+    key(&["views", "*", "resources"], Kind::Texts, Own, Waits, Some("[]"), "URIs of the resources of the view, with `*`. A template is offered if some URI of it matches."),
+    key(&["views", "*", "prompts"], Kind::Texts, Own, Waits, Some("[]"), "Names of the prompts of the view, with `*`."),
+    key(&["views", "*", "deny"], Kind::Rules(Effect::Deny), Own, Waits, Some("[]"), "Rules for calls that never run through the view."),
+    key(&["views", "*", "ask"], Kind::Rules(Effect::Ask), Own, Waits, Some("[]"), "Rules for calls that require approval in the view."),
+    key(&["views", "*", "allow"], Kind::Rules(Effect::Allow), Own, Waits, Some("[]"), "Rules for calls that need no approval of the view. With at least one such rule, the view requires approval like a configuration without rules; without one, it requires none of its own."),
+    key(&["views", "*", "timeout_seconds"], positive_integer(DAY), Own, Waits, None, "Maximum timeout of a call through the view."),
+    key(&["views", "*", "output_bytes"], Kind::Integer { least: 1_000, most: 10_000_000 }, Own, Waits, None, "Maximum size of one result of a call through the view."),
+    key(&["views", "*", "overlay", "*", "name"], Kind::Text, Own, Waits, None, "The name of the tool in the view. The second `NAME` of the key is the tool's own name."),
+    key(&["views", "*", "overlay", "*", "description"], Kind::Text, Own, Waits, None, "Its description in the view."),
+    key(&["views", "*", "overlay", "*", "fixed"], Kind::Json, Own, Waits, Some("{}"), "Values of parameters that clients of the view neither see nor set."),
+    key(&["views", "*", "overlay", "*", "hide"], Kind::Texts, Own, Waits, Some("[]"), "Parameters that clients of the view neither see nor set, without a value. A required parameter needs a value in `fixed`."),
     key(&["agent", "prompt"], Kind::Text, Highest, Waits, None, "System prompt of every run. Default: a short text on the tools and the workspace."),
     key(&["agent", "max_calls"], positive_integer(TOKENS), Capped, SMALLER, None, "Maximum number of tool calls in one run. Default: no limit, like each key here without a default."),
     key(&["agent", "max_turns"], positive_integer(TOKENS), Capped, SMALLER, Some("200"), "Answers of the model in one run."),
@@ -434,6 +449,7 @@ impl Kind {
             Self::Paths => "a list of paths".into(),
             Self::Rules(_) => "a list of rules".into(),
             Self::Map => "a table of texts".into(),
+            Self::Json => "a table of values".into(),
         }
     }
 }

@@ -21,6 +21,8 @@ pub enum Value {
     List(Vec<Item>),
     /// Names with texts, in the order of the file.
     Map(Vec<(String, Item)>),
+    /// Names with values of any type, in the order of the file.
+    Json(Map<String, serde_json::Value>),
 }
 
 /// A text and its origin.
@@ -67,6 +69,7 @@ impl Value {
             Self::Map(members) => {
                 members.iter().map(|(name, item)| (name.clone(), json!(item.text))).collect::<Map<_, _>>().into()
             }
+            Self::Json(members) => members.clone().into(),
         }
     }
 
@@ -84,7 +87,8 @@ impl Value {
             | Self::Number(_)
             | Self::Database(_)
             | Self::List(_)
-            | Self::Map(_) => None,
+            | Self::Map(_)
+            | Self::Json(_) => None,
         }
     }
 
@@ -106,7 +110,8 @@ impl Value {
             | Self::Number(_)
             | Self::Text(_)
             | Self::Database(_)
-            | Self::Map(_) => &[],
+            | Self::Map(_)
+            | Self::Json(_) => &[],
         }
     }
 }
@@ -119,6 +124,13 @@ impl fmt::Display for Value {
                 f.write_str("{ ")?;
                 for (at, (name, item)) in members.iter().enumerate() {
                     write!(f, "{}{name} = {}", if at > 0 { ", " } else { "" }, json!(item.text))?;
+                }
+                f.write_str(" }")
+            }
+            Self::Json(members) => {
+                f.write_str("{ ")?;
+                for (at, (name, value)) in members.iter().enumerate() {
+                    write!(f, "{}{name} = {value}", if at > 0 { ", " } else { "" })?;
                 }
                 f.write_str(" }")
             }

@@ -338,8 +338,12 @@ impl EndpointHandle {
         body: impl RequestBody,
         connection: Option<Arc<Connection>>,
     ) -> Response<Body> {
+        let mut view_name = None;
         if let Some(connection) = connection.as_deref().filter(|_| head.uri.path() != "/mcp") {
-            return Box::pin(self.serve_other_path(&head, connection)).await;
+            view_name = head.uri.path().strip_prefix("/mcp/").map(str::to_owned);
+            if view_name.is_none() {
+                return Box::pin(self.serve_other_path(&head, connection)).await;
+            }
         }
         let holder = match self.admit(&head, connection.as_deref()).await {
             Ok(holder) => holder,
@@ -351,7 +355,12 @@ impl EndpointHandle {
             return shutting_down();
         }
         let accept = Accept::of(&headers);
-        let context = RequestContext { holder, headers, accept };
+        let view = match view_name.as_deref().map(|name| self.server.app.view(name)) {
+            None => self.settings.view.clone(),
+            Some(Ok(view)) => Some(view.clone()),
+            Some(Err(error)) => return text(StatusCode::NOT_FOUND, format!("{error}\n")),
+        };
+        let context = RequestContext { holder, headers, accept, view };
         if method != Method::POST {
             return self.serve_other_method(&method, &context);
         }

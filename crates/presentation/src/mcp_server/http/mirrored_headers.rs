@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use toolstead_application::{RegisteredTool, ToolRegistry};
-use toolstead_domain::error_kind::ErrorKind;
+use toolstead_domain::{View, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::{
     headers::{self, InvalidHeader, ParamHeaders},
     message::RpcError,
@@ -50,12 +50,13 @@ impl MirroredHeaders {
     pub(super) fn check_request(
         &self,
         headers: &HeaderMap,
+        view: Option<&View>,
         method: &str,
         params: &Map<String, Value>,
     ) -> Result<(), RpcError> {
         match headers::mirrored_name(method, params) {
             Some(name) if method == "tools/call" => {
-                self.check_call(headers, name, params.get("arguments").and_then(Value::as_object))
+                self.check_call(headers, view, name, params.get("arguments").and_then(Value::as_object))
             }
             name => check_names(headers, method, name),
         }
@@ -68,12 +69,14 @@ impl MirroredHeaders {
     pub(super) fn check_call(
         &self,
         headers: &HeaderMap,
+        view: Option<&View>,
         tool: &str,
         arguments: Option<&Map<String, Value>>,
     ) -> Result<(), RpcError> {
         check_names(headers, "tools/call", Some(tool))?;
         // An unknown tool, and arguments other than an object, are refused later by the call itself.
-        let Some(mirrored) = self.of_tool(tool) else { return Ok(()) };
+        let own = view.and_then(|view| view.content.as_ref()?.tool_named(tool)).unwrap_or(tool);
+        let Some(mirrored) = self.of_tool(own) else { return Ok(()) };
         let none = Map::new();
         mirrored.check(headers, arguments.unwrap_or(&none)).map_err(|error| mismatch(&error))
     }

@@ -20,7 +20,7 @@ use std::{
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use toolstead_application::CancelSignal;
-use toolstead_domain::{CancelReason, ClientProfile, LogLevel, Principal, Scope};
+use toolstead_domain::{CancelReason, ClientProfile, LogLevel, Principal, Scope, View};
 
 /// Number of random bytes in a session's id. It cannot be guessed, and does not replace the token.
 const ID_BYTES: usize = 24;
@@ -43,6 +43,8 @@ pub(super) struct Sessions {
 pub(super) struct HttpSession {
     pub(super) id: Arc<str>,
     principal: Principal,
+    /// View whose path the session was opened on.
+    view: Option<Arc<View>>,
     pub(super) threshold: LogThreshold,
     pub(super) in_flight: Arc<InFlight>,
     pub(super) questions: Arc<Questions>,
@@ -95,6 +97,7 @@ impl Sessions {
     pub(super) fn open(
         &self,
         principal: Principal,
+        view: Option<Arc<View>>,
         profile: ClientProfile,
         now: Instant,
     ) -> Result<Arc<HttpSession>, NotOpened> {
@@ -105,6 +108,7 @@ impl Sessions {
         let session = Arc::new(HttpSession {
             id: id.clone(),
             principal,
+            view,
             threshold: LogThreshold::session(),
             in_flight: Arc::default(),
             questions: Arc::default(),
@@ -130,18 +134,19 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Returns the principal's session with this id. Sessions of other principals are not found.
-    pub(super) fn find(&self, id: &str, principal: &Principal) -> Option<SessionInUse> {
+    /// Returns the principal's session with this id in this view. Sessions of other principals and other views are not
+    /// found.
+    pub(super) fn find(&self, id: &str, principal: &Principal, view: Option<&Arc<View>>) -> Option<SessionInUse> {
         // Marked as in use under the lock, so that the session cannot be replaced meanwhile.
         let by_id = self.lock();
-        Some(by_id.get(id).filter(|session| session.principal == *principal)?.clone().in_use())
+        Some(by_id.get(id).filter(|session| session.belongs_to(principal, view))?.clone().in_use())
     }
 
     /// Ends a session: cancels its requests and ends its stream. Returns `false` if it does not exist.
-    pub(super) fn close(&self, id: &str, principal: &Principal) -> bool {
+    pub(super) fn close(&self, id: &str, principal: &Principal, view: Option<&Arc<View>>) -> bool {
         let closed = {
             let mut by_id = self.lock();
-            let is_theirs = by_id.get(id).is_some_and(|session| session.principal == *principal);
+            let is_theirs = by_id.get(id).is_some_and(|session| session.belongs_to(principal, view));
             if is_theirs { by_id.remove(id) } else { None }
         };
         let was_there = closed.is_some();
@@ -190,6 +195,11 @@ impl fmt::Debug for Sessions {
 }
 
 impl HttpSession {
+    fn belongs_to(&self, principal: &Principal, view: Option<&Arc<View>>) -> bool {
+        let name = |view: &Arc<View>| view.name.clone();
+        self.principal == *principal && self.view.as_ref().map(name) == view.map(name)
+    }
+
     fn in_use(self: Arc<Self>) -> SessionInUse {
         self.lock().users += 1;
         SessionInUse(self)
@@ -210,7 +220,12 @@ impl HttpSession {
     /// Returns the client of a request in this session.
     pub(super) fn client(&self) -> Client {
         let profile = self.lock().profile.clone();
-        Client { scope: Scope::of(self.principal.clone(), self.id.clone()), profile }
+        let scope = Scope::of(self.principal.clone(), self.id.clone());
+        let scope = match &self.view {
+            Some(view) => scope.through(view.clone()),
+            None => scope,
+        };
+        Client { scope, profile }
     }
 
     /// Waits until the request may run; `None` if it is cancelled before.
@@ -287,13 +302,13 @@ mod tests {
     fn a_session_belongs_to_its_principal() {
         let (ours, theirs) = (Principal::token("a"), Principal::token("b"));
         let sessions = sessions(10);
-        let session = sessions.open(ours.clone(), profile(), Instant::now()).unwrap();
+        let session = sessions.open(ours.clone(), None, profile(), Instant::now()).unwrap();
         assert!(session.id.len() * 6 >= 128 && session.id.bytes().all(|byte| byte.is_ascii_graphic()));
-        assert!(sessions.find(&session.id, &theirs).is_none() && !sessions.close(&session.id, &theirs));
-        let running = sessions.find(&session.id, &ours).unwrap().in_flight.begin_beside(Id::Number(1));
+        assert!(sessions.find(&session.id, &theirs, None).is_none() && !sessions.close(&session.id, &theirs, None));
+        let running = sessions.find(&session.id, &ours, None).unwrap().in_flight.begin_beside(Id::Number(1));
         let stream = session.open_stream();
-        assert!(sessions.close(&session.id, &ours) && !sessions.close(&session.id, &ours));
-        assert!(sessions.find(&session.id, &ours).is_none() && stream.is_cancelled());
+        assert!(sessions.close(&session.id, &ours, None) && !sessions.close(&session.id, &ours, None));
+        assert!(sessions.find(&session.id, &ours, None).is_none() && stream.is_cancelled());
         assert_eq!(running.cancel.reason(), Some(CancelReason::Client));
     }
 
@@ -302,16 +317,16 @@ mod tests {
         let principal = Principal::token("a");
         let sessions = sessions(2);
         let start = Instant::now();
-        let open = |at: Instant| sessions.open(principal.clone(), profile(), at);
+        let open = |at: Instant| sessions.open(principal.clone(), None, profile(), at);
         let (first, second) = (open(start).unwrap(), open(start).unwrap());
-        let in_use = sessions.find(&first.id, &principal).unwrap();
+        let in_use = sessions.find(&first.id, &principal, None).unwrap();
         let third = open(start + IDLE).unwrap();
-        assert!(sessions.find(&second.id, &principal).is_none());
+        assert!(sessions.find(&second.id, &principal, None).is_none());
         drop(in_use);
         sessions.expire(start + IDLE);
-        assert!(sessions.find(&first.id, &principal).is_some(), "it was used just now");
+        assert!(sessions.find(&first.id, &principal, None).is_some(), "it was used just now");
         sessions.expire(start + 3 * IDLE);
-        assert!(sessions.find(&third.id, &principal).is_none());
+        assert!(sessions.find(&third.id, &principal, None).is_none());
     }
 
     #[test]
@@ -320,15 +335,15 @@ mod tests {
         let sessions = sessions(3);
         let start = Instant::now();
         let second = Duration::from_secs(1);
-        let open = |at: Instant| sessions.open(principal.clone(), profile(), at);
+        let open = |at: Instant| sessions.open(principal.clone(), None, profile(), at);
         let busy = open(start).unwrap();
-        let in_use = sessions.find(&busy.id, &principal).unwrap();
+        let in_use = sessions.find(&busy.id, &principal, None).unwrap();
         let (later, earlier) = (open(start + 2 * second).unwrap(), open(start + second).unwrap());
         let stream = earlier.open_stream();
         let new = open(start + 3 * second).unwrap();
         assert!(stream.is_cancelled() && sessions.lock().get(&earlier.id).is_none());
         assert_eq!(sessions.lock().len(), 3);
-        let all = [&later, &new].map(|session| sessions.find(&session.id, &principal).unwrap());
+        let all = [&later, &new].map(|session| sessions.find(&session.id, &principal, None).unwrap());
         assert_eq!(open(start + 4 * second).unwrap_err(), NotOpened::TooMany(3));
         drop((all, in_use));
         open(start + 4 * second).unwrap();
@@ -344,11 +359,11 @@ mod tests {
         let settings = HttpSettings { max_sessions: 2, session_idle: IDLE, ..HttpSettings::default() };
         let sessions = Sessions::new(&settings, CancellationToken::new(), ended);
         let (principal, start) = (Principal::token("a"), Instant::now());
-        let ids = [0, 1].map(|_| sessions.open(principal.clone(), profile(), start).unwrap().id.clone());
-        assert!(sessions.close(&ids[0], &principal) && !sessions.close(&ids[0], &principal));
+        let ids = [0, 1].map(|_| sessions.open(principal.clone(), None, profile(), start).unwrap().id.clone());
+        assert!(sessions.close(&ids[0], &principal, None) && !sessions.close(&ids[0], &principal, None));
         sessions.expire(start + IDLE);
         sessions.expire(start + IDLE);
-        let open = |at: Instant| sessions.open(principal.clone(), profile(), at).unwrap().id.clone();
+        let open = |at: Instant| sessions.open(principal.clone(), None, profile(), at).unwrap().id.clone();
         let (third, _, _) = (open(start), open(start + IDLE / 2), open(start + IDLE / 2));
         assert_eq!(*told.lock().unwrap(), [&ids[..], &[third]].concat());
     }
@@ -356,7 +371,7 @@ mod tests {
     #[test]
     fn a_new_stream_ends_the_one_before() {
         let sessions = sessions(1);
-        let session = sessions.open(Principal::token("a"), profile(), Instant::now()).unwrap();
+        let session = sessions.open(Principal::token("a"), None, profile(), Instant::now()).unwrap();
         let (one, two) = (session.open_stream(), session.open_stream());
         assert!(one.is_cancelled() && !two.is_cancelled());
     }

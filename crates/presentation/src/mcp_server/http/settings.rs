@@ -3,6 +3,7 @@
 use super::authenticator::Authenticator;
 use crate::mcp_server::server_identity::ServerIdentity;
 use std::{fmt, sync::Arc, time::Duration};
+use toolstead_domain::View;
 use toolstead_infrastructure::mcp::wire::lines::MAX_MESSAGE_BYTES;
 
 /// Settings of the HTTP server. Limits apply to all clients together unless stated otherwise.
@@ -15,6 +16,8 @@ pub struct HttpSettings {
     pub tokens: Vec<BearerToken>,
     /// Authenticator of requests, instead of the tokens.
     pub authenticator: Option<Arc<dyn Authenticator>>,
+    /// View whose tools, resources and prompts the endpoint serves at its own path; `None`: all.
+    pub view: Option<Arc<View>>,
     /// Names of the MCP servers that `/readyz` requires to be available.
     pub required_servers: Vec<String>,
     /// Line that `/readyz` adds to its answer while the server is ready, such as a note on missing tools. It is public.
@@ -57,6 +60,7 @@ impl Default for HttpSettings {
             identity: ServerIdentity::default(),
             tokens: Vec::new(),
             authenticator: None,
+            view: None,
             required_servers: Vec::new(),
             ready_note: None,
             allowed_hosts: loopback.map(str::to_owned).to_vec(),

@@ -98,6 +98,8 @@ impl RootsEventSender {
 pub(super) struct ClientRoots<'a> {
     pub(super) workplace: &'a dyn Workplace,
     pub(super) identity: ServerIdentity,
+    /// Name of the view that is served; `None`: all tools.
+    pub(super) view: Option<String>,
     /// Maximum time that the first list waits for servers.
     pub(super) first_list_waits: Duration,
     pub(super) stages: watch::Sender<Stage>,
@@ -228,7 +230,8 @@ impl ClientRoots<'_> {
         known.open = None;
         let app = self.workplace.open(roots.clone()).await.ok_or(NotOpened)?;
         known.open = Some(roots);
-        let server = Arc::new(McpServer::new(app, self.identity.clone(), self.first_list_waits));
+        let server =
+            Arc::new(McpServer::new(app, self.identity.clone(), self.first_list_waits).with_view(self.view.as_deref()));
         self.stages.send_replace(Stage { server: Some(server), is_asking });
         self.workplace.retire().await;
         Ok(())

@@ -128,7 +128,8 @@ impl Connection {
 
     /// Returns the guidance of upstream servers, if the application is already running.
     fn guidance(&self) -> Option<String> {
-        self.server_handle.now()?.app.provider_notifications.instructions(&self.scope())
+        let server = self.server_handle.now()?;
+        server.app.provider_notifications.instructions(&server.in_view(self.scope()))
     }
 
     fn names_folders(&self) -> bool {
@@ -341,7 +342,9 @@ impl Connection {
         let (own_id, method, scope) = (id.clone(), method.to_owned(), self.scope());
         self.answer_in_background(id, bytes, async move {
             let _turn = turns.acquire().await;
-            Some(served.server().await?.list(&own_id, &method, &params, generation, scope).await)
+            let server = served.server().await?;
+            let scope = server.in_view(scope);
+            Some(server.list(&own_id, &method, &params, generation, scope).await)
         })
     }
 
@@ -406,6 +409,7 @@ impl Connection {
                 turn = turns.acquire() => turn.ok(),
                 _ = cancel.cancelled() => None,
             };
+            let client = client.in_view_of(&server);
             let answer = server.call(&running.id, request, client, caller.clone(), cancel).await;
             let rest = caller.finish();
             let Some(answer) = answer else { return };
@@ -430,6 +434,7 @@ impl Connection {
         self.answer_in_background(id, bytes, async move {
             let server = served.wait_until_callable().await?;
             let _turn = turns.acquire().await;
+            let client = client.in_view_of(&server);
             Some(server.watch(&own_id, &method, &params, &client, &watches).await)
         })
     }
@@ -446,7 +451,7 @@ impl Connection {
             let mut is_open = false;
             let sending = async {
                 let Some(server) = served.server().await else { return Ok(()) };
-                let interests = subscription.agree(&server.app, client).await;
+                let interests = subscription.agree(&server.app, client.in_view_of(&server)).await;
                 let mut news = NotificationFeed::new(&server.app, &interests);
                 lines.send(subscription.acknowledgement()).await?;
                 is_open = true;

@@ -71,7 +71,7 @@ impl ResubscribingFeed {
     /// Subscribes to all further notifications.
     pub(super) fn new(served: ServerHandle, interests: Interests) -> Self {
         let of = served.now().map(|server| {
-            let feed = NotificationFeed::new(&server.app, &interests);
+            let feed = NotificationFeed::new(&server.app, &interests.in_view_of(&server));
             (server, feed)
         });
         Self { served, interests, of }
@@ -103,8 +103,9 @@ impl ResubscribingFeed {
     /// Subscribes to a new application. The client may have received lists from another application, so all are
     /// reported as changed.
     async fn begin_anew(&mut self, server: Arc<McpServer>) {
-        self.interests.watches.renew(&server.app, &self.interests.client).await;
-        let feed = NotificationFeed::new(&server.app, &self.interests).beginning_anew();
+        let interests = self.interests.in_view_of(&server);
+        interests.watches.renew(&server.app, &interests.client).await;
+        let feed = NotificationFeed::new(&server.app, &interests).beginning_anew();
         self.of = Some((server, feed));
     }
 }

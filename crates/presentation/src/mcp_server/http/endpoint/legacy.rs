@@ -20,7 +20,7 @@ use crate::mcp_server::{
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
-use toolstead_domain::{Generation, Scope, SessionError, SessionState, error_kind::ErrorKind};
+use toolstead_domain::{Generation, SessionError, SessionState, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::{
     headers::SESSION_ID,
     message::{Id, RpcError, error_response},
@@ -123,12 +123,12 @@ impl Endpoint {
     fn open_session(&self, context: RequestContext, id: &Id, mut params: Map<String, Value>) -> Response<Body> {
         // The session receives its id only on success.
         let principal = context.holder.principal.clone();
-        let scope = Scope::of(principal.clone(), "");
+        let scope = context.scope("");
         let (answer, profile) = match self.server.initialize(id, &mut params, &scope) {
             Ok(opened) => opened,
             Err(error) => return answered(Some(Answer::error(id, &error)), Vec::new(), context, status),
         };
-        let opened = self.sessions.open(principal, profile, Instant::now()).and_then(|session| {
+        let opened = self.sessions.open(principal, context.view.clone(), profile, Instant::now()).and_then(|session| {
             // The id is base64, which is always a valid header value.
             HeaderValue::from_str(&session.id).map_err(|_| NotOpened::NoRandomness)
         });
@@ -199,7 +199,7 @@ impl Endpoint {
     /// Ends the session (DELETE).
     pub(super) fn end_session(&self, context: &RequestContext) -> Response<Body> {
         match named_session(&context.headers) {
-            Some(id) if self.sessions.close(id, &context.holder.principal) => no_content(),
+            Some(id) if self.sessions.close(id, &context.holder.principal, context.view.as_ref()) => no_content(),
             Some(_) => NoSession::Unknown.response(),
             None => NoSession::NotNamed.response(),
         }
@@ -207,7 +207,7 @@ impl Endpoint {
 
     fn session(&self, context: &RequestContext) -> Result<SessionInUse, NoSession> {
         let id = named_session(&context.headers).ok_or(NoSession::NotNamed)?;
-        self.sessions.find(id, &context.holder.principal).ok_or(NoSession::Unknown)
+        self.sessions.find(id, &context.holder.principal, context.view.as_ref()).ok_or(NoSession::Unknown)
     }
 }
 

@@ -7,7 +7,6 @@ use crate::mcp_server::{
     call_tool::{Client, ToolCallRequest},
     client_caller::ClientCaller,
     http::{
-        authenticator::AuthenticatedClient,
         call_response::{DisconnectBehavior, RunningCall, Work, answered},
         notification_stream::NotificationStream,
         request_context::RequestContext,
@@ -18,17 +17,17 @@ use crate::mcp_server::{
     request_meta::RequestMeta,
     subscription::Subscription,
 };
-use http::{HeaderMap, Response, StatusCode};
+use http::{Response, StatusCode};
 use std::{sync::Arc, time::Instant};
 use toolstead_application::CancelSignal;
-use toolstead_domain::{ClientProfile, Generation, Scope};
+use toolstead_domain::{ClientProfile, Generation};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 impl RequestPermit {
     /// Answers a request by the rules of 2026-07-28.
     pub(super) fn modern_request(self, context: RequestContext, request: RpcRequest) -> Reply {
         let RpcRequest { id, content, mut meta } = request;
-        let profile = match self.check(&context.headers, &content, &mut meta) {
+        let profile = match self.check(&context, &content, &mut meta) {
             Ok(profile) => profile,
             Err(error) => return Reply::Now(refused(&id, &error)),
         };
@@ -41,10 +40,10 @@ impl RequestPermit {
             Content::Other { method, params } => (method, params),
         };
         let answer = match method.as_str() {
-            "server/discover" => self.server.discover(&id, &stateless(&context.holder)),
+            "server/discover" => self.server.discover(&id, &context.stateless_scope()),
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
                 return Reply::Later(Box::pin(async move {
-                    let scope = stateless(&context.holder);
+                    let scope = context.stateless_scope();
                     let answer = self.server.list(&id, &method, &params, Generation::Modern, scope).await;
                     answered(Some(answer), Vec::new(), context, status)
                 }));
@@ -76,7 +75,7 @@ impl RequestPermit {
         let session = self.stateless.enter(&context.holder, meta.client_name(), Instant::now());
         let caller = ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(context.accept));
         let caller = Arc::new(caller.with_retry_answers());
-        let scope = Scope::of(context.holder.principal.clone(), session.id.clone());
+        let scope = context.scope(session.id.clone());
         let client = Client { scope, profile: Arc::new(profile) };
         let said = caller.clone();
         let work = async move {
@@ -90,15 +89,21 @@ impl RequestPermit {
 impl Endpoint {
     /// Checks the metadata of a request: version, then client, then mirrored headers. Returns the profile of its
     /// client.
-    fn check(&self, headers: &HeaderMap, content: &Content, meta: &mut RequestMeta) -> Result<ClientProfile, RpcError> {
+    fn check(
+        &self,
+        context: &RequestContext,
+        content: &Content,
+        meta: &mut RequestMeta,
+    ) -> Result<ClientProfile, RpcError> {
+        let (headers, view) = (&context.headers, context.view.as_deref());
         meta.check_complete()?;
         self.mirrored.check_version(headers, meta.named_version().unwrap_or_default())?;
         let profile = meta.take_profile()?;
         match content {
             Content::ToolCall { tool, arguments, .. } => {
-                self.mirrored.check_call(headers, tool, arguments.as_object())?
+                self.mirrored.check_call(headers, view, tool, arguments.as_object())?
             }
-            Content::Other { method, params } => self.mirrored.check_request(headers, method, params)?,
+            Content::Other { method, params } => self.mirrored.check_request(headers, view, method, params)?,
         }
         Ok(profile)
     }
@@ -113,17 +118,12 @@ impl Endpoint {
             return text(StatusCode::NOT_ACCEPTABLE, "a subscription is answered by `text/event-stream`");
         }
         let app = &self.server.app;
-        let client = Client { scope: stateless(&context.holder), profile: Arc::new(profile) };
+        let client = Client { scope: context.stateless_scope(), profile: Arc::new(profile) };
         let interests = subscription.agree(app, client).await;
         let (news, last) = (NotificationFeed::new(app, &interests), subscription.result(&self.server.identity));
         let stream = NotificationStream::new(news, self.settings.keep_alive).of_subscription(subscription, last);
         live_events(stream.until(self.ending.clone()))
     }
-}
-
-/// Returns the scope of requests outside of sessions.
-fn stateless(holder: &AuthenticatedClient) -> Scope {
-    Scope::of(holder.principal.clone(), "stateless")
 }
 
 /// Returns the status of an answer by MCP 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and
