@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test check fmt fmt-check lint doc rooms package peers conformance tool-docs public-api limits bench count
 
-ROOMS := accounts browser builtin documents egress hooks host http mcp mcp-stdio models sandbox schema-validation services shell-analysis sqlite web
+ROOMS := accounts browser builtin documents egress hooks host http mcp mcp-stdio models sandbox schema-validation services shell-analysis sqlite upstream-auth web
 # Tests through the binaries wait for other programs: with two threads per processor another test uses that time.
 TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
 RS := git ls-files --cached --others --exclude-standard --deduplicate '*.rs'

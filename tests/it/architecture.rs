@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -216,7 +217,23 @@ fn all_that_leaves_the_machine_goes_through_one_connector() {
     let clients = ["reqwest", "ureq", "isahc", "curl", "attohttpc", "rmcp"];
     for (name, uses) in dependencies() {
         let others: Vec<&String> = uses.iter().filter(|library| clients.contains(&library.as_str())).collect();
-        assert!(others.is_empty(), "{name} brings another HTTP client: {others:?}");
+        // Its sign-in, which sends its requests by our client, and servers that an application adds.
+        let allowed: &[&str] = if name == "toolstead-infrastructure" { &["rmcp"] } else { &[] };
+        assert!(others.iter().all(|own| allowed.contains(&own.as_str())), "{name} brings another client: {others:?}");
+    }
+    let users = |word: &str| {
+        let using = code.iter().filter(|(_, code)| code.contains(word)).map(|(path, _)| path.as_str());
+        using.collect::<Vec<_>>()
+    };
+    assert_eq!(users("reqwest"), [""; 0], "only rmcp names its client");
+    let of_rmcp = users("rmcp::");
+    let is_allowed = |path: &&str| path.contains("/upstream_auth/") || path.contains("/rmcp");
+    assert!(of_rmcp.iter().all(is_allowed), "rmcp is for the features `upstream-auth` and `rmcp`: {of_rmcp:?}");
+    let manifest =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../infrastructure/Cargo.toml")).unwrap();
+    let bringing = manifest.lines().filter(|line| line.contains("\"dep:rmcp\""));
+    for feature in bringing.filter_map(|line| line.split_once(" =")).map(|(feature, _)| feature) {
+        assert!(["upstream-auth", "rmcp"].contains(&feature), "the feature `{feature}` brings rmcp");
     }
 }
 
@@ -259,9 +276,9 @@ fn production_files(folders: &[&str]) -> Vec<(PathBuf, String)> {
             continue;
         }
         if path.is_dir() {
-            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
         } else if name.ends_with(".rs") {
-            let code = std::fs::read_to_string(&path).unwrap();
+            let code = fs::read_to_string(&path).unwrap();
             let tests = ["\nmod tests {", "\npub(super) mod tests {"].map(|begin| code.find(begin));
             let production = code[..tests.into_iter().flatten().min().unwrap_or(code.len())].to_owned();
             files.push((path, production));

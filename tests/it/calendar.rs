@@ -47,6 +47,7 @@ impl Desk {
             refresh_token: Some(Secret::new(google.refresh_token(USER, scopes))),
             expires_at: Some(FAR),
             scopes: vec![CALENDAR.into()],
+            registration: None,
         };
         vault.put(&key, tokens).await.unwrap();
         Self { home, google, config }
@@ -411,7 +412,9 @@ async fn no_tool_reads_the_key_of_tokens_or_the_tokens_wherever_they_lie() {
     let vault = Vault::open(tokens.clone(), key_file.clone()).unwrap();
     let key = TokenKey { principal: Principal::local(), issuer: "i".into(), resource: "r".into() };
     let access_token = Secret::new("hunter2");
-    vault.put(&key, Tokens { access_token, refresh_token: None, expires_at: None, scopes: Vec::new() }).await.unwrap();
+    let scopes = Vec::new();
+    let tokens = Tokens { access_token, refresh_token: None, expires_at: None, scopes, registration: None };
+    vault.put(&key, tokens).await.unwrap();
     let mut files = std::fs::read_dir(&tokens).unwrap().map(|entry| entry.unwrap().path());
     let sealed = files.find(|path| path.extension().is_some_and(|ending| ending == "sealed")).unwrap();
     for (tool, arguments) in [

@@ -43,6 +43,7 @@ impl Mail {
             refresh_token: Some(Secret::new(refresh_token)),
             expires_at: None,
             scopes: BOTH.iter().map(ToString::to_string).collect(),
+            registration: None,
         };
         let key = TokenKey { principal: Principal::local(), issuer: url.into(), resource: format!("gmail {url}") };
         vault.put(&key, tokens).await.unwrap();

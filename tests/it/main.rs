@@ -163,6 +163,8 @@ mod subagents;
 mod trust;
 /// Connection on which a real server receives a call.
 mod upstream_connections;
+/// Signing in to upstream servers at a real authorization server.
+mod upstream_sign_in;
 /// Views of the tools, over both transports and on the command line.
 mod views;
 /// Pages are fetched, through the binaries.

@@ -30,6 +30,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("services", &["host", "http", "web"]),
     ("shell_analysis", &[]),
     ("sqlite", &[]),
+    ("upstream_auth", &["accounts", "web"]),
     ("web", &["egress", "http"]),
 ];
 
@@ -56,10 +57,11 @@ const WEIGHTS: &[(&str, &str, usize)] = &[
     ("toolstead-infrastructure", "browser", 118),
     ("toolstead-infrastructure", "builtin", 258),
     ("toolstead-infrastructure", "schema-validation", 142),
+    ("toolstead-infrastructure", "upstream-auth", 192),
 ];
 
 /// The features of `infrastructure` that build without the sandbox.
-const PORTABLE: [&str; 8] = ["accounts", "egress", "host", "http", "mcp", "models", "services", "web"];
+const PORTABLE: [&str; 9] = ["accounts", "egress", "host", "http", "mcp", "models", "services", "upstream-auth", "web"];
 /// Crates that no portable feature may depend on: those for one kernel, and the parser of command lines.
 const NOT_PORTABLE: [&str; 3] = ["landlock", "seccompiler", "tree-sitter"];
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // A person with a browser: opens a page of issuer.mjs, signs in, grants what is asked, and goes where that leads.
 //
-//   person.mjs ADDRESS
+//   person.mjs ADDRESS      environment: PERSON (the name to sign in with; default: ada)
 let [address] = process.argv.slice(2);
 if (!address) throw new Error('usage: person.mjs ADDRESS');
 const cookies = new Map();
@@ -32,6 +32,6 @@ for (let steps = 0; steps < 20; steps += 1) {
   }
   const prompt = page.match(/name="prompt" value="([^"]+)"/)[1];
   address = new URL(form[1], address).href;
-  answer = await open(address, new URLSearchParams({ prompt, login: 'ada', password: 'any' }));
+  answer = await open(address, new URLSearchParams({ prompt, login: process.env.PERSON ?? 'ada', password: 'any' }));
 }
 throw new Error(`no end: ${address}`);

@@ -3,14 +3,14 @@
 //! [`Accounts`](credentials::Accounts) returns the headers of a request. It asks the user to sign in on a page if there
 //! are no tokens, renews tokens before they expire, and never sends them to another origin.
 
-mod attempt;
+pub(crate) mod attempt;
 pub mod credentials;
 pub mod grant;
 pub mod import;
-mod issuer;
-mod loopback;
+pub(crate) mod issuer;
+pub(crate) mod loopback;
 pub mod oauth_client;
-mod private_file;
+pub(crate) mod private_file;
 mod shared_sign_in;
 pub mod sign_in_error;
 #[cfg(test)]

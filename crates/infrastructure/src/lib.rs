@@ -37,6 +37,8 @@ pub mod shell_analysis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod system_clock;
+#[cfg(feature = "upstream-auth")]
+pub mod upstream_auth;
 pub mod user_program;
 #[cfg(feature = "web")]
 pub mod web;

@@ -23,7 +23,7 @@ mod stores;
 mod upstream;
 
 use accounts::accounts;
-pub use accounts::accounts_alone;
+pub use accounts::{accounts_alone, upstream_accounts_alone};
 pub use orchestration::orchestration;
 use orchestration::orchestration_of;
 pub use stores::open_audit_log_read_only;
@@ -553,6 +553,7 @@ impl AppBuilder {
         let browsers = Arc::new(Browsers::new(browser_settings(&config, self.network.clone())));
         let reach = web_client(self.network, &config.outside)?;
         let accounts = accounts(&config, reach.clone(), clock.clone());
+        let for_sign_ins = (reach.clone(), clock.clone());
         let world = ToolEnvironment::new(Arc::new(opened), clock.clone(), version.to_owned())
             .with_agents(agent_files.clone())
             .with_limits(config.file_limits.clone())
@@ -712,6 +713,7 @@ impl AppBuilder {
                     self.clients.resolve(),
                     known,
                     self.cores.as_ref(),
+                    (&for_sign_ins.0, &for_sign_ins.1),
                 );
                 let servers = starting.await?;
                 for server in &servers {

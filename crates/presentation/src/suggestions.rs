@@ -29,5 +29,8 @@ fn trusting(path: &Path) -> String {
 /// Returns the command with which a principal signs in.
 fn signing_in(grant: &str, principal: Option<&str>) -> String {
     let principal = principal.map(|principal| format!(" --principal {}", in_shell(principal))).unwrap_or_default();
-    format!("toolstead auth login google --grant {grant}{principal}")
+    match grant.strip_prefix("server:") {
+        Some(_) => format!("toolstead auth login {}{principal}", in_shell(grant)),
+        None => format!("toolstead auth login google --grant {grant}{principal}"),
+    }
 }

@@ -62,7 +62,9 @@ impl LogSettings {
             true => ",toolstead::server=info,toolstead::upstream=info",
             false => "",
         };
-        format!("{level},toolstead::calls={calls}{server}")
+        // The OAuth library logs authorization codes at the level `debug`.
+        let library = if self.verbosity == Verbosity::Debug { ",rmcp=info" } else { "" };
+        format!("{level}{library},toolstead::calls={calls}{server}")
     }
 }
 

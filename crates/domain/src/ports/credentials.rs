@@ -16,6 +16,30 @@ pub struct Resource {
 /// Headers of one request: name and value.
 pub type CredentialHeaders = Vec<(String, Secret)>;
 
+/// Refusal of a service with the HTTP status 401, or 403 for a missing scope (RFC 6750, section 3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Challenge {
+    /// HTTP status.
+    pub status: u16,
+    /// Value of the header `WWW-Authenticate`, if there is one.
+    pub header: Option<String>,
+}
+
+impl Challenge {
+    /// Returns `true` if the credentials are valid and lack a permission.
+    ///
+    /// ```
+    /// use toolstead_domain::ports::credentials::Challenge;
+    ///
+    /// let header = Some("Bearer error=\"insufficient_scope\", scope=\"notes.write\"".to_owned());
+    /// assert!(Challenge { status: 403, header }.is_insufficient_scope());
+    /// assert!(!Challenge { status: 401, header: None }.is_insufficient_scope());
+    /// ```
+    pub fn is_insufficient_scope(&self) -> bool {
+        self.status == 403 && self.header.as_ref().is_some_and(|header| header.contains("insufficient_scope"))
+    }
+}
+
 /// Reason why there are no credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoCredentials {
@@ -53,6 +77,22 @@ pub trait Credentials: Send + Sync {
         resource: &Resource,
         refused: &CredentialHeaders,
     ) -> Result<CredentialHeaders, NoCredentials>;
+
+    /// Returns headers in place of those that the service refused with this challenge. By default the same as
+    /// [`renewed`](Self::renewed). Credentials that lack a scope are requested again with all scopes.
+    ///
+    /// # Errors
+    /// [`NoCredentials`] if there are none, or if the principal must sign in again for the missing scopes.
+    async fn challenged(
+        &self,
+        principal: &Principal,
+        resource: &Resource,
+        refused: &CredentialHeaders,
+        challenge: &Challenge,
+    ) -> Result<CredentialHeaders, NoCredentials> {
+        let _ = challenge;
+        self.renewed(principal, resource, refused).await
+    }
 
     /// Signs the caller in through a page that the user opens, and returns once the credentials are available.
     ///

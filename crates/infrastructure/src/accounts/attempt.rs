@@ -21,7 +21,7 @@ pub(super) const MAX_ANSWER: usize = 8 << 10;
 const MAX_ERROR_CODE_CHARS: usize = 64;
 
 /// Attempt in progress.
-pub(super) struct Attempt {
+pub(crate) struct Attempt {
     /// Random value that proves that a redirect belongs to this attempt.
     state: Secret,
     /// PKCE secret that proves to the issuer that the code is exchanged by its requester.
@@ -29,16 +29,22 @@ pub(super) struct Attempt {
     /// Redirect target of the page.
     pub(super) redirect_uri: String,
     /// Page for the user to open.
-    pub(super) page: Url,
-    issuer: String,
+    pub(crate) page: Url,
+    /// Issuer that a redirect must name if it names one. `None` if the exchange of the code checks it.
+    issuer: Option<String>,
 }
 
 /// Authorization code, valid for one exchange.
-pub(super) struct Code(pub(super) Secret);
+pub(crate) struct Code {
+    /// The code itself.
+    pub(crate) secret: Secret,
+    /// Issuer that the redirect names (RFC 9207).
+    pub(crate) issuer: Option<String>,
+}
 
 /// Reason why a redirect has no code.
 #[derive(Debug)]
-pub(super) enum NoCode {
+pub(crate) enum NoCode {
     /// The redirect does not belong to this attempt, which continues.
     Foreign(&'static str),
     /// The redirect belongs to this attempt, which has failed.
@@ -62,11 +68,21 @@ impl Attempt {
             ("access_type", "offline"),
             ("prompt", "consent"),
         ]);
-        Ok(Self { state, verifier, redirect_uri, page, issuer: client.issuer.clone() })
+        Ok(Self { state, verifier, redirect_uri, page, issuer: Some(client.issuer.clone()) })
+    }
+
+    /// Creates an attempt with a page that was prepared elsewhere. The exchange of the code checks its issuer.
+    pub(crate) fn with_page(page: Url, state: Secret, redirect_uri: String) -> Self {
+        Self { state, verifier: Secret::new(""), redirect_uri, page, issuer: None }
+    }
+
+    /// Returns the random value that proves that a redirect belongs to this attempt.
+    pub(crate) fn state(&self) -> &Secret {
+        &self.state
     }
 
     /// Parses the query of the redirect URL.
-    pub(super) fn parse_redirect(&self, query: &str) -> Result<Code, NoCode> {
+    pub(crate) fn parse_redirect(&self, query: &str) -> Result<Code, NoCode> {
         if query.len() > MAX_ANSWER {
             return Err(NoCode::Foreign("it is too long"));
         }
@@ -84,18 +100,23 @@ impl Attempt {
             return Err(NoCode::Foreign("its state belongs to another sign-in"));
         }
         let (issuer, error, code) = (only("iss")?, only("error")?, only("code")?);
-        if issuer.is_some_and(|issuer| issuer.trim_end_matches('/') != self.issuer.trim_end_matches('/')) {
+        if let (Some(named), Some(own)) = (&issuer, &self.issuer)
+            && named.trim_end_matches('/') != own.trim_end_matches('/')
+        {
             return Err(NoCode::Over(SignInError::OtherIssuer));
         }
         match (error, code) {
             (Some(error), _) => Err(NoCode::Over(SignInError::Denied(word(&error)))),
-            (None, Some(code)) => code_of(&code).map_err(NoCode::Over),
+            (None, Some(code)) => {
+                let code = code_of(&code).map_err(NoCode::Over)?;
+                Ok(Code { issuer: issuer.map(Cow::into_owned), ..code })
+            }
             (None, None) => Err(NoCode::Over(SignInError::NoCode("it has neither a code nor an error"))),
         }
     }
 
     /// Parses a text that the user pasted: the whole redirect URL, or the code alone.
-    pub(super) fn pasted(&self, text: &str) -> Result<Code, NoCode> {
+    pub(crate) fn pasted(&self, text: &str) -> Result<Code, NoCode> {
         let text = text.trim();
         let is_address = text.contains("://") || text.contains('=');
         match text.split_once('?') {
@@ -127,7 +148,7 @@ impl fmt::Debug for Code {
 fn code_of(text: &str) -> Result<Code, SignInError> {
     // The characters of "VSCHAR" (RFC 6749, appendix A.11) without the space, which no issuer uses.
     match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        true => Ok(Code(Secret::new(text))),
+        true => Ok(Code { secret: Secret::new(text), issuer: None }),
         false => Err(SignInError::NoCode("it is empty, or contains invalid characters")),
     }
 }

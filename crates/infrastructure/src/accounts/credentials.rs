@@ -10,7 +10,7 @@ use super::{
     shared_sign_in::{SharedSignIn, SharedSignIns},
     sign_in_error::SignInError,
     token_error::TokenError,
-    vault::{TokenKey, Tokens, Vault, VaultError},
+    vault::{MCP_SERVER, TokenKey, Tokens, Vault, VaultError},
 };
 use crate::web::web_client::WebClient;
 use async_trait::async_trait;
@@ -149,7 +149,8 @@ impl Accounts {
         let listed = vault.list(principal).await?;
         let unreadable = listed.unreadable.into_iter().map(|error| Unreadable { resource: None, error });
         let mut status = AccountStatus { signed_in: Vec::new(), unreadable: unreadable.collect() };
-        for key in listed.keys {
+        // Grants of MCP servers are listed by `upstream_auth`.
+        for key in listed.keys.into_iter().filter(|key| key.grant() != MCP_SERVER) {
             match vault.get(&key).await {
                 Ok(Some(tokens)) => status.signed_in.push(SignedIn::of(&key, &tokens)),
                 // The tokens were removed meanwhile.
@@ -415,7 +416,7 @@ impl SignIn {
 #[cfg(test)]
 impl SignInCode {
     pub(super) fn code(&self) -> &str {
-        self.0.0.expose()
+        self.0.secret.expose()
     }
 }
 

@@ -189,6 +189,7 @@ fn parsed(bytes: &[u8], client: &OAuthClient) -> Result<(Vec<&'static str>, Toke
         refresh_token: Some(Secret::new(token(refresh_token)?)),
         expires_at: Some(expires_at),
         scopes,
+        registration: None,
     };
     Ok((grants, tokens))
 }
@@ -292,6 +293,7 @@ mod tests {
             refresh_token: Some(Secret::new("1//two")),
             expires_at: Some(Timestamp(1_767_603_600_500_000)),
             scopes: vec![CALENDAR.into()],
+            registration: None,
         };
         assert_eq!((taken, vault.list(&Principal::local()).await.unwrap().keys.len()), (expected, 2));
         assert_eq!(fs::read_to_string(days).unwrap(), written(CALENDAR).to_string());

@@ -74,7 +74,7 @@ impl Issuer {
     ) -> Result<Tokens, TokenError> {
         let form = [
             ("grant_type", "authorization_code"),
-            ("code", code.0.expose()),
+            ("code", code.secret.expose()),
             ("redirect_uri", &attempt.redirect_uri),
             ("code_verifier", attempt.verifier.expose()),
         ];
@@ -151,6 +151,18 @@ impl Issuer {
     }
 }
 
+/// Reads the tokens of a successful response that was received otherwise. `refresh` remains in use if there is no new
+/// refresh token; `asked` are the requested scopes.
+pub(crate) fn read_tokens(
+    body: &[u8],
+    refresh: Option<Secret>,
+    asked: Vec<String>,
+    now: Timestamp,
+) -> Result<Tokens, TokenError> {
+    let success = serde_json::from_slice(body).map_err(|_| TokenError::Protocol("it has no tokens"))?;
+    tokens(success, refresh, asked, now)
+}
+
 fn tokens(
     success: TokenResponse,
     refresh: Option<Secret>,
@@ -184,6 +196,7 @@ fn tokens(
         refresh_token: success.refresh_token.map(token).transpose()?.or(refresh),
         expires_at,
         scopes,
+        registration: None,
     })
 }
 
@@ -191,7 +204,8 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_TOKEN && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-fn refused(answer: &WebResponse, secrets: &[&str]) -> TokenError {
+/// Returns the error of a response that refuses tokens, without these secrets.
+pub(crate) fn refused(answer: &WebResponse, secrets: &[&str]) -> TokenError {
     let Ok(refusal) = serde_json::from_slice::<Refusal>(&answer.body) else {
         return TokenError::Refused(format!("HTTP {}", answer.status.as_u16()));
     };

@@ -35,7 +35,7 @@ const MAX_HEADERS: usize = 100;
 
 /// Listening port on the loopback interface.
 #[derive(Debug)]
-pub(super) struct Loopback {
+pub(crate) struct Loopback {
     listener: TcpListener,
     address: SocketAddr,
 }
@@ -45,7 +45,7 @@ type RedirectOutcome = Option<Result<Code, SignInError>>;
 
 impl Loopback {
     /// Listens on a free port.
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
@@ -53,12 +53,12 @@ impl Loopback {
     }
 
     /// Returns the redirect URL to send to the issuer.
-    pub(super) fn redirect_uri(&self) -> String {
+    pub(crate) fn redirect_uri(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Waits for the redirect of this attempt. Dropping this value refuses all later ones.
-    pub(super) async fn wait_for_code(&self, attempt: &Attempt) -> Result<Code, SignInError> {
+    pub(crate) async fn wait_for_code(&self, attempt: &Attempt) -> Result<Code, SignInError> {
         let mut open = FuturesUnordered::new();
         // Ordered by number, so that the first one is the oldest.
         let mut closers: BTreeMap<u64, CancellationToken> = BTreeMap::new();

@@ -84,7 +84,7 @@ impl OwnFile {
 
 /// Reads a file that only its owner can access. The checked file is the one that is read. `None` if it does not exist.
 /// Blocks.
-pub(super) fn read(folder: impl AsFd, name: &Path, max: u64) -> Result<Option<Vec<u8>>, PrivateFileError> {
+pub(crate) fn read(folder: impl AsFd, name: &Path, max: u64) -> Result<Option<Vec<u8>>, PrivateFileError> {
     match OwnFile::open(folder, name)? {
         Some(file) if file.mode & OTHERS != 0 => Err(PrivateFileError::Open(file.mode)),
         Some(file) => file.read(max).map(Some),

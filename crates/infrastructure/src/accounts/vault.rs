@@ -10,6 +10,7 @@ mod sealed;
 mod tests;
 mod tokens;
 
+pub(crate) use self::tokens::MCP_SERVER;
 use self::{
     folder::{Folder, FolderError},
     key_file::SealingKey,

@@ -1,5 +1,6 @@
 //! One upstream MCP server as a tool provider.
 
+mod authorized_endpoint;
 mod calls;
 mod catalogue;
 pub mod config;
@@ -146,6 +147,19 @@ impl Upstream {
         let _ = timeout(2 * self.shared.config.timeouts.connect, lists.changed()).await;
     }
 
+    /// Adds the suggestion to sign in to a failure for lack of credentials, if the principal can sign in.
+    fn with_sign_in(&self, failure: ToolFailure, principal: &Principal) -> ToolFailure {
+        let can_sign_in = self.shared.config.credentials.as_ref().is_some_and(|own| own.can_sign_in);
+        if failure.kind != ErrorKind::AuthRequired || !can_sign_in {
+            return failure;
+        }
+        let principal = Some(principal).filter(|principal| **principal != Principal::local());
+        ToolFailure { next: None, ..failure }.suggest(Suggestion::SignIn {
+            grant: format!("server:{}", self.shared.config.name),
+            principal: principal.map(ToString::to_string),
+        })
+    }
+
     /// Adds a suggestion to an outcome that shows that the server's profile blocked an access.
     fn advised(&self, outcome: Result<CallOutcome, ToolFailure>) -> Result<CallOutcome, ToolFailure> {
         let config = &self.shared.config;
@@ -264,7 +278,10 @@ impl ToolProvider for Upstream {
             progress: context.caller.wants_progress(),
             principal: Some(context.principal),
         };
-        let (answer, generation) = self.forward(&request, context).await.map_err(|error| called.failure(error))?;
+        let (answer, generation) = self
+            .forward(&request, context)
+            .await
+            .map_err(|error| self.with_sign_in(called.failure(error), context.principal))?;
         let outcome = called.outcome(answer, generation);
         match &outcome {
             Ok(CallOutcome::InputRequired(required)) => {

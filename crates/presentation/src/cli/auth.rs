@@ -1,5 +1,9 @@
 //! `toolstead auth login|status|logout|import`.
 
+mod page_sign_in;
+mod servers;
+
+use self::page_sign_in::{SignInMethod, pasted_lines_for, signed_in};
 use super::{
     Outcome,
     confirmation::is_confirmed,
@@ -12,32 +16,22 @@ use crate::{
     composition_root::accounts_alone,
     config::{Config, trust::programs::out_of_reach_of_tools},
 };
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use std::{
-    io::{self, BufRead, IsTerminal, Read},
-    path::PathBuf,
-    time::Duration,
-};
-use tokio::{sync::mpsc, time::timeout};
+use std::path::PathBuf;
 use toolstead_domain::Principal;
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{AccountStatus, Accounts, SignIn, SignedIn, SignedOut, Unreadable},
+        credentials::{AccountStatus, Accounts, SignedIn, SignedOut, Unreadable},
         grant::{GRANTS, Grant},
-        sign_in_error::SignInError,
     },
     sandbox::browser::Browser,
 };
 
-/// Maximum time to wait for a sign-in in a browser on this machine.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Maximum time to wait for an address pasted from a browser on another machine.
-const PATIENCE_TO_PASTE: Duration = Duration::from_secs(600);
-/// Maximum length of a pasted line in bytes.
-const MAX_LINE: u64 = 16 << 10;
+/// Name of the service with accounts.
+const GOOGLE: &str = "google";
 
-/// Signs in to services, shows who is signed in, and signs out.
+/// Signs in to services and MCP servers, shows who is signed in, and signs out.
 #[derive(Debug, Args)]
 pub struct Auth {
     #[command(subcommand)]
@@ -51,18 +45,26 @@ pub struct Auth {
 enum Command {
     /// Signs in on a page that opens in the browser
     Login {
-        service: Service,
+        /// `google`, or an MCP server of the configuration; `server:NAME` is always a server
+        #[arg(value_name = "NAME")]
+        target: String,
         #[command(flatten)]
         chosen: GrantSelection,
         /// Opens no browser: prints the address of the page, and reads the address of the last page or its code
         #[arg(long)]
         no_browser: bool,
     },
-    /// Shows the grants of each principal and their expiry
-    Status,
+    /// Shows the grants of the principal and their expiry
+    Status {
+        /// Only this service or MCP server
+        #[arg(value_name = "NAME")]
+        target: Option<String>,
+    },
     /// Revokes the grant at the issuer and deletes the tokens
     Logout {
-        service: Service,
+        /// `google`, or an MCP server of the configuration; `server:NAME` is always a server
+        #[arg(value_name = "NAME")]
+        target: String,
         #[command(flatten)]
         chosen: GrantSelection,
     },
@@ -76,21 +78,25 @@ enum Command {
     },
 }
 
-/// The issuers of accounts.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Service {
-    /// Gmail and Google Calendar
-    Google,
-}
-
 #[derive(Debug, Args)]
 struct GrantSelection {
-    /// Only this grant: `gmail` or `calendar`. Default: both
+    /// Only this grant of `google`: `gmail` or `calendar`. Default: both
     #[arg(long, value_name = "GRANT", value_parser = grant)]
     grant: Option<&'static Grant>,
 }
 
 impl GrantSelection {
+    /// Returns the server that `target` names; `None` for the service.
+    fn server(&self, target: &str, config: &Config) -> Result<Option<servers::SignInServer>, CommandError> {
+        if target == GOOGLE {
+            return Ok(None);
+        }
+        if self.grant.is_some() {
+            return Err(CommandError::Usage("`--grant` is for `google`; the grant of a server is one".into()));
+        }
+        servers::SignInServer::named(target, config).map(Some)
+    }
+
     fn all(&self) -> Vec<&'static Grant> {
         self.grant.map_or_else(|| GRANTS.to_vec(), |one| vec![one])
     }
@@ -107,18 +113,25 @@ impl Auth {
         let config = global.load()?;
         let accounts = accounts_alone(&config);
         match self.command {
-            Command::Login { service: Service::Google, chosen, no_browser } => {
-                let browser = if no_browser { None } else { browser(&config) };
+            Command::Login { target, chosen, no_browser } => {
                 let method = match no_browser {
                     true => SignInMethod::Pasting,
-                    false => SignInMethod::Browser(browser),
+                    false => SignInMethod::Browser(browser(&config)),
                 };
-                login(&accounts, &principal, &chosen.all(), &method, global.json, output).await
+                match chosen.server(&target, &config)? {
+                    Some(server) => server.login(&principal, &method, global.json, output).await,
+                    None => login(&accounts, &principal, &chosen.all(), &method, global.json, output).await,
+                }
             }
-            Command::Status => status(&accounts, &principal, global.json, output).await,
-            Command::Logout { service: Service::Google, chosen } => {
-                logout(&accounts, &principal, &chosen.all(), global.json, output).await
+            Command::Status { target } => {
+                let servers = servers::signed_in_to(target.as_deref(), &config)?;
+                let accounts = target.as_deref().is_none_or(|target| target == GOOGLE).then_some(&accounts);
+                status(accounts, &servers, &principal, global.json, output).await
             }
+            Command::Logout { target, chosen } => match chosen.server(&target, &config)? {
+                Some(server) => server.logout(&principal, global.json, output).await,
+                None => logout(&accounts, &principal, &chosen.all(), global.json, output).await,
+            },
             Command::Import { place, yes } => {
                 let places = if place.is_empty() { vec![config.folders.start.clone()] } else { place };
                 import(&accounts, &principal, places, yes, global.json, output).await
@@ -134,14 +147,6 @@ pub(super) fn browser(config: &Config) -> Option<Browser> {
     Browser::find(of_program, |name| environment.get(name).map(str::to_owned))
 }
 
-/// Way to open the sign-in page and return from it.
-enum SignInMethod {
-    /// The browser of this machine, if there is one.
-    Browser(Option<Browser>),
-    /// A browser on any machine; the user pastes the address of the last page.
-    Pasting,
-}
-
 async fn login(
     accounts: &Accounts,
     principal: &Principal,
@@ -151,15 +156,11 @@ async fn login(
     output: &mut Output,
 ) -> Outcome {
     // One reader for all pages: a second one would lose a line to the first.
-    let mut lines = match method {
-        SignInMethod::Pasting => pasted_lines(),
-        SignInMethod::Browser(_) if io::stdin().is_terminal() => pasted_lines(),
-        SignInMethod::Browser(_) => mpsc::channel(1).1,
-    };
+    let mut lines = pasted_lines_for(method);
     let mut all = Vec::new();
     for grant in grants {
         let sign_in = accounts.begin(principal, grant)?;
-        let signed_in = signed_in(sign_in, grant, method, &mut lines).await?;
+        let signed_in = signed_in(sign_in, grant.about, method, &mut lines).await?;
         if !as_json {
             output.line(&visible(&format!("Signed in: {} ({}).", grant.name, grant.about)))?;
         }
@@ -171,84 +172,42 @@ async fn login(
     Ok(Exit::Done)
 }
 
-/// Asks the user to open the page, and waits for the sign-in to complete.
-async fn signed_in(
-    sign_in: SignIn,
-    grant: &Grant,
-    method: &SignInMethod,
-    lines: &mut mpsc::Receiver<String>,
-) -> Result<SignedIn, CommandError> {
-    // On a line of its own and in full, so that it can be copied.
-    let address = visible(sign_in.page().as_str());
-    note(&format!("To sign in for {}, open this page:\n\n{address}\n", grant.about));
-    let patience = match method {
-        SignInMethod::Browser(browser) => {
-            match browser.as_ref().map(|browser| browser.open(sign_in.page())) {
-                Some(Ok(())) => note("The page opens in the browser. Waiting for the sign-in to finish …"),
-                Some(Err(why)) => note(&format!("The page could not be opened here: {why}. Open it yourself.")),
-                None => note("No browser is available here. On another machine, sign in with --no-browser."),
-            }
-            PATIENCE
-        }
-        SignInMethod::Pasting => {
-            note(
-                "It leads to an address at 127.0.0.1, which may show nothing on another machine. Paste that address \
-                 here, or the code in it:",
-            );
-            PATIENCE_TO_PASTE
-        }
+async fn status(
+    accounts: Option<&Accounts>,
+    servers: &[servers::SignInServer],
+    principal: &Principal,
+    as_json: bool,
+    output: &mut Output,
+) -> Outcome {
+    let AccountStatus { signed_in, unreadable } = match accounts {
+        Some(accounts) => accounts.status(principal).await?,
+        None => AccountStatus { signed_in: Vec::new(), unreadable: Vec::new() },
     };
-    let coming = async {
-        loop {
-            tokio::select! {
-                came = sign_in.wait_for_code() => return came,
-                Some(line) = lines.recv() => match sign_in.pasted(&line)? {
-                    Ok(came) => return Ok(came),
-                    Err(_) if line.trim().is_empty() => {}
-                    Err(why) => note(&format!("This is not the response to this sign-in: {why}. Paste it again:")),
-                },
-            }
-        }
-    };
-    let came = timeout(patience, coming).await.map_err(|_| SignInError::Late(patience))??;
-    Ok(sign_in.finish(came).await?)
-}
-
-/// Returns the lines of standard input, read by a thread that is never joined.
-fn pasted_lines() -> mpsc::Receiver<String> {
-    let (sender, lines) = mpsc::channel(1);
-    std::thread::spawn(move || {
-        let mut input = io::stdin().lock();
-        loop {
-            let mut line = Vec::new();
-            match Read::by_ref(&mut input).take(MAX_LINE).read_until(b'\n', &mut line) {
-                Ok(0) | Err(_) => return,
-                Ok(_) if sender.blocking_send(String::from_utf8_lossy(&line).into_owned()).is_err() => return,
-                Ok(_) => {}
-            }
-        }
-    });
-    lines
-}
-
-async fn status(accounts: &Accounts, principal: &Principal, as_json: bool, output: &mut Output) -> Outcome {
-    let AccountStatus { signed_in, unreadable } = accounts.status(principal).await?;
+    let mut all: Vec<Value> = signed_in.iter().map(to_json).collect();
+    for server in servers {
+        all.extend(server.status(principal).await?);
+    }
     if as_json {
         let of_unreadable = |one: &Unreadable| json!({"resource": one.resource, "error": one.error.to_string()});
-        let all: Vec<Value> = signed_in.iter().map(to_json).chain(unreadable.iter().map(of_unreadable)).collect();
+        let all: Vec<Value> = all.into_iter().chain(unreadable.iter().map(of_unreadable)).collect();
         output.json(&json!({"accounts": all}))?;
     } else {
-        let rows = signed_in.iter().map(|one| {
-            let until = match (one.is_renewable, one.expires_at) {
-                (true, _) => "renewed automatically".to_owned(),
-                (false, Some(end)) => end.to_string(),
-                (false, None) => "unknown".to_owned(),
+        let text = |row: &Value, member: &str| row[member].as_str().unwrap_or_default().to_owned();
+        let rows = all.iter().map(|row| {
+            let until = match (row["is_renewable"].as_bool(), row["expires_at"].as_str()) {
+                (Some(true), _) => "renewed automatically".to_owned(),
+                (_, Some(end)) => end.to_owned(),
+                (_, None) => "unknown".to_owned(),
             };
-            let cells = [one.grant.clone(), one.issuer.clone(), one.origin.clone(), until, one.scopes.join(" ")];
+            let scopes = row["scopes"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let scopes = scopes.collect::<Vec<_>>().join(" ");
+            let cells = [text(row, "grant"), text(row, "issuer"), text(row, "origin"), until, scopes];
             cells.iter().map(|cell| visible(cell)).collect::<Vec<_>>()
         });
-        match (signed_in.is_empty(), unreadable.is_empty()) {
-            (true, true) => output.line("No account is signed in. `toolstead auth login google` signs in.")?,
+        match (all.is_empty(), unreadable.is_empty()) {
+            (true, true) => output.line(
+                "No account is signed in. `toolstead auth login NAME` signs in to `google` or to an MCP server.",
+            )?,
             (true, false) => {}
             (false, _) => output.line(&table(&["GRANT", "ISSUER", "SERVICE", "UNTIL", "SCOPES"], rows))?,
         }

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use std::{error::Error, io, process::ExitCode};
 use toolstead_application::ExecuteToolError;
 use toolstead_domain::{StoreError, error_kind::ErrorKind};
-use toolstead_infrastructure::accounts::sign_in_error::SignInError;
+use toolstead_infrastructure::{
+    accounts::sign_in_error::SignInError, upstream_auth::upstream_auth_error::UpstreamAuthError,
+};
 
 /// Exit of a command that ran without an internal failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +51,9 @@ pub enum CommandError {
     /// A sign-in or a stored account failed.
     #[error(transparent)]
     Account(#[from] SignInError),
+    /// A sign-in to an MCP server failed.
+    #[error(transparent)]
+    UpstreamAccount(#[from] UpstreamAuthError),
     /// A store failed: 70.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -191,6 +196,7 @@ impl CommandError {
             Self::Startup(error) if error.is_user_error() => ErrorKind::InvalidInput,
             Self::Call(error) => error.kind(),
             Self::Account(error) => error.kind(),
+            Self::UpstreamAccount(error) => error.kind(),
             Self::Startup(_) | Self::Store(_) => ErrorKind::Internal,
             Self::Io(_) => ErrorKind::Io,
         }
@@ -209,6 +215,7 @@ impl CommandError {
             }
             Self::Call(error) => error.kind().exit_code(),
             Self::Account(error) => error.kind().exit_code(),
+            Self::UpstreamAccount(error) => error.kind().exit_code(),
             Self::Store(_) | Self::Io(_) => 70,
         }
     }

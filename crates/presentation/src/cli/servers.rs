@@ -9,8 +9,8 @@ use super::{
     output::{Output, on_one_line, table},
 };
 use crate::{
-    composition_root::{RunningApp, Servers as Started},
-    config::tree::origin::Origin,
+    composition_root::{RunningApp, Servers as Started, upstream_accounts_alone},
+    config::{Config, tree::origin::Origin},
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -107,7 +107,17 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
         };
         let stderr = status.stderr.iter().filter(|_| reason.is_some()).map(|line| format!("stderr: {line}"));
         let changed = changed(changes(status));
-        for text in reason.cloned().into_iter().chain(status.notes.iter().cloned()).chain(changed).chain(stderr) {
+        let signing_in = matches!(status.state, ProviderState::NeedsAuthorization { .. })
+            .then(|| signing_in(status, &composition.config))
+            .flatten();
+        for text in reason
+            .cloned()
+            .into_iter()
+            .chain(signing_in)
+            .chain(status.notes.iter().cloned())
+            .chain(changed)
+            .chain(stderr)
+        {
             output.line(&on_one_line(&format!("{}: {}", status.name, text.trim_end())))?;
         }
     }
@@ -128,6 +138,13 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
         output.line(&on_one_line(&line))?;
     }
     Ok(())
+}
+
+/// Returns the command that signs in to a server, if users can.
+fn signing_in(status: &UpstreamStatus, config: &Config) -> Option<String> {
+    let server = config.mcp_servers.iter().find(|server| server.name == status.name)?;
+    upstream_accounts_alone(server, config).filter(|_| server.auth.as_ref().is_none_or(|auth| auth.is_sign_in()))?;
+    Some(format!("`toolstead auth login server:{}` signs in", status.name))
 }
 
 /// Returns one line for each time at which definitions changed, newest first.

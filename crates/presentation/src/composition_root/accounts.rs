@@ -1,6 +1,6 @@
-//! Accounts of principals at services.
+//! Accounts of principals at services and MCP servers.
 
-use crate::config::Config;
+use crate::config::{Config, servers::mcp_server::ConfiguredServer};
 use std::sync::Arc;
 use toolstead_domain::Clock;
 use toolstead_infrastructure::{
@@ -10,7 +10,12 @@ use toolstead_infrastructure::{
         vault::Vault,
     },
     egress::connector::SystemNetwork,
+    mcp::client::config::McpTransport,
     system_clock::SystemClock,
+    upstream_auth::{
+        settings::{SignInSettings, UpstreamAuth},
+        upstream_accounts::{UpstreamAccountParts, UpstreamAccounts},
+    },
     web::web_client::WebClient,
 };
 
@@ -37,6 +42,37 @@ pub(super) fn accounts(config: &Config, reach: WebClient, clock: Arc<dyn Clock>)
         clock,
         patience: config.approval_timeout,
     })
+}
+
+/// Returns the accounts at an MCP server for a process that needs nothing else. `None` if it is not reached by HTTP, or
+/// has an `Authorization` header.
+pub fn upstream_accounts_alone(server: &ConfiguredServer, config: &Config) -> Option<UpstreamAccounts> {
+    let web = WebClient::new(Arc::new(SystemNetwork::default()), config.outside.private_hosts.clone());
+    upstream_accounts(server, config, web, Arc::new(SystemClock))
+}
+
+/// Returns the accounts at an MCP server. `None` if it is not reached by HTTP, or has an `Authorization` header.
+pub(super) fn upstream_accounts(
+    server: &ConfiguredServer,
+    config: &Config,
+    web: WebClient,
+    clock: Arc<dyn Clock>,
+) -> Option<UpstreamAccounts> {
+    let http = match server.transport.as_ref().ok()? {
+        McpTransport::Http(http) | McpTransport::StreamableHttp(http) | McpTransport::Sse(http) => http,
+        McpTransport::Stdio(_) | McpTransport::Streams(_) => return None,
+    };
+    if http.headers.contains_key("authorization") {
+        return None;
+    }
+    let auth = server.auth.clone().unwrap_or_else(|| UpstreamAuth::OAuth(SignInSettings::default()));
+    Some(UpstreamAccounts::new(UpstreamAccountParts {
+        server: http.url.clone(),
+        auth,
+        vault: vault(config),
+        web,
+        clock,
+    }))
 }
 
 /// Returns the configured vault, or the reason why there is none, for display.

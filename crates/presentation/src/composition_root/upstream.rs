@@ -1,23 +1,27 @@
 //! Starts the configured MCP servers.
 
-use super::{Servers, StartupError};
+use super::{Servers, StartupError, accounts::upstream_accounts};
 use crate::{
     config::{Config, servers::mcp_server::ConfiguredServer},
     cores::Cores,
 };
 use std::sync::Arc;
-use toolstead_domain::{ServerName, ToolRepository};
+use toolstead_domain::{Clock, ServerName, ToolRepository};
 use toolstead_infrastructure::{
     child_environment,
     egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
     mcp::client::{
         Upstream,
-        config::{LaunchCheck, McpLimits, McpTimeouts, ServerConfinement, UpstreamConfig},
+        config::{
+            CredentialsOwner, LaunchCheck, McpLimits, McpTimeouts, ServerConfinement, UpstreamConfig,
+            UpstreamCredentials,
+        },
         connection::{UpstreamDeps, question_kind::Clients},
         transport::stdio::StdioLauncher,
     },
     sandbox::launcher::Launcher,
+    web::web_client::WebClient,
 };
 
 /// Returns the HTTP client for configured servers and models. They are named in trusted files and often run on this
@@ -46,21 +50,26 @@ pub(super) fn absent<'a>(config: &'a Config, wanted: &'a Servers) -> impl Iterat
 
 /// Starts the selected servers that are valid and not disabled, without waiting for any of them. A server whose tools
 /// `known` contains from an earlier run is started on first use, unless it is required. `clients` is only awaited if a
-/// server is started. Servers are assigned to the runtimes of `cores` in turn.
+/// server is started. Servers are assigned to the runtimes of `cores` in turn. `web` and `clock` are for sign-ins.
 pub(super) async fn start(
     config: &Config,
     wanted: &Servers,
     clients: impl Future<Output = Clients>,
     known: Option<Arc<dyn ToolRepository>>,
     cores: Option<&Cores>,
+    (web, clock): (&WebClient, &Arc<dyn Clock>),
 ) -> Result<Vec<Arc<Upstream>>, StartupError> {
     let is_wanted = |server: &&ConfiguredServer| match wanted {
         Servers::All => !server.disabled,
         Servers::Only(name) => !server.disabled && server.name.as_str() == name,
         Servers::None => false,
     };
-    let servers: Vec<UpstreamConfig> =
-        config.mcp_servers.iter().filter(is_wanted).filter_map(|server| converted(server, config)).collect();
+    let servers: Vec<UpstreamConfig> = config
+        .mcp_servers
+        .iter()
+        .filter(is_wanted)
+        .filter_map(|server| converted(server, config, web, clock))
+        .collect();
     if servers.is_empty() {
         return Ok(Vec::new());
     }
@@ -100,7 +109,12 @@ pub(super) async fn start(
 }
 
 /// Converts a server. Returns `None` if its transport is invalid; `toolstead servers` reports the reason.
-fn converted(server: &ConfiguredServer, config: &Config) -> Option<UpstreamConfig> {
+fn converted(
+    server: &ConfiguredServer,
+    config: &Config,
+    web: &WebClient,
+    clock: &Arc<dyn Clock>,
+) -> Option<UpstreamConfig> {
     Some(UpstreamConfig {
         configured_in: server.origin.place(),
         protocol: server.protocol,
@@ -125,6 +139,26 @@ fn converted(server: &ConfiguredServer, config: &Config) -> Option<UpstreamConfi
             let programs = server.programs.clone();
             LaunchCheck::new(move || programs.check())
         },
+        credentials: credentials(server, config, web, clock),
         ..UpstreamConfig::new(server.name.clone(), server.transport.clone().ok()?)
+    })
+}
+
+/// Returns the credentials for a server. Without an `auth` table it receives the sign-in of the local user, if there is
+/// one.
+fn credentials(
+    server: &ConfiguredServer,
+    config: &Config,
+    web: &WebClient,
+    clock: &Arc<dyn Clock>,
+) -> Option<UpstreamCredentials> {
+    let accounts = upstream_accounts(server, config, web.clone(), clock.clone())?;
+    let is_shared = server.auth.as_ref().is_some_and(|auth| auth.is_shared());
+    Some(UpstreamCredentials {
+        resource: accounts.resource(),
+        source: Arc::new(accounts),
+        owner: if is_shared { CredentialsOwner::Program } else { CredentialsOwner::Principal },
+        is_optional: server.auth.is_none(),
+        can_sign_in: server.auth.as_ref().is_none_or(|auth| auth.is_sign_in()),
     })
 }

@@ -216,7 +216,7 @@ impl Layers {
 fn in_table(path: &[String]) -> Option<(&str, &str, &str)> {
     match path {
         [section, key] => Some((section, "", key)),
-        [section, table, key] => Some((section, table, key)),
+        [section, table, key] | [section, table, key, _] => Some((section, table, key)),
         _ => None,
     }
 }
@@ -485,6 +485,9 @@ impl Setting {
                 let masked =
                     members.iter().map(|(name, item)| (name.clone(), with_text(item, expansion::masked(&item.text))));
                 Value::Map(masked.collect())
+            }
+            Value::Text(text) if self.key.path.last().is_some_and(|key| key.ends_with("client_secret")) => {
+                Value::Text(expansion::masked(text))
             }
             Value::List(items) if may_hold_keys => {
                 Value::List(items.iter().map(|item| with_text(item, without_keys(&item.text))).collect())

@@ -2,5 +2,6 @@
 
 pub(super) mod foreign_servers;
 pub mod mcp_server;
+pub(super) mod server_auth;
 pub mod server_programs;
 pub(super) mod server_times;

@@ -56,6 +56,9 @@ struct Plain {
     /// Microseconds since 1970-01-01T00:00:00Z.
     expires_at: Option<i64>,
     scopes: Vec<String>,
+    /// Absent in records of services, which earlier versions read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    registration: Option<String>,
 }
 
 /// Returns the file name of a record.
@@ -88,6 +91,7 @@ pub(super) fn seal(tokens: &Tokens, key: &TokenKey, sealing: &SealingKey) -> Res
         refresh_token: tokens.refresh_token.as_ref().map(|token| token.expose().into()),
         expires_at: tokens.expires_at.map(|time| time.0),
         scopes: tokens.scopes.clone(),
+        registration: tokens.registration.as_ref().map(|registration| registration.expose().into()),
     };
     let mut content = serde_json::to_vec(&plain).map_err(|_| SealError::Damaged)?;
     if content.len() > MAX_TOKEN_BYTES {
@@ -130,6 +134,7 @@ pub(super) fn open(record: &[u8], key: &TokenKey, sealing: &SealingKey) -> Resul
         refresh_token: plain.refresh_token.map(Secret::new),
         expires_at: plain.expires_at.map(Timestamp),
         scopes: plain.scopes,
+        registration: plain.registration.map(Secret::new),
     })
 }
 

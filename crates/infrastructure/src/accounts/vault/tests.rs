@@ -56,6 +56,7 @@ fn tokens(access: &str) -> Tokens {
         refresh_token: Some(Secret::new(format!("{access}-refresh"))),
         expires_at: Some(Timestamp(1_767_600_000_000_000)),
         scopes: vec!["https://scopes.example/read".into()],
+        registration: None,
     }
 }
 

@@ -2,6 +2,9 @@
 
 use toolstead_domain::{Principal, Secret, Timestamp};
 
+/// Name of the grant of every MCP server, whose origin is the resource URI. No service has this name.
+pub(crate) const MCP_SERVER: &str = "mcp_server";
+
 /// Principal, issuer and purpose of tokens. Contains no secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TokenKey {
@@ -15,12 +18,12 @@ pub struct TokenKey {
 
 impl TokenKey {
     /// Returns the name of the grant.
-    pub(in crate::accounts) fn grant(&self) -> &str {
+    pub(crate) fn grant(&self) -> &str {
         self.resource.split_once(' ').map_or(self.resource.as_str(), |(grant, _)| grant)
     }
 
-    /// Returns the origin of the service.
-    pub(in crate::accounts) fn origin(&self) -> &str {
+    /// Returns the origin of the service, or the resource URI of an MCP server.
+    pub(crate) fn origin(&self) -> &str {
         self.resource.split_once(' ').map_or("", |(_, origin)| origin)
     }
 
@@ -41,4 +44,6 @@ pub struct Tokens {
     pub expires_at: Option<Timestamp>,
     /// Granted scopes, which may be fewer than requested.
     pub scopes: Vec<String>,
+    /// Registration of the client that the tokens were issued to, if it differs from sign-in to sign-in, as JSON.
+    pub registration: Option<Secret>,
 }

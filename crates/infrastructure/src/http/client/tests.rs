@@ -150,7 +150,7 @@ async fn a_connection_that_nobody_uses_any_more_is_closed() {
     assert_eq!(endpoint.origin().idle_count(), 1);
     tokio::time::pause();
     // The task that closes idle connections starts its timer.
-    tokio::task::yield_now().await;
+    yield_now().await;
     tokio::time::advance(2 * IDLE_TIMEOUT).await;
     // A paused clock would not wait for the socket.
     tokio::time::resume();

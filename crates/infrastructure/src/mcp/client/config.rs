@@ -3,7 +3,10 @@
 use serde::Deserialize;
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite};
-use toolstead_domain::{ProtocolVersion, SandboxLimits, ServerName, tool_selection::wildcard_match};
+use toolstead_domain::{
+    Credentials, Principal, ProtocolVersion, SandboxLimits, ServerName, ports::credentials::Resource,
+    tool_selection::wildcard_match,
+};
 use url::Url;
 
 use crate::mcp::{client::connection::question_kind::QuestionKind, wire::lines::MAX_MESSAGE_BYTES};
@@ -43,6 +46,33 @@ pub struct UpstreamConfig {
     pub confinement: ServerConfinement,
     /// Check to run before each start, if the server is a child process.
     pub launch_check: LaunchCheck,
+    /// Credentials for the server, if it is reached over HTTP. `None` sends the configured headers only.
+    pub credentials: Option<UpstreamCredentials>,
+}
+
+/// Credentials for the requests to a server over HTTP.
+#[derive(Clone)]
+pub struct UpstreamCredentials {
+    /// Source of the credentials.
+    pub source: Arc<dyn Credentials>,
+    /// Server that they are for.
+    pub resource: Resource,
+    /// Owner of the credentials.
+    pub owner: CredentialsOwner,
+    /// Whether to send requests without credentials if there are none, until the server refuses them.
+    pub is_optional: bool,
+    /// Whether users obtain the credentials by signing in.
+    pub can_sign_in: bool,
+}
+
+/// Owner of the credentials for a server, which decides who may share a connection to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CredentialsOwner {
+    /// This program: calls of all principals share connections.
+    Program,
+    /// The principal of a call: no two principals share a connection. The lists of the server are those of the local
+    /// user.
+    Principal,
 }
 
 /// Names of the tools that a server may offer, with `*` for any characters. The default is all tools.
@@ -262,7 +292,15 @@ impl UpstreamConfig {
             stateful: false,
             confinement: ServerConfinement::default(),
             launch_check: LaunchCheck::default(),
+            credentials: None,
         }
+    }
+
+    /// Returns the principal whose credentials the connections for calls of `caller` carry. `None` if all principals
+    /// share them.
+    pub(super) fn owner_for(&self, caller: &Principal) -> Option<Principal> {
+        let is_own = self.credentials.as_ref().is_some_and(|own| own.owner == CredentialsOwner::Principal);
+        is_own.then(|| caller.clone())
     }
 }
 
@@ -317,6 +355,15 @@ impl fmt::Debug for StdioUpstream {
 impl fmt::Debug for HttpUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpServer").field("url", &shown_url(&self.url)).field("headers", &self.headers.keys()).finish()
+    }
+}
+
+impl fmt::Debug for UpstreamCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpstreamCredentials")
+            .field("resource", &self.resource)
+            .field("owner", &self.owner)
+            .finish_non_exhaustive()
     }
 }
 

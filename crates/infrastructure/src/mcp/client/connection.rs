@@ -16,6 +16,7 @@ mod subscription;
 use crate::{
     http::client::HttpClient,
     mcp::client::{
+        authorized_endpoint::PrincipalCredentials,
         catalogue::identity,
         config::{McpTransport, UpstreamConfig},
         connection::{
@@ -35,7 +36,7 @@ use crate::{
 use serde_json::{Map, Value};
 use std::{path::PathBuf, pin::pin, sync::Arc, time::Duration};
 use tokio::time::timeout;
-use toolstead_domain::{Generation, ProtocolVersion, ProviderIdentity};
+use toolstead_domain::{Generation, Principal, ProtocolVersion, ProviderIdentity};
 
 /// Reason for the failure of a child-process server in an application without a launcher.
 const NO_LAUNCHER: &str = "this program cannot start servers: build `toolstead-infrastructure` with the feature \
@@ -106,8 +107,8 @@ enum FirstResponse {
 }
 
 impl Connection {
-    /// Connects to the server and declares these capabilities (MCP's `ClientCapabilities`). Dropping the future ends
-    /// everything that was started.
+    /// Connects to the server with the credentials of this principal, and declares these capabilities (MCP's
+    /// `ClientCapabilities`). Dropping the future ends everything that was started.
     ///
     /// # Errors
     /// Returns the reason why the connection failed.
@@ -116,8 +117,11 @@ impl Connection {
         deps: &UpstreamDeps,
         opening: Opening,
         capabilities: Map<String, Value>,
+        principal: &Principal,
     ) -> Result<Self, Loss> {
-        let connector = Connector { config, deps, capabilities };
+        let credentials = config.credentials.clone();
+        let credentials = credentials.map(|source| Arc::new(PrincipalCredentials::new(source, principal.clone())));
+        let connector = Connector { config, deps, capabilities, credentials };
         let opened = match (opening, &config.transport) {
             (Opening::Initialize(version), _) => connector.initialize(version).await,
             // The old transport predates every other first message.
@@ -144,6 +148,7 @@ struct Connector<'a> {
     config: &'a UpstreamConfig,
     deps: &'a UpstreamDeps,
     capabilities: Map<String, Value>,
+    credentials: Option<Arc<PrincipalCredentials>>,
 }
 
 type OpenResult = Result<(Box<dyn Transport>, ServerCard), Loss>;
@@ -169,7 +174,7 @@ impl Connector<'_> {
             return self.opened(transport, card).await;
         };
         let limit = self.config.limits.message_bytes;
-        let opening = SseTransport::open(&self.deps.http, server, self.peer(), limit);
+        let opening = SseTransport::open(&self.deps.http, server, self.credentials.clone(), self.peer(), limit);
         match timeout(self.config.timeouts.probe, opening).await {
             Ok(Ok(old)) => {
                 let card = handshake::initialize(&old, version).await;
@@ -268,10 +273,14 @@ impl Connector<'_> {
                 Ok(Box::new(LineTransport::over(reader, writer, peer, limit)))
             }
             McpTransport::Http(server) | McpTransport::StreamableHttp(server) => {
-                Ok(Box::new(HttpTransport::new(&self.deps.http, server, peer, limit).map_err(Loss::Failed)?))
+                let credentials = self.credentials.clone();
+                Ok(Box::new(
+                    HttpTransport::new(&self.deps.http, server, credentials, peer, limit).map_err(Loss::Failed)?,
+                ))
             }
             McpTransport::Sse(server) => {
-                Ok(Box::new(SseTransport::open(&self.deps.http, server, peer, limit).await.map_err(loss_of)?))
+                let opening = SseTransport::open(&self.deps.http, server, self.credentials.clone(), peer, limit);
+                Ok(Box::new(opening.await.map_err(loss_of)?))
             }
         }
     }

@@ -82,7 +82,8 @@ impl Upstream {
         };
         let called = self.call_target(request.subject());
         let answered = self.forward(&forwarded, context).await;
-        let (answer, generation) = answered.map_err(|error| called.failure(error))?;
+        let (answer, generation) =
+            answered.map_err(|error| self.with_sign_in(called.failure(error), context.principal))?;
         called.members(answer, generation, request.kind())
     }
 

@@ -1,6 +1,7 @@
 //! Tests of the client against servers whose messages are written out in each test.
 
 mod alone;
+mod authorized;
 mod calling;
 mod context;
 mod elsewhere;

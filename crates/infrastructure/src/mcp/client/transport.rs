@@ -51,6 +51,11 @@ pub(super) trait Transport: Debug + Send + Sync {
         false
     }
 
+    /// Returns `true` if the connection carries credentials of its principal.
+    fn has_credentials(&self) -> bool {
+        false
+    }
+
     /// Sends a request and waits for its response without a timeout. Dropping the future cancels the request, except
     /// for those of the handshake (MCP 2025-11-25, basic/utilities/cancellation).
     ///

@@ -62,7 +62,7 @@ pub(in crate::config) fn waiting_rules(folders: &Folders, resolved: &ResolvedSet
     waiting.filter_map(rule).map(Arc::new).collect()
 }
 
-pub(super) fn parsed(
+pub(in crate::config) fn parsed(
     effect: Effect,
     text: &str,
     origin: &Origin,

@@ -2,7 +2,7 @@
 
 use crate::config::{
     layers::{LayerKind, ResolvedSettings, Setting, environment::Environment},
-    servers::server_programs::ServerPrograms,
+    servers::{server_auth, server_programs::ServerPrograms},
     tree::{
         expansion::expand,
         origin::Origin,
@@ -22,9 +22,12 @@ use std::{
     time::Duration,
 };
 use toolstead_domain::{Effect, PatternBase, PermissionRule, ProtocolVersion, ServerName, ToolName};
-use toolstead_infrastructure::mcp::client::{
-    config::{HttpUpstream, McpTransport, OnlyTools, ServerProfile, StdioUpstream, ToolNames, ToolOutput},
-    connection::question_kind::QuestionKind,
+use toolstead_infrastructure::{
+    mcp::client::{
+        config::{HttpUpstream, McpTransport, OnlyTools, ServerProfile, StdioUpstream, ToolNames, ToolOutput},
+        connection::question_kind::QuestionKind,
+    },
+    upstream_auth::settings::UpstreamAuth,
 };
 use url::Url;
 
@@ -41,6 +44,8 @@ pub struct ConfiguredServer {
     /// Transport with all variables expanded, or the reason why it is invalid, for display. An invalid server does not
     /// affect the others.
     pub transport: Result<McpTransport, String>,
+    /// Credentials for a server over HTTP, if the configuration names any.
+    pub auth: Option<UpstreamAuth>,
     /// Path of the `env_file`, whose values are included in the transport.
     pub env_file: Option<PathBuf>,
     /// Filter for the tools that are listed.
@@ -172,13 +177,25 @@ pub(in crate::config) fn servers(
             wrong(message);
             continue;
         }
-        let transport = transport(&written, environment, project, folder);
+        let expand = |text: &str| expand_for_server(text, environment, project, folder);
+        let auth = server_auth::auth(resolved, name.as_str(), expand).and_then(|auth| match &auth {
+            Some(_) if written.url.is_none() => Err("its `auth` table is for servers with `url`".into()),
+            Some(_) if written.headers.keys().any(|header| header.eq_ignore_ascii_case("authorization")) => {
+                Err("it has both an `auth` table and the header `Authorization`: keep one".into())
+            }
+            Some(_) | None => Ok(auth),
+        });
+        let (transport, auth) = match (transport(&written, environment, project, folder), auth) {
+            (Err(reason), _) | (_, Err(reason)) => (Err(reason), None),
+            (Ok(transport), Ok(auth)) => (Ok(transport), auth),
+        };
         if let (Err(reason), true, false) = (&transport, written.required, written.disabled) {
             wrong(format!("`mcp_servers.{name}` is required and cannot be started: {reason}"));
         }
         servers.push(ConfiguredServer {
             name,
             transport,
+            auth,
             env_file: written.env_file,
             only_tools: written.only_tools.map(OnlyTools::of).unwrap_or_default(),
             names: written.names,
@@ -218,6 +235,23 @@ fn place(keys: &BTreeMap<&str, &Setting>) -> (LayerKind, Origin) {
     contribution.map_or((LayerKind::Chosen, Origin::Default), |one| (one.kind, one.origin.clone()))
 }
 
+/// Replaces the variables in a text of a server. `project` and `folder` are as in [`transport`].
+fn expand_for_server(
+    text: &str,
+    environment: &Environment,
+    project: Option<&Path>,
+    folder: &Path,
+) -> Result<String, String> {
+    expand(text, |name| match name {
+        // Variables of other clients.
+        "workspaceFolder" => project.unwrap_or(folder).to_str().map(str::to_owned),
+        "workspaceFolderBasename" => project.unwrap_or(folder).file_name()?.to_str().map(str::to_owned),
+        "userHome" => environment.home()?.to_str().map(str::to_owned),
+        "pathSeparator" | "/" => Some("/".to_owned()),
+        _ => environment.get(name.strip_prefix("env:").unwrap_or(name)).map(str::to_owned),
+    })
+}
+
 /// Parses the transport. `project` is the folder of the project whose file defines the server, and `folder` is the
 /// project around the start folder.
 fn transport(
@@ -226,16 +260,7 @@ fn transport(
     project: Option<&Path>,
     folder: &Path,
 ) -> Result<McpTransport, String> {
-    let expand = |text: &str| {
-        expand(text, |name| match name {
-            // Variables of other clients.
-            "workspaceFolder" => project.unwrap_or(folder).to_str().map(str::to_owned),
-            "workspaceFolderBasename" => project.unwrap_or(folder).file_name()?.to_str().map(str::to_owned),
-            "userHome" => environment.home()?.to_str().map(str::to_owned),
-            "pathSeparator" | "/" => Some("/".to_owned()),
-            _ => environment.get(name.strip_prefix("env:").unwrap_or(name)).map(str::to_owned),
-        })
-    };
+    let expand = |text: &str| expand_for_server(text, environment, project, folder);
     if let Some(url) = &written.url {
         let url = Url::parse(&expand(url)?).map_err(|error| format!("its URL cannot be used: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {

@@ -12,7 +12,7 @@ use toolstead_domain::ContextNotice;
 
 /// Listens for all changes that the server can report, and for changes of the subscribed resources. If these change,
 /// opens a new stream and keeps the old one until the new one is acknowledged.
-pub(super) async fn listen(connection: &Connection, watched: &ResourceSubscriptions) {
+pub(in crate::mcp::client) async fn listen(connection: &Connection, watched: &ResourceSubscriptions) {
     let (transport, peer) = (&connection.transport, connection.transport.peer());
     let mut wanted = watched.changes();
     let mut pause = Duration::from_secs(1);

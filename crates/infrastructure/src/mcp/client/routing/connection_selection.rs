@@ -19,7 +19,7 @@ use futures::FutureExt;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout};
-use toolstead_domain::{CallContext, Generation, ProviderState};
+use toolstead_domain::{CallContext, Generation, Principal, ProviderState};
 
 /// Connection of one request.
 pub(in crate::mcp::client) enum SelectedConnection {
@@ -43,7 +43,9 @@ impl Upstream {
     ) -> Result<SelectedConnection, RequestError> {
         let is_old = catalogue_connection.writer.version.generation() == Generation::Legacy;
         let asks = is_old && answered(capabilities).next().is_some();
-        let fits = !is_old || is_declared(capabilities, &catalogue_connection);
+        let owner = self.owner_of_connections(&catalogue_connection, context.principal);
+        let is_own = owner.as_ref().is_none_or(|owner| *owner == Principal::local());
+        let fits = is_own && (!is_old || is_declared(capabilities, &catalogue_connection));
         // A single client is a single principal, so every question is for it.
         let is_one = self.shared.deps.clients.are_one();
         if fits && (is_one || !self.shared.config.stateful) {
@@ -61,7 +63,7 @@ impl Upstream {
         let key = Key {
             capabilities: if asks { declared(capabilities, QuestionKind::ALL) } else { Map::new() },
             // Questions may also arrive on a stream that belongs to no call.
-            principal: (is_stateful || asks && separates_calls).then(|| context.principal.clone()),
+            principal: owner.or_else(|| (is_stateful || asks && separates_calls).then(|| context.principal.clone())),
             is_stateful,
             is_exclusive: asks && !separates_calls,
         };
@@ -84,16 +86,34 @@ impl Upstream {
             Generation::Legacy => Opening::Initialize(catalogue_connection.writer.version),
         };
         let capabilities = key.capabilities.clone();
-        let open = move || self.open_pooled(opening, capabilities).boxed();
+        let principal = key.principal.clone().unwrap_or_else(Principal::local);
+        let open = move || self.open_pooled(opening, capabilities, principal).boxed();
         self.shared.pool.take(key, (context.principal, context.session), open).await
     }
 
-    async fn open_pooled(&self, opening: Opening, capabilities: Map<String, Value>) -> Result<Connection, Loss> {
+    /// Returns the principal whose credentials the connections for calls of `caller` carry. `None` if all principals
+    /// share them.
+    fn owner_of_connections(&self, catalogue_connection: &Connection, caller: &Principal) -> Option<Principal> {
+        let credentials = self.shared.config.credentials.as_ref()?;
+        // A server that has never asked for credentials is the same for all principals.
+        if credentials.is_optional && !catalogue_connection.transport.has_credentials() {
+            return None;
+        }
+        self.shared.config.owner_for(caller)
+    }
+
+    async fn open_pooled(
+        &self,
+        opening: Opening,
+        capabilities: Map<String, Value>,
+        principal: Principal,
+    ) -> Result<Connection, Loss> {
         let time = self.shared.config.timeouts.connect;
-        let opening = Connection::open(&self.shared.config, &self.shared.deps, opening, capabilities);
+        let opening = Connection::open(&self.shared.config, &self.shared.deps, opening, capabilities, &principal);
         let opened = timeout(time, opening).await.unwrap_or_else(|_| {
             Err(Loss::Failed(format!("another connection to it was not ready within {} s", time.as_secs_f32())))
         });
+        // The missing sign-in of one principal says nothing about the server.
         opened.inspect_err(|loss| {
             if let Loss::Failed(reason) = loss {
                 self.note_failure(&RequestError::Unreachable(reason.clone()));

@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 use tokio_util::task::AbortOnDropHandle;
-use toolstead_domain::{Generation, ProtocolVersion, ProviderState};
+use toolstead_domain::{Generation, Principal, ProtocolVersion, ProviderState};
 
 /// Minimum time between two listings that the server's notifications cause.
 const LISTING_INTERVAL: Duration = Duration::from_millis(200);
@@ -245,7 +245,7 @@ fn first_opening(fixed: Option<ProtocolVersion>) -> Opening {
 
 async fn connect(shared: &UpstreamState, opening: Opening) -> Result<(Connection, Catalogue), Loss> {
     let declared = shared.deps.declared(&shared.config);
-    let connection = Connection::open(&shared.config, &shared.deps, opening, declared).await?;
+    let connection = Connection::open(&shared.config, &shared.deps, opening, declared, &Principal::local()).await?;
     match list(shared, &connection).await {
         Ok(catalogue) => Ok((connection, catalogue)),
         Err(loss) => {
@@ -396,7 +396,9 @@ async fn wait_for_retry(shared: &UpstreamState, loss: Loss, failures: u32) {
         Loss::Unauthorized(reason) => {
             let reason = shown(&reason, REASON_CHARACTERS);
             tracing::warn!(target: UPSTREAM, %server, reason, "the MCP server requires a login");
-            (ProviderState::NeedsAuthorization { reason }, now + longest, None)
+            // A sign-in by another process is found without a request to the server.
+            let pause = if shared.config.credentials.is_some() { first } else { longest };
+            (ProviderState::NeedsAuthorization { reason }, now + pause, None)
         }
     };
     shared.publish(|current| {

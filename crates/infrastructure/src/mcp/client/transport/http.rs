@@ -7,12 +7,13 @@ mod stream;
 
 use crate::{
     http::{
-        client::{Endpoint, HttpClient, Request},
+        client::{HttpClient, Request},
         http_error::HttpError,
         response::Response,
     },
     mcp::{
         client::{
+            authorized_endpoint::{AuthorizedEndpoint, PrincipalCredentials, SendError},
             config::HttpUpstream,
             connection::{
                 foreign_text::shown,
@@ -57,7 +58,7 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(in crate::mcp::client) struct HttpTransport {
     peer: Arc<Peer>,
-    endpoint: Endpoint,
+    endpoint: AuthorizedEndpoint,
     url: Url,
     /// Headers of every request: from the configuration, the protocol and HTTP.
     headers: HeaderMap,
@@ -96,6 +97,7 @@ impl HttpTransport {
     pub(in crate::mcp::client) fn new(
         client: &HttpClient,
         server: &HttpUpstream,
+        credentials: Option<Arc<PrincipalCredentials>>,
         peer: Arc<Peer>,
         limit: usize,
     ) -> Result<Self, String> {
@@ -103,7 +105,7 @@ impl HttpTransport {
         let headers = prepared_headers(configured_headers(endpoint.headers(), &server.headers)?);
         Ok(Self {
             peer,
-            endpoint,
+            endpoint: AuthorizedEndpoint::new(endpoint, credentials),
             url: server.url.clone(),
             headers,
             modern_headers: OnceLock::new(),
@@ -227,11 +229,24 @@ impl HttpTransport {
     }
 
     async fn execute(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Response, RequestError> {
-        self.endpoint.send(Request { method, headers, body }).await.map_err(|error| self.failed(error))
+        self.endpoint.send(Request { method, headers, body }).await.map_err(|error| not_sent(&self.peer, error))
     }
 
     fn failed(&self, error: HttpError) -> RequestError {
         failed(&self.peer, error)
+    }
+}
+
+/// Returns the error of a request without a response.
+pub(in crate::mcp::client) fn not_sent(peer: &Peer, error: SendError) -> RequestError {
+    match error {
+        SendError::Http(error) => failed(peer, error),
+        SendError::NoCredentials(reason) => {
+            peer.mark_unusable(Loss::Unauthorized(reason.clone()));
+            RequestError::Unauthorized(reason)
+        }
+        // Other requests still succeed over this connection.
+        SendError::InsufficientScope(reason) => RequestError::Unauthorized(reason),
     }
 }
 
@@ -266,6 +281,10 @@ impl Transport for HttpTransport {
 
     fn isolates_calls(&self) -> bool {
         true
+    }
+
+    fn has_credentials(&self) -> bool {
+        self.endpoint.has_credentials()
     }
 
     async fn request(

@@ -3,13 +3,14 @@
 
 use crate::{
     http::{
-        client::{Endpoint, HttpClient, Request},
+        client::{HttpClient, Request},
         event_stream::EventStream,
         http_error::HttpError,
         sse::SseEvent,
     },
     mcp::{
         client::{
+            authorized_endpoint::{AuthorizedEndpoint, PrincipalCredentials},
             config::{HttpUpstream, shown_url},
             connection::{
                 foreign_text::shown,
@@ -21,7 +22,9 @@ use crate::{
             },
             transport::{
                 Transport,
-                http::{configured_headers, failed, http_error, is_event_stream, note_retry_after, unauthorized},
+                http::{
+                    configured_headers, failed, http_error, is_event_stream, not_sent, note_retry_after, unauthorized,
+                },
             },
         },
         wire::{
@@ -59,7 +62,7 @@ pub(in crate::mcp::client) struct SseTransport {
 #[derive(Debug, Clone)]
 struct Mailbox {
     url: Url,
-    endpoint: Endpoint,
+    endpoint: AuthorizedEndpoint,
     headers: HeaderMap,
 }
 
@@ -81,6 +84,7 @@ impl SseTransport {
     pub(in crate::mcp::client) async fn open(
         client: &HttpClient,
         server: &HttpUpstream,
+        credentials: Option<Arc<PrincipalCredentials>>,
         peer: Arc<Peer>,
         limit: usize,
     ) -> Result<Self, RequestError> {
@@ -90,7 +94,8 @@ impl SseTransport {
         listening.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         listening.remove(header::CONTENT_TYPE);
         let request = Request { method: Method::GET, headers: listening, body: Bytes::new() };
-        let response = endpoint.send(request).await.map_err(|error| failed(&peer, error))?;
+        let endpoint = AuthorizedEndpoint::new(endpoint, credentials.clone());
+        let response = endpoint.send(request).await.map_err(|error| not_sent(&peer, error))?;
         if response.status() == StatusCode::UNAUTHORIZED {
             return Err(unauthorized(&peer, &response));
         }
@@ -108,7 +113,7 @@ impl SseTransport {
             error => RequestError::Malformed(error.to_string()),
         })?;
         let endpoint = client.endpoint(&url).map_err(|error| failed(&peer, error))?;
-        let mailbox = Mailbox { url, endpoint, headers };
+        let mailbox = Mailbox { url, endpoint: AuthorizedEndpoint::new(endpoint, credentials), headers };
         let reading = tokio::spawn(read(events, peer.clone(), mailbox.clone()));
         Ok(Self { peer, mailbox, limit, reading: AbortOnDropHandle::new(reading) })
     }
@@ -145,6 +150,10 @@ impl Transport for SseTransport {
 
     fn label(&self) -> Option<&'static str> {
         Some("sse")
+    }
+
+    fn has_credentials(&self) -> bool {
+        self.mailbox.endpoint.has_credentials()
     }
 
     async fn request(
@@ -229,7 +238,7 @@ impl Drop for SseRequest<'_> {
 impl Mailbox {
     async fn post(&self, peer: &Peer, text: Vec<u8>) -> Result<(), RequestError> {
         let request = Request { method: Method::POST, headers: self.headers.clone(), body: text.into() };
-        let response = self.endpoint.send(request).await.map_err(|error| failed(peer, error))?;
+        let response = self.endpoint.send(request).await.map_err(|error| not_sent(peer, error))?;
         note_retry_after(peer, &response);
         match response.status() {
             // The status is usually 202. The body is ignored, because the response arrives on the stream.

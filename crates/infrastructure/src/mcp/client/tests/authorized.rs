@@ -1,0 +1,144 @@
+//! Servers that require credentials of the caller.
+
+use super::{
+    calling::{Client, Listener, SOON, call, call_as, config, start, until, until_ready},
+    http_server::{Reply, Request, http_server},
+};
+use crate::mcp::client::config::{CredentialsOwner, HttpUpstream, McpTransport, UpstreamConfig, UpstreamCredentials};
+use serde_json::json;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
+use toolstead_domain::{
+    Principal, ProviderState, error_kind::ErrorKind, ports::credentials::Resource,
+    testing::fake_credentials::FakeCredentials,
+};
+use url::Url;
+
+const GRANT: &str = "mcp_server";
+
+fn authorized(url: &Url, source: FakeCredentials, is_optional: bool) -> UpstreamConfig {
+    let server = HttpUpstream { url: url.clone(), headers: BTreeMap::new() };
+    UpstreamConfig {
+        credentials: Some(UpstreamCredentials {
+            source: Arc::new(source),
+            resource: Resource { grant: GRANT.into(), origin: url.as_str().into() },
+            owner: CredentialsOwner::Principal,
+            is_optional,
+            can_sign_in: true,
+        }),
+        ..config(McpTransport::StreamableHttp(server))
+    }
+}
+
+fn client(name: &str) -> Client {
+    Client { principal: Principal::token(name), ..Client::new(json!({})) }
+}
+
+fn unauthorized() -> Reply {
+    Reply::Whole(401, vec![("www-authenticate", "Bearer error=\"invalid_token\"".into())], vec![])
+}
+
+#[tokio::test]
+async fn each_principal_uses_its_own_token_and_its_own_connection() {
+    // Token and session of each request.
+    let seen = Arc::new(Mutex::new(Vec::<(String, String, String)>::new()));
+    let noted = seen.clone();
+    let end = http_server(move |request: Request| {
+        let token = request.header("authorization").unwrap_or_default().to_owned();
+        let session = request.header("mcp-session-id").unwrap_or_default().to_owned();
+        noted.lock().unwrap().push((token.clone(), session, request.rpc().to_owned()));
+        match token.strip_prefix("Bearer ") {
+            Some(name) => request.answer_plainly(Some(name)),
+            None => unauthorized(),
+        }
+    })
+    .await;
+    let source = FakeCredentials::none()
+        .holding(&Principal::local(), GRANT, "own")
+        .holding(&Principal::token("ada"), GRANT, "of-ada")
+        .holding(&Principal::token("bob"), GRANT, "of-bob");
+    let server = start(authorized(&end.url, source, false));
+    until_ready(&server).await;
+    for caller in [Client::new(json!({})), client("ada"), client("bob"), client("ada")] {
+        call_as(&server, &caller, "echo", json!({}), &Listener::default(), SOON).await.unwrap();
+    }
+    let failed = call_as(&server, &client("eve"), "echo", json!({}), &Listener::default(), SOON).await;
+    assert_eq!(failed.unwrap_err().0, ErrorKind::AuthRequired);
+    assert_eq!(server.status().state, ProviderState::Ready);
+    let seen = seen.lock().unwrap().clone();
+    let calls = seen
+        .iter()
+        .filter(|(_, _, rpc)| rpc == "tools/call")
+        .map(|(token, session, _)| (token.as_str(), session.as_str()));
+    let expected =
+        [("Bearer own", "own"), ("Bearer of-ada", "of-ada"), ("Bearer of-bob", "of-bob"), ("Bearer of-ada", "of-ada")];
+    assert_eq!(calls.collect::<Vec<_>>(), expected);
+    let listing: BTreeSet<&str> =
+        seen.iter().filter(|(_, _, rpc)| rpc == "tools/list").map(|(token, ..)| token.as_str()).collect();
+    assert_eq!(listing, BTreeSet::from(["Bearer own"]), "the lists are those of the local user");
+    assert!(seen.iter().all(|(token, ..)| !token.is_empty()), "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_request_with_an_expired_token_is_sent_again_with_a_renewed_one() {
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let noted = calls.clone();
+    let end = http_server(move |request: Request| {
+        let token = request.header("authorization").unwrap_or_default().to_owned();
+        if request.rpc() == "tools/call" {
+            noted.lock().unwrap().push(token.clone());
+            if token == "Bearer old" {
+                return unauthorized();
+            }
+        }
+        request.answer_plainly(None)
+    })
+    .await;
+    let source = FakeCredentials::none().holding(&Principal::local(), GRANT, "old").renewing_to("new");
+    let server = start(authorized(&end.url, source, false));
+    until_ready(&server).await;
+    call(&server, "echo", json!({})).await.unwrap();
+    assert_eq!(*calls.lock().unwrap(), ["Bearer old", "Bearer new"]);
+}
+
+#[tokio::test]
+async fn a_call_that_lacks_a_scope_fails_alone() {
+    let end = http_server(|request: Request| match request.rpc() {
+        "tools/call" if request.message["params"]["arguments"]["write"] == true => Reply::Whole(
+            403,
+            vec![("www-authenticate", "Bearer error=\"insufficient_scope\", scope=\"notes.write\"".into())],
+            vec![],
+        ),
+        _ => request.answer_plainly(None),
+    })
+    .await;
+    let source = FakeCredentials::none().holding(&Principal::local(), GRANT, "own");
+    let server = start(authorized(&end.url, source, false));
+    until_ready(&server).await;
+    let (kind, text) = call(&server, "echo", json!({"write": true})).await.unwrap_err();
+    assert_eq!(kind, ErrorKind::AuthRequired);
+    assert!(text.contains("notes.write"), "{text}");
+    assert_eq!(server.status().state, ProviderState::Ready);
+}
+
+#[tokio::test]
+async fn a_server_that_needs_no_sign_in_is_used_without_and_one_that_does_says_so() {
+    let open = http_server(|request: Request| {
+        assert_eq!(request.header("authorization"), None);
+        request.answer_plainly(None)
+    })
+    .await;
+    let server = start(authorized(&open.url, FakeCredentials::none(), true));
+    until_ready(&server).await;
+    for caller in [Client::new(json!({})), client("ada")] {
+        call_as(&server, &caller, "echo", json!({}), &Listener::default(), SOON).await.unwrap();
+    }
+    assert_eq!(server.status().connections, 1);
+    let closed = http_server(|_| unauthorized()).await;
+    let server = start(authorized(&closed.url, FakeCredentials::none(), true));
+    let status = until(&server, |status| matches!(status.state, ProviderState::NeedsAuthorization { .. })).await;
+    let ProviderState::NeedsAuthorization { reason } = status.state else { panic!("{:?}", status.state) };
+    assert!(reason.contains("HTTP status 401") && reason.contains("signed in"), "{reason}");
+}

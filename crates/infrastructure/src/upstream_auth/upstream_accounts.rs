@@ -1,0 +1,365 @@
+//! Credentials of all principals for one server.
+
+use super::{
+    client_credentials, id_jag,
+    oauth_traffic::{OAuthTraffic, check_encrypted},
+    registration::resource_uri,
+    settings::UpstreamAuth,
+    sign_in::UpstreamSignIn,
+    stored_grants::{EARLY, StoredGrants, UpstreamGrant},
+    token_exchange,
+    upstream_auth_error::UpstreamAuthError,
+};
+use crate::{
+    accounts::{
+        credentials::SignedOut,
+        vault::{Tokens, Vault},
+    },
+    web::web_client::WebClient,
+};
+use async_trait::async_trait;
+use rmcp::transport::auth::WWWAuthenticateParams;
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use toolstead_domain::{
+    Caller, Clock, CredentialHeaders, Credentials, NoCredentials, Principal, Secret, Timestamp,
+    ports::credentials::{Challenge, Resource},
+};
+use url::Url;
+
+/// Time in which a token that replaced a refused one is not replaced again. A server may refuse every token.
+const SETTLED_AFTER: Duration = Duration::from_secs(60);
+const BEARER: &str = "Bearer ";
+
+/// Credentials of all principals for one server. Cheap to clone.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use toolstead_domain::{Credentials, Principal, ports::credentials::Resource};
+/// # use toolstead_infrastructure::{
+/// #     egress::{connector::SystemNetwork, host::HostPatterns}, system_clock::SystemClock, web::web_client::WebClient,
+/// # };
+/// use toolstead_infrastructure::upstream_auth::{
+///     settings::UpstreamAuth,
+///     upstream_accounts::{UpstreamAccountParts, UpstreamAccounts},
+/// };
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let accounts = UpstreamAccounts::new(UpstreamAccountParts {
+///     server: "https://notes.example.com/mcp".parse()?,
+///     auth: UpstreamAuth::OAuth(Default::default()),
+///     vault: Err("no vault is configured".into()),
+///     web: WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
+///     clock: Arc::new(SystemClock),
+/// });
+/// assert_eq!(&*accounts.resource().origin, "https://notes.example.com/mcp");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct UpstreamAccounts {
+    inner: Arc<Inner>,
+}
+
+/// Dependencies of [`UpstreamAccounts`].
+pub struct UpstreamAccountParts {
+    /// Address of the server.
+    pub server: Url,
+    /// Source of the credentials.
+    pub auth: UpstreamAuth,
+    /// Vault of the grants, or the reason why there is none.
+    pub vault: Result<Vault, String>,
+    /// HTTP client for authorization servers.
+    pub web: WebClient,
+    /// Clock for the expiry of tokens.
+    pub clock: Arc<dyn Clock>,
+}
+
+struct Inner {
+    auth: UpstreamAuth,
+    uri: String,
+    grants: Result<StoredGrants, String>,
+    traffic: OAuthTraffic,
+    clock: Arc<dyn Clock>,
+    held: Mutex<HashMap<Principal, Arc<AsyncMutex<HeldTokens>>>>,
+}
+
+/// Tokens of one principal in memory. Locked while they are renewed.
+#[derive(Default)]
+struct HeldTokens {
+    token: Option<HeldToken>,
+    /// Scopes that the server required in addition to the configured ones.
+    further_scopes: Vec<String>,
+}
+
+#[derive(Clone)]
+struct HeldToken {
+    access_token: Secret,
+    expires_at: Option<Timestamp>,
+    /// Time at which it replaced a token that the server had refused.
+    replaced_at: Option<Timestamp>,
+}
+
+impl UpstreamAccounts {
+    /// Creates the credentials. Sends and reads nothing yet.
+    pub fn new(parts: UpstreamAccountParts) -> Self {
+        let UpstreamAccountParts { server, auth, vault, web, clock } = parts;
+        let uri = resource_uri(&server);
+        let traffic = OAuthTraffic { web, server, named: auth.named_urls() };
+        let (own_uri, own_traffic, own_clock) = (uri.clone(), traffic.clone(), clock.clone());
+        let grants = vault.map(|vault| StoredGrants { vault, uri: own_uri, traffic: own_traffic, clock: own_clock });
+        Self { inner: Arc::new(Inner { auth, uri, grants, traffic, clock, held: Mutex::default() }) }
+    }
+
+    /// Returns the resource to request credentials for.
+    pub fn resource(&self) -> Resource {
+        Resource { grant: "mcp_server".into(), origin: self.inner.uri.as_str().into() }
+    }
+
+    /// Begins a sign-in for a principal. The redirect target of the page is listening when this returns.
+    ///
+    /// # Errors
+    /// Returns [`UpstreamAuthError`].
+    pub async fn begin(&self, principal: &Principal) -> Result<UpstreamSignIn, UpstreamAuthError> {
+        self.inner.check()?;
+        match &self.inner.auth {
+            UpstreamAuth::OAuth(settings) => UpstreamSignIn::begin(self.inner.grants()?, settings, principal).await,
+            UpstreamAuth::ClientCredentials(_) | UpstreamAuth::Exchange(_) | UpstreamAuth::IdJag(_) => {
+                Err(UpstreamAuthError::Unavailable(
+                    "its `auth` table names credentials that need no user, so there is nothing to sign in to".into(),
+                ))
+            }
+        }
+    }
+
+    /// Returns the grants of the principal for the server.
+    ///
+    /// # Errors
+    /// Returns [`UpstreamAuthError`] if the vault cannot be read.
+    pub async fn grants(&self, principal: &Principal) -> Result<Vec<UpstreamGrant>, UpstreamAuthError> {
+        self.inner.grants()?.of_principal(principal).await
+    }
+
+    /// Signs the principal out: asks the issuer to revoke the tokens, and deletes them whether or not it does. The
+    /// result is empty if the principal was not signed in.
+    ///
+    /// # Errors
+    /// Returns [`UpstreamAuthError`] if the tokens cannot be deleted.
+    pub async fn sign_out(&self, principal: &Principal) -> Result<Vec<SignedOut>, UpstreamAuthError> {
+        let signed_out = self.inner.grants()?.sign_out(principal).await?;
+        self.inner.lock().remove(principal);
+        Ok(signed_out)
+    }
+
+    /// Obtains a token in a task that always completes, because the issuer may already have revoked the old one.
+    async fn obtain(
+        &self,
+        principal: &Principal,
+        held: OwnedMutexGuard<HeldTokens>,
+        refused: Option<Secret>,
+    ) -> Result<CredentialHeaders, NoCredentials> {
+        let (inner, principal) = (self.inner.clone(), principal.clone());
+        let obtaining = tokio::spawn(async move { inner.obtain(&principal, held, refused).await });
+        match obtaining.await {
+            Ok(obtained) => Ok(headers(&obtained?)),
+            Err(_) => Err(NoCredentials::Failed("the renewal of the sign-in panicked".into())),
+        }
+    }
+
+    async fn hold(&self, principal: &Principal) -> OwnedMutexGuard<HeldTokens> {
+        let owner = if self.inner.auth.is_shared() { Principal::local() } else { principal.clone() };
+        let held = self.inner.lock().entry(owner).or_default().clone();
+        held.lock_owned().await
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, Arc<AsyncMutex<HeldTokens>>>> {
+        // No code panics while it holds the lock.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn grants(&self) -> Result<&StoredGrants, UpstreamAuthError> {
+        self.grants.as_ref().map_err(|why| UpstreamAuthError::Unavailable(why.clone()))
+    }
+
+    /// Checks that the server may receive a token at all.
+    fn check(&self) -> Result<(), UpstreamAuthError> {
+        check_encrypted(&self.traffic.server).map_err(|error| UpstreamAuthError::Unavailable(error.to_string()))
+    }
+
+    /// Returns `true` if a token is valid for longer than this.
+    fn lasts(&self, expires_at: Option<Timestamp>, time: Duration) -> bool {
+        expires_at.is_none_or(|end| end.since(self.clock.now()) > time)
+    }
+
+    async fn obtain(
+        &self,
+        principal: &Principal,
+        mut held: OwnedMutexGuard<HeldTokens>,
+        refused: Option<Secret>,
+    ) -> Result<HeldToken, UpstreamAuthError> {
+        let obtained = match &self.auth {
+            UpstreamAuth::OAuth(_) => async { self.grants()?.token(principal, refused.as_ref()).await }.await,
+            UpstreamAuth::ClientCredentials(_) | UpstreamAuth::Exchange(_) | UpstreamAuth::IdJag(_) => {
+                self.requested_token(principal, &held.further_scopes).await
+            }
+        };
+        match obtained {
+            Ok(tokens) => {
+                let token = HeldToken {
+                    access_token: tokens.access_token,
+                    expires_at: tokens.expires_at,
+                    replaced_at: refused.map(|_| self.clock.now()),
+                };
+                held.token = Some(token.clone());
+                Ok(token)
+            }
+            // The old token is still valid for a short time.
+            Err(UpstreamAuthError::Refused(reason)) if refused.is_none() => match &held.token {
+                Some(token) if self.lasts(token.expires_at, Duration::ZERO) => Ok(token.clone()),
+                Some(_) | None => Err(UpstreamAuthError::Refused(reason)),
+            },
+            Err(error) => {
+                held.token = None;
+                Err(error)
+            }
+        }
+    }
+
+    /// Requests a token without a user.
+    async fn requested_token(&self, principal: &Principal, further: &[String]) -> Result<Tokens, UpstreamAuthError> {
+        let mut scopes = self.auth.scopes().to_vec();
+        scopes.extend(further.iter().filter(|scope| !self.auth.scopes().contains(scope)).cloned());
+        let now = self.clock.now();
+        match &self.auth {
+            UpstreamAuth::ClientCredentials(settings) => {
+                client_credentials::request_token(&self.traffic, settings, &scopes, now).await
+            }
+            UpstreamAuth::Exchange(settings) => {
+                let subject = settings.subject_token.read(principal).await?;
+                token_exchange::request_token(&self.traffic, settings, &subject, &scopes, now).await
+            }
+            UpstreamAuth::IdJag(settings) => {
+                let subject = settings.id_token.read(principal).await?;
+                id_jag::request_token(&self.traffic, settings, &subject, &scopes, now).await
+            }
+            UpstreamAuth::OAuth(_) => Err(UpstreamAuthError::NotSignedIn),
+        }
+    }
+}
+
+#[async_trait]
+impl Credentials for UpstreamAccounts {
+    fn unavailable(&self, _: &Resource) -> Option<String> {
+        self.inner.check().and_then(|()| self.inner.grants().map(drop)).err().map(|error| error.to_string())
+    }
+
+    async fn headers(&self, principal: &Principal, resource: &Resource) -> Result<CredentialHeaders, NoCredentials> {
+        self.inner.check()?;
+        self.check_resource(resource)?;
+        let held = self.hold(principal).await;
+        match &held.token {
+            Some(token) if self.inner.lasts(token.expires_at, EARLY) => Ok(headers(token)),
+            Some(_) | None => self.obtain(principal, held, None).await,
+        }
+    }
+
+    async fn renewed(
+        &self,
+        principal: &Principal,
+        resource: &Resource,
+        refused: &CredentialHeaders,
+    ) -> Result<CredentialHeaders, NoCredentials> {
+        self.inner.check()?;
+        self.check_resource(resource)?;
+        let refused = token_in(refused);
+        let held = self.hold(principal).await;
+        if let Some(token) = &held.token
+            && refused.as_ref() == Some(&token.access_token)
+            && let Some(at) = token.replaced_at
+            && self.inner.clock.now().since(at) < SETTLED_AFTER
+        {
+            let reason = "it refuses the token that was just renewed for it";
+            return Err(NoCredentials::Failed(reason.into()));
+        }
+        match &held.token {
+            // Another call has renewed it.
+            Some(token) if refused.as_ref().is_some_and(|refused| *refused != token.access_token) => Ok(headers(token)),
+            Some(_) | None => self.obtain(principal, held, refused).await,
+        }
+    }
+
+    async fn challenged(
+        &self,
+        principal: &Principal,
+        resource: &Resource,
+        refused: &CredentialHeaders,
+        challenge: &Challenge,
+    ) -> Result<CredentialHeaders, NoCredentials> {
+        if !challenge.is_insufficient_scope() {
+            return self.renewed(principal, resource, refused).await;
+        }
+        self.check_resource(resource)?;
+        let header = challenge.header.as_deref().unwrap_or_default();
+        let scope = WWWAuthenticateParams::parse(header, &self.inner.traffic.server).scope.unwrap_or_default();
+        let scopes: Vec<String> = scope.split_ascii_whitespace().map(str::to_owned).collect();
+        let refused = token_in(refused);
+        let mut held = self.hold(principal).await;
+        if self.inner.auth.is_sign_in() {
+            let tokens = self.inner.grants()?.for_scopes(principal, refused.as_ref(), &scopes).await?;
+            // The principal has signed in again meanwhile.
+            let token =
+                HeldToken { access_token: tokens.access_token, expires_at: tokens.expires_at, replaced_at: None };
+            return Ok(headers(held.token.insert(token)));
+        }
+        let known = [self.inner.auth.scopes(), &held.further_scopes].concat();
+        let missing: Vec<String> = scopes.into_iter().filter(|scope| !known.contains(scope)).collect();
+        if missing.is_empty() {
+            let reason = format!("the scopes that the server requires were requested ({scope})");
+            return Err(NoCredentials::Unavailable(reason));
+        }
+        held.further_scopes.extend(missing);
+        self.obtain(principal, held, None).await
+    }
+
+    async fn sign_in(&self, _: &Principal, _: &Resource, _: &dyn Caller) -> Result<(), NoCredentials> {
+        Err(UpstreamAuthError::NotSignedIn.into())
+    }
+}
+
+impl UpstreamAccounts {
+    /// Refuses credentials for another server.
+    fn check_resource(&self, resource: &Resource) -> Result<(), NoCredentials> {
+        match *resource.origin == *self.inner.uri {
+            true => Ok(()),
+            false => Err(NoCredentials::Unavailable(format!("tokens of `{}` are for it alone", self.inner.uri))),
+        }
+    }
+}
+
+impl fmt::Debug for UpstreamAccountParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpstreamAccountParts").field("auth", &self.auth).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for UpstreamAccounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpstreamAccounts").field("uri", &self.inner.uri).finish_non_exhaustive()
+    }
+}
+
+/// Returns the token in headers that were sent.
+fn token_in(headers: &CredentialHeaders) -> Option<Secret> {
+    headers.iter().find_map(|(_, value)| value.expose().strip_prefix(BEARER)).map(Secret::new)
+}
+
+fn headers(token: &HeldToken) -> CredentialHeaders {
+    vec![("authorization".to_owned(), Secret::new(format!("{BEARER}{}", token.access_token.expose())))]
+}
