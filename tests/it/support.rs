@@ -103,6 +103,7 @@ impl TestApp {
             settings,
             max_open_calls: 10_000,
             dialect: None,
+            deferral: toolstead_application::ToolDeferral::never(),
             agents: AgentParts::default(),
         };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();

@@ -25,7 +25,9 @@ pub mod registry_events;
 pub mod ruled_approver;
 pub mod run_agent;
 pub mod set_tool_enabled;
+pub mod tool_deferral;
 pub mod tool_registry;
+pub mod tool_search;
 mod touch;
 pub mod undo_conversation;
 mod view_forms;
@@ -64,10 +66,12 @@ pub use self::{
         RunAgentCommand, RunAgentHandler, RunAgentPorts,
     },
     set_tool_enabled::{SetToolEnabledCommand, SetToolEnabledError, SetToolEnabledHandler},
+    tool_deferral::{ListForm, ToolDeferral},
     tool_registry::{
         AbsentServer, ProviderStatus, RegistryError, SharedTool, ToolRegistry,
         snapshot::{OmittedTool, RegisteredTool, ResolveError, Snapshot},
     },
+    tool_search::{FoundTools, ToolSearch},
     undo_conversation::{
         ChangingCall, SkippedCall, UndoConversationCommand, UndoConversationError, UndoConversationHandler,
         UndoConversationPorts, UndoneConversation,

@@ -2,6 +2,7 @@
 
 use crate::{
     permission_book::PermissionBook,
+    tool_deferral::{ListForm, ToolDeferral},
     tool_registry::{SharedTool, ToolRegistry, snapshot::Snapshot},
     view_forms,
 };
@@ -21,6 +22,8 @@ pub struct ListToolsQuery {
     pub cursor: Option<String>,
     /// Limit of the page.
     pub page: PageSize,
+    /// Form of the list. Lists with a filter are always whole.
+    pub form: ListForm,
 }
 
 /// Conditions on the listed tools; all of them must be met.
@@ -106,6 +109,7 @@ pub enum InvalidCursor {
 pub struct ListToolsHandler {
     registry: Arc<ToolRegistry>,
     permissions: Arc<PermissionBook>,
+    deferral: ToolDeferral,
     /// The lists without a filter, which clients request frequently.
     advertised: ArcSwap<Vec<CachedList>>,
     /// Distinguishes the cursors of this process from those of others.
@@ -120,6 +124,7 @@ struct CachedList {
     dialect: Option<Dialect>,
     /// Contents of the views, the innermost first.
     contents: Vec<Arc<ViewContent>>,
+    form: ListForm,
     tools: Arc<[SharedTool]>,
 }
 
@@ -142,7 +147,22 @@ impl ListToolsHandler {
     /// Creates a handler on the registry's tools, under the policies of the book.
     pub fn new(registry: Arc<ToolRegistry>, permissions: Arc<PermissionBook>) -> Self {
         let cursor_key = uuid::Uuid::new_v4().as_u64_pair().0;
-        Self { registry, permissions, advertised: ArcSwap::default(), cursor_key }
+        let deferral = ToolDeferral::never();
+        Self { registry, permissions, deferral, advertised: ArcSwap::default(), cursor_key }
+    }
+
+    /// Sets when lists are deferred.
+    #[must_use]
+    pub fn with_deferral(self, deferral: ToolDeferral) -> Self {
+        Self { deferral, ..self }
+    }
+
+    /// Returns those of the tools of this scope that a list in the form [`ListForm::Deferred`] contains. The tools
+    /// include those of [`ListForm::WithSearchTools`].
+    pub(crate) fn deferred(&self, scope: &Scope, tools: Vec<Arc<Tool>>) -> Vec<Arc<Tool>> {
+        let policy = self.permissions.advertising(scope);
+        let bytes = |tool: &Arc<Tool>| serde_json::to_string(tool.advertised()).map_or(0, |text| text.len());
+        self.deferral.apply(ListForm::Deferred, tools, &policy, |tool| tool, bytes)
     }
 
     /// Returns one page.
@@ -159,9 +179,9 @@ impl ListToolsHandler {
         };
         let policy = self.permissions.advertising(&query.scope);
         let fitting: Arc<[SharedTool]> = if query.filter == ToolFilter::default() {
-            self.advertised(&snapshot, policy, &query.scope)
+            self.advertised(&snapshot, policy, &query.scope, query.form)
         } else {
-            listed(&snapshot, &query.scope, &query.filter, &policy)
+            self.listed(&snapshot, &query.scope, &query.filter, &policy, ListForm::Whole)
         };
         let rest = fitting.get(from..).ok_or(InvalidCursor::Foreign)?;
         let count = match query.page {
@@ -180,21 +200,29 @@ impl ListToolsHandler {
         Ok(ToolPage { tools: rest[..count].to_vec(), next_cursor })
     }
 
-    fn advertised(&self, snapshot: &Snapshot, policy: Arc<PermissionPolicy>, scope: &Scope) -> Arc<[SharedTool]> {
+    fn advertised(
+        &self,
+        snapshot: &Snapshot,
+        policy: Arc<PermissionPolicy>,
+        scope: &Scope,
+        form: ListForm,
+    ) -> Arc<[SharedTool]> {
         let (version, dialect) = (snapshot.version(), scope.dialect);
         let has_contents = |one: &CachedList| {
             let pairs = one.contents.iter().zip(scope.contents());
             one.contents.len() == scope.contents().count() && pairs.into_iter().all(|(a, (_, b))| Arc::ptr_eq(a, b))
         };
         let is_same = |one: &&CachedList| {
-            one.version == version && one.dialect == dialect && Arc::ptr_eq(&one.policy, &policy) && has_contents(one)
+            (one.version, one.dialect, one.form) == (version, dialect, form)
+                && Arc::ptr_eq(&one.policy, &policy)
+                && has_contents(one)
         };
         if let Some(known) = self.advertised.load().iter().find(is_same) {
             return known.tools.clone();
         }
-        let list = listed(snapshot, scope, &ToolFilter::default(), &policy);
+        let list = self.listed(snapshot, scope, &ToolFilter::default(), &policy, form);
         let contents = scope.contents().map(|(_, content)| content.clone()).collect();
-        let new = CachedList { version, policy, dialect, contents, tools: list.clone() };
+        let new = CachedList { version, policy, dialect, contents, form, tools: list.clone() };
         self.advertised.rcu(|known| {
             // Lists of earlier versions are not requested any more.
             let current = known.iter().filter(|one| one.version >= version).take(MAX_CACHED_LISTS - 1);
@@ -227,24 +255,32 @@ impl ListToolsHandler {
             &query.filter,
             query.scope.view.as_ref().map(ToString::to_string),
             query.scope.dialect,
+            query.form,
         ))
     }
-}
 
-/// Returns the tools that the policy and the filter admit, as the dialect or the view shows them, sorted by name. Rules apply to
-/// the tools themselves, not to the forms in which they are shown.
-fn listed(snapshot: &Snapshot, scope: &Scope, filter: &ToolFilter, policy: &PermissionPolicy) -> Arc<[SharedTool]> {
-    let may_be_listed =
-        |one: &&SharedTool| filter.with_uncallable || (one.tool.is_callable() && policy.advertises(&one.tool));
-    let fitting = snapshot.tools().iter().filter(may_be_listed);
-    let shown = fitting.filter_map(|one| Some((view_forms::is_changed(scope, one), view_forms::shown(scope, one)?)));
-    let shown = shown.flat_map(|(is_changed, one)| match is_changed {
-        true => vec![one],
-        false => snapshot.shown_in(scope.dialect, &one).cloned().collect(),
-    });
-    let mut listed: Vec<SharedTool> = shown.filter(|one| fits(filter, &one.tool)).collect();
-    listed.sort_by(|a, b| a.tool.name().cmp(b.tool.name()));
-    listed.into()
+    /// Returns the tools that the policy and the filter admit, as the dialect or the view shows them, sorted by name.
+    /// Rules apply to the tools themselves, not to the forms in which they are shown.
+    fn listed(
+        &self,
+        snapshot: &Snapshot,
+        scope: &Scope,
+        filter: &ToolFilter,
+        policy: &PermissionPolicy,
+        form: ListForm,
+    ) -> Arc<[SharedTool]> {
+        let may_be_listed =
+            |one: &&SharedTool| filter.with_uncallable || (one.tool.is_callable() && policy.advertises(&one.tool));
+        let fitting = snapshot.tools().iter().filter(may_be_listed);
+        let shown = fitting.filter_map(|one| Some((view_forms::is_changed(scope, one), view_forms::shown(scope, one)?)));
+        let shown = shown.flat_map(|(is_changed, one)| match is_changed {
+            true => vec![one],
+            false => snapshot.shown_in(scope.dialect, &one).cloned().collect(),
+        });
+        let mut listed: Vec<SharedTool> = shown.filter(|one| fits(filter, &one.tool)).collect();
+        listed.sort_by(|a, b| a.tool.name().cmp(b.tool.name()));
+        self.deferral.apply(form, listed, policy, |one| &one.tool, |one| one.wire().get().len()).into()
+    }
 }
 
 fn fits(filter: &ToolFilter, tool: &Tool) -> bool {

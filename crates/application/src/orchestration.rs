@@ -2,22 +2,30 @@
 //! calls takes the whole call path.
 
 mod batch;
+mod call_tool;
 mod definition;
 mod subagent;
+mod tool_search;
 
+use crate::tool_search::ToolSearch;
 use async_trait::async_trait;
 use batch::Batch;
+use call_tool::CallTool;
 use serde_json::Value;
 use std::time::Duration;
 pub use subagent::Agents;
 use subagent::Subagent;
+use tool_search::ToolSearchTool;
 use toolstead_domain::{
     Access, Alias, CallContext, CallOutcome, ProviderError, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult,
     error_kind::ErrorKind, tool::ORCHESTRATION,
 };
 
 /// Names of the tools.
-pub const NAMES: &[&str] = &[batch::NAME, subagent::NAME];
+pub const NAMES: &[&str] = &[batch::NAME, subagent::NAME, tool_search::NAME, call_tool::NAME];
+
+/// Names of the tools that search and call deferred tools.
+pub const SEARCH_TOOLS: [&str; 2] = [tool_search::NAME, call_tool::NAME];
 
 /// Arguments of typical calls, as JSON text, for the documentation and for models. They name other tools, which are
 /// unknown in this crate.
@@ -27,6 +35,10 @@ pub struct Examples {
     pub batch: &'static str,
     /// Arguments of `subagent`.
     pub subagent: &'static str,
+    /// Arguments of `tool_search`.
+    pub tool_search: &'static str,
+    /// Arguments of `call_tool`.
+    pub call_tool: &'static str,
 }
 
 /// A tool that calls other tools.
@@ -52,8 +64,13 @@ trait OrchestratingTool: Send + Sync {
 }
 
 /// Returns all tools.
-fn all(examples: Examples, agents: Option<Agents>) -> Vec<Box<dyn OrchestratingTool>> {
-    vec![Box::new(Batch { example: examples.batch }), Box::new(Subagent::new(examples.subagent, agents))]
+fn all(examples: Examples, agents: Option<Agents>, search: ToolSearch) -> Vec<Box<dyn OrchestratingTool>> {
+    vec![
+        Box::new(Batch { example: examples.batch }),
+        Box::new(Subagent::new(examples.subagent, agents)),
+        Box::new(ToolSearchTool { example: examples.tool_search, search }),
+        Box::new(CallTool { example: examples.call_tool }),
+    ]
 }
 
 /// The tools that call other tools, as one provider.
@@ -72,7 +89,17 @@ impl Orchestration {
     /// Creates the provider, with these examples in its definitions. `aliases` returns the aliases of a tool. Without
     /// agents, no work can be delegated.
     pub fn new(examples: Examples, aliases: impl Fn(&str) -> Vec<Alias>, agents: Option<Agents>) -> Self {
-        let tools = all(examples, agents);
+        Self::searching(examples, aliases, agents, ToolSearch::default())
+    }
+
+    /// Creates the provider as [`new`](Self::new) does, with this search of tools.
+    pub fn searching(
+        examples: Examples,
+        aliases: impl Fn(&str) -> Vec<Alias>,
+        agents: Option<Agents>,
+        search: ToolSearch,
+    ) -> Self {
+        let tools = all(examples, agents, search);
         let definitions = tools.iter().map(|tool| {
             let mut definition = tool.definition();
             definition.aliases = aliases(definition.name().as_str());

@@ -118,6 +118,17 @@ impl LogLevel {
     }
 }
 
+/// Names of clients (`clientInfo.name`) that defer tools themselves: they search the whole list, so they receive it.
+/// In this order: Claude Code, Codex, Qwen Code, the command line of Copilot, Copilot in Visual Studio Code.
+pub const SELF_DEFERRING_CLIENTS: &[&str] = &[
+    "claude-code",
+    "codex-mcp-client",
+    "qwen-code-mcp-client",
+    "github-copilot-developer",
+    "Visual Studio Code",
+    "Visual Studio Code - Insiders",
+];
+
 /// Client of one request. Clients with a handshake have the same profile for a whole session; later ones send it with
 /// each request.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,5 +147,18 @@ impl ClientProfile {
     /// Creates the profile of a caller that does not use MCP and answers no questions.
     pub fn without_protocol(client: &str) -> Self {
         Self { protocol: None, capabilities: Map::new(), client: client.into(), log_level: None }
+    }
+
+    /// Returns `true` if the client is one of [`SELF_DEFERRING_CLIENTS`], in any version.
+    ///
+    /// ```
+    /// use toolstead_domain::ClientProfile;
+    ///
+    /// assert!(ClientProfile::without_protocol("claude-code 2.1.240").is_self_deferring());
+    /// assert!(!ClientProfile::without_protocol("claude-code-proxy 1.0").is_self_deferring());
+    /// ```
+    pub fn is_self_deferring(&self) -> bool {
+        let is_version = |rest: &str| rest.is_empty() || rest.strip_prefix(' ').is_some_and(|rest| !rest.contains(' '));
+        SELF_DEFERRING_CLIENTS.iter().any(|name| self.client.strip_prefix(name).is_some_and(is_version))
     }
 }

@@ -68,7 +68,7 @@ pub use self::{
     },
     category::{Category, UnknownCategory},
     client_capability::Capability,
-    client_profile::{ClientProfile, Generation, LogLevel, ProtocolVersion},
+    client_profile::{ClientProfile, Generation, LogLevel, ProtocolVersion, SELF_DEFERRING_CLIENTS},
     content_digest::{ContentDigest, InvalidDigest},
     context::{
         ContextCatalogue, InvalidDefinition, Prompt, ResourceTemplate,
@@ -114,6 +114,7 @@ pub use self::{
         context_provider::ContextProvider,
         conversation_store::{AppendError, ConversationStore, NoConversations},
         credentials::{CredentialHeaders, Credentials, NoAccounts, NoCredentials},
+        embeddings::{Embeddings, EmbeddingsError},
         event_sink::{EventSink, NoEvents},
         execution_log::{ExecutionFilter, ExecutionLog},
         model_provider::{ModelAnswer, ModelFacts, ModelProvider},

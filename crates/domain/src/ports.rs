@@ -16,6 +16,7 @@ pub mod clock;
 pub mod context_provider;
 pub mod conversation_store;
 pub mod credentials;
+pub mod embeddings;
 pub mod event_sink;
 pub mod execution_log;
 pub mod model_provider;

@@ -19,6 +19,8 @@ pub struct ToolSelection {
     /// Selected names; `None` for all tools. An empty list selects no tools.
     only: Option<Vec<String>>,
     without: Vec<String>,
+    /// Names that were added to the selection of all tools. They select nothing further, and are named literally.
+    added: Vec<String>,
     name_matching: NameMatching,
 }
 
@@ -68,10 +70,9 @@ impl ToolSelection {
             let name = name.trim().to_owned();
             if sign == "+" {
                 self.without.retain(|gone| *gone != name);
-                if let Some(only) = &mut self.only {
-                    only.push(name);
-                }
+                self.only.as_mut().unwrap_or(&mut self.added).push(name);
             } else {
+                self.added.retain(|gone| *gone != name);
                 self.without.push(name);
             }
         }
@@ -82,6 +83,33 @@ impl ToolSelection {
     pub fn includes(&self, tool: &Tool) -> bool {
         let is_without = || self.without.iter().any(|name| self.names_tool(name, tool));
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| self.names_tool(name, tool))) && !is_without()
+    }
+
+    /// Returns `true` if the selection contains the tool under a name without `*`: the user chose this very tool.
+    ///
+    /// ```
+    /// use toolstead_domain::{Category, Tool, ToolName, ToolSelection, ToolSource};
+    ///
+    /// let tool = Tool::new(ToolName::parse("grep")?, Default::default(), Category::File, ToolSource::BuiltIn);
+    /// assert!(ToolSelection::only(["grep"]).includes_literally(&tool));
+    /// assert!(ToolSelection::all().adjusted("+grep")?.includes_literally(&tool));
+    /// assert!(!ToolSelection::only(["g*"]).includes_literally(&tool));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn includes_literally(&self, tool: &Tool) -> bool {
+        let mut names = self.only.iter().flatten().chain(&self.added).filter(|name| !name.contains('*'));
+        names.any(|name| self.names_tool(name, tool)) && self.includes(tool)
+    }
+
+    /// Adds these tools to a selection with patterns, unless it removes them. All other selections are unchanged.
+    #[must_use]
+    pub fn with_tools_beside_patterns(mut self, names: &[&str]) -> Self {
+        if let Some(only) = &mut self.only
+            && only.iter().any(|name| name.contains('*'))
+        {
+            only.extend(names.iter().map(|name| (*name).to_owned()));
+        }
+        self
     }
 
     /// Returns every name in the selection, for checks against existing tools.

@@ -5,6 +5,7 @@
 //! answer.
 
 mod answer;
+mod embeddings;
 mod failure;
 mod images;
 mod key;
@@ -23,6 +24,7 @@ mod words;
 mod tests;
 
 pub use self::{
+    embeddings::{EmbeddingsModel, EmbeddingsSettings},
     model::{InvalidModel, Model},
     protocol::definitions,
     schema::schema_copy,

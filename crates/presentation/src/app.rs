@@ -10,8 +10,8 @@ use toolstead_application::{
     CallSettings, ContextRegistry, EventBus, EventSubscription, ExecuteToolHandler, ExecuteToolPorts,
     ForkConversationHandler, ForwardRequestHandler, ForwardTaskHandler, GetToolHandler, ListContextHandler,
     ListExecutionsHandler, ListToolsHandler, OpenCalls, PermissionBook, ProviderNotifications, RefreshToolsHandler,
-    RegistryError, RunAgentHandler, RunAgentPorts, SetToolEnabledHandler, ToolRegistry, UndoConversationHandler,
-    UndoConversationPorts, WatchResourceHandler, registry_events,
+    RegistryError, RunAgentHandler, RunAgentPorts, SetToolEnabledHandler, ToolDeferral, ToolRegistry,
+    UndoConversationHandler, UndoConversationPorts, WatchResourceHandler, registry_events,
 };
 use toolstead_domain::{
     AgentCatalogue, ChangeJournal, ConversationStore, Dialect, PermissionPolicy, Principal, ReadOnlyCommands,
@@ -103,6 +103,8 @@ pub struct AppParts {
     pub max_open_calls: usize,
     /// Tool system whose names and wording the tools use; `None`: Toolstead's own.
     pub dialect: Option<Dialect>,
+    /// When lists of tools are deferred.
+    pub deferral: ToolDeferral,
     /// Parts for agents.
     pub agents: AgentParts,
 }
@@ -119,8 +121,8 @@ impl App {
     /// # Errors
     /// [`StoreError`] if the tool repository cannot be read.
     pub async fn assemble(parts: AppParts, repository: Arc<dyn ToolRepository>) -> Result<Self, StoreError> {
-        let AppParts { policy, rule_store, ports, journal, conversations, settings, max_open_calls, dialect, agents } =
-            parts;
+        let AppParts { policy, rule_store, ports, journal, conversations, settings, max_open_calls, .. } = parts;
+        let AppParts { dialect, deferral, agents, .. } = parts;
         let policy = Arc::new(policy);
         let book = PermissionBook::new(policy.clone(), rule_store);
         let permissions = Arc::new(book.with_read_only_commands(ReadOnlyCommands::new(READ_ONLY_COMMANDS)));
@@ -132,7 +134,8 @@ impl App {
             ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports.clone(), open_calls.clone(), settings);
         let context = ContextRegistry::new();
         execute_tool.name_resources_by(&context);
-        let list_tools = Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone()));
+        let list_tools = ListToolsHandler::new(registry.clone(), permissions.clone()).with_deferral(deferral);
+        let list_tools = Arc::new(list_tools);
         let AgentParts { models, hooks, defaults: agent, todos, agent_files: catalogue } = agents;
         let run_agent = RunAgentHandler::new(RunAgentPorts {
             execute_tool: execute_tool.clone(),

@@ -79,6 +79,7 @@ use toolstead_infrastructure::{
     egress::connector::{Network, SystemNetwork},
     hooks::command_hooks::CommandHooks,
     mcp::client::{Upstream, connection::question_kind::Clients},
+    models::InvalidModel,
     sandbox::{
         detached::DetachedTasks,
         helper::Helpers,
@@ -227,6 +228,9 @@ pub enum StartupError {
     /// The built-in resources and prompts cannot be used.
     #[error(transparent)]
     Context(#[from] InvalidBuiltInContext),
+    /// The embeddings that rank tools cannot be used.
+    #[error("`[tools.search] embeddings` cannot be used")]
+    Embeddings(#[from] InvalidModel),
     /// A store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -251,6 +255,7 @@ impl StartupError {
             | Self::Workspace(_)
             | Self::Tools(_)
             | Self::Proxy(_)
+            | Self::Embeddings(_)
             | Self::ContextRegistry(_)
             | Self::RequiredServer { .. } => true,
             Self::Registry(error) => !matches!(error, RegistryError::Store(_)),
@@ -660,6 +665,7 @@ impl AppBuilder {
             settings: config.call_settings(),
             max_open_calls: config.limits.calls_in_flight,
             dialect: config.dialect,
+            deferral: config.tool_deferral(),
             agents,
         };
         let known = self.starts_when_used.then(|| repository.clone());
@@ -692,7 +698,8 @@ impl AppBuilder {
                 composition.app.context.register(provider).await?;
             }
             composition.app.registry.register(Arc::new(built_in)).await?;
-            let calling_others = orchestration_of(&composition.app, &composition.config, background);
+            let search = models::tool_search(&composition.config)?;
+            let calling_others = orchestration_of(&composition.app, &composition.config, background, search);
             let calling_others = match composition.config.server.output_schemas {
                 true => calling_others.with_output_schemas(),
                 false => calling_others,

@@ -49,12 +49,16 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use toolstead_application::{CallSettings, ToolTimeouts};
+use toolstead_application::{CallSettings, ToolTimeouts, orchestration::SEARCH_TOOLS};
 use toolstead_domain::{
     Dialect, Mode, PatternBase, PermissionPolicy, PermissionRule, RuleStore, SandboxLimits, ServerName, ToolSelection,
     WorkspaceRoots, permission::decision::in_shell, workspace_roots::lexical,
 };
-use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, dialects, models::ModelSettings};
+use toolstead_infrastructure::{
+    builtin::files::file_limits::FileLimits,
+    dialects,
+    models::{EmbeddingsSettings, ModelSettings},
+};
 use tree::{
     check::{Base, check},
     format::Format,
@@ -107,6 +111,8 @@ pub struct Config {
     pub views: Vec<ConfiguredView>,
     /// Settings that apply to every run of an agent.
     pub agent: AgentSettings,
+    /// Embeddings that rank tools; `None`: words rank them.
+    pub embeddings: Option<EmbeddingsSettings>,
     /// Outbound network access, and the services that tools use.
     pub outside: OutsideSettings,
     /// `true` if the event of a completed call includes its input and result.
@@ -295,6 +301,7 @@ impl Config {
         selected.extend(chosen_by_views);
         views::check_profiles(&profiles, &views, &mut problems);
         let agent = agent::agent(&resolved, &models, &mut problems);
+        let embeddings = tool_search::embeddings(&resolved, environment, &mut problems, &mut notes);
         let outside = services::outside(&resolved, environment, &mut problems, &mut notes);
         let tool_call_details = resolved.setting("events.tool_call_details").and_then(|setting| setting.value);
         let limits: Limits = section(&resolved, "limits")?;
@@ -308,6 +315,7 @@ impl Config {
         let secrets = [server.token_file.as_deref(), outside.key_file.as_deref()];
         roots.forbidden = workspace::forbidden(&folders, chosen, database.as_ref(), secrets, &mcp_servers);
         roots.forbidden.extend(imports::files(&resolved, named));
+        roots.forbidden.extend(tool_search::key_file(&resolved));
         if let Some(database) = &database {
             workspace::guard_database(database, &mut problems, &mut notes);
         }
@@ -359,6 +367,7 @@ impl Config {
             profiles,
             views,
             agent,
+            embeddings,
             outside,
             tool_call_details: tool_call_details == Some(Value::Boolean(true)),
             limits,
@@ -452,7 +461,8 @@ impl Config {
             waiting: policy::waiting_rules(&self.folders, &self.resolved),
             mode: self.mode,
             roots: self.roots.clone(),
-            selection: self.selection.clone(),
+            // The tools that search and call others grant nothing by themselves.
+            selection: self.selection.clone().with_tools_beside_patterns(&SEARCH_TOOLS),
             within: None,
         }
     }

@@ -21,7 +21,7 @@ use crate::{
 };
 use sha2::{Digest, Sha256};
 use std::{fmt, sync::Arc, time::Duration};
-use toolstead_application::{AgentRun, CancelSignal, OfferedTools, RunAgentCommand};
+use toolstead_application::{AgentRun, CancelSignal, OfferedTools, RunAgentCommand, orchestration::SEARCH_TOOLS};
 use toolstead_domain::{
     AgentEvent, AgentOutcome, Block, Budgets, Caller, ClientProfile, ConversationId, Effect, Image, InvalidRule,
     ModelProvider, PermissionRule, Principal, SilentCaller, ToolSelection, View, permission::rule::RuleOrigin,
@@ -250,6 +250,7 @@ impl Query {
 
 /// Returns a restricted view that contains only these tools. Otherwise the configured policy applies.
 pub(crate) fn restricted_view(app: &App, name: String, selection: ToolSelection) -> Arc<View> {
+    let selection = selection.with_tools_beside_patterns(&SEARCH_TOOLS);
     View::new(name, Arc::new(app.policy.window(selection)))
 }
 

@@ -2,7 +2,11 @@
 
 mod report;
 
-use super::{OrchestratingTool, definition::Definition, example_of};
+use super::{
+    OrchestratingTool,
+    definition::{ANYTHING, Definition},
+    example_of,
+};
 use crate::touch::CallEffects;
 use async_trait::async_trait;
 use futures::{
@@ -132,10 +136,11 @@ impl OrchestratingTool for Batch {
             title: "Batch",
             description: &description,
             input: schema,
-            output: result,
+            output: Some(result),
             brief: "Calls several tools at once, side by side where they only read or change different files; results \
                     in the order of the calls.",
             brief_input: brief,
+            hints: ANYTHING,
         }
         .tool();
         tool.tags = vec!["orchestration".into()];

@@ -3,30 +3,34 @@
 use serde_json::{Map, Value};
 use toolstead_domain::{Category, Tool, ToolAnnotations, ToolName, ToolSource};
 
-/// The texts and schemas of such a tool. It may do anything, since its nested calls may.
+/// Hints of a tool that may do anything, since its nested calls may.
+pub(super) const ANYTHING: ToolAnnotations = ToolAnnotations {
+    read_only_hint: Some(false),
+    destructive_hint: Some(true),
+    idempotent_hint: Some(false),
+    open_world_hint: Some(true),
+};
+
+/// The texts and schemas of such a tool.
 pub(super) struct Definition<'a> {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) description: &'a str,
     /// Schema of its arguments.
     pub(super) input: Value,
-    /// Schema of its structured result.
-    pub(super) output: Value,
+    /// Schema of its structured result; `None` if that is the result of another tool.
+    pub(super) output: Option<Value>,
     /// Description in the list that is sent to models.
     pub(super) brief: &'a str,
     /// Schema of the arguments in that list.
     pub(super) brief_input: Value,
+    /// Its hints.
+    pub(super) hints: ToolAnnotations,
 }
 
 impl Definition<'_> {
     /// Returns the tool.
     pub(super) fn tool(self) -> Tool {
-        let hints = ToolAnnotations {
-            read_only_hint: Some(false),
-            destructive_hint: Some(true),
-            idempotent_hint: Some(false),
-            open_world_hint: Some(true),
-        };
         let members = |description: &str, schema: Value, hints: Value| {
             let mut members = Map::new();
             members.insert("name".into(), self.name.into());
@@ -36,9 +40,9 @@ impl Definition<'_> {
             members.insert("annotations".into(), hints);
             members
         };
-        let brief = members(self.brief, self.brief_input, hints.beside_defaults());
-        let mut whole = members(self.description, self.input, hints.to_json());
-        whole.insert("outputSchema".into(), self.output);
+        let brief = members(self.brief, self.brief_input, self.hints.beside_defaults());
+        let mut whole = members(self.description, self.input, self.hints.to_json());
+        whole.extend(self.output.map(|output| ("outputSchema".to_owned(), output)));
         let name = ToolName::for_plain_upstream(self.name);
         Tool::new(name, whole, Category::Utility, ToolSource::BuiltIn).advertised_as(brief)
     }

@@ -6,6 +6,7 @@ use crate::{
     cancel_signal::CancelSignal,
     execute_tool::{ExecuteToolCommand, ExecuteToolHandler},
     list_tools::{ListToolsHandler, ListToolsQuery, PageSize},
+    tool_deferral::ListForm,
     touch::CallEffects,
 };
 use futures::{
@@ -80,13 +81,14 @@ enum State {
 }
 
 impl<'w> RunCallContext<'w> {
-    /// Returns the tools that can be called, sorted by name.
+    /// Returns the tools that can be called, sorted by name, including those that search and call deferred tools.
     pub(super) fn tools(&self) -> Vec<Arc<Tool>> {
         if let Some(calls) = self.within {
             return calls.list();
         }
         let scope = self.scope.clone();
-        let query = ListToolsQuery { scope, page: PageSize::Tools(usize::MAX), ..Default::default() };
+        let (page, form) = (PageSize::Tools(usize::MAX), ListForm::WithSearchTools);
+        let query = ListToolsQuery { scope, page, form, ..Default::default() };
         // Only a cursor can be invalid, and the query has none.
         let page = self.list_tools.handle(&query).map(|page| page.tools).unwrap_or_default();
         page.into_iter().map(|one| one.tool.clone()).collect()

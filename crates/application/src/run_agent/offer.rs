@@ -1,13 +1,17 @@
 //! The tools that are offered to the model.
 
 use super::OfferedTools;
+use crate::tool_deferral::is_search_tool;
 use serde_json::Value;
 use std::sync::Arc;
 use toolstead_domain::{OfferedTool, Tool, ToolSelection, tool_input_schema::nearest_name};
 
 /// The offered tools. Their order is stable: a new tool is always added at the end.
 pub(super) struct Offer {
+    /// Tools in the request.
     tools: Vec<Arc<Tool>>,
+    /// Tools that are not in the request, and that a search finds.
+    deferred: Vec<Arc<Tool>>,
     /// `true` if a call by any other name is refused here. Otherwise the call path decides.
     is_closed: bool,
 }
@@ -25,17 +29,31 @@ pub fn offered_tool(tool: &Tool) -> OfferedTool {
 
 impl Offer {
     pub(super) fn new(offered: &OfferedTools) -> Self {
-        Self { tools: Vec::new(), is_closed: !matches!(offered, OfferedTools::Listed) }
+        Self { tools: Vec::new(), deferred: Vec::new(), is_closed: !matches!(offered, OfferedTools::Listed) }
     }
 
-    /// Updates the offered tools to those that are available now.
-    pub(super) fn update(&mut self, offered: &OfferedTools, tools: Vec<Arc<Tool>>) {
+    /// Updates the offered tools to those that are available now. `deferral` returns those of the given tools that a
+    /// deferred list contains.
+    pub(super) fn update(
+        &mut self,
+        offered: &OfferedTools,
+        tools: Vec<Arc<Tool>>,
+        deferral: impl FnOnce(Vec<Arc<Tool>>) -> Vec<Arc<Tool>>,
+    ) {
         let is_offered = |tool: &Tool| match offered {
             OfferedTools::Listed => true,
-            OfferedTools::Chosen(selection) => selection.includes(tool),
+            // Searches find selected tools, so they are offered beside each selection.
+            OfferedTools::Chosen(selection) => selection.includes(tool) || is_search_tool(tool),
             OfferedTools::Nothing => false,
         };
-        let mut now: Vec<Arc<Tool>> = tools.into_iter().filter(|tool| is_offered(tool)).collect();
+        let all: Vec<Arc<Tool>> = tools.into_iter().filter(|tool| is_offered(tool)).collect();
+        let mut now = deferral(all.clone());
+        let is_in = |tools: &[Arc<Tool>], tool: &Tool| tools.iter().any(|one| one.name() == tool.name());
+        let chosen = |tool: &Tool| matches!(offered, OfferedTools::Chosen(chosen) if chosen.includes_literally(tool));
+        let mut rest: Vec<Arc<Tool>> =
+            all.into_iter().filter(|tool| !is_search_tool(tool) && !is_in(&now, tool)).collect();
+        now.extend(rest.extract_if(.., |tool| chosen(tool)));
+        self.deferred = rest;
         for known in std::mem::take(&mut self.tools) {
             if let Some(at) = now.iter().position(|tool| tool.name() == known.name()) {
                 self.tools.push(now.remove(at));
@@ -52,7 +70,7 @@ impl Offer {
     fn find(&self, name: &str) -> Option<&Arc<Tool>> {
         let selection = ToolSelection::only([name]);
         let leads_to = |tool: &&Arc<Tool>| !name.contains('*') && selection.includes(tool);
-        self.tools.iter().find(leads_to)
+        self.tools.iter().chain(&self.deferred).find(leads_to)
     }
 
     pub(super) fn tools(&self) -> Vec<OfferedTool> {
@@ -65,7 +83,8 @@ impl Offer {
             return None;
         }
         let shown: String = name.chars().take(128).collect();
-        let nearest = nearest_name(&shown, self.tools.iter().map(|tool| tool.name().as_str()));
+        let known = self.tools.iter().chain(&self.deferred);
+        let nearest = nearest_name(&shown, known.map(|tool| tool.name().as_str()));
         let next = match (nearest, self.tools.is_empty()) {
             (Some(nearest), _) => format!("Did you mean `{nearest}`?"),
             (None, true) => "No tools are offered here: answer without them.".into(),

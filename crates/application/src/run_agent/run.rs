@@ -252,7 +252,8 @@ impl<'w> Run<'w> {
                 return Err(AgentOutcome::Cancelled);
             }
             let offered = if self.last_answer_for.is_some() { &OfferedTools::Nothing } else { &self.command.offered };
-            self.offer.update(offered, self.call_context.tools());
+            let context = &self.call_context;
+            self.offer.update(offered, context.tools(), |all| context.list_tools.deferred(&context.scope, all));
             let request = self.request_builder.request(history, self.offer.tools(), &self.spending).await;
             let request = request.map_err(not_shortened)?;
             if let Err(budget) = self.spending.asks(self.request_builder.tokens_asked()) {

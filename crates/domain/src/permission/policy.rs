@@ -291,6 +291,12 @@ impl PermissionPolicy {
         self.refusal_of_every_call(tool).is_none()
     }
 
+    /// Returns `true` if the selection of this policy, or of one that narrows it, contains the tool under a name without
+    /// `*`.
+    pub fn selects_literally(&self, tool: &Tool) -> bool {
+        self.layers().any(|layer| layer.selection.includes_literally(tool))
+    }
+
     /// Returns the decision on every call of the tool if each is denied, whatever its arguments and accesses: the tool
     /// is not selected, or a deny rule names it. Such a call is refused before anything else is checked.
     pub fn refusal_of_every_call(&self, tool: &Tool) -> Option<Decision> {

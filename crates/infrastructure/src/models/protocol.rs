@@ -63,6 +63,14 @@ pub(super) trait Decoder: Send {
     fn decode_document(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError>;
 }
 
+/// Adds the header `Authorization: Bearer …`.
+///
+/// # Errors
+/// Fails if the key is not valid in a header.
+pub(super) fn bearer(key: &Secret, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
+    openai::authorize(key, headers)
+}
+
 /// Returns the protocol of a kind.
 pub(super) fn of(kind: ProviderKind) -> &'static dyn Protocol {
     match kind {

@@ -10,8 +10,8 @@ use crate::composition_root::{RunningApp, Servers};
 use clap::Args;
 use serde_json::{Value, json};
 use toolstead_application::{
-    AbsentServer, GetToolQuery, ListToolsQuery, PageSize, ResolveError, SetToolEnabledCommand, SharedTool, ToolFilter,
-    ToolView, run_agent::offered_tool,
+    AbsentServer, GetToolQuery, ListForm, ListToolsQuery, PageSize, ResolveError, SetToolEnabledCommand, SharedTool,
+    ToolFilter, ToolView, run_agent::offered_tool,
 };
 use toolstead_domain::{Category, OfferedTool, Principal, Tool};
 use toolstead_infrastructure::models::{self, ProviderKind};
@@ -80,7 +80,8 @@ impl Tools {
         let category = category.map_err(|error| CommandError::Usage(error.to_string()))?;
         let filter = ToolFilter { category, tags: Vec::new(), text: self.text.clone(), with_uncallable: self.all };
         let scope = composition.app.scope(Principal::local(), "cli");
-        let mut query = ListToolsQuery { scope, filter, cursor: None, page: PageSize::Tools(usize::MAX) };
+        let mut query =
+            ListToolsQuery { scope, filter, cursor: None, page: PageSize::Tools(usize::MAX), form: ListForm::Whole };
         let mut tools = Vec::new();
         loop {
             let page =

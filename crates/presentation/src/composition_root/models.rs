@@ -6,9 +6,10 @@ use crate::{
     config::{Config, trust::programs::out_of_reach_of_tools},
 };
 use std::sync::Arc;
+use toolstead_application::ToolSearch;
 use toolstead_domain::ModelProvider;
 use toolstead_infrastructure::{
-    models::{KeySource, Model},
+    models::{EmbeddingsModel, InvalidModel, KeySource, Model},
     sandbox::{launcher::Launcher, user_programs::UserPrograms},
 };
 
@@ -54,4 +55,12 @@ pub(super) fn models(config: &Config, added: Vec<Arc<dyn ModelProvider>>) -> Res
         models.usable.insert(model.name().to_owned(), model);
     }
     Ok(models)
+}
+
+/// Returns the search of tools: by meaning if embeddings are configured, else by words.
+pub(super) fn tool_search(config: &Config) -> Result<ToolSearch, InvalidModel> {
+    Ok(match &config.embeddings {
+        Some(settings) => ToolSearch::with_embeddings(Arc::new(EmbeddingsModel::new(settings.clone(), http_client())?)),
+        None => ToolSearch::default(),
+    })
 }

@@ -2,13 +2,15 @@
 
 use crate::{app::App, config::Config};
 use std::sync::Arc;
-use toolstead_application::{Agents, Examples, Orchestration};
+use toolstead_application::{Agents, Examples, Orchestration, ToolSearch};
 use toolstead_domain::{AgentDefinition, Tasks, ToolSelection};
 use toolstead_infrastructure::builtin::aliases_of;
 
 const EXAMPLES: Examples = Examples {
     batch: r#"{"invocations": [{"tool_name": "current_time", "parameters": {}}, {"tool_name": "glob", "parameters": {"pattern": "*.toml"}}]}"#,
     subagent: r#"{"description": "Find the retries", "prompt": "Find where requests are tried again in this workspace. Name each file with its line, and say what bounds the tries.", "agent": "explore"}"#,
+    tool_search: r#"{"query": "create a calendar event"}"#,
+    call_tool: r#"{"name": "current_time", "arguments": {"timezone": "Europe/Berlin"}}"#,
 };
 
 /// Instructions for every built-in agent.
@@ -39,7 +41,7 @@ pub fn orchestration() -> Orchestration {
 }
 
 /// Returns the provider of these tools.
-pub(super) fn orchestration_of(app: &App, config: &Config, tasks: Arc<dyn Tasks>) -> Orchestration {
+pub(super) fn orchestration_of(app: &App, config: &Config, tasks: Arc<dyn Tasks>, search: ToolSearch) -> Orchestration {
     let agents = Agents {
         run_agent: app.run_agent.clone(),
         models: Arc::new(app.models.clone()),
@@ -54,7 +56,7 @@ pub(super) fn orchestration_of(app: &App, config: &Config, tasks: Arc<dyn Tasks>
             config.workspace().display()
         ),
     };
-    Orchestration::new(EXAMPLES, aliases_of, Some(agents))
+    Orchestration::searching(EXAMPLES, aliases_of, Some(agents), search)
 }
 
 /// Returns the built-in agents.

@@ -216,6 +216,7 @@ impl Layers {
 fn in_table(path: &[String]) -> Option<(&str, &str, &str)> {
     match path {
         [section, key] => Some((section, "", key)),
+        [section, search, table, key] if section == "tools" && search == "search" => Some((section, table, key)),
         [section, table, key] | [section, table, key, _] => Some((section, table, key)),
         _ => None,
     }

@@ -3,32 +3,27 @@
 use super::{
     McpServer,
     answer::Answer,
+    call_tool::Client,
     list_tools::{LIST_TTL_MS, PAGE_BYTES, cursor},
     protocol_error::of_kind,
 };
 use serde_json::{Map, Value};
 use toolstead_application::{ContextList, ListContextQuery};
-use toolstead_domain::{Generation, Scope, error_kind::ErrorKind};
+use toolstead_domain::{Generation, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 impl McpServer {
     /// Returns one page of the list that the method names; any method not handled here is `tools/list`.
-    pub(super) async fn list(
-        &self,
-        id: &Id,
-        method: &str,
-        params: &Map<String, Value>,
-        generation: Generation,
-        scope: Scope,
-    ) -> Answer {
+    pub(super) async fn list(&self, id: &Id, method: &str, params: &Map<String, Value>, client: Client) -> Answer {
         // Loading the commands detects changes and notifies the clients.
         self.app.agent_files.commands();
         let (of, member) = match method {
             "resources/list" => (ContextList::Resources, "resources"),
             "resources/templates/list" => (ContextList::Templates, "resourceTemplates"),
             "prompts/list" => (ContextList::Prompts, "prompts"),
-            _ => return self.list_tools(id, params, scope, generation).await,
+            _ => return self.list_tools(id, params, client).await,
         };
+        let (generation, scope) = (client.generation(), client.scope);
         let cursor = match cursor(params) {
             Ok(cursor) => cursor,
             Err(error) => return Answer::error(id, &error),

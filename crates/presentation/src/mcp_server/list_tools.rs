@@ -3,13 +3,14 @@
 use super::{
     McpServer,
     answer::Answer,
+    call_tool::Client,
     protocol_error::{invalid_params, of_kind},
 };
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 use std::sync::Arc;
-use toolstead_application::{ListToolsQuery, PageSize, SharedTool, ToolFilter};
-use toolstead_domain::{Generation, Scope, error_kind::ErrorKind};
+use toolstead_application::{ListForm, ListToolsQuery, PageSize, SharedTool, ToolFilter};
+use toolstead_domain::{Generation, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 /// Maximum size of the definitions in a page, in bytes.
@@ -43,13 +44,9 @@ struct ModernMembers {
 
 impl McpServer {
     /// Returns one page of tools, with each definition as its provider sent it.
-    pub(super) async fn list_tools(
-        &self,
-        id: &Id,
-        params: &Map<String, Value>,
-        scope: Scope,
-        generation: Generation,
-    ) -> Answer {
+    pub(super) async fn list_tools(&self, id: &Id, params: &Map<String, Value>, client: Client) -> Answer {
+        let generation = client.generation();
+        let Client { scope, profile } = client;
         let cursor = match cursor(params) {
             Ok(cursor) => cursor,
             Err(error) => return Answer::error(id, &error),
@@ -59,7 +56,8 @@ impl McpServer {
             self.settle().await;
         }
         let (scope, filter) = (self.in_dialect(scope), ToolFilter::default());
-        let query = ListToolsQuery { scope, filter, cursor, page: PageSize::Bytes(PAGE_BYTES) };
+        let form = if profile.is_self_deferring() { ListForm::Whole } else { ListForm::Deferred };
+        let query = ListToolsQuery { scope, filter, cursor, page: PageSize::Bytes(PAGE_BYTES), form };
         let page = match self.app.list_tools.handle(&query) {
             Ok(page) => page,
             Err(error) => {

@@ -93,7 +93,7 @@ async fn lists_of_a_dialect_show_faces_and_leave_out_those_whose_names_lead_else
     let lists = ListToolsHandler::new(house.registry.clone(), house.permissions.clone());
     let list = |dialect, text: Option<&str>, cursor, page| {
         let filter = ToolFilter { text: text.map(str::to_owned), ..Default::default() };
-        lists.handle(&ListToolsQuery { scope: scope(dialect), filter, cursor, page })
+        lists.handle(&ListToolsQuery { scope: scope(dialect), filter, cursor, page, ..Default::default() })
     };
     for (dialect, text, expected) in [
         (None, None, &["look", "peer", "zoom"][..]),

@@ -69,7 +69,12 @@ impl Plan {
     pub(super) async fn house_that_nests(self) -> House {
         let house = self.house(provider().with(send()).with(opaque())).await;
         house.registry.register(Arc::new(Maker(house.provider.clone()))).await.unwrap();
-        let examples = Examples { batch: r#"{"invocations": [{"tool_name": "one"}]}"#, subagent: r#"{"prompt": "p"}"# };
+        let examples = Examples {
+            batch: r#"{"invocations": [{"tool_name": "one"}]}"#,
+            subagent: r#"{"prompt": "p"}"#,
+            tool_search: r#"{"query": "q"}"#,
+            call_tool: r#"{"name": "one"}"#,
+        };
         house.registry.register(Arc::new(Orchestration::new(examples, |_| Vec::new(), None))).await.unwrap();
         house
     }

@@ -85,7 +85,12 @@ impl Calls for Tools {
 }
 
 fn batches() -> Orchestration {
-    let examples = Examples { batch: r#"{"invocations": [{"tool_name": "one"}]}"#, subagent: r#"{"prompt": "p"}"# };
+    let examples = Examples {
+        batch: r#"{"invocations": [{"tool_name": "one"}]}"#,
+        subagent: r#"{"prompt": "p"}"#,
+        tool_search: r#"{"query": "q"}"#,
+        call_tool: r#"{"name": "one"}"#,
+    };
     Orchestration::new(examples, |_| Vec::new(), None)
 }
 

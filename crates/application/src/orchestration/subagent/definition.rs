@@ -1,7 +1,10 @@
 //! The definition of the tool `subagent`.
 
 use super::{MAX_TEXT, NAME};
-use crate::orchestration::{definition::Definition, example_of};
+use crate::orchestration::{
+    definition::{ANYTHING, Definition},
+    example_of,
+};
 use serde_json::json;
 use std::sync::Arc;
 use toolstead_domain::{AgentDefinition, Tool};
@@ -84,12 +87,13 @@ pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool
         title: "Hand work to an agent",
         description: &description,
         input: schema,
-        output: result,
+        output: Some(result),
         brief: &format!(
             "Hands work to another agent with a conversation of its own, which answers with a report. The prompt must say all \
              that it needs. Called several times in one answer they work side by side.{known}"
         ),
         brief_input: brief,
+            hints: ANYTHING,
     }
     .tool();
     tool.tags = vec!["agent".into(), "orchestration".into()];

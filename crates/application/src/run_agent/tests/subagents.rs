@@ -10,8 +10,12 @@ use toolstead_domain::{
     Prices, TaskOutput, TaskWork, Tasks, ToolExecution, ToolFailure, testing::scripted_approver::ScriptedApprover,
 };
 
-const EXAMPLES: Examples =
-    Examples { batch: r#"{"invocations": [{"tool_name": "echo"}]}"#, subagent: r#"{"prompt": "p"}"# };
+const EXAMPLES: Examples = Examples {
+    batch: r#"{"invocations": [{"tool_name": "echo"}]}"#,
+    subagent: r#"{"prompt": "p"}"#,
+    tool_search: r#"{"query": "q"}"#,
+    call_tool: r#"{"name": "echo"}"#,
+};
 
 /// Models by name.
 #[derive(Default)]

@@ -74,6 +74,8 @@ pub struct ConfiguredServer {
     pub profile: ServerProfile,
     /// Files and folders that it may read and write, in addition to those of its profile.
     pub roots: Vec<PathBuf>,
+    /// `true` if its tools are in each list, also where others are deferred.
+    pub always_load: bool,
     /// `true` if the server is not started.
     pub disabled: bool,
     /// Layer that defines its transport.
@@ -112,6 +114,7 @@ struct ServerTable {
     stateful: bool,
     profile: ServerProfile,
     roots: Vec<PathBuf>,
+    always_load: bool,
     disabled: bool,
 }
 
@@ -210,6 +213,7 @@ pub(in crate::config) fn servers(
             stateful: written.stateful,
             profile: written.profile,
             roots: written.roots,
+            always_load: written.always_load,
             disabled: written.disabled,
             launched_by,
             programs: ServerPrograms::default(),

@@ -137,6 +137,7 @@ pub(in crate::config) const KEY_GROUPS: &[KeyGroup] = &[
     KeyGroup { section: "models", heads: &["provider", "base_url"], members: &[], is_one_file: true },
     KeyGroup { section: "models", heads: &KEY_FROM, members: &KEY_FROM, is_one_file: false },
     KeyGroup { section: "search", heads: &["provider", "base_url"], members: &[], is_one_file: true },
+    KeyGroup { section: "tools", heads: &["base_url"], members: &[], is_one_file: true },
     KeyGroup { section: "google", heads: &GOOGLE_ADDRESSES, members: &[], is_one_file: true },
     KeyGroup { section: "anthropic_admin", heads: &["base_url"], members: &[], is_one_file: true },
 ];
@@ -204,6 +205,12 @@ pub(in crate::config) const KEYS: &[Key] = &[
     key(&["permissions", "read_only_commands"], Kind::Boolean, Strictest(Strictness::False), Waits, Some("false"), "Common commands that only read, such as `ls`, `cat`, `grep` and `git status`, run without approval."),
     key(&["permissions", "approval_timeout"], positive_integer(DAY), Capped, SMALLER, Some("300"), "Seconds that the approver has to answer. Then the call is refused."),
     key(&["tools", "select"], Kind::Selection, Steps, Narrows, None, "The tools that are offered, as with `--tools`: `\"a,b\"` replaces the choice, `\"+a,-b\"` adjusts it, `\"\"` is none. A list of the same words works too."),
+    key(&["tools", "defer_above"], Kind::Integer { least: 0, most: 1_000_000 }, Highest, Waits, Some("100"), "Number of tools above which lists contain only some tools, and models find the others with `tool_search`. 0: no limit."),
+    key(&["tools", "defer_above_tokens"], Kind::Integer { least: 0, most: TOKENS }, Highest, Waits, Some("15000"), "Size of the definitions, in tokens of four bytes, above which they do the same. 0: no limit."),
+    key(&["tools", "search", "embeddings", "base_url"], Kind::Url, Launch, Waits, None, "The address of a service with OpenAI's `/embeddings`, such as `http://localhost:11434/v1`, which ranks tools by meaning. It receives the definitions and each query. Default: words rank."),
+    key(&["tools", "search", "embeddings", "model"], Kind::Text, Launch, Waits, None, "Its model, required with `base_url`."),
+    key(&["tools", "search", "embeddings", "api_key_env"], Kind::Variable, Launch, Waits, None, "The environment variable that holds its key. Default: no key."),
+    key(&["tools", "search", "embeddings", "api_key_file"], Kind::Path, Launch, Waits, None, "The file that holds its key, readable by its owner alone."),
     key(&["tools", "*", "allowed_commands"], Kind::Texts, Sum, Waits, None, "Commands that run without approval: each `c` is the allow rules `Bash(c)` and `Bash(c *)`. For shell tools."),
     key(&["tools", "*", "denied_commands"], Kind::Texts, Sum, Counts, None, "Commands that never run: each `c` is the deny rules `Bash(c)` and `Bash(c *)`. For shell tools."),
     key(&["tools", "*", "allowed_paths"], Kind::Paths, Sum, Waits, None, "Paths that the tool may touch without approval; a folder is a root, too. For tools that change files these are `Write` rules."),
@@ -275,6 +282,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     key(&["mcp_servers", "*", "stateful"], Kind::Boolean, Highest, Waits, Some("false"), "It stores state per connection: each principal has its own connection, which ends with its last session."),
     key(&["mcp_servers", "*", "profile"], Kind::Word(&["guarded", "strict", "open"]), Highest, Waits, Some("\"guarded\""), "How a stdio server is confined: `guarded` starts in the first root, reads and writes there and at the absolute paths among its arguments and variables, has its own lasting home folder, and the network; `strict` has no network and only declared roots; `open` is not confined."),
     key(&["mcp_servers", "*", "roots"], Kind::Paths, Sum, Waits, Some("[]"), "Folders and files that a stdio server may read and write, besides those of its profile."),
+    key(&["mcp_servers", "*", "always_load"], Kind::Boolean, Highest, Waits, Some("false"), "Keeps its tools in each list, also where others are deferred (`tools.defer_above`)."),
     key(&["mcp_servers", "*", "disabled"], Kind::Boolean, Highest, Tightens(Strictness::True), Some("false"), "Disables the server without removing it."),
     key(&["hooks", "import"], Kind::Paths, Sum, Waits, Some("[]"), "Settings files of Claude Code whose `hooks` run here. A file below a root, or that a file of a project names, counts once `toolstead config trust FILE` has trusted its content."),
     key(&["hooks", "timeout_seconds"], positive_integer(3_600), Capped, Waits, Some("60"), "Timeout of a hook that sets none."),
@@ -521,6 +529,6 @@ mod tests {
         assert!(matches!(find(&path(&["tools", "select"])), KeyLookup::Key(key) if key.kind == Kind::Selection));
         assert_eq!(find(&path(&["tools", "echo"])), KeyLookup::Table);
         assert_eq!(find(&path(&["tools", "echo", "nonsense"])), KeyLookup::Nothing);
-        assert_eq!(names_below(&path(&["tools"])), ["select"]);
+        assert_eq!(names_below(&path(&["tools"])), ["select", "defer_above", "defer_above_tokens", "search"]);
     }
 }

@@ -287,7 +287,7 @@ impl Connection {
                 Ok(Some(Answer::result(id, &json!({}))))
             }
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
-                self.list(id, method, params, Generation::Legacy, bytes)
+                self.list(id, method, params, self.profile.clone(), bytes)
             }
             "resources/subscribe" | "resources/unsubscribe" => self.watch(id, method, params, bytes),
             _ => {
@@ -317,7 +317,7 @@ impl Connection {
         }
         match method {
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
-                self.list(id, method, params, Generation::Modern, bytes)
+                self.list(id, method, params, Arc::new(profile), bytes)
             }
             "subscriptions/listen" => {
                 let client = Client { scope: self.scope(), profile: Arc::new(profile) };
@@ -335,16 +335,16 @@ impl Connection {
         id: &Id,
         method: &str,
         params: Map<String, Value>,
-        generation: Generation,
+        profile: Arc<ClientProfile>,
         bytes: usize,
     ) -> Result<Option<Answer>, RpcError> {
         let (served, turns) = (self.server_handle.clone(), self.turns.clone());
-        let (own_id, method, scope) = (id.clone(), method.to_owned(), self.scope());
+        let (own_id, method, client) = (id.clone(), method.to_owned(), Client { scope: self.scope(), profile });
         self.answer_in_background(id, bytes, async move {
             let _turn = turns.acquire().await;
             let server = served.server().await?;
-            let scope = server.in_view(scope);
-            Some(server.list(&own_id, &method, &params, generation, scope).await)
+            let client = Client { scope: server.in_view(client.scope), ..client };
+            Some(server.list(&own_id, &method, &params, client).await)
         })
     }
 

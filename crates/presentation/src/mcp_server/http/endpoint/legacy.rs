@@ -20,7 +20,7 @@ use crate::mcp_server::{
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
-use toolstead_domain::{Generation, SessionError, SessionState, error_kind::ErrorKind};
+use toolstead_domain::{SessionError, SessionState, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::{
     headers::SESSION_ID,
     message::{Id, RpcError, error_response},
@@ -53,8 +53,7 @@ impl RequestPermit {
             },
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
                 return Reply::Later(Box::pin(async move {
-                    let scope = session.client().scope;
-                    let answer = self.server.list(&id, &method, &params, Generation::Legacy, scope).await;
+                    let answer = self.server.list(&id, &method, &params, session.client()).await;
                     answered(Some(answer), Vec::new(), context, status)
                 }));
             }

@@ -20,7 +20,7 @@ use crate::mcp_server::{
 use http::{Response, StatusCode};
 use std::{sync::Arc, time::Instant};
 use toolstead_application::CancelSignal;
-use toolstead_domain::{ClientProfile, Generation};
+use toolstead_domain::ClientProfile;
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 impl RequestPermit {
@@ -43,8 +43,8 @@ impl RequestPermit {
             "server/discover" => self.server.discover(&id, &context.stateless_scope()),
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
                 return Reply::Later(Box::pin(async move {
-                    let scope = context.stateless_scope();
-                    let answer = self.server.list(&id, &method, &params, Generation::Modern, scope).await;
+                    let client = Client { scope: context.stateless_scope(), profile: Arc::new(profile) };
+                    let answer = self.server.list(&id, &method, &params, client).await;
                     answered(Some(answer), Vec::new(), context, status)
                 }));
             }

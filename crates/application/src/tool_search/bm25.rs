@@ -1,0 +1,63 @@
+//! BM25F: the relevance of definitions to a query, with a weight for each field.
+//!
+//! The occurrences of a word in the fields are normalized by the length of the field, weighted and added; the sum
+//! saturates (S. Robertson, H. Zaragoza, "The Probabilistic Relevance Framework", 2009, 3.6).
+
+use super::{
+    definition_words::{DefinitionWords, FIELDS, WEIGHTS},
+    search_query::SearchQuery,
+};
+use std::{cmp::Ordering, sync::Arc};
+
+/// Saturation of repeated words.
+const K1: f64 = 0.9;
+/// Influence of the length of a field.
+const B: f64 = 0.4;
+
+/// A definition with its relevance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Ranked {
+    /// Index of the definition.
+    pub(super) index: usize,
+    /// Relevance.
+    pub(super) score: f64,
+}
+
+impl Ranked {
+    /// Orders by relevance, then by index.
+    pub(super) fn best_first(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score).then(self.index.cmp(&other.index))
+    }
+}
+
+/// Returns the definitions that have a word of the query and all required ones, best first.
+pub(super) fn rank(query: &SearchQuery, documents: &[Arc<DefinitionWords>]) -> Vec<Ranked> {
+    let count = documents.len() as f64;
+    let mean: [f64; FIELDS] = std::array::from_fn(|field| {
+        let words: u64 = documents.iter().map(|words| u64::from(words.lengths[field])).sum();
+        (words as f64 / count).max(1.0)
+    });
+    let rarity = |stem: &String| {
+        let known = documents.iter().filter(|words| words.occurrences.contains_key(stem)).count() as f64;
+        (1.0 + (count - known + 0.5) / (known + 0.5)).ln()
+    };
+    let stems: Vec<(&String, f64)> = query.stems.iter().map(|stem| (stem, rarity(stem))).collect();
+    let score = |words: &DefinitionWords| -> f64 {
+        let of_stem = |(stem, rarity): &(&String, f64)| {
+            let Some(occurrences) = words.occurrences.get(*stem) else { return 0.0 };
+            let frequency: f64 = (0..FIELDS)
+                .map(|field| {
+                    let length = f64::from(words.lengths[field]) / mean[field];
+                    WEIGHTS[field] * f64::from(occurrences[field]) / (1.0 - B + B * length)
+                })
+                .sum();
+            rarity * frequency / (frequency + K1)
+        };
+        stems.iter().map(of_stem).sum()
+    };
+    let fitting = documents.iter().enumerate().filter(|(_, words)| query.is_met_by(words));
+    let ranked = fitting.map(|(index, words)| Ranked { index, score: score(words) });
+    let mut ranked: Vec<Ranked> = ranked.filter(|one| one.score > 0.0).collect();
+    ranked.sort_by(Ranked::best_first);
+    ranked
+}

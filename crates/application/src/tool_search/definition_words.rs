@@ -1,0 +1,102 @@
+//! Words of a definition, counted by field.
+
+use super::stems::stems;
+use serde_json::Value;
+use std::collections::HashMap;
+use toolstead_domain::Tool;
+
+/// Number of fields.
+pub(super) const FIELDS: usize = 4;
+/// Weights of the fields: name, names of parameters, description, texts of the schema.
+pub(super) const WEIGHTS: [f64; FIELDS] = [3.0, 1.0, 1.0, 1.0];
+/// Maximum depth to which a schema is read.
+const MAX_DEPTH: usize = 8;
+/// Prefix of the names of upstream tools, which distinguishes none of them.
+const PREFIX: &str = "mcp__";
+
+/// Occurrences of stems in the fields of one definition.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct DefinitionWords {
+    /// Number of occurrences of each stem, by field.
+    pub(super) occurrences: HashMap<String, [u32; FIELDS]>,
+    /// Number of words of each field.
+    pub(super) lengths: [u32; FIELDS],
+}
+
+impl DefinitionWords {
+    /// Returns the words of a tool.
+    pub(super) fn of(tool: &Tool) -> Self {
+        let (mut parameters, mut texts) = (Vec::new(), Vec::new());
+        read_schema(tool.input_schema(), 0, &mut parameters, &mut texts);
+        let name = tool.name().as_str();
+        let name = name.strip_prefix(PREFIX).unwrap_or(name);
+        let description =
+            format!("{}\n{}\n{}", tool.title().unwrap_or_default(), tool.description(), tool.tags.join(" "));
+        let mut words = Self::default();
+        for (field, text) in [name, &parameters.join(" "), &description, &texts.join(" ")].into_iter().enumerate() {
+            for stem in stems(text) {
+                words.occurrences.entry(stem).or_default()[field] += 1;
+                words.lengths[field] += 1;
+            }
+        }
+        words
+    }
+}
+
+/// Collects the names of parameters, and the texts and words of a schema.
+fn read_schema<'a>(schema: &'a Value, depth: usize, parameters: &mut Vec<&'a str>, texts: &mut Vec<&'a str>) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    match schema {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match (name.as_str(), member) {
+                    ("description" | "title" | "const", Value::String(text)) => texts.push(text),
+                    ("enum", Value::Array(words)) => texts.extend(words.iter().filter_map(Value::as_str)),
+                    ("properties", Value::Object(properties)) => {
+                        for (name, property) in properties {
+                            parameters.push(name);
+                            read_schema(property, depth + 1, parameters, texts);
+                        }
+                    }
+                    // Examples are data, and defaults are mostly numbers.
+                    ("examples" | "default" | "required", _) => {}
+                    (_, member) => read_schema(member, depth + 1, parameters, texts),
+                }
+            }
+        }
+        Value::Array(members) => members.iter().for_each(|one| read_schema(one, depth + 1, parameters, texts)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use toolstead_domain::{Category, ServerName, ToolName, ToolSource};
+
+    #[test]
+    fn each_field_has_its_words() {
+        let definition = json!({
+            "title": "Issues",
+            "description": "Finds issues.",
+            "inputSchema": {"type": "object", "examples": [{"state": "unrelated"}], "properties": {
+                "state": {"enum": ["open", "closed"]},
+                "filter": {"type": "object", "properties": {"label": {"type": "string", "description": "Its label."}}},
+            }},
+        });
+        let server = ServerName::parse("hub").unwrap();
+        let name = ToolName::for_upstream(&server, "find");
+        let source = ToolSource::McpServer { server, tool: "find".into() };
+        let tool = Tool::new(name, definition.as_object().unwrap().clone(), Category::Mcp, source);
+        let words = DefinitionWords::of(&tool);
+        assert_eq!(words.lengths, [2, 3, 3, 3]);
+        let of = |stem: &str| words.occurrences.get(stem).copied();
+        assert_eq!(of("find"), Some([1, 0, 1, 0]));
+        assert_eq!(of("issu"), Some([0, 0, 2, 0]));
+        assert_eq!(of("label"), Some([0, 1, 0, 1]));
+        assert_eq!((of("open"), of("mcp"), of("unrel")), (Some([0, 0, 0, 1]), None, None));
+    }
+}

@@ -1,0 +1,86 @@
+//! `[tools] defer_above` and `[tools.search]`: deferral of tools, and the embeddings that rank them.
+
+use crate::config::{
+    Config, environment::Environment, expansion::expand, layers::ResolvedSettings, models::checked_base_url,
+    origin::Origin, plaintext_url::is_plaintext, problem::Problem, value::Value,
+};
+use std::path::PathBuf;
+use toolstead_application::ToolDeferral;
+use toolstead_domain::Secret;
+use toolstead_infrastructure::models::{EmbeddingsSettings, KeySource};
+use url::Url;
+
+/// Built-in tools that agents use in almost every task. They remain in deferred lists.
+const LOADED_TOOLS: [&str; 5] = ["read_file", "edit_file", "glob", "grep", "bash"];
+
+/// Key of the table, without the last name.
+const EMBEDDINGS: &str = "tools.search.embeddings";
+
+impl Config {
+    /// Returns when lists of tools are deferred.
+    pub fn tool_deferral(&self) -> ToolDeferral {
+        let limit = |path: &str| match self.resolved.setting(path).and_then(|setting| setting.value) {
+            Some(Value::Integer(limit)) if limit > 0 => Some(usize::try_from(limit).unwrap_or(usize::MAX)),
+            _ => None,
+        };
+        let loaded_servers = self.mcp_servers.iter().filter(|server| server.always_load);
+        ToolDeferral {
+            above_tools: limit("tools.defer_above"),
+            above_tokens: limit("tools.defer_above_tokens"),
+            loaded_servers: loaded_servers.map(|server| server.name.clone()).collect(),
+            loaded_tools: LOADED_TOOLS.map(str::to_owned).into(),
+        }
+    }
+}
+
+/// Returns the configured embeddings, if there are usable ones. Unusable ones are reported, and words rank tools.
+pub(super) fn embeddings(
+    resolved: &ResolvedSettings,
+    environment: &Environment,
+    problems: &mut Vec<Problem>,
+    notes: &mut Vec<Problem>,
+) -> Option<EmbeddingsSettings> {
+    let setting = |key: &str| resolved.setting(&format!("{EMBEDDINGS}.{key}"));
+    let text = |key: &str| Some(setting(key)?.value?.as_text()?.to_owned());
+    let origin = |key: &str| setting(key).and_then(|one| one.origins.into_iter().next()).unwrap_or(Origin::Default);
+    let base_url = text("base_url")?;
+    let base_url =
+        expand(&base_url, |name| environment.get(name).map(str::to_owned)).and_then(|url| checked_base_url(&url));
+    let unusable =
+        |reason: String| Problem::new(origin("base_url"), format!("`{EMBEDDINGS}` cannot be used: {reason}"));
+    let base_url = match (base_url, text("model")) {
+        (Ok(base_url), Some(_)) => base_url,
+        (Err(reason), _) => {
+            notes.push(unusable(reason));
+            return None;
+        }
+        (_, None) => {
+            notes.push(unusable("it has no `model`; the file that sets its `base_url` sets its model".into()));
+            return None;
+        }
+    };
+    let (variable, file) = (text("api_key_env"), text("api_key_file"));
+    if variable.is_some() && file.is_some() {
+        let message = format!("`{EMBEDDINGS}` names its key in `api_key_env` and `api_key_file`: keep one");
+        problems.push(Problem::new(origin("api_key_file"), message));
+    }
+    let key = match (variable, file) {
+        (Some(name), _) => match environment.get(&name).map(str::trim).filter(|key| !key.is_empty()) {
+            Some(key) => KeySource::Known(Secret::new(key)),
+            None => KeySource::Missing(format!("the environment variable `{name}` holds no key: set it")),
+        },
+        (None, Some(path)) => KeySource::File(PathBuf::from(path)),
+        (None, None) => KeySource::None,
+    };
+    if Url::parse(&base_url).is_ok_and(|url| is_plaintext(&url)) && key != KeySource::None {
+        let message = format!("the key of `{EMBEDDINGS}` goes to its `base_url` without encryption");
+        notes.push(Problem::new(origin("base_url"), message));
+    }
+    Some(EmbeddingsSettings { base_url, model: text("model").unwrap_or_default(), key })
+}
+
+/// Returns the file that holds the key, which no tool may access.
+pub(super) fn key_file(resolved: &ResolvedSettings) -> Option<PathBuf> {
+    let setting = resolved.setting(&format!("{EMBEDDINGS}.api_key_file"))?;
+    setting.value?.as_text().map(PathBuf::from)
+}
