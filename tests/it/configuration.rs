@@ -8,6 +8,7 @@ mod mistakes;
 mod models;
 mod servers;
 mod services;
+mod tool_search;
 mod tools;
 mod trust;
 mod views;

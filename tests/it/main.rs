@@ -93,6 +93,8 @@ mod swap_race;
 mod tasks;
 /// The pages of the built-in tools are those of their definitions.
 mod tool_docs;
+/// Tools beyond a threshold are found by a search.
+mod tool_search;
 /// A command calls tools by the program `tool`, through the command line.
 mod tools_as_commands;
 

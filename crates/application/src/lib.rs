@@ -71,7 +71,7 @@ pub use self::{
         AbsentServer, ProviderStatus, RegistryError, SharedTool, ToolRegistry,
         snapshot::{OmittedTool, RegisteredTool, ResolveError, Snapshot},
     },
-    tool_search::{FoundTools, ToolSearch},
+    tool_search::{ToolMatches, ToolSearch},
     undo_conversation::{
         ChangingCall, SkippedCall, UndoConversationCommand, UndoConversationError, UndoConversationHandler,
         UndoConversationPorts, UndoneConversation,

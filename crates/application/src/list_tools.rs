@@ -151,7 +151,7 @@ impl ListToolsHandler {
         Self { registry, permissions, deferral, advertised: ArcSwap::default(), cursor_key }
     }
 
-    /// Sets when lists are deferred.
+    /// Sets the threshold above which lists are deferred.
     #[must_use]
     pub fn with_deferral(self, deferral: ToolDeferral) -> Self {
         Self { deferral, ..self }
@@ -159,7 +159,7 @@ impl ListToolsHandler {
 
     /// Returns those of the tools of this scope that a list in the form [`ListForm::Deferred`] contains. The tools
     /// include those of [`ListForm::WithSearchTools`].
-    pub(crate) fn deferred(&self, scope: &Scope, tools: Vec<Arc<Tool>>) -> Vec<Arc<Tool>> {
+    pub(crate) fn apply_deferral(&self, scope: &Scope, tools: Vec<Arc<Tool>>) -> Vec<Arc<Tool>> {
         let policy = self.permissions.advertising(scope);
         let bytes = |tool: &Arc<Tool>| serde_json::to_string(tool.advertised()).map_or(0, |text| text.len());
         self.deferral.apply(ListForm::Deferred, tools, &policy, |tool| tool, bytes)

@@ -89,11 +89,11 @@ impl Orchestration {
     /// Creates the provider, with these examples in its definitions. `aliases` returns the aliases of a tool. Without
     /// agents, no work can be delegated.
     pub fn new(examples: Examples, aliases: impl Fn(&str) -> Vec<Alias>, agents: Option<Agents>) -> Self {
-        Self::searching(examples, aliases, agents, ToolSearch::default())
+        Self::with_search(examples, aliases, agents, ToolSearch::default())
     }
 
     /// Creates the provider as [`new`](Self::new) does, with this search of tools.
-    pub fn searching(
+    pub fn with_search(
         examples: Examples,
         aliases: impl Fn(&str) -> Vec<Alias>,
         agents: Option<Agents>,

@@ -5,14 +5,14 @@
 
 mod bm25;
 mod definition_words;
-mod meaning;
 mod search_query;
+mod similarity;
 mod stems;
 
-use bm25::{Ranked, rank};
+use bm25::{ToolRank, rank};
 use definition_words::DefinitionWords;
-use meaning::Meanings;
 use search_query::SearchQuery;
+use similarity::SimilarityModel;
 use std::{
     collections::HashMap,
     fmt,
@@ -47,14 +47,14 @@ const TIME_FOR_EMBEDDINGS: Duration = Duration::from_secs(20);
 /// ```
 #[derive(Default)]
 pub struct ToolSearch {
-    meanings: Option<Meanings>,
+    similarity_model: Option<SimilarityModel>,
     /// Words of definitions, by the address of the tool. An entry is valid while its tool exists.
     words: Mutex<HashMap<usize, (Weak<Tool>, Arc<DefinitionWords>)>>,
 }
 
 /// Tools that a search found.
 #[derive(Debug, Clone)]
-pub struct FoundTools {
+pub struct ToolMatches {
     /// All matching tools, best first.
     pub tools: Vec<Arc<Tool>>,
     /// Reason why words alone decided although embeddings are configured.
@@ -64,27 +64,27 @@ pub struct FoundTools {
 impl ToolSearch {
     /// Creates a search that ranks by meaning.
     pub fn with_embeddings(embeddings: Arc<dyn Embeddings>) -> Self {
-        Self { meanings: Some(Meanings::new(embeddings)), ..Self::default() }
+        Self { similarity_model: Some(SimilarityModel::new(embeddings)), ..Self::default() }
     }
 
     /// Searches these tools. Tools with a name in the query are first. A word `+word` must occur in the definition.
-    pub async fn search(&self, query: &str, tools: &[Arc<Tool>]) -> FoundTools {
+    pub async fn search(&self, query: &str, tools: &[Arc<Tool>]) -> ToolMatches {
         let query = SearchQuery::parse(query);
         let documents: Vec<Arc<DefinitionWords>> = tools.iter().map(|tool| self.words_of(tool)).collect();
         let mut ranked = rank(&query, &documents);
         let mut note = None;
-        if let Some(meanings) = self.meanings.as_ref().filter(|_| !query.text.is_empty()) {
+        if let Some(similarity_model) = self.similarity_model.as_ref().filter(|_| !query.text.is_empty()) {
             let required: Vec<bool> = documents.iter().map(|words| query.is_met_by(words)).collect();
-            let ranking = meanings.similarities(&query.text, tools);
+            let ranking = similarity_model.similarities(&query.text, tools);
             match tokio::time::timeout(TIME_FOR_EMBEDDINGS, ranking).await {
-                Ok(Ok(similarities)) => ranked = by_meaning(similarities, &required),
+                Ok(Ok(similarities)) => ranked = rank_by_similarity(similarities, &required),
                 Ok(Err(error)) => note = Some(error.to_string()),
                 Err(_) => note = Some(format!("no answer within {} s", TIME_FOR_EMBEDDINGS.as_secs())),
             }
         }
         let mut found: Vec<Arc<Tool>> = tools.iter().filter(|tool| query.names_tool(tool)).cloned().collect();
         found.extend(ranked.iter().map(|one| &tools[one.index]).filter(|tool| !query.names_tool(tool)).cloned());
-        FoundTools { tools: found, note }
+        ToolMatches { tools: found, note }
     }
 
     /// Returns the words of the definition, which are computed once for each tool.
@@ -107,16 +107,16 @@ impl ToolSearch {
 }
 
 /// Returns the ranking by similarity of the tools that have all required words.
-fn by_meaning(similarities: Vec<f32>, is_met: &[bool]) -> Vec<Ranked> {
+fn rank_by_similarity(similarities: Vec<f32>, is_met: &[bool]) -> Vec<ToolRank> {
     let ranked = similarities.into_iter().enumerate().filter(|(index, _)| is_met[*index]);
-    let mut ranked: Vec<Ranked> = ranked.map(|(index, score)| Ranked { index, score: score.into() }).collect();
-    ranked.sort_by(Ranked::best_first);
+    let mut ranked: Vec<ToolRank> = ranked.map(|(index, score)| ToolRank { index, score: score.into() }).collect();
+    ranked.sort_by(ToolRank::best_first);
     ranked
 }
 
 impl fmt::Debug for ToolSearch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolSearch").field("has_embeddings", &self.meanings.is_some()).finish_non_exhaustive()
+        f.debug_struct("ToolSearch").field("has_embeddings", &self.similarity_model.is_some()).finish_non_exhaustive()
     }
 }
 

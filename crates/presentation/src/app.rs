@@ -103,7 +103,7 @@ pub struct AppParts {
     pub max_open_calls: usize,
     /// Tool system whose names and wording the tools use; `None`: Toolstead's own.
     pub dialect: Option<Dialect>,
-    /// When lists of tools are deferred.
+    /// Threshold above which lists of tools are deferred.
     pub deferral: ToolDeferral,
     /// Parts for agents.
     pub agents: AgentParts,

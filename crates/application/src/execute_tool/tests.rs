@@ -16,6 +16,7 @@ mod retries;
 mod schemas;
 mod scopes;
 mod views;
+mod search;
 mod windows;
 mod written_rules;
 

@@ -82,9 +82,14 @@ impl OrchestratingTool for CallTool {
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Call it directly."));
         }
         let nested = NestedCall::new(name, arguments).answering_within(context.output_characters);
-        context.calls.call(nested).await.map_err(|failure| match (failure.kind, &failure.next) {
-            (ErrorKind::NotFound, None) => failure.next("Find the name of the tool with `tool_search`."),
-            _ => failure,
+        context.calls.call(nested).await.map_err(|failure| {
+            let is_known = !failure.message.starts_with("Unknown tool: ");
+            let has_suggestion = failure.next.as_ref().is_some_and(|next| next.starts_with("Did you mean"));
+            if is_known || has_suggestion {
+                failure
+            } else {
+                failure.next("Find the name of the tool with `tool_search`.")
+            }
         })
     }
 }

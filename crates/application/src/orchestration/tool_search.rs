@@ -3,7 +3,7 @@
 use super::{OrchestratingTool, call_tool, definition::Definition, example_of};
 use crate::{
     tool_deferral::is_search_tool,
-    tool_search::{FoundTools, ToolSearch},
+    tool_search::{ToolMatches, ToolSearch},
 };
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -115,14 +115,14 @@ impl OrchestratingTool for ToolSearchTool {
         tools.retain(|tool| !is_search_tool(tool));
         let found = self.search.search(&query, &tools).await;
         Ok(match found.tools.is_empty() {
-            true => nothing_found(&tools, found.note),
+            true => no_match(&tools, found.note),
             false => result(&found, limit, context.output_characters),
         })
     }
 }
 
 /// Returns the definitions that fit the limits, and the names of further tools.
-fn result(found: &FoundTools, limit: usize, characters: usize) -> ToolResult {
+fn result(found: &ToolMatches, limit: usize, characters: usize) -> ToolResult {
     let mut left = characters.saturating_sub(RESERVED);
     let mut definitions: Vec<Value> = Vec::new();
     for tool in found.tools.iter().take(limit) {
@@ -147,7 +147,7 @@ fn result(found: &FoundTools, limit: usize, characters: usize) -> ToolResult {
 }
 
 /// Returns a result that names the origins of tools, so that a model can try other words.
-fn nothing_found(tools: &[Arc<Tool>], note: Option<String>) -> ToolResult {
+fn no_match(tools: &[Arc<Tool>], note: Option<String>) -> ToolResult {
     let mut origins: BTreeMap<&str, usize> = BTreeMap::new();
     for tool in tools {
         *origins.entry(tool.server().map_or("built-in", |server| server.as_str())).or_default() += 1;

@@ -11,7 +11,7 @@ pub(super) struct Offer {
     /// Tools in the request.
     tools: Vec<Arc<Tool>>,
     /// Tools that are not in the request, and that a search finds.
-    deferred: Vec<Arc<Tool>>,
+    deferred_tools: Vec<Arc<Tool>>,
     /// `true` if a call by any other name is refused here. Otherwise the call path decides.
     is_closed: bool,
 }
@@ -29,7 +29,7 @@ pub fn offered_tool(tool: &Tool) -> OfferedTool {
 
 impl Offer {
     pub(super) fn new(offered: &OfferedTools) -> Self {
-        Self { tools: Vec::new(), deferred: Vec::new(), is_closed: !matches!(offered, OfferedTools::Listed) }
+        Self { tools: Vec::new(), deferred_tools: Vec::new(), is_closed: !matches!(offered, OfferedTools::Listed) }
     }
 
     /// Updates the offered tools to those that are available now. `deferral` returns those of the given tools that a
@@ -53,7 +53,7 @@ impl Offer {
         let mut rest: Vec<Arc<Tool>> =
             all.into_iter().filter(|tool| !is_search_tool(tool) && !is_in(&now, tool)).collect();
         now.extend(rest.extract_if(.., |tool| chosen(tool)));
-        self.deferred = rest;
+        self.deferred_tools = rest;
         for known in std::mem::take(&mut self.tools) {
             if let Some(at) = now.iter().position(|tool| tool.name() == known.name()) {
                 self.tools.push(now.remove(at));
@@ -70,7 +70,7 @@ impl Offer {
     fn find(&self, name: &str) -> Option<&Arc<Tool>> {
         let selection = ToolSelection::only([name]);
         let leads_to = |tool: &&Arc<Tool>| !name.contains('*') && selection.includes(tool);
-        self.tools.iter().chain(&self.deferred).find(leads_to)
+        self.tools.iter().chain(&self.deferred_tools).find(leads_to)
     }
 
     pub(super) fn tools(&self) -> Vec<OfferedTool> {
@@ -83,7 +83,7 @@ impl Offer {
             return None;
         }
         let shown: String = name.chars().take(128).collect();
-        let known = self.tools.iter().chain(&self.deferred);
+        let known = self.tools.iter().chain(&self.deferred_tools);
         let nearest = nearest_name(&shown, known.map(|tool| tool.name().as_str()));
         let next = match (nearest, self.tools.is_empty()) {
             (Some(nearest), _) => format!("Did you mean `{nearest}`?"),

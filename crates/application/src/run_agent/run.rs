@@ -20,6 +20,7 @@ use super::{
 use crate::{
     cancel_signal::CancelSignal,
     event_bus::{EventSubscription, ReceivedEvent},
+    orchestration::SEARCH_TOOLS,
 };
 use futures::FutureExt;
 use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc};
@@ -253,7 +254,7 @@ impl<'w> Run<'w> {
             }
             let offered = if self.last_answer_for.is_some() { &OfferedTools::Nothing } else { &self.command.offered };
             let context = &self.call_context;
-            self.offer.update(offered, context.tools(), |all| context.list_tools.deferred(&context.scope, all));
+            self.offer.update(offered, context.tools(), |all| context.list_tools.apply_deferral(&context.scope, all));
             let request = self.request_builder.request(history, self.offer.tools(), &self.spending).await;
             let request = request.map_err(not_shortened)?;
             if let Err(budget) = self.spending.asks(self.request_builder.tokens_asked()) {
@@ -514,7 +515,9 @@ impl Run<'_> {
         if let ToolArguments::Malformed(text) = &call.arguments {
             return Some(FinishedCall::never(ErrorKind::InvalidInput, malformed(text)));
         }
-        self.offer.refusal_of(&call.name).map(|message| FinishedCall::never(ErrorKind::NotFound, message))
+        let refusal = self.offer.refusal_of(&call.name);
+        let refusal = refusal.or_else(|| self.offer.refusal_of(called_tool(call)?));
+        refusal.map(|message| FinishedCall::never(ErrorKind::NotFound, message))
     }
 
     /// Stores a result for every call of an answer, none of which is made.
@@ -589,6 +592,13 @@ async fn next_event(watch: &mut Option<EventSubscription>) -> ReceivedEvent {
 
 async fn add(history: &mut History, kind: ConversationEventKind) -> Result<(), AgentOutcome> {
     history.add([kind]).await.map_err(|error| store_failure(&error))
+}
+
+/// Returns the name of the tool that a call of `call_tool` calls: a selection of tools bounds it as well.
+fn called_tool(call: &ToolUse) -> Option<&str> {
+    let ToolArguments::Object(arguments) = &call.arguments else { return None };
+    let is_indirect = call.name == SEARCH_TOOLS[1];
+    arguments.get("name").and_then(|name| name.as_str()).filter(|_| is_indirect)
 }
 
 fn refused_by(budget: Budget) -> FinishedCall {

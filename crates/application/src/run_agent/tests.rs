@@ -2,6 +2,7 @@
 
 mod budgets;
 mod compaction;
+mod deferral;
 mod hooks;
 mod offers;
 mod properties;
@@ -14,6 +15,7 @@ use crate::{
     execute_tool::{CallSettings, ExecuteToolPorts},
     open_calls::OpenCalls,
     permission_book::PermissionBook,
+    tool_deferral::ToolDeferral,
     tool_registry::ToolRegistry,
 };
 use serde_json::{Value, json};
@@ -56,11 +58,13 @@ struct Plan {
     rules: Vec<(Effect, &'static str)>,
     approver: Arc<dyn Approver>,
     hooks: Vec<Arc<dyn AgentHook>>,
+    deferral: ToolDeferral,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { rules: Vec::new(), approver: Arc::new(NoApprover), hooks: Vec::new() }
+        let deferral = ToolDeferral::never();
+        Self { rules: Vec::new(), approver: Arc::new(NoApprover), hooks: Vec::new(), deferral }
     }
 }
 
@@ -99,7 +103,7 @@ impl Plan {
         let bus = events.clone();
         let handler = RunAgentHandler::new(RunAgentPorts {
             execute_tool,
-            list_tools: Arc::new(ListToolsHandler::new(registry.clone(), permissions)),
+            list_tools: Arc::new(ListToolsHandler::new(registry.clone(), permissions).with_deferral(self.deferral)),
             conversations: store.clone(),
             todos: Some(todos.clone()),
             hooks: self.hooks,

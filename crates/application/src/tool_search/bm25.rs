@@ -16,14 +16,14 @@ const B: f64 = 0.4;
 
 /// A definition with its relevance.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Ranked {
+pub(super) struct ToolRank {
     /// Index of the definition.
     pub(super) index: usize,
     /// Relevance.
     pub(super) score: f64,
 }
 
-impl Ranked {
+impl ToolRank {
     /// Orders by relevance, then by index.
     pub(super) fn best_first(&self, other: &Self) -> Ordering {
         other.score.total_cmp(&self.score).then(self.index.cmp(&other.index))
@@ -31,7 +31,7 @@ impl Ranked {
 }
 
 /// Returns the definitions that have a word of the query and all required ones, best first.
-pub(super) fn rank(query: &SearchQuery, documents: &[Arc<DefinitionWords>]) -> Vec<Ranked> {
+pub(super) fn rank(query: &SearchQuery, documents: &[Arc<DefinitionWords>]) -> Vec<ToolRank> {
     let count = documents.len() as f64;
     let mean: [f64; FIELDS] = std::array::from_fn(|field| {
         let words: u64 = documents.iter().map(|words| u64::from(words.lengths[field])).sum();
@@ -56,8 +56,8 @@ pub(super) fn rank(query: &SearchQuery, documents: &[Arc<DefinitionWords>]) -> V
         stems.iter().map(of_stem).sum()
     };
     let fitting = documents.iter().enumerate().filter(|(_, words)| query.is_met_by(words));
-    let ranked = fitting.map(|(index, words)| Ranked { index, score: score(words) });
-    let mut ranked: Vec<Ranked> = ranked.filter(|one| one.score > 0.0).collect();
-    ranked.sort_by(Ranked::best_first);
+    let ranked = fitting.map(|(index, words)| ToolRank { index, score: score(words) });
+    let mut ranked: Vec<ToolRank> = ranked.filter(|one| one.score > 0.0).collect();
+    ranked.sort_by(ToolRank::best_first);
     ranked
 }

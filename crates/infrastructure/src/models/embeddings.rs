@@ -4,7 +4,7 @@ use super::{
     failure::Fault,
     key::{Key, KeyInHand},
     model::InvalidModel,
-    protocol::bearer,
+    protocol::add_bearer_token,
     settings::KeySource,
     words,
 };
@@ -81,7 +81,8 @@ impl EmbeddingsModel {
     async fn vectors(&self, texts: &[String], key: Option<&Secret>) -> Result<Vec<Vec<f32>>, String> {
         let mut headers = self.headers.clone();
         if let Some(key) = key {
-            bearer(key, &mut headers).map_err(|_| "the key is not valid in a header; check its source".to_owned())?;
+            add_bearer_token(key, &mut headers)
+                .map_err(|_| "the key is not valid in a header; check its source".to_owned())?;
         }
         let body = json!({"model": self.model, "input": texts, "encoding_format": "float"});
         let request = Request { method: Method::POST, headers, body: body.to_string().into() };

@@ -67,7 +67,7 @@ pub(super) trait Decoder: Send {
 ///
 /// # Errors
 /// Fails if the key is not valid in a header.
-pub(super) fn bearer(key: &Secret, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
+pub(super) fn add_bearer_token(key: &Secret, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
     openai::authorize(key, headers)
 }
 

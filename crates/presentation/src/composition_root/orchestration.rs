@@ -10,7 +10,7 @@ const EXAMPLES: Examples = Examples {
     batch: r#"{"invocations": [{"tool_name": "current_time", "parameters": {}}, {"tool_name": "glob", "parameters": {"pattern": "*.toml"}}]}"#,
     subagent: r#"{"description": "Find the retries", "prompt": "Find where requests are tried again in this workspace. Name each file with its line, and say what bounds the tries.", "agent": "explore"}"#,
     tool_search: r#"{"query": "create a calendar event"}"#,
-    call_tool: r#"{"name": "current_time", "arguments": {"timezone": "Europe/Berlin"}}"#,
+    call_tool: r#"{"name": "current_time", "arguments": {"zone": "Europe/Berlin"}}"#,
 };
 
 /// Instructions for every built-in agent.
@@ -56,7 +56,7 @@ pub(super) fn orchestration_of(app: &App, config: &Config, tasks: Arc<dyn Tasks>
             config.workspace().display()
         ),
     };
-    Orchestration::searching(EXAMPLES, aliases_of, Some(agents), search)
+    Orchestration::with_search(EXAMPLES, aliases_of, Some(agents), search)
 }
 
 /// Returns the built-in agents.

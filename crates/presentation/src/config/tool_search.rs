@@ -1,7 +1,7 @@
 //! `[tools] defer_above` and `[tools.search]`: deferral of tools, and the embeddings that rank them.
 
 use crate::config::{
-    Config, environment::Environment, expansion::expand, layers::ResolvedSettings, models::checked_base_url,
+    Config, environment::Environment, expansion::expand, layers::ResolvedSettings, models::parse_base_url,
     origin::Origin, plaintext_url::is_plaintext, problem::Problem, value::Value,
 };
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ const LOADED_TOOLS: [&str; 5] = ["read_file", "edit_file", "glob", "grep", "bash
 const EMBEDDINGS: &str = "tools.search.embeddings";
 
 impl Config {
-    /// Returns when lists of tools are deferred.
+    /// Returns the threshold for lists of tools, and the tools that each list contains.
     pub fn tool_deferral(&self) -> ToolDeferral {
         let limit = |path: &str| match self.resolved.setting(path).and_then(|setting| setting.value) {
             Some(Value::Integer(limit)) if limit > 0 => Some(usize::try_from(limit).unwrap_or(usize::MAX)),
@@ -45,7 +45,7 @@ pub(super) fn embeddings(
     let origin = |key: &str| setting(key).and_then(|one| one.origins.into_iter().next()).unwrap_or(Origin::Default);
     let base_url = text("base_url")?;
     let base_url =
-        expand(&base_url, |name| environment.get(name).map(str::to_owned)).and_then(|url| checked_base_url(&url));
+        expand(&base_url, |name| environment.get(name).map(str::to_owned)).and_then(|url| parse_base_url(&url));
     let unusable =
         |reason: String| Problem::new(origin("base_url"), format!("`{EMBEDDINGS}` cannot be used: {reason}"));
     let base_url = match (base_url, text("model")) {

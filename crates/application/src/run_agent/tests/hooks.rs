@@ -115,7 +115,12 @@ async fn a_hook_lets_a_run_go_on_at_most_three_times() {
 async fn a_hook_is_told_that_somebody_is_waited_for() {
     let hook = Arc::new(Hook::default());
     let approver = Arc::new(ScriptedApprover::granting(0).then_silent());
-    let plan = Plan { rules: vec![(Effect::Ask, "echo")], approver: approver.clone(), hooks: vec![hook.clone()] };
+    let plan = Plan {
+        rules: vec![(Effect::Ask, "echo")],
+        approver: approver.clone(),
+        hooks: vec![hook.clone()],
+        ..Plan::default()
+    };
     let house = plan.house(Arc::new(provider())).await;
     let model = model([call("c1", "echo")]);
     let mut run = house.handler.start(house.command(&model, "go"));
@@ -148,7 +153,7 @@ async fn nothing_follows_the_end_of_a_run_and_no_notification_delays_it() {
     }
     let hook = Arc::new(Slow::default());
     let approver = Arc::new(ScriptedApprover::granting(0).then_silent());
-    let plan = Plan { rules: vec![(Effect::Ask, "echo")], approver, hooks: vec![hook.clone()] };
+    let plan = Plan { rules: vec![(Effect::Ask, "echo")], approver, hooks: vec![hook.clone()], ..Plan::default() };
     let house = plan.house(Arc::new(provider())).await;
     let mut run = house.handler.start(house.command(&model([call("c1", "echo")]), "go"));
     hook.told.notified().await;

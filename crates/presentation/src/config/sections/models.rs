@@ -241,7 +241,7 @@ impl Table<'_> {
         let known = known(model);
         let expand = |text: &str| expand(text, |name| surroundings.environment.get(name).map(str::to_owned));
         let base_url = match self.text("base_url") {
-            Some(text) => checked_base_url(&expand(text)?)?,
+            Some(text) => parse_base_url(&expand(text)?)?,
             None => kind.usual_base_url().to_owned(),
         };
         let mut headers = BTreeMap::new();
@@ -378,7 +378,7 @@ fn usual_variables(kind: ProviderKind) -> &'static [&'static str] {
 
 /// Returns the address without a trailing slash. Rejects an address with a user, a query or a fragment, because
 /// addresses are displayed.
-pub(super) fn checked_base_url(text: &str) -> Result<String, String> {
+pub(super) fn parse_base_url(text: &str) -> Result<String, String> {
     let url = Url::parse(text).map_err(|error| format!("its `base_url` cannot be used: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err("its `base_url` begins neither with `http://` nor with `https://`".into());
