@@ -2,6 +2,7 @@
 //! HTTP, and `App::query` in a program.
 
 mod files;
+mod instructions;
 mod questions;
 mod typing;
 

@@ -22,6 +22,7 @@ mod run;
 pub(crate) mod run_registry;
 mod size;
 mod spending;
+mod surroundings;
 mod todos;
 mod usage_events;
 
@@ -35,8 +36,9 @@ use run_registry::{RunInProgress, RunRegistry};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use toolstead_domain::{
-    AgentEvent, AgentHook, Block, Budgets, Caller, Calls, CancelReason, ClientProfile, Clock, ConversationId,
-    ConversationStore, Delegation, ModelProvider, Principal, Scope, SilentCaller, TodoStore, ToolSelection,
+    AgentEvent, AgentHook, AgentSurroundings, Block, Budgets, Caller, Calls, CancelReason, ClientProfile, Clock,
+    ConversationId, ConversationStore, Delegation, ModelProvider, Principal, Scope, SilentCaller, TodoStore,
+    ToolSelection,
 };
 
 /// Runs an agent for one turn of a conversation.
@@ -68,6 +70,9 @@ pub struct RunAgentCommand {
     pub summarizer: Option<Arc<dyn ModelProvider>>,
     /// Instructions before all messages; empty for none.
     pub system: String,
+    /// `true` if the description of the surroundings follows [`system`](Self::system), and instructions of folders are
+    /// added once a call touches a file in them.
+    pub has_surroundings: bool,
     /// Budgets of the run.
     pub budgets: Budgets,
     /// Threshold at which the conversation is shortened.
@@ -96,6 +101,7 @@ impl RunAgentCommand {
             model,
             summarizer: None,
             system: String::new(),
+            has_surroundings: false,
             budgets: Budgets::default(),
             compaction: Compaction::default(),
             scope: Scope::of(Principal::local(), conversation.session()),
@@ -158,6 +164,8 @@ pub struct RunAgentPorts {
     pub todos: Option<Arc<dyn TodoStore>>,
     /// Hooks that are called during a run, in this order.
     pub hooks: Vec<Arc<dyn AgentHook>>,
+    /// Describes the surroundings of agents; `None`: agents receive no description.
+    pub surroundings: Option<Arc<dyn AgentSurroundings>>,
     /// Publishes the events of a run.
     pub events: Arc<EventBus>,
     /// Source of the current time.

@@ -4,3 +4,4 @@ pub mod budget;
 pub mod command_text;
 pub mod definition;
 pub mod event;
+pub mod instructions;

@@ -61,6 +61,7 @@ pub use self::{
         command_text::CommandTextError,
         definition::{AgentDefinition, CommandArgument, PromptCommand, Skill},
         event::{AgentEvent, AgentOutcome},
+        instructions::{DeliveredInstructions, InstructionSection},
     },
     alias::{
         Alias, Dialect,
@@ -103,6 +104,7 @@ pub use self::{
     ports::{
         agent_catalogue::{AgentCatalogue, NoAgents},
         agent_hook::{AgentHook, AgentHookEvent, AgentHookResponse},
+        agent_surroundings::{AgentSurroundings, FolderInstructions, SurroundingsDescription},
         approval_rule::{ApprovalRule, RuleAnswer},
         approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver, NoApprover},
         caller::{

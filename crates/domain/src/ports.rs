@@ -7,6 +7,7 @@
 
 pub mod agent_catalogue;
 pub mod agent_hook;
+pub mod agent_surroundings;
 pub mod approval_rule;
 pub mod approver;
 pub mod caller;

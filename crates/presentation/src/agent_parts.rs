@@ -4,10 +4,10 @@ use crate::{
     composition_root::program_tools::ProgramTools,
     config::sections::{agent::AgentSettings, models::NoSuchModel},
 };
-use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 use toolstead_application::Compaction;
 use toolstead_domain::{
-    AgentCatalogue, AgentHook, ModelProvider, NoAgents, PatternBase, TodoStore,
+    AgentCatalogue, AgentHook, AgentSurroundings, ModelProvider, NoAgents, PatternBase, TodoStore,
     ports::{self},
     tool_input_schema::nearest_name,
 };
@@ -42,12 +42,14 @@ pub struct AgentParts {
     pub todos: Option<Arc<dyn TodoStore>>,
     /// Agents, skills and commands defined in files.
     pub agent_files: Arc<dyn AgentCatalogue>,
+    /// Describes the surroundings of agents; `None`: agents receive no description.
+    pub surroundings: Option<Arc<dyn AgentSurroundings>>,
 }
 
 impl Default for AgentParts {
     fn default() -> Self {
         let (models, hooks, defaults, todos) = Default::default();
-        Self { models, hooks, defaults, todos, agent_files: Arc::new(NoAgents) }
+        Self { models, hooks, defaults, todos, agent_files: Arc::new(NoAgents), surroundings: None }
     }
 }
 
@@ -119,16 +121,14 @@ impl AgentDefaults {
         Compaction { at: Some(self.settings.compact_at).filter(|at| *at > 0.0) }
     }
 
-    /// Returns the instructions of a run in this folder: the given ones, or else the configured or built-in ones.
-    pub fn system(&self, given: Option<String>, workspace: &Path) -> String {
+    /// Returns the instructions of a run: the given ones, or else the configured or built-in ones. The description of
+    /// the surroundings follows them.
+    pub fn system(&self, given: Option<String>) -> String {
         given.or_else(|| self.settings.prompt.clone()).unwrap_or_else(|| {
-            format!(
-                "You are an agent that works with tools for the person who wrote the prompt. Your workspace is the folder \
-                 {}: relative paths begin there. Look before you change something, do what was asked and nothing beside \
-                 it, and check what you did. A call may be refused: the refusal says why; do not try to get around it. \
-                 When you are done, say briefly what you found or did.",
-                workspace.display()
-            )
+            "You are an agent that works with tools for the person who wrote the prompt. Look before you change \
+             something, do what was asked and nothing beside it, and check what you did. A call may be refused: the \
+             refusal says why; do not try to get around it. When you are done, say briefly what you found or did."
+                .to_owned()
         })
     }
 }

@@ -136,13 +136,14 @@ impl App {
         execute_tool.name_resources_by(&context);
         let list_tools = ListToolsHandler::new(registry.clone(), permissions.clone()).with_deferral(deferral);
         let list_tools = Arc::new(list_tools);
-        let AgentParts { models, hooks, defaults: agent, todos, agent_files: catalogue } = agents;
+        let AgentParts { models, hooks, defaults: agent, todos, agent_files: catalogue, surroundings } = agents;
         let run_agent = RunAgentHandler::new(RunAgentPorts {
             execute_tool: execute_tool.clone(),
             list_tools: list_tools.clone(),
             conversations: conversations.clone(),
             todos,
             hooks,
+            surroundings,
             events: events.clone(),
             clock: clock.clone(),
         });

@@ -49,6 +49,7 @@ use crate::{
     cores::Cores,
     event_file::{EventFile, EventTarget},
     mcp_server::elicitation_approver::ElicitationApprover,
+    surroundings::{InstructionFiles, WorkspaceSurroundings},
 };
 use command_settings::{browser_settings, command_settings};
 use program_tools::{InProcessProviderFactory, ProgramTools};
@@ -184,6 +185,8 @@ pub struct RunningApp {
     pub questions: WaitingQuestions,
     /// Agents, skills and commands defined in files.
     pub agent_files: Arc<AgentFiles>,
+    /// Instruction files of the user and of the workspace.
+    pub instruction_files: Arc<InstructionFiles>,
     browsers: Arc<Browsers>,
     workspace: Arc<Workspace>,
     tasks: Arc<Tasks>,
@@ -645,6 +648,8 @@ impl AppBuilder {
         let schemas = Arc::new(HelperSchemaValidator::new(helpers));
         let ports =
             ExecuteToolPorts { approver, log, clock, outputs, schemas, hooks, events, suggestions: self.suggestions };
+        let instruction_files = Arc::new(InstructionFiles::open(&config)?);
+        let surroundings = WorkspaceSurroundings::new(instruction_files.clone(), ports.clock.clone());
         let agents = AgentParts {
             models,
             hooks: agent_hooks,
@@ -655,6 +660,7 @@ impl AppBuilder {
                 program_tools: None,
             },
             agent_files: agent_files.clone(),
+            surroundings: Some(Arc::new(surroundings)),
         };
         let parts = AppParts {
             policy: config.policy(),
@@ -684,6 +690,7 @@ impl AppBuilder {
             hooks: command_hooks,
             questions: WaitingQuestions(questions),
             agent_files,
+            instruction_files,
             browsers,
             workspace: world.workspace().clone(),
             tasks,
@@ -699,7 +706,7 @@ impl AppBuilder {
             }
             composition.app.registry.register(Arc::new(built_in)).await?;
             let search = models::tool_search(&composition.config)?;
-            let calling_others = orchestration_of(&composition.app, &composition.config, background, search);
+            let calling_others = orchestration_of(&composition.app, background, search);
             let calling_others = match composition.config.server.output_schemas {
                 true => calling_others.with_output_schemas(),
                 false => calling_others,

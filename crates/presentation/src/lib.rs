@@ -18,5 +18,6 @@ pub mod query;
 pub mod runtime;
 pub mod shutdown;
 mod suggestions;
+pub mod surroundings;
 pub mod telemetry;
 mod text_rows;

@@ -132,7 +132,8 @@ impl Query {
         self
     }
 
-    /// Sets the instructions, which replace the configured ones.
+    /// Sets the instructions, which replace the configured ones, the description of the surroundings, and the
+    /// instructions of files.
     pub fn system(mut self, text: impl Into<String>) -> Self {
         self.system = Some(text.into());
         self
@@ -209,13 +210,13 @@ impl Query {
             offered = OfferedTools::Chosen(selection);
             self.app.permissions.allow_in_session(&scope, rules);
         }
-        let workspace = self.app.permissions.policy_of(&scope).workspace().start().map(ToOwned::to_owned);
         run.run = Some(self.app.run_agent.start(RunAgentCommand {
             prompt: self.prompt.clone(),
             conversation: self.conversation,
             model,
             summarizer,
-            system: self.app.agent.system(self.system.clone(), &workspace.unwrap_or_default()),
+            system: self.app.agent.system(self.system.clone()),
+            has_surroundings: self.system.is_none(),
             budgets: self.budgets.clone(),
             compaction: self.app.agent.compaction(),
             scope,

@@ -9,13 +9,13 @@ const COMMAND: &str = "---\ndescription: Says hello\nargument-hint: [name]\n---\
 const SKILL: &str = "---\nname: pdf\ndescription: Handles PDF files\n---\nUse pypdf on $ARGUMENTS.";
 
 /// A project with files of Claude Code, and a model in the user's configuration.
-struct Project {
-    home: Home,
-    server: ModelServer,
+pub(super) struct Project {
+    pub(super) home: Home,
+    pub(super) server: ModelServer,
 }
 
 impl Project {
-    async fn with(replies: impl IntoIterator<Item = impl Into<Reply>>) -> Self {
+    pub(super) async fn with(replies: impl IntoIterator<Item = impl Into<Reply>>) -> Self {
         let project = Self { home: Home::new(), server: ModelServer::with(replies).await };
         fs::create_dir_all(project.home.work().join(".git")).unwrap();
         let config = format!(
@@ -31,13 +31,13 @@ impl Project {
         project
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(super) fn write(&self, name: &str, text: &str) {
         let path = self.home.work().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    pub(super) fn run(&self, arguments: &[&str]) -> Output {
         let mut command = self.home.command("/usr/bin/setsid", &["--wait", env!("CARGO_BIN_EXE_toolstead")]);
         command.args(arguments).env("MODEL_KEY", KEY).stdin(Stdio::null());
         block_in_place(|| command.output().unwrap())
@@ -45,7 +45,7 @@ impl Project {
 
     /// The output of a run that ends with this code and says these texts.
     #[track_caller]
-    fn check(&self, arguments: &[&str], code: i32, texts: &[&str]) -> String {
+    pub(super) fn check(&self, arguments: &[&str], code: i32, texts: &[&str]) -> String {
         let output = self.run(arguments);
         let printed = format!("{}{}", stdout(&output), stderr(&output));
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {printed}");

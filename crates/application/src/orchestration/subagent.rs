@@ -53,8 +53,6 @@ pub struct Agents {
     pub compaction: Compaction,
     /// Name of the model that writes summaries.
     pub summarizer: Option<String>,
-    /// Description of the environment, which is appended to the instructions of each agent.
-    pub surroundings: String,
 }
 
 /// The tool itself.
@@ -139,7 +137,8 @@ impl OrchestratingTool for Subagent {
         let command = RunAgentCommand {
             prompt: vec![Block::text(&*input.prompt)],
             summarizer: agents.summarizer(above.as_deref()),
-            system: agents.system(&agent),
+            system: agent.prompt.clone(),
+            has_surroundings: true,
             budgets: agents.budgets(&input, &agent, above.as_deref()),
             compaction: above.as_ref().map_or(agents.compaction, |above| above.compaction),
             scope: Scope::of(call.principal.clone(), conversation.session()),
@@ -274,13 +273,6 @@ impl Agents {
         match above {
             Some(above) => above.summarizer.clone(),
             None => self.summarizer.as_deref().and_then(|name| self.models.model(Some(name)).ok()),
-        }
-    }
-
-    fn system(&self, agent: &AgentDefinition) -> String {
-        match self.surroundings.is_empty() {
-            true => agent.prompt.clone(),
-            false => format!("{}\n\n{}", agent.prompt.trim_end(), self.surroundings),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The calls of one answer. Calls that cannot interfere with each other run concurrently; results are returned in the
 //! order of the calls.
 
-use super::{call_progress::ProgressReporter, result};
+use super::{call_progress::ProgressReporter, result, surroundings::touched_paths};
 use crate::{
     cancel_signal::CancelSignal,
     execute_tool::{ExecuteToolCommand, ExecuteToolHandler},
@@ -14,7 +14,7 @@ use futures::{
     stream::{FuturesUnordered, StreamExt},
 };
 use serde_json::Value;
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::mpsc::UnboundedSender;
 use toolstead_domain::{
     AgentEvent, CallId, CallPreview, Caller, ClientProfile, Clock, NestedCall, Scope, Tool, ToolArguments, ToolResult,
@@ -39,6 +39,8 @@ pub(super) struct RunCallContext<'w> {
     pub(super) cancel: CancelSignal,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) events: UnboundedSender<AgentEvent>,
+    /// `true` if each call is previewed for the paths that it touches.
+    pub(super) collects_paths: bool,
 }
 
 /// A finished call.
@@ -68,6 +70,8 @@ pub(super) struct Calls<'a, 'w> {
     calls: &'a [ToolUse],
     states: Vec<State>,
     touches: Vec<CallEffects>,
+    /// Paths that each call touches, as far as they are known before it runs.
+    paths: Vec<Vec<PathBuf>>,
     running: FuturesUnordered<BoxFuture<'w, (usize, FinishedCall)>>,
     given: usize,
 }
@@ -109,13 +113,17 @@ impl<'w> RunCallContext<'w> {
     }
 
     /// Previews what the call would touch. A call whose preview fails will not run either.
-    async fn touch(&self, call: &ToolUse) -> CallEffects {
-        let touch = |foreseen: &CallPreview| CallEffects::of(foreseen);
+    async fn touch(&self, call: &ToolUse) -> (CallEffects, Vec<PathBuf>) {
+        let touch = |foreseen: &CallPreview| {
+            let accesses = foreseen.accesses.as_deref().filter(|_| self.collects_paths).unwrap_or_default();
+            (CallEffects::of(foreseen), touched_paths(accesses))
+        };
+        let nothing = || (CallEffects::none(), Vec::new());
         match self.within {
-            Some(calls) => calls.preview(Self::nested(call)).await.as_ref().map_or_else(|_| CallEffects::none(), touch),
+            Some(calls) => calls.preview(Self::nested(call)).await.as_ref().map_or_else(|_| nothing(), touch),
             None => {
                 let foreseen = self.handler.preview_call(self.command(call), FORESEEING).await;
-                foreseen.as_ref().map_or_else(|_| CallEffects::none(), touch)
+                foreseen.as_ref().map_or_else(|_| nothing(), touch)
             }
         }
     }
@@ -181,11 +189,16 @@ impl<'a, 'w> Calls<'a, 'w> {
             .collect();
         let is_alone = states.iter().filter(|state| matches!(state, State::Waiting)).count() < 2;
         let touch = async |(call, state): (&ToolUse, &State)| match state {
-            State::Waiting if !is_alone => context.touch(call).await,
-            _ => CallEffects::none(),
+            State::Waiting if !is_alone || context.collects_paths => context.touch(call).await,
+            _ => (CallEffects::none(), Vec::new()),
         };
-        let touches = join_all(calls.iter().zip(&states).map(touch)).await;
-        Self { context, calls, states, touches, running: FuturesUnordered::new(), given: 0 }
+        let (touches, paths) = join_all(calls.iter().zip(&states).map(touch)).await.into_iter().unzip();
+        Self { context, calls, states, touches, paths, running: FuturesUnordered::new(), given: 0 }
+    }
+
+    /// Returns the paths that the call at this position touches, as far as they were known before it ran.
+    pub(super) fn take_paths(&mut self, index: usize) -> Vec<PathBuf> {
+        self.paths.get_mut(index).map(std::mem::take).unwrap_or_default()
     }
 
     /// Returns the next finished call, in the order of the calls; `None` after the last one. Dropping the future loses

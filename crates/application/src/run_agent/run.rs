@@ -14,6 +14,7 @@ use super::{
     run_registry::{RunEntry, RunInProgress},
     size::{Size, TokenRatio},
     spending::{BudgetLedger, Spending},
+    surroundings::Surroundings,
     todos::Todos,
     usage_events::UsageEvents,
 };
@@ -23,7 +24,7 @@ use crate::{
     orchestration::SEARCH_TOOLS,
 };
 use futures::FutureExt;
-use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc};
+use std::{panic::AssertUnwindSafe, path::PathBuf, pin::pin, sync::Arc};
 use tokio::{
     sync::mpsc::UnboundedSender,
     time::{Instant, sleep_until},
@@ -59,6 +60,7 @@ pub(super) struct Run<'w> {
     request_builder: RequestBuilder,
     spending: Spending,
     loop_detector: LoopDetector,
+    surroundings: Surroundings,
     hooks: Hooks,
     /// Number of times that a hook made the run continue.
     hook_continuations: u32,
@@ -103,6 +105,7 @@ impl<'w> Run<'w> {
             cancel: cancel.clone(),
             clock: ports.clock.clone(),
             events: events.clone(),
+            collects_paths: false,
         };
         let principal = command.scope.principal.clone();
         let began_by = handed_over.as_ref().map(|by| by.call);
@@ -140,6 +143,7 @@ impl<'w> Run<'w> {
             last_request_size: Size::default(),
         };
         let offer = Offer::new(&command.offered);
+        let surroundings = Surroundings::new(ports.surroundings.clone().filter(|_| command.has_surroundings));
         let spending = Spending::new(ledger.clone(), command.model.facts().prices);
         Self {
             ports,
@@ -153,6 +157,7 @@ impl<'w> Run<'w> {
             request_builder,
             spending,
             loop_detector: LoopDetector::default(),
+            surroundings,
             hooks,
             hook_continuations: 0,
             last_answer_for: None,
@@ -245,6 +250,7 @@ impl<'w> Run<'w> {
             let message = "There is nothing to answer: the conversation ends with the model's answer. Add a message.";
             return Err(failed(ErrorKind::InvalidInput, message));
         }
+        self.describe_surroundings().await;
         let mut was_too_long = false;
         loop {
             // At shutdown every call is refused: without this check, the model would be queried about these refusals
@@ -272,6 +278,25 @@ impl<'w> Run<'w> {
                 NextStep::Done => return Ok(()),
             }
         }
+    }
+
+    /// Completes the system prompt with the description of the surroundings.
+    async fn describe_surroundings(&mut self) {
+        let (system, notes) = self.surroundings.complete(&self.command.system, self.command.conversation).await;
+        self.request_builder.system = system;
+        self.call_context.collects_paths = self.surroundings.depend_on_paths();
+        notes.into_iter().for_each(|note| self.publish(AgentEvent::Notice(note)));
+    }
+
+    /// Adds the instructions of the folders that contain these paths, unless the conversation already contains them.
+    async fn add_instructions(&self, history: &mut History, paths: &[PathBuf]) -> Result<(), AgentOutcome> {
+        let found = self.surroundings.instructions_for(paths, history).await;
+        found.notes.into_iter().for_each(|note| self.publish(AgentEvent::Notice(note)));
+        if found.sections.is_empty() {
+            return Ok(());
+        }
+        let blocks = found.sections.iter().map(|section| Block::text(section.to_text())).collect();
+        add(history, ConversationEventKind::UserSaid { blocks }).await
     }
 
     /// Returns the prompt of the user, followed by the context that hooks add.
@@ -448,7 +473,7 @@ impl<'w> Run<'w> {
             (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.call_context.scope.principal.clone()));
         let let_in: Vec<bool> = answered.iter().map(Option::is_none).collect();
         let mut making = Calls::new(&self.call_context, calls, answered).await;
-        let (mut course, mut waits_for) = (LoopVerdict::NoLoop, None);
+        let (mut course, mut waits_for, mut paths) = (LoopVerdict::NoLoop, None, Vec::new());
         for (index, call) in calls.iter().enumerate() {
             let made = loop {
                 tokio::select! {
@@ -460,6 +485,9 @@ impl<'w> Run<'w> {
             let Some(made) = made else { break };
             if let_in[index] {
                 self.spending.call_is_over(made.call.is_some());
+            }
+            if made.call.is_some() {
+                paths.append(&mut making.take_paths(index));
             }
             self.loop_detector.call(call, &made.result);
             waits_for = waits_for.or_else(|| question::waited_for(&made.result));
@@ -500,7 +528,7 @@ impl<'w> Run<'w> {
         if is_over {
             self.last_answer_for = Some(Budget::Calls);
         }
-        Ok(())
+        self.add_instructions(history, &paths).await
     }
 }
 

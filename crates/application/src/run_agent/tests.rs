@@ -7,6 +7,7 @@ mod hooks;
 mod offers;
 mod properties;
 mod subagents;
+mod surroundings;
 mod taken_back;
 mod turns;
 
@@ -59,12 +60,13 @@ struct Plan {
     approver: Arc<dyn Approver>,
     hooks: Vec<Arc<dyn AgentHook>>,
     deferral: ToolDeferral,
+    surroundings: Option<Arc<dyn AgentSurroundings>>,
 }
 
 impl Default for Plan {
     fn default() -> Self {
         let deferral = ToolDeferral::never();
-        Self { rules: Vec::new(), approver: Arc::new(NoApprover), hooks: Vec::new(), deferral }
+        Self { rules: Vec::new(), approver: Arc::new(NoApprover), hooks: Vec::new(), deferral, surroundings: None }
     }
 }
 
@@ -107,6 +109,7 @@ impl Plan {
             conversations: store.clone(),
             todos: Some(todos.clone()),
             hooks: self.hooks,
+            surroundings: self.surroundings,
             events,
             clock,
         });

@@ -2,6 +2,8 @@
 
 mod anthropic;
 mod gemini;
+#[cfg(test)]
+mod golden_requests;
 mod openai;
 mod openai_chat;
 mod openai_responses;

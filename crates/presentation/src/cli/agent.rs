@@ -345,7 +345,7 @@ impl Agent {
         prompt: Vec<Block>,
         cancel: CancelSignal,
     ) -> Result<RunAgentCommand, CommandError> {
-        let RunningApp { app, config, .. } = &self.composition;
+        let app = &self.composition.app;
         if prompt.iter().any(|block| matches!(block, Block::Image(_))) && !self.model.facts().takes_images {
             return Err(CommandError::Usage(format!("the model `{}` takes no images", self.model.name())));
         }
@@ -354,7 +354,8 @@ impl Agent {
             conversation,
             model: self.model.clone(),
             summarizer: self.summarizer()?,
-            system: app.agent.system(self.manner.system.clone(), config.workspace()),
+            system: app.agent.system(self.manner.system.clone()),
+            has_surroundings: true,
             budgets: self.budgets.clone(),
             compaction: app.agent.compaction(),
             scope: self.scope(conversation),

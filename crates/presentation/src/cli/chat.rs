@@ -17,7 +17,7 @@ use super::{
     terminal::Terminal,
     typed_command,
 };
-use crate::shutdown::Shutdown;
+use crate::{composition_root::RunningApp, escaping_writer::on_one_line, shutdown::Shutdown};
 use chat_line::{COMMANDS, ChatLine};
 use clap::Args;
 use inputs::Inputs;
@@ -26,6 +26,7 @@ use std::{
     io::{self, IsTerminal},
     pin::pin,
 };
+use tokio::task::spawn_blocking;
 use toolstead_application::{
     CancelSignal, CompactConversationCommand, CompactionResult, ListToolsQuery, OfferedTools, PageSize,
     UndoConversationCommand,
@@ -190,6 +191,7 @@ impl ChatSession<'_> {
                 let line = figures(*calls, *turns, *usage, *cost);
                 self.screen.note(&format!("{line}; conversation {}", self.conversation));
             }
+            ChatLine::Status => self.status().await,
             ChatLine::Other(line) => match typed_command::text_of(&line, &self.agent.composition.agent_files) {
                 Ok(Some(text)) => return self.send_prompt(text, shutdown).await,
                 Ok(None) => {
@@ -246,6 +248,29 @@ impl ChatSession<'_> {
         for (name, why) in &models.unusable {
             self.screen.note(&format!("  {name} is unavailable: {why}"));
         }
+    }
+
+    /// Shows the model, the workspace and the instruction files.
+    async fn status(&mut self) {
+        let RunningApp { config, instruction_files: files, .. } = &self.agent.composition;
+        let facts = self.agent.model.facts();
+        let mut lines = vec![
+            format!("model: {} ({} of {})", self.agent.model.name(), facts.model, facts.provider),
+            format!("workspace: {}", config.workspace().display()),
+            format!("conversation: {}", self.conversation),
+        ];
+        let (disabled, files) = (files.disabled(), files.clone());
+        // Fails only if the process ends.
+        let listed = spawn_blocking(move || files.list()).await.unwrap_or_default();
+        lines.push(match (disabled, listed.is_empty()) {
+            (Some(reason), _) => format!("instructions: none are read, because {reason}"),
+            (None, true) => "instructions: there are no files".to_owned(),
+            (None, false) => "instructions:".to_owned(),
+        });
+        if disabled.is_none() {
+            lines.extend(listed.iter().map(|file| format!("  {}", file.describe())));
+        }
+        lines.iter().for_each(|line| self.screen.note(&on_one_line(line)));
     }
 
     fn tools(&mut self) {

@@ -1,6 +1,6 @@
 //! Tools that call other tools, with examples that name existing tools, and the built-in agents.
 
-use crate::{app::App, config::Config};
+use crate::app::App;
 use std::sync::Arc;
 use toolstead_application::{Agents, Examples, Orchestration, ToolSearch};
 use toolstead_domain::{AgentDefinition, Tasks, ToolSelection};
@@ -41,7 +41,7 @@ pub fn orchestration() -> Orchestration {
 }
 
 /// Returns the provider of these tools.
-pub(super) fn orchestration_of(app: &App, config: &Config, tasks: Arc<dyn Tasks>, search: ToolSearch) -> Orchestration {
+pub(super) fn orchestration_of(app: &App, tasks: Arc<dyn Tasks>, search: ToolSearch) -> Orchestration {
     let agents = Agents {
         run_agent: app.run_agent.clone(),
         models: Arc::new(app.models.clone()),
@@ -51,10 +51,6 @@ pub(super) fn orchestration_of(app: &App, config: &Config, tasks: Arc<dyn Tasks>
         budgets: app.agent.settings.budgets.clone(),
         compaction: app.agent.compaction(),
         summarizer: app.agent.settings.summarizer.clone(),
-        surroundings: format!(
-            "Your workspace is the folder {}: relative paths begin there.",
-            config.workspace().display()
-        ),
     };
     Orchestration::with_search(EXAMPLES, aliases_of, Some(agents), search)
 }

@@ -42,6 +42,9 @@ pub(super) struct TrustedFiles {
     /// Folders of clients that the user trusted as roots, with symbolic links resolved.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     roots: BTreeSet<PathBuf>,
+    /// Folders whose instruction files agents read, with symbolic links resolved.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    instructions: BTreeSet<PathBuf>,
 }
 
 impl TrustedFiles {
@@ -94,6 +97,11 @@ impl TrustedFiles {
     /// Returns `true` if the user trusted this folder of a client as a root.
     pub(super) fn is_root(&self, folder: &Path) -> bool {
         self.roots.contains(folder)
+    }
+
+    /// Returns the folders whose instruction files agents read, together with those of all folders below.
+    pub(super) fn instruction_folders(&self) -> &BTreeSet<PathBuf> {
+        &self.instructions
     }
 
     /// Returns `true` if the content that the user trusted at this path contained a gate, even if the file no longer
@@ -187,6 +195,19 @@ pub(super) fn set_root(folders: &Folders, folder: &Path, trusted: bool) -> Resul
             true => all.roots.insert(folder.to_path_buf()),
             false => all.roots.remove(folder),
         };
+    })
+}
+
+/// Trusts the instruction files at and below a folder, or revokes the trust in all folders at and below it.
+///
+/// # Errors
+/// The errors of [`set`].
+pub(super) fn set_instructions(folders: &Folders, folder: &Path, trusted: bool) -> Result<(), Problem> {
+    change(folders, |all| {
+        all.instructions.retain(|known| !known.starts_with(folder));
+        if trusted {
+            all.instructions.insert(folder.to_path_buf());
+        }
     })
 }
 

@@ -1,6 +1,6 @@
 //! Delegated work: its permissions, its budgets, its ends, and its events.
 
-use super::*;
+use super::{surroundings::Desk, *};
 use crate::orchestration::{Agents, Examples, Orchestration};
 use async_trait::async_trait;
 use proptest::prelude::*;
@@ -57,7 +57,9 @@ async fn house_of(
 ) -> House {
     let mut rules = plan.rules;
     rules.push((Effect::Allow, "Agent"));
-    let house = Plan { rules, ..plan }.house(provider).await;
+    let desk = Desk { is_bare: true, ..Desk::default() };
+    let surroundings = Some(Arc::new(desk) as Arc<dyn AgentSurroundings>);
+    let house = Plan { rules, surroundings, ..plan }.house(provider).await;
     let mut reader = AgentDefinition::new("reader", "Reads.", "You read.");
     reader.tools = readers;
     let agents = Agents {
@@ -69,7 +71,6 @@ async fn house_of(
         budgets: Budgets::default(),
         compaction: Compaction::default(),
         summarizer: None,
-        surroundings: "You are at home.".into(),
     };
     house.registry.register(Arc::new(Orchestration::new(EXAMPLES, |_| Vec::new(), Some(agents)))).await.unwrap();
     house

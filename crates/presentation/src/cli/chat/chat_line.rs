@@ -23,6 +23,8 @@ pub(super) enum ChatLine {
     Tools,
     /// Show the usage.
     Usage,
+    /// Show the model, the workspace and the instruction files.
+    Status,
     /// Leave the chat.
     Exit,
     /// Any other command, with the whole line.
@@ -32,7 +34,7 @@ pub(super) enum ChatLine {
 }
 
 /// Commands, with their arguments and effects.
-pub(super) const COMMANDS: [(&str, &str, &str); 8] = [
+pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
     ("/help", "", "shows this"),
     ("/clear", "", "starts a new conversation; the old one stays stored"),
     ("/undo", "[N]", "undoes the last N turns (1), including their file changes"),
@@ -40,6 +42,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 8] = [
     ("/model", "[NAME]", "switches the model, or lists the models"),
     ("/tools", "", "lists the offered tools"),
     ("/usage", "", "shows the usage of this conversation since it was opened"),
+    ("/status", "", "shows the model, the workspace and the instruction files"),
     ("/exit", "", "leaves, as Ctrl-D does"),
 ];
 
@@ -62,6 +65,7 @@ impl ChatLine {
             "compact" => alone(Self::Compact),
             "tools" => alone(Self::Tools),
             "usage" => alone(Self::Usage),
+            "status" => alone(Self::Status),
             "exit" | "quit" => alone(Self::Exit),
             "model" if rest.is_empty() => Self::Model(None),
             "model" => Self::Model(Some(rest.to_owned())),

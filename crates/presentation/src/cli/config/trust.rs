@@ -10,6 +10,7 @@ use crate::{
         output::{Output, note},
         terminal::Terminal,
     },
+    composition_root::StartupError,
     config::{
         Config, ConfigFile, Trust,
         agent_files::WaitingFile,
@@ -17,6 +18,7 @@ use crate::{
         tree::{origin::Origin, problem::Problem},
         trust::programs::ProgramDigests,
     },
+    surroundings::{InstructionFiles, InstructionState},
 };
 use clap::Args;
 use serde_json::json;
@@ -48,13 +50,11 @@ struct TrustPlan {
 
 enum Subject {
     /// A configuration file, and the programs that its servers run.
-    File {
-        path: PathBuf,
-        programs: ProgramDigests,
-    },
+    File { path: PathBuf, programs: ProgramDigests },
     /// A program of a server.
     Program(ProgramDigests),
-    AgentFiles(Vec<WaitingFile>),
+    /// Agent files, and the folder whose instruction files agents will read.
+    Folder { agent_files: Vec<WaitingFile>, instructions: Option<PathBuf> },
 }
 
 impl TrustCommand {
@@ -77,8 +77,7 @@ impl TrustCommand {
                 confirm().await?;
             }
             plan.apply(&config)?;
-            let path = plan.path.to_string_lossy();
-            note(&on_one_line(&format!("{path} is trusted as it is now; a change revokes the trust")));
+            note(&on_one_line(&plan.confirmation()));
         }
         if global.json {
             output.json(&json!({"file": plan.path, "trusted": !self.dry_run, "effects": plan.effects}))?;
@@ -114,9 +113,29 @@ impl TrustPlan {
             }
             .and_then(|()| config.trust_programs(programs)),
             Subject::Program(programs) => config.trust_programs(programs),
-            Subject::AgentFiles(files) => config.agent_files().trust(files),
+            Subject::Folder { agent_files, instructions } => {
+                let trusted = if agent_files.is_empty() { Ok(()) } else { config.agent_files().trust(agent_files) };
+                trusted.and_then(|()| match instructions {
+                    Some(folder) => config.instruction_folders().set_trust(folder, true),
+                    None => Ok(()),
+                })
+            }
         };
         result.map_err(usage)
+    }
+
+    /// Returns the sentence that confirms the trust.
+    fn confirmation(&self) -> String {
+        let path = self.path.display();
+        match &self.subject {
+            Subject::Folder { agent_files, instructions: Some(folder) } => {
+                let others = if agent_files.is_empty() { "" } else { "; a change of another file revokes its trust" };
+                format!("the instructions in {} are trusted, also after changes{others}", folder.display())
+            }
+            Subject::File { .. } | Subject::Program(_) | Subject::Folder { .. } => {
+                format!("{path} is trusted as it is now; a change revokes the trust")
+            }
+        }
     }
 }
 
@@ -132,9 +151,10 @@ fn on_one_line(text: &str) -> String {
 fn plan(global: &Global, config: &Config, named: Option<&Path>) -> Result<TrustPlan, CommandError> {
     if let Some(named) = named {
         let path = real_place(named)?;
-        let waiting = config.agent_files().waiting_under(&path);
-        if !waiting.is_empty() {
-            return Ok(agent_files_plan(path, waiting));
+        let agent_files = config.agent_files().waiting_under(&path);
+        let instructions = waiting_instructions(config, &path)?;
+        if !agent_files.is_empty() || !instructions.is_empty() {
+            return folder_plan(config, path, agent_files, &instructions);
         }
         if let Some(program) = program(config, named) {
             let programs = ProgramDigests::of(std::slice::from_ref(&program)).map_err(usage)?;
@@ -145,11 +165,42 @@ fn plan(global: &Global, config: &Config, named: Option<&Path>) -> Result<TrustP
     file_plan(global, config, chosen(config, named)?)
 }
 
-fn agent_files_plan(path: PathBuf, waiting: Vec<WaitingFile>) -> TrustPlan {
+/// Returns the instruction files at and below this path that are not read because their folder is not trusted.
+fn waiting_instructions(config: &Config, path: &Path) -> Result<Vec<PathBuf>, CommandError> {
+    if config.instruction_folders().disabled().is_some() {
+        return Ok(Vec::new());
+    }
+    // The names of instruction files are resolved.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let files = InstructionFiles::open(config).map_err(StartupError::from)?.list();
+    let waiting = files.into_iter().filter(|file| matches!(file.state, InstructionState::Untrusted(_)));
+    Ok(waiting.map(|file| file.path).filter(|file| file.starts_with(&path)).collect())
+}
+
+fn folder_plan(
+    config: &Config,
+    path: PathBuf,
+    agent_files: Vec<WaitingFile>,
+    instructions: &[PathBuf],
+) -> Result<TrustPlan, CommandError> {
     let effect = |file: &WaitingFile| {
         format!("the {} `{}` becomes available: {}", file.kind.word(), file.name, file.path.display())
     };
-    TrustPlan { path, effects: waiting.iter().map(effect).collect(), subject: Subject::AgentFiles(waiting) }
+    let mut effects: Vec<String> = agent_files.iter().map(effect).collect();
+    let mut trusted = None;
+    if !instructions.is_empty() {
+        let folder = if instructions.contains(&path) { path.parent().unwrap_or(&path) } else { &path };
+        let folder = config.instruction_folders().judge(folder).map_err(|reason| {
+            CommandError::Usage(format!("the instructions in `{}` cannot be trusted: {reason}", folder.display()))
+        })?;
+        effects.extend(instructions.iter().map(|file| format!("agents read the instructions of {}", file.display())));
+        effects.push(format!(
+            "agents read all instruction files in {} and below, also new and changed ones",
+            folder.display()
+        ));
+        trusted = Some(folder);
+    }
+    Ok(TrustPlan { path, effects, subject: Subject::Folder { agent_files, instructions: trusted } })
 }
 
 fn file_plan(global: &Global, config: &Config, file: &ConfigFile) -> Result<TrustPlan, CommandError> {
@@ -196,9 +247,13 @@ fn revoke(config: &Config, named: Option<&Path>) -> Result<PathBuf, CommandError
         let path = real_place(named)?;
         let files = config.agent_files();
         let trusted = files.trusted_under(&path);
-        if !trusted.is_empty() {
+        let instructions = config.instruction_folders().trusted_under(&path);
+        if !trusted.is_empty() || !instructions.is_empty() {
             files.forget(&trusted).map_err(usage)?;
+            config.instruction_folders().set_trust(&path, false).map_err(usage)?;
             trusted.iter().for_each(|file| note(&format!("{} is no longer trusted and has no effect", file.display())));
+            let said = |folder: &PathBuf| format!("the instructions in {} are no longer read", folder.display());
+            instructions.iter().for_each(|folder| note(&said(folder)));
             return Ok(path);
         }
     }

@@ -25,6 +25,8 @@ pub struct AgentSettings {
     pub strong_model: Option<String>,
     /// System prompt; `None`: the built-in prompt.
     pub prompt: Option<String>,
+    /// Whether agents receive the instructions of files in trusted folders.
+    pub instructions: bool,
 }
 
 /// Returns the effective `[agent]` settings.
@@ -57,6 +59,7 @@ pub(in crate::config) fn agent(
         weak_model,
         strong_model,
         prompt: text("prompt"),
+        instructions: value("instructions") != Some(Value::Boolean(false)),
     }
 }
 

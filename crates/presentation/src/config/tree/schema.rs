@@ -335,6 +335,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     key(&["views", "*", "overlay", "*", "fixed"], Kind::Json, Own, Waits, Some("{}"), "Values of parameters that clients of the view neither see nor set."),
     key(&["views", "*", "overlay", "*", "hide"], Kind::Texts, Own, Waits, Some("[]"), "Parameters that clients of the view neither see nor set, without a value. A required parameter needs a value in `fixed`."),
     key(&["agent", "prompt"], Kind::Text, Highest, Waits, None, "System prompt of every run. Default: a short text on the tools and the workspace."),
+    key(&["agent", "instructions"], Kind::Boolean, Strictest(Strictness::False), Tightens(Strictness::False), Some("true"), "Whether agents receive the instructions of `AGENTS.md` and `CLAUDE.md` in trusted folders."),
     key(&["agent", "max_calls"], positive_integer(TOKENS), Capped, SMALLER, None, "Maximum number of tool calls in one run. Default: no limit, like each key here without a default."),
     key(&["agent", "max_turns"], positive_integer(TOKENS), Capped, SMALLER, Some("200"), "Answers of the model in one run."),
     key(&["agent", "max_tokens"], positive_integer(TOKENS), Capped, SMALLER, None, "Tokens of one run, in and out."),
