@@ -2,4 +2,6 @@
 
 pub mod client;
 pub mod mcp_client;
+#[cfg(feature = "rmcp")]
+pub mod rmcp_server;
 pub mod wire;

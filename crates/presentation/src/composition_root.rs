@@ -65,32 +65,7 @@ use toolstead_domain::{
     QuestionStore, RuleStore, ServerName, StoreError, Stores, SuggestionFormatter, TodoStore, Tool, ToolFailure,
     ToolHook, ToolProvider, ToolRepository, WebSearch, context,
 };
-use toolstead_infrastructure::{
-    browser::browsers::{Browsers, CheckedBrowser},
-    builtin::{
-        self,
-        built_in_tool::AnyTool,
-        commands::{programs::Programs, tasks::Tasks},
-        context::{BuiltInContext, InvalidBuiltInContext},
-        into_tool::IntoTool,
-        provider::{InProcessTools, InvalidInProcessTools},
-        tool_environment::ToolEnvironment,
-        tool_group::ToolGroup,
-    },
-    egress::connector::{Network, SystemNetwork},
-    hooks::command_hooks::CommandHooks,
-    mcp::client::{Upstream, connection::question_kind::Clients},
-    models::InvalidModel,
-    sandbox::{
-        detached::DetachedTasks,
-        helper::Helpers,
-        schema_validation::HelperSchemaValidator,
-        workspace::{FolderNames, OpenWorkspaceError, Workspace},
-    },
-    sqlite::OpenError,
-    system_clock::SystemClock,
-    web::{address::InvalidAddress, web_client::WebClient},
-};
+use toolstead_infrastructure::{browser::browsers::{Browsers, CheckedBrowser}, builtin::{self, built_in_tool::AnyTool, commands::{programs::Programs, tasks::Tasks}, context::{BuiltInContext, InvalidBuiltInContext}, into_tool::IntoTool, provider::{InProcessTools, InvalidInProcessTools}, tool_environment::ToolEnvironment, tool_group::ToolGroup}, egress::connector::{Network, SystemNetwork}, hooks::command_hooks::CommandHooks, mcp::client::{config::UpstreamConfig, connection::question_kind::Clients, Upstream}, models::InvalidModel, ours::mcp::client::{connection::question_kind::Clients, Upstream}, sqlite::OpenError, system_clock::SystemClock, theirs::sandbox::{detached::DetachedTasks, helper::Helpers, schema_validation::HelperSchemaValidator, workspace::{FolderNames, OpenWorkspaceError, Workspace}}, web::{address::InvalidAddress, web_client::WebClient}};
 
 /// Time that running calls have to finish when a short-lived process ends.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -143,6 +118,7 @@ pub struct AppBuilder {
     servers: Servers,
     providers: Vec<Arc<dyn ToolProvider>>,
     context_providers: Vec<Arc<dyn ContextProvider>>,
+    upstreams: Vec<UpstreamConfig>,
     tools: Vec<Arc<dyn AnyTool>>,
     in_process: Vec<ToolGroup>,
     program_name: ServerName,
@@ -275,6 +251,7 @@ impl App {
             servers: Servers::All,
             providers: Vec::new(),
             context_providers: Vec::new(),
+            upstreams: Vec::new(),
             tools: Vec::new(),
             in_process: Vec::new(),
             program_name: ServerName::program(),
@@ -321,6 +298,26 @@ impl AppBuilder {
     #[must_use]
     pub fn context_provider(mut self, provider: Arc<dyn ContextProvider>) -> Self {
         self.context_providers.push(provider);
+        self
+    }
+
+    /// Adds an MCP server, such as one in this process. Its tools, resources and prompts are like those of a configured
+    /// server: they need approval unless a rule allows them. No configured server and no provider may have its name.
+    ///
+    /// ```no_run
+    /// # async fn build(config: toolstead_presentation::config::Config) -> Result<(), Box<dyn std::error::Error>> {
+    /// use toolstead_infrastructure::mcp::client::config::UpstreamConfig;
+    /// use toolstead_presentation::app::App;
+    ///
+    /// # fn server() -> UpstreamConfig { unimplemented!() }
+    /// let composition = App::builder(config).upstream(server()).build().await?;
+    /// # composition.close().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn upstream(mut self, server: UpstreamConfig) -> Self {
+        self.upstreams.push(server);
         self
     }
 
@@ -585,8 +582,9 @@ impl AppBuilder {
             InProcessProviderFactory { environment: world.clone(), shows_output_schemas: config.server.output_schemas };
         let added = of_program.iter().map(|server| Ok(provider_factory.provider(server)?.definitions().to_vec()));
         let added = added.collect::<Result<Vec<_>, InvalidInProcessTools>>()?.concat();
-        let mut built_in = InProcessTools::new(builtin::all(), world.clone())?
-            .without_aliases_of(|server| config.names_server(server));
+        let mut built_in = InProcessTools::new(builtin::all(), world.clone())?.without_aliases_of(|server| {
+            config.names_server(server) || self.upstreams.iter().any(|upstream| upstream.name.as_str() == server)
+        });
         let orchestration = orchestration();
         if config.server.output_schemas {
             built_in = built_in.with_output_schemas();
@@ -596,7 +594,7 @@ impl AppBuilder {
         let known = known_names(&in_process);
         check_tool_names(&config, &known)?;
         // Providers of an embedding application may offer any name.
-        if self.providers.is_empty() {
+        if self.providers.is_empty() && self.upstreams.is_empty() {
             check_choices(&config, &known)?;
         }
         check_against(&config, &in_process)?;
@@ -648,7 +646,7 @@ impl AppBuilder {
         let schemas = Arc::new(HelperSchemaValidator::new(helpers));
         let ports =
             ExecuteToolPorts { approver, log, clock, outputs, schemas, hooks, events, suggestions: self.suggestions };
-        let instruction_files = Arc::new(InstructionFiles::open(&config)?);
+        let instruction_files = Arc::new(InstructionFiles::new(&config, world.workspace().clone()));
         let surroundings = WorkspaceSurroundings::new(instruction_files.clone(), ports.clock.clone());
         let agents = AgentParts {
             models,
@@ -724,6 +722,7 @@ impl AppBuilder {
                 let starting = upstream::start(
                     &composition.config,
                     &self.servers,
+                    self.upstreams,
                     self.clients.resolve(),
                     known,
                     self.cores.as_ref(),

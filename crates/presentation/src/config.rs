@@ -36,7 +36,7 @@ use sections::{
     profiles::{self, NoSuchProfile, Profile},
     section,
     services::{self, OutsideSettings},
-    tool_block, tool_choice,
+    tool_block, tool_choice, tool_search,
 };
 use servers::{
     foreign_servers,

@@ -2,7 +2,7 @@
 
 use super::calling::{Listener, SOON, call_with, config, deps, http, text, until, until_ready};
 use rmcp::{
-    ErrorData, RoleServer, ServerHandler, ServiceExt,
+    ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
         PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
@@ -14,15 +14,12 @@ use rmcp::{
 };
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
-use tokio::{
-    io::{duplex, split},
-    sync::watch,
-};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolstead_domain::{ProtocolVersion, ToolProvider};
-use toolstead_infrastructure::mcp::client::{
-    Upstream,
-    config::{McpTransport, StreamUpstream},
+use toolstead_infrastructure::mcp::{
+    client::{Upstream, config::McpTransport},
+    rmcp_server::rmcp_server,
 };
 
 /// A server with a list that grows, in pages of two, and a tool that reports progress.
@@ -91,18 +88,7 @@ impl ServerHandler for Growing {
 fn over_streams() -> (McpTransport, watch::Sender<usize>) {
     let (grow, tools) = watch::channel(5);
     let handler = Growing { tools };
-    let open = move || {
-        let (ours, theirs) = duplex(1 << 16);
-        let handler = handler.clone();
-        tokio::spawn(async move {
-            if let Ok(running) = handler.serve(split(theirs)).await {
-                let _ = running.waiting().await;
-            }
-        });
-        let (reader, writer) = split(ours);
-        (Box::new(reader) as _, Box::new(writer) as _)
-    };
-    (McpTransport::Streams(StreamUpstream { open: Arc::new(open) }), grow)
+    (rmcp_server("growing", move || handler.clone()).unwrap().transport, grow)
 }
 
 /// The server on a loopback port; it is stopped with the token.

@@ -12,11 +12,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 use tokio::net::TcpListener;
-use toolstead_presentation::config::{
-    Config,
-    environment::Environment,
-    request::{ConfigFlags, ConfigRequest},
-};
+use toolstead_presentation::config::{Config, layers::{environment::Environment, request::{ConfigFlags, ConfigRequest}}};
 
 /// A service that can be made to fail, and the requests that it received.
 #[derive(Default)]

@@ -48,12 +48,14 @@ pub(super) fn absent<'a>(config: &'a Config, wanted: &'a Servers) -> impl Iterat
     })
 }
 
-/// Starts the selected servers that are valid and not disabled, without waiting for any of them. A server whose tools
+/// Starts the selected servers that are valid and not disabled, and those of the embedding application, without waiting
+/// for any of them. A server whose tools
 /// `known` contains from an earlier run is started on first use, unless it is required. `clients` is only awaited if a
 /// server is started. Servers are assigned to the runtimes of `cores` in turn. `web` and `clock` are for sign-ins.
 pub(super) async fn start(
     config: &Config,
     wanted: &Servers,
+    added: Vec<UpstreamConfig>,
     clients: impl Future<Output = Clients>,
     known: Option<Arc<dyn ToolRepository>>,
     cores: Option<&Cores>,
@@ -64,12 +66,9 @@ pub(super) async fn start(
         Servers::Only(name) => !server.disabled && server.name.as_str() == name,
         Servers::None => false,
     };
-    let servers: Vec<UpstreamConfig> = config
-        .mcp_servers
-        .iter()
-        .filter(is_wanted)
-        .filter_map(|server| converted(server, config, web, clock))
-        .collect();
+    let configured = config.mcp_servers.iter().filter(is_wanted);
+    let configured = configured.filter_map(|server| converted(server, config, web, clock));
+    let servers: Vec<UpstreamConfig> = configured.chain(added).collect();
     if servers.is_empty() {
         return Ok(Vec::new());
     }

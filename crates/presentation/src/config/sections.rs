@@ -17,6 +17,7 @@ pub mod services;
 pub mod token;
 pub(super) mod tool_block;
 pub(super) mod tool_choice;
+pub(super) mod tool_search;
 
 use crate::config::{
     layers::ResolvedSettings,

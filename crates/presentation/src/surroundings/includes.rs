@@ -2,6 +2,8 @@
 
 /// Maximum number of included files per file.
 const MOST_INCLUDES: usize = 64;
+/// Maximum length of a path in bytes.
+const LONGEST_PATH: usize = 1024;
 /// Punctuation that follows a path and does not belong to it.
 const AFTER_PATH: [char; 9] = ['.', ',', ';', ':', '!', '?', ')', ']', '\''];
 
@@ -40,7 +42,7 @@ fn paths_in(line: &str) -> Vec<String> {
             '@' if begins && !in_code => {
                 let word = line[at + 1..].split(|c: char| c.is_whitespace() || c == '`').next().unwrap_or_default();
                 let path = word.trim_end_matches(AFTER_PATH);
-                if path.contains(['/', '.']) {
+                if path.contains(['/', '.']) && path.len() <= LONGEST_PATH {
                     paths.push(path.to_owned());
                 }
             }

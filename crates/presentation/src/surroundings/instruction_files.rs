@@ -4,10 +4,7 @@ use super::{
     instruction_reader::{InstructionReader, InstructionSource, trusting},
     shown_name::shown_name,
 };
-use crate::config::{
-    Config,
-    instruction_folders::{INSTRUCTION_FILES, InstructionFolders, OwnFolder, TrustedFolders},
-};
+use crate::config::{Config, trust::instruction_folders::{INSTRUCTION_FILES, InstructionFolders, OwnFolder, TrustedFolders}};
 use serde_json::Map;
 use std::{
     collections::BTreeSet,
@@ -78,13 +75,13 @@ impl InstructionFiles {
     /// # Errors
     /// [`OpenWorkspaceError`] if a root cannot be opened.
     pub fn open(config: &Config) -> Result<Self, OpenWorkspaceError> {
-        let home = config.folders.home.clone();
-        Ok(Self {
-            folders: config.instruction_folders(),
-            workspace: opened(&config.roots, home)?,
-            policy: Arc::new(config.policy()),
-            tool: reading_tool(),
-        })
+        Ok(Self::new(config, opened(&config.roots, config.folders.home.clone())?))
+    }
+
+    /// Creates the files of this configuration in an opened workspace with the same roots.
+    pub fn new(config: &Config, workspace: Arc<Workspace>) -> Self {
+        let (folders, policy) = (config.instruction_folders(), Arc::new(config.policy()));
+        Self { folders, workspace, policy, tool: reading_tool() }
     }
 
     /// Returns the reason why agents read no instruction files; `None` if they may read them.

@@ -1,6 +1,7 @@
 //! Reads instruction files with the files that they include, within all limits.
 
 use super::{includes::included_paths, shown_name::shown_name};
+use crate::escaping_writer::on_one_line;
 use std::{
     collections::BTreeSet,
     io::Read,
@@ -20,6 +21,8 @@ use toolstead_infrastructure::sandbox::workspace::{
 const MOST_BYTES: usize = 32 << 10;
 /// Maximum size of all instructions of a conversation in bytes.
 pub(super) const MOST_BYTES_OF_ALL: usize = 64 << 10;
+/// Maximum number of notes.
+const MOST_NOTES: usize = 100;
 /// Maximum depth of included files.
 const MOST_DEPTH: usize = 4;
 
@@ -61,7 +64,7 @@ impl InstructionSource<'_> {
             Err(PathError::NotFound { .. }) => Ok(None),
             Err(PathError::Refused(_)) => Err("the rules do not permit reading it".into()),
             Err(PathError::Outside { .. } | PathError::NoRoot) => Err("it is outside of the roots".into()),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(on_one_line(&error.to_string())),
         }
     }
 
@@ -112,8 +115,14 @@ impl InstructionReader {
         self.read_file(source, &found, &mut Vec::new());
     }
 
+    fn note(&mut self, note: String) {
+        if self.notes.len() < MOST_NOTES {
+            self.notes.push(note);
+        }
+    }
+
     fn not_read(&mut self, shown: &str, reason: &str) {
-        self.notes.push(format!("`{shown}` is not read: {reason}"));
+        self.note(format!("`{shown}` is not read: {reason}"));
     }
 
     /// Reads a file and those that it includes. `chain` contains the files that include it.
@@ -132,14 +141,15 @@ impl InstructionReader {
             Ok(text) => text,
             Err(reason) => return self.not_read(&shown, &reason),
         };
-        self.notes.extend(notes.into_iter().map(|note| format!("`{shown}`: {note}")));
-        self.bytes += text.len();
+        notes.into_iter().for_each(|note| self.note(format!("`{shown}`: {note}")));
         let included = included_paths(&text);
-        self.sections.push(InstructionSection { file: shown.clone(), text });
+        let section = InstructionSection { file: shown.clone(), text };
+        self.bytes += section.to_text().len();
+        self.sections.push(section);
         chain.push(real.clone());
         for path in included {
             if let Err(reason) = self.include(source, &path, chain) {
-                self.notes.push(format!("`{shown}` does not include `{}`: {reason}", shown_name(&path)));
+                self.note(format!("`{shown}` does not include `{}`: {reason}", shown_name(&path)));
             }
         }
         chain.pop();
@@ -188,7 +198,7 @@ struct FileText {
 fn read_text(found: &FileHandle, left: usize) -> Result<FileText, String> {
     let limit = MOST_BYTES.min(left);
     let mut bytes = Vec::new();
-    let file = found.open_file().map_err(|error| error.to_string())?;
+    let file = found.open_file().map_err(|error| on_one_line(&error.to_string()))?;
     file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     let is_cut = bytes.len() > limit;
     bytes.truncate(limit);

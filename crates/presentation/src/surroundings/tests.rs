@@ -1,11 +1,7 @@
 //! Instruction files on disk, and the description of the surroundings.
 
 use super::*;
-use crate::config::{
-    Config,
-    environment::Environment,
-    request::{ConfigFlags, ConfigRequest},
-};
+use crate::config::{Config, layers::{environment::Environment, request::{ConfigFlags, ConfigRequest}}};
 use std::{fs, os::unix::fs::symlink, path::Path};
 use tempfile::TempDir;
 use toolstead_domain::{InstructionSection, Timestamp, testing::fixed_clock::FixedClock};
@@ -152,11 +148,11 @@ async fn files_of_an_untrusted_folder_are_listed_and_not_read() {
     assert!(!described.text.contains("stranger") && !described.has_folder_instructions, "{}", described.text);
     assert_eq!(
         described.notes[1..],
-        ["`AGENTS.md` is not read: its folder is not trusted; to trust it, run `toolstead config trust /work`"]
+        ["`AGENTS.md` is not read: its folder is not trusted; to trust it, run `toolstead config trust '/work'`"]
     );
     assert_eq!(machine.instructions_for(&["work/sub/a.rs"], &nothing()).await.0, [""; 0]);
     let untrusted = |folder: &str| {
-        format!("not read: its folder is not trusted; to trust it, run `toolstead config trust {folder}`")
+        format!("not read: its folder is not trusted; to trust it, run `toolstead config trust '{folder}'`")
     };
     assert_eq!(
         machine.listed(),
@@ -269,12 +265,12 @@ async fn depth_and_sizes_are_bounded_and_it_is_said() {
     .await;
     assert!(!text.contains('y') || !text.contains("yyy"), "{}", &text[text.len() - 400..]);
     assert!(text.len() < (64 << 10) + 2_000, "{}", text.len());
-    let beginnings: Vec<&str> = notes.iter().map(|note| note.split(" bytes").next().unwrap()).collect();
+    let beginnings: Vec<&str> = notes.iter().map(|note| note.split(" 32").next().unwrap()).collect();
     assert_eq!(
         beginnings,
         [
-            "`AGENTS.md`: only the first 32768",
-            "`a.md`: only the first 32768",
+            "`AGENTS.md`: only the first",
+            "`a.md`: only the first",
             "`b.md` is not read: all instructions together have at most 64 KiB",
             "`c.md` is not read: all instructions together have at most 64 KiB",
         ],

@@ -7,7 +7,7 @@ use toolstead_domain::{DeliveredInstructions, FolderInstructions, InstructionSec
 /// Surroundings with instructions for each touched path below `/w`. Records the requested paths.
 #[derive(Default)]
 pub(super) struct Desk {
-    asked: Mutex<Vec<Vec<PathBuf>>>,
+    pub(super) asked: Mutex<Vec<Vec<PathBuf>>>,
     /// `true`: there are neither instructions nor notes.
     pub(super) is_bare: bool,
 }

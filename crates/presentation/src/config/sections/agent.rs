@@ -25,7 +25,7 @@ pub struct AgentSettings {
     pub strong_model: Option<String>,
     /// System prompt; `None`: the built-in prompt.
     pub prompt: Option<String>,
-    /// Whether agents receive the instructions of files in trusted folders.
+    /// `true` if agents receive the instructions of files in trusted folders.
     pub instructions: bool,
 }
 

@@ -378,7 +378,7 @@ fn usual_variables(kind: ProviderKind) -> &'static [&'static str] {
 
 /// Returns the address without a trailing slash. Rejects an address with a user, a query or a fragment, because
 /// addresses are displayed.
-pub(super) fn parse_base_url(text: &str) -> Result<String, String> {
+pub(in crate::config) fn parse_base_url(text: &str) -> Result<String, String> {
     let url = Url::parse(text).map_err(|error| format!("its `base_url` cannot be used: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err("its `base_url` begins neither with `http://` nor with `https://`".into());

@@ -1,9 +1,6 @@
 //! `[tools] defer_above` and `[tools.search]`: deferral of tools, and the embeddings that rank them.
 
-use crate::config::{
-    Config, environment::Environment, expansion::expand, layers::ResolvedSettings, models::parse_base_url,
-    origin::Origin, plaintext_url::is_plaintext, problem::Problem, value::Value,
-};
+use crate::config::{Config, layers::{environment::Environment, ResolvedSettings}, sections::{models::parse_base_url, plaintext_url::is_plaintext}, tree::{expansion::expand, origin::Origin, problem::Problem, value::Value}};
 use std::path::PathBuf;
 use toolstead_application::ToolDeferral;
 use toolstead_domain::Secret;
@@ -34,7 +31,7 @@ impl Config {
 }
 
 /// Returns the configured embeddings, if there are usable ones. Unusable ones are reported, and words rank tools.
-pub(super) fn embeddings(
+pub(in crate::config) fn embeddings(
     resolved: &ResolvedSettings,
     environment: &Environment,
     problems: &mut Vec<Problem>,
@@ -80,7 +77,7 @@ pub(super) fn embeddings(
 }
 
 /// Returns the file that holds the key, which no tool may access.
-pub(super) fn key_file(resolved: &ResolvedSettings) -> Option<PathBuf> {
+pub(in crate::config) fn key_file(resolved: &ResolvedSettings) -> Option<PathBuf> {
     let setting = resolved.setting(&format!("{EMBEDDINGS}.api_key_file"))?;
     setting.value?.as_text().map(PathBuf::from)
 }

@@ -1,14 +1,6 @@
 //! Folders whose instruction files agents read: the user's own, and those that the user trusts.
 
-use crate::config::{
-    Config,
-    client_roots::ClientRoots,
-    folders::{Folders, real},
-    layers::LayerKind,
-    ownership::check_owned,
-    problem::Problem,
-    trust::{self, TrustedFiles},
-};
+use crate::config::{Config, layers::{folders::{Folders, real}, LayerKind}, sections::client_roots::ClientRoots, tree::{ownership::check_owned, problem::Problem}, trust::{self, TrustedFiles}};
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
