@@ -33,7 +33,7 @@ use toolstead_domain::{
 use url::Url;
 
 /// Time in which a token that replaced a refused one is not replaced again. A server may refuse every token.
-const SETTLED_AFTER: Duration = Duration::from_secs(60);
+const RENEWAL_PAUSE: Duration = Duration::from_secs(60);
 const BEARER: &str = "Bearer ";
 
 /// Credentials of all principals for one server. Cheap to clone.
@@ -86,19 +86,19 @@ struct Inner {
     grants: Result<StoredGrants, String>,
     traffic: OAuthTraffic,
     clock: Arc<dyn Clock>,
-    held: Mutex<HashMap<Principal, Arc<AsyncMutex<HeldTokens>>>>,
+    cache: Mutex<HashMap<Principal, Arc<AsyncMutex<TokenCache>>>>,
 }
 
 /// Tokens of one principal in memory. Locked while they are renewed.
 #[derive(Default)]
-struct HeldTokens {
-    token: Option<HeldToken>,
+struct TokenCache {
+    token: Option<CachedToken>,
     /// Scopes that the server required in addition to the configured ones.
     further_scopes: Vec<String>,
 }
 
 #[derive(Clone)]
-struct HeldToken {
+struct CachedToken {
     access_token: Secret,
     expires_at: Option<Timestamp>,
     /// Time at which it replaced a token that the server had refused.
@@ -113,7 +113,7 @@ impl UpstreamAccounts {
         let traffic = OAuthTraffic { web, server, named: auth.named_urls() };
         let (own_uri, own_traffic, own_clock) = (uri.clone(), traffic.clone(), clock.clone());
         let grants = vault.map(|vault| StoredGrants { vault, uri: own_uri, traffic: own_traffic, clock: own_clock });
-        Self { inner: Arc::new(Inner { auth, uri, grants, traffic, clock, held: Mutex::default() }) }
+        Self { inner: Arc::new(Inner { auth, uri, grants, traffic, clock, cache: Mutex::default() }) }
     }
 
     /// Returns the resource to request credentials for.
@@ -160,28 +160,28 @@ impl UpstreamAccounts {
     async fn obtain(
         &self,
         principal: &Principal,
-        held: OwnedMutexGuard<HeldTokens>,
+        cache: OwnedMutexGuard<TokenCache>,
         refused: Option<Secret>,
     ) -> Result<CredentialHeaders, NoCredentials> {
         let (inner, principal) = (self.inner.clone(), principal.clone());
-        let obtaining = tokio::spawn(async move { inner.obtain(&principal, held, refused).await });
+        let obtaining = tokio::spawn(async move { inner.obtain(&principal, cache, refused).await });
         match obtaining.await {
             Ok(obtained) => Ok(headers(&obtained?)),
             Err(_) => Err(NoCredentials::Failed("the renewal of the sign-in panicked".into())),
         }
     }
 
-    async fn hold(&self, principal: &Principal) -> OwnedMutexGuard<HeldTokens> {
+    async fn lock_tokens(&self, principal: &Principal) -> OwnedMutexGuard<TokenCache> {
         let owner = if self.inner.auth.is_shared() { Principal::local() } else { principal.clone() };
-        let held = self.inner.lock().entry(owner).or_default().clone();
-        held.lock_owned().await
+        let cache = self.inner.lock().entry(owner).or_default().clone();
+        cache.lock_owned().await
     }
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, Arc<AsyncMutex<HeldTokens>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, Arc<AsyncMutex<TokenCache>>>> {
         // No code panics while it holds the lock.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn grants(&self) -> Result<&StoredGrants, UpstreamAuthError> {
@@ -201,32 +201,32 @@ impl Inner {
     async fn obtain(
         &self,
         principal: &Principal,
-        mut held: OwnedMutexGuard<HeldTokens>,
+        mut cache: OwnedMutexGuard<TokenCache>,
         refused: Option<Secret>,
-    ) -> Result<HeldToken, UpstreamAuthError> {
+    ) -> Result<CachedToken, UpstreamAuthError> {
         let obtained = match &self.auth {
             UpstreamAuth::OAuth(_) => async { self.grants()?.token(principal, refused.as_ref()).await }.await,
             UpstreamAuth::ClientCredentials(_) | UpstreamAuth::Exchange(_) | UpstreamAuth::IdJag(_) => {
-                self.requested_token(principal, &held.further_scopes).await
+                self.requested_token(principal, &cache.further_scopes).await
             }
         };
         match obtained {
             Ok(tokens) => {
-                let token = HeldToken {
+                let token = CachedToken {
                     access_token: tokens.access_token,
                     expires_at: tokens.expires_at,
                     replaced_at: refused.map(|_| self.clock.now()),
                 };
-                held.token = Some(token.clone());
+                cache.token = Some(token.clone());
                 Ok(token)
             }
             // The old token is still valid for a short time.
-            Err(UpstreamAuthError::Refused(reason)) if refused.is_none() => match &held.token {
+            Err(UpstreamAuthError::Refused(reason)) if refused.is_none() => match &cache.token {
                 Some(token) if self.lasts(token.expires_at, Duration::ZERO) => Ok(token.clone()),
                 Some(_) | None => Err(UpstreamAuthError::Refused(reason)),
             },
             Err(error) => {
-                held.token = None;
+                cache.token = None;
                 Err(error)
             }
         }
@@ -263,10 +263,10 @@ impl Credentials for UpstreamAccounts {
     async fn headers(&self, principal: &Principal, resource: &Resource) -> Result<CredentialHeaders, NoCredentials> {
         self.inner.check()?;
         self.check_resource(resource)?;
-        let held = self.hold(principal).await;
-        match &held.token {
+        let cache = self.lock_tokens(principal).await;
+        match &cache.token {
             Some(token) if self.inner.lasts(token.expires_at, EARLY) => Ok(headers(token)),
-            Some(_) | None => self.obtain(principal, held, None).await,
+            Some(_) | None => self.obtain(principal, cache, None).await,
         }
     }
 
@@ -279,19 +279,19 @@ impl Credentials for UpstreamAccounts {
         self.inner.check()?;
         self.check_resource(resource)?;
         let refused = token_in(refused);
-        let held = self.hold(principal).await;
-        if let Some(token) = &held.token
+        let cache = self.lock_tokens(principal).await;
+        if let Some(token) = &cache.token
             && refused.as_ref() == Some(&token.access_token)
             && let Some(at) = token.replaced_at
-            && self.inner.clock.now().since(at) < SETTLED_AFTER
+            && self.inner.clock.now().since(at) < RENEWAL_PAUSE
         {
             let reason = "it refuses the token that was just renewed for it";
             return Err(NoCredentials::Failed(reason.into()));
         }
-        match &held.token {
+        match &cache.token {
             // Another call has renewed it.
             Some(token) if refused.as_ref().is_some_and(|refused| *refused != token.access_token) => Ok(headers(token)),
-            Some(_) | None => self.obtain(principal, held, refused).await,
+            Some(_) | None => self.obtain(principal, cache, refused).await,
         }
     }
 
@@ -310,22 +310,22 @@ impl Credentials for UpstreamAccounts {
         let scope = WWWAuthenticateParams::parse(header, &self.inner.traffic.server).scope.unwrap_or_default();
         let scopes: Vec<String> = scope.split_ascii_whitespace().map(str::to_owned).collect();
         let refused = token_in(refused);
-        let mut held = self.hold(principal).await;
+        let mut cache = self.lock_tokens(principal).await;
         if self.inner.auth.is_sign_in() {
             let tokens = self.inner.grants()?.for_scopes(principal, refused.as_ref(), &scopes).await?;
             // The principal has signed in again meanwhile.
             let token =
-                HeldToken { access_token: tokens.access_token, expires_at: tokens.expires_at, replaced_at: None };
-            return Ok(headers(held.token.insert(token)));
+                CachedToken { access_token: tokens.access_token, expires_at: tokens.expires_at, replaced_at: None };
+            return Ok(headers(cache.token.insert(token)));
         }
-        let known = [self.inner.auth.scopes(), &held.further_scopes].concat();
+        let known = [self.inner.auth.scopes(), &cache.further_scopes].concat();
         let missing: Vec<String> = scopes.into_iter().filter(|scope| !known.contains(scope)).collect();
         if missing.is_empty() {
             let reason = format!("the scopes that the server requires were requested ({scope})");
             return Err(NoCredentials::Unavailable(reason));
         }
-        held.further_scopes.extend(missing);
-        self.obtain(principal, held, None).await
+        cache.further_scopes.extend(missing);
+        self.obtain(principal, cache, None).await
     }
 
     async fn sign_in(&self, _: &Principal, _: &Resource, _: &dyn Caller) -> Result<(), NoCredentials> {
@@ -360,6 +360,6 @@ fn token_in(headers: &CredentialHeaders) -> Option<Secret> {
     headers.iter().find_map(|(_, value)| value.expose().strip_prefix(BEARER)).map(Secret::new)
 }
 
-fn headers(token: &HeldToken) -> CredentialHeaders {
+fn headers(token: &CachedToken) -> CredentialHeaders {
     vec![("authorization".to_owned(), Secret::new(format!("{BEARER}{}", token.access_token.expose())))]
 }

@@ -124,7 +124,7 @@ impl Auth {
                 }
             }
             Command::Status { target } => {
-                let servers = servers::signed_in_to(target.as_deref(), &config)?;
+                let servers = servers::servers_for(target.as_deref(), &config)?;
                 let accounts = target.as_deref().is_none_or(|target| target == GOOGLE).then_some(&accounts);
                 status(accounts, &servers, &principal, global.json, output).await
             }

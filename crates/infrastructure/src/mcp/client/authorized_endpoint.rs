@@ -110,7 +110,7 @@ impl AuthorizedEndpoint {
                 let response = self.endpoint.send(request).await?;
                 match challenge_of(&response) {
                     None => Ok(response),
-                    Some(challenge) => Box::pin(refused(credentials, &challenge, response)).await,
+                    Some(challenge) => Box::pin(handle_refusal(credentials, &challenge, response)).await,
                 }
             }
             // Boxed, because it is larger than a request without credentials.
@@ -123,12 +123,12 @@ impl AuthorizedEndpoint {
         credentials: &PrincipalCredentials,
         request: Request,
     ) -> Result<Response, SendError> {
-        let mut held = credentials.headers().await.map_err(|none| SendError::NoCredentials(none.to_string()))?;
+        let mut sent = credentials.headers().await.map_err(|none| SendError::NoCredentials(none.to_string()))?;
         let mut repetitions = 0;
         loop {
             let mut authorized = request.clone();
-            insert(&mut authorized.headers, &held)?;
-            if !held.is_empty() {
+            insert(&mut authorized.headers, &sent)?;
+            if !sent.is_empty() {
                 credentials.is_used.store(true, Ordering::Relaxed);
             }
             let response = self.endpoint.send(authorized).await?;
@@ -137,8 +137,8 @@ impl AuthorizedEndpoint {
                 return Ok(response);
             }
             repetitions += 1;
-            match credentials.challenged(&held, &challenge).await {
-                Ok(other) if other != held => held = other,
+            match credentials.challenged(&sent, &challenge).await {
+                Ok(other) if other != sent => sent = other,
                 Ok(_) => return Ok(response),
                 Err(none) => return Err(error_of(&challenge, &none)),
             }
@@ -165,7 +165,7 @@ fn challenge_of(response: &Response) -> Option<Challenge> {
 
 /// Handles the first refusal of a server that needed no credentials before. Its connection is replaced by one with
 /// credentials if there are any.
-async fn refused(
+async fn handle_refusal(
     credentials: &PrincipalCredentials,
     challenge: &Challenge,
     response: Response,

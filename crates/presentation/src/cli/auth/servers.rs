@@ -24,7 +24,7 @@ pub(super) struct SignInServer {
 }
 
 /// Returns the servers that `target` names; all servers over HTTP if it is absent, and none for a service.
-pub(super) fn signed_in_to(target: Option<&str>, config: &Config) -> Result<Vec<SignInServer>, CommandError> {
+pub(super) fn servers_for(target: Option<&str>, config: &Config) -> Result<Vec<SignInServer>, CommandError> {
     match target {
         Some(super::GOOGLE) => Ok(Vec::new()),
         Some(target) => Ok(vec![SignInServer::named(target, config)?]),
