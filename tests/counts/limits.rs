@@ -29,7 +29,7 @@ struct Limit {
 }
 
 const LIMITS: [Limit; 3] = [
-    Limit { subject: "echo", counts: Counts { allocations: 28, bytes: 8_089 } },
+    Limit { subject: "echo", counts: Counts { allocations: 28, bytes: 8_137 } },
     Limit { subject: "proxied over HTTP", counts: Counts { allocations: 52, bytes: 26_015 } },
     Limit { subject: "proxied over stdio", counts: Counts { allocations: 44, bytes: 14_644 } },
 ];

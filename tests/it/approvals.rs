@@ -95,6 +95,7 @@ impl House {
         let rule_store = store.clone();
         let (journal, conversations) = (Arc::new(NoJournal), Arc::new(NoConversations));
         let parts = AppParts {
+            definitions: None,
             policy,
             rule_store,
             ports,

@@ -32,6 +32,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
             "base64",
             "futures",
             "regex",
+            "rust-stemmers",
             "serde",
             "serde_json",
             "sha2",
@@ -153,9 +154,17 @@ fn a_licence_expression_needs_one_allowed_part_of_each() {
 const RULE_HEADS: [&str; 5] = ["Read", "Write", "Edit", "Bash", "WebFetch"];
 /// An alias that is first of all a word of JSON and of MCP.
 const COMMON_WORD: &str = "type";
-/// Names with another meaning in these files: kinds of events, and a password in an address.
-const OTHER_MEANINGS: &[(&str, &str)] =
-    &[("event.rs", "task_output"), ("event.rs", "thinking"), ("redaction.rs", "pwd")];
+/// Names with another meaning in these files: kinds of events, a password in an address, and words of attacks.
+const OTHER_MEANINGS: &[(&str, &str)] = &[
+    ("event.rs", "task_output"),
+    ("event.rs", "thinking"),
+    ("redaction.rs", "pwd"),
+    ("phrases.rs", "bash"),
+    ("phrases.rs", "cat"),
+    ("phrases.rs", "find"),
+];
+/// Names of MCP clients, which their requests contain.
+const CLIENT_NAMES: &[(&str, &str)] = &[("client_profile.rs", "claude-code")];
 /// Programs that the inner crates have known before, beside those that are looked through.
 const PROGRAMS: [&str; 6] = ["mkdir", "touch", "rm", "rmdir", "mv", "cp"];
 /// Names of programs that also have other meanings.
@@ -180,7 +189,8 @@ fn the_inner_crates_name_no_tool_alias_program_or_other_tool_system() {
             faults.extend(program.map(|program| format!("{}: the program `{program}`", file.display())));
         }
         let all = parts.texts.iter().chain([&parts.rest]);
-        let system = all.flat_map(|text| words(text)).find(|word| systems.contains(&folded(word)));
+        let is_system = |word: &&str| systems.contains(&folded(word)) && !CLIENT_NAMES.contains(&(name, *word));
+        let system = all.flat_map(|text| words(text)).find(is_system);
         faults.extend(system.map(|word| format!("{}: `{word}`", file.display())));
     }
     assert!(faults.is_empty(), "{faults:#?}");
@@ -195,7 +205,7 @@ const WAYS_OUT: &[(&str, &[&str])] = &[
     ("to_socket_addrs", &["egress/connector.rs"]),
     ("lookup_host", &[]),
     // The client itself, and the proxy for plain HTTP of sandboxed commands, both over a connector.
-    ("client::conn", &["http/connection.rs", "proxy/http.rs"]),
+    ("client::conn::", &["http/connection.rs", "proxy/http.rs"]),
     ("Connector::new(", &["browser/browsers.rs", "commands/programs.rs", "web/web_client.rs"]),
     // What an application reaches, and what a program does that takes the client of MCP servers alone.
     ("Connector::to_configured_hosts(", &["composition_root/upstream.rs", "mcp/mcp_client.rs", "web/web_client.rs"]),

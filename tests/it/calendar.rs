@@ -413,8 +413,8 @@ async fn no_tool_reads_the_key_of_tokens_or_the_tokens_wherever_they_lie() {
     let key = TokenKey { principal: Principal::local(), issuer: "i".into(), resource: "r".into() };
     let access_token = Secret::new("hunter2");
     let scopes = Vec::new();
-    let tokens = Tokens { access_token, refresh_token: None, expires_at: None, scopes, registration: None };
-    vault.put(&key, tokens).await.unwrap();
+    let expired = Tokens { access_token, refresh_token: None, expires_at: None, scopes, registration: None };
+    vault.put(&key, expired).await.unwrap();
     let mut files = std::fs::read_dir(&tokens).unwrap().map(|entry| entry.unwrap().path());
     let sealed = files.find(|path| path.extension().is_some_and(|ending| ending == "sealed")).unwrap();
     for (tool, arguments) in [

@@ -289,7 +289,7 @@ fn with_json_every_failure_is_an_object_with_its_kind() {
     check(&["call", "ecko"], 4, "not_found", "Unknown tool");
     check(&["tools", "ecko"], 4, "not_found", "ecko");
     check(&["tools", "--category", "nonsense"], 2, "invalid_input", "nonsense");
-    check(&["permissions", "allow", "Nonsense("], 2, "invalid_input", "no rule");
+    check(&["permissions", "allow", "Nonsense("], 2, "invalid_input", "is not a valid rule");
     check(&["permissions", "explain", "ecko"], 4, "not_found", "ecko");
     check(&["config", "trust", "--yes", "missing.toml"], 2, "invalid_input", "missing.toml");
     let checked = check(&["config", "check", "--config", "bad.toml"], 2, "invalid_input", "permisions");
@@ -380,7 +380,7 @@ fn config_trust_says_of_a_link_why_nobody_can_trust_it() {
         &home,
         &["config", "trust", "--yes"],
         2,
-        &["toolstead.toml` is a link, or is below one, to ", "put a file of its own"],
+        &["toolstead.toml` is a link, or is below one, to ", "put a copy of the file here"],
     );
 }
 

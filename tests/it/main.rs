@@ -47,6 +47,8 @@ mod embedding;
 mod embedding_example;
 /// Messages of servers reach clients unchanged.
 mod fidelity;
+/// Servers of other programs are listed and imported on the command line.
+mod imported_servers;
 /// Limits on wording that the style rules forbid.
 mod language;
 /// Jobs at LinkedIn, with fake guest pages over HTTP.
@@ -67,6 +69,8 @@ mod models_command;
 mod output_handles;
 mod outputs;
 mod permissions;
+/// Definitions of servers are served as they were approved.
+mod pinned_definitions;
 /// The public API of the crates, as a stored listing.
 mod public_api;
 /// The inside of the crates: which file may use which, and how much each room brings along.

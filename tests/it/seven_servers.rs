@@ -97,7 +97,9 @@ fn seven_servers_three_of_them_twice_are_listed_cold_and_each_call_ends_once_whi
     repository(&home);
     let (work, gate) = (home.work(), home.work().join("gate"));
     let peers = peers(&work);
-    let config = home.config(&peers.iter().map(|peer| peer.entry(&work)).collect::<String>());
+    let entries = peers.iter().map(|peer| peer.entry(&work)).collect::<String>();
+    // Over a hundred tools.
+    let config = home.config(&format!("[tools]\ndefer_above = 0\ndefer_above_tokens = 0\n{entries}"));
 
     // Once, so that what they offer is known.
     std::fs::write(&gate, "").unwrap();

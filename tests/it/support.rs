@@ -95,6 +95,7 @@ impl TestApp {
         let rule_store = Arc::new(NoRuleStore);
         let (journal, conversations) = (Arc::new(NoJournal), Arc::new(NoConversations));
         let parts = AppParts {
+            definitions: None,
             policy,
             rule_store,
             ports,

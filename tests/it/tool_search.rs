@@ -38,9 +38,9 @@ const DEFERRED: [&str; 7] = ["bash", "call_tool", "edit_file", "glob", "grep", "
 
 #[tokio::test]
 async fn the_first_list_of_two_hundred_tools_costs_a_model_little() {
-    let place = Place::with("", catalogue(140)).await;
+    let place = Place::with("", catalogue(160)).await;
     let whole = listed_by(&place.app, "claude-code").await;
-    assert!(whole.len() >= 190, "{}", whole.len());
+    assert!(whole.len() >= 200, "{}", whole.len());
     assert!(names(&whole).iter().all(|name| !["tool_search", "call_tool"].contains(name)), "{:?}", names(&whole));
     let first = listed_by(&place.app, "test").await;
     assert_eq!(names(&first), DEFERRED);

@@ -25,23 +25,31 @@ allow_tools = ["*"]
 protocol = "${MCP_CONFORMANCE_PROTOCOL_VERSION:-2025-11-25}"
 END
 # Clients that the suite registers beforehand, as it describes them.
-temporary=$temporary node -e '
+temporary=$temporary url=$url node -e '(async () => {
   const { MCP_CONFORMANCE_SCENARIO: scenario, MCP_CONFORMANCE_CONTEXT: text, temporary } = process.env;
   const given = JSON.parse(text || "{}");
   const client = { client_id: given.client_id, client_secret: given.client_secret };
+  // Configured credentials are bound to their authorization server; the suite names it in the metadata of its server alone.
+  const issuer = given.client_id && (await (async () => {
+    const refused = await fetch(process.env.url, { method: "POST", headers: { "content-type": "application/json", accept: "application/json, text/event-stream" }, body: "{}" });
+    const named = /resource_metadata="([^"]+)"/.exec(refused.headers.get("www-authenticate") ?? "");
+    const { origin, pathname } = new URL(process.env.url);
+    const metadata = await fetch(named?.[1] ?? `${origin}/.well-known/oauth-protected-resource${pathname}`);
+    return (await metadata.json()).authorization_servers[0];
+  })());
   const auth = {
     "auth/basic-cimd": { type: "oauth", client_metadata_url: "https://conformance-test.local/client-metadata.json" },
-    "auth/pre-registration": { type: "oauth", ...client },
-    "auth/client-credentials-basic": { type: "client_credentials", ...client },
+    "auth/pre-registration": { type: "oauth", issuer, ...client },
+    "auth/client-credentials-basic": { type: "client_credentials", issuer, ...client },
     "auth/enterprise-managed-authorization": {
-      type: "id_jag", ...client, idp_client_id: given.idp_client_id, idp_issuer: given.idp_issuer,
+      type: "id_jag", issuer, ...client, idp_client_id: given.idp_client_id, idp_issuer: given.idp_issuer,
       idp_token_url: given.idp_token_endpoint, subject_token_file: `${temporary}/id.jwt`,
     },
   }[scenario];
   if (given.idp_id_token) require("fs").writeFileSync(`${temporary}/id.jwt`, given.idp_id_token, { mode: 0o600 });
   const members = Object.entries(auth ?? {}).map(([name, value]) => `${name} = ${JSON.stringify(value)}`);
   if (auth) console.log(`auth = { ${members.join(", ")} }`);
-' >>"$temporary/toolstead.toml"
+})()' >>"$temporary/toolstead.toml"
 cd "$temporary/work"
 
 # A run that hangs ends before the suite gives up (300 s), so that nothing outlives the scenario.

@@ -3,13 +3,14 @@
 pub mod answerer;
 pub mod snapshot;
 
+use crate::definition_pins::{DefinitionPins, PinnedContext};
 use answerer::{Answerer, Answerers};
 use arc_swap::ArcSwap;
 use snapshot::{ContextSnapshot, ProviderCatalogue};
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -39,6 +40,8 @@ pub struct ContextRegistry {
     changes: watch::Sender<ContextChanges>,
     notices: broadcast::Sender<Arc<ContextEvent>>,
     log_level: watch::Sender<Option<LogLevel>>,
+    /// Pinned definitions of servers; empty: everything is served as it is offered.
+    pins: OnceLock<Arc<DefinitionPins>>,
 }
 
 /// Counters of the changes so far, by kind. If a counter differs from an earlier value, the list must be read again.
@@ -63,6 +66,8 @@ struct Entry {
     provider: Arc<dyn ContextProvider>,
     answerers: Arc<Answerers>,
     catalogue: ContextCatalogue,
+    /// Instructions of a server with pinned definitions, as they are served.
+    instructions: Option<String>,
     watcher: JoinHandle<()>,
     /// Task that passes the requested log level on to the provider.
     log_level_task: JoinHandle<()>,
@@ -124,7 +129,14 @@ impl ContextRegistry {
             changes: watch::Sender::new(ContextChanges::default()),
             notices: broadcast::Sender::new(NOTICE_CAPACITY),
             log_level: watch::Sender::new(None),
+            pins: OnceLock::new(),
         })
+    }
+
+    /// Serves the definitions of servers that are registered later as `pins` approved them. Only the first call has an
+    /// effect.
+    pub fn pin_definitions(&self, pins: &Arc<DefinitionPins>) {
+        self.pins.get_or_init(|| pins.clone());
     }
 
     /// Returns the current snapshot.
@@ -148,7 +160,8 @@ impl ContextRegistry {
     /// [`ContextRegistryError`] if its name or something that it offers is taken, or after [`close`](Self::close).
     /// Nothing has changed then.
     pub async fn register(self: &Arc<Self>, provider: Arc<dyn ContextProvider>) -> Result<(), ContextRegistryError> {
-        let catalogue = provider.list().await?;
+        let offered = provider.list().await?;
+        let PinnedContext { catalogue, instructions } = self.serve(&*provider, offered).await;
         let mut entries = self.lock();
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(ContextRegistryError::Closed);
@@ -164,7 +177,7 @@ impl ContextRegistry {
         let watcher = tokio::spawn(watch_provider(Arc::downgrade(self), provider.clone()));
         let teller = tokio::spawn(forward_log_level(self.log_level.subscribe(), provider.clone()));
         let answerers = Arc::new(Answerers::of(&provider, &Arc::downgrade(self)));
-        entries.push(Entry { provider, answerers, catalogue, watcher, log_level_task: teller });
+        entries.push(Entry { provider, answerers, catalogue, instructions, watcher, log_level_task: teller });
         self.renew(&entries);
         Ok(())
     }
@@ -180,8 +193,11 @@ impl ContextRegistry {
     /// Returns the instructions of each provider with its name, in the order of registration.
     pub fn instructions(&self) -> Vec<(String, String)> {
         let entries = self.lock();
-        let with_instructions =
-            |entry: &Entry| Some((entry.provider.name().to_owned(), entry.provider.instructions()?));
+        let with_instructions = |entry: &Entry| {
+            let is_pinned = self.pins.get().is_some() && entry.provider.pinning().is_some();
+            let text = if is_pinned { entry.instructions.clone() } else { entry.provider.instructions() };
+            Some((entry.provider.name().to_owned(), text?))
+        };
         entries.iter().filter_map(with_instructions).collect()
     }
 
@@ -240,7 +256,10 @@ impl ContextRegistry {
     /// Reads the list of the provider, and publishes a new snapshot if the list has changed.
     async fn take_list(&self, provider: &Arc<dyn ContextProvider>) {
         match provider.list().await {
-            Ok(catalogue) => self.relisted(provider.name(), catalogue),
+            Ok(offered) => {
+                let served = self.serve(&**provider, offered).await;
+                self.relisted(provider.name(), served);
+            }
             Err(error) => tracing::warn!(%error, "its list failed: keeping the previous one"),
         }
     }
@@ -269,9 +288,25 @@ impl ContextRegistry {
         has_resources && is_open(RequestKind::Resource) || !catalogue.prompts.is_empty() && is_open(RequestKind::Prompt)
     }
 
-    fn relisted(&self, provider: &str, catalogue: ContextCatalogue) {
+    /// Records what the provider offers, and returns it as it is served.
+    async fn serve(&self, provider: &dyn ContextProvider, offered: ContextCatalogue) -> PinnedContext {
+        let instructions = provider.instructions();
+        let (Some(pins), Some(pinning)) = (self.pins.get(), provider.pinning()) else {
+            return PinnedContext { catalogue: offered, instructions };
+        };
+        let is_listed = provider.is_listed();
+        pins.context(&pinning, offered, instructions, is_listed).await.unwrap_or_else(|error| {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(provider = provider.name(), error, "its resources and prompts are not served");
+            PinnedContext::default()
+        })
+    }
+
+    fn relisted(&self, provider: &str, served: PinnedContext) {
         let mut entries = self.lock();
         let Some(entry) = entries.iter_mut().find(|entry| entry.provider.name() == provider) else { return };
+        let PinnedContext { catalogue, instructions } = served;
+        entry.instructions = instructions;
         if entry.catalogue != catalogue {
             entry.catalogue = catalogue;
             self.renew(&entries);

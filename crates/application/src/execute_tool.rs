@@ -25,6 +25,7 @@ mod nesting;
 mod output;
 mod output_budget;
 mod parked_calls;
+mod pending_definition;
 mod ports;
 mod preview;
 mod question_channel;

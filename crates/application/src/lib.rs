@@ -6,6 +6,7 @@
 pub mod bounded_approver;
 pub mod cancel_signal;
 pub mod context_registry;
+pub mod definition_pins;
 pub mod event_bus;
 pub mod execute_tool;
 pub mod fork_conversation;
@@ -41,6 +42,7 @@ pub use self::{
         answerer::Answerer,
         snapshot::{ContextSnapshot, PublishedDefinition},
     },
+    definition_pins::{DefinitionPins, UnapprovedItem},
     event_bus::{EventBus, EventSubscription, ReceivedEvent},
     execute_tool::{
         AuditFailure, CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts,

@@ -272,7 +272,8 @@ impl ListToolsHandler {
         let may_be_listed =
             |one: &&SharedTool| filter.with_uncallable || (one.tool.is_callable() && policy.advertises(&one.tool));
         let fitting = snapshot.tools().iter().filter(may_be_listed);
-        let shown = fitting.filter_map(|one| Some((view_forms::is_changed(scope, one), view_forms::shown(scope, one)?)));
+        let shown =
+            fitting.filter_map(|one| Some((view_forms::is_changed(scope, one), view_forms::shown(scope, one)?)));
         let shown = shown.flat_map(|(is_changed, one)| match is_changed {
             true => vec![one],
             false => snapshot.shown_in(scope.dialect, &one).cloned().collect(),

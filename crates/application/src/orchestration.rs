@@ -24,9 +24,6 @@ use toolstead_domain::{
 /// Names of the tools.
 pub const NAMES: &[&str] = &[batch::NAME, subagent::NAME, tool_search::NAME, call_tool::NAME];
 
-/// Names of the tools that search and call deferred tools.
-pub const SEARCH_TOOLS: [&str; 2] = [tool_search::NAME, call_tool::NAME];
-
 /// Arguments of typical calls, as JSON text, for the documentation and for models. They name other tools, which are
 /// unknown in this crate.
 #[derive(Debug, Clone, Copy)]

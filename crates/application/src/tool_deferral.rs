@@ -2,9 +2,11 @@
 //!
 //! The decision depends only on the tools and the policy of one scope, so no state is stored between requests.
 
-use crate::orchestration::SEARCH_TOOLS;
 use std::collections::BTreeSet;
 use toolstead_domain::{PermissionPolicy, ServerName, Tool, ToolSource};
+
+/// Names of the tools that search and call deferred tools.
+pub const SEARCH_TOOLS: [&str; 2] = ["tool_search", "call_tool"];
 
 /// Bytes of a definition that count as one token.
 const BYTES_PER_TOKEN: usize = 4;

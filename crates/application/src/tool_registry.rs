@@ -1,8 +1,10 @@
 //! The live set of tools and their providers, as one immutable snapshot that readers share.
 
 pub(crate) mod output_readers;
+mod pinning;
 pub mod snapshot;
 
+use crate::definition_pins::{DefinitionPins, PinnedTools};
 use arc_swap::ArcSwap;
 use snapshot::{RegisteredTool, ResolveError, Snapshot};
 use std::{
@@ -47,6 +49,8 @@ const KEPT_SNAPSHOTS: usize = 4;
 pub struct ToolRegistry {
     repository: Arc<dyn ToolRepository>,
     clock: Arc<dyn Clock>,
+    /// Pinned definitions of servers; `None`: everything is served as it is offered.
+    pins: Option<Arc<DefinitionPins>>,
     current: ArcSwap<Snapshot>,
     inner: Mutex<Inner>,
     /// The current version, which rises with every snapshot.
@@ -69,6 +73,10 @@ struct Inner {
 struct Entry {
     provider: Arc<dyn ToolProvider>,
     catalogue: Catalogue,
+    /// Tools as the provider offered them in this run.
+    offered: Vec<Tool>,
+    /// Findings and changes of its definitions, for the operator.
+    notes: Vec<String>,
     /// `true` if the provider itself has listed these tools, in this run or an earlier one.
     known: bool,
     /// `true` if the provider has listed its tools in this run.
@@ -89,6 +97,8 @@ pub struct ProviderStatus {
     pub tools: usize,
     /// Last change of each tool's definition since the tool was first listed. Recorded only for MCP servers.
     pub changes: Vec<DefinitionChange>,
+    /// Findings about its definitions, and changes that are not approved, as sentences without full stops.
+    pub notes: Vec<String>,
 }
 
 /// A configured server whose tools are not known in this run.
@@ -148,10 +158,24 @@ impl ToolRegistry {
     /// # Errors
     /// [`StoreError`] if the disabled tools cannot be read from the repository.
     pub async fn new(repository: Arc<dyn ToolRepository>, clock: Arc<dyn Clock>) -> Result<Arc<Self>, StoreError> {
+        Self::with_pins(repository, clock, None).await
+    }
+
+    /// Creates an empty registry that stores catalogues in `repository`, and serves the definitions of servers as `pins`
+    /// approved them.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub async fn with_pins(
+        repository: Arc<dyn ToolRepository>,
+        clock: Arc<dyn Clock>,
+        pins: Option<Arc<DefinitionPins>>,
+    ) -> Result<Arc<Self>, StoreError> {
         let disabled = repository.disabled().await?.into_iter().collect();
         Ok(Arc::new(Self {
             repository,
             clock,
+            pins,
             current: ArcSwap::from_pointee(Snapshot::empty()),
             inner: Mutex::new(Inner { disabled, ..Default::default() }),
             version: watch::Sender::new(0),
@@ -309,6 +333,7 @@ impl ToolRegistry {
             state: entry.provider.state(),
             tools: entry.catalogue.tools.len(),
             changes: entry.catalogue.changes.clone(),
+            notes: entry.notes.clone(),
         };
         self.lock().entries.iter().map(status).collect()
     }
@@ -392,16 +417,26 @@ impl ToolRegistry {
             Ok(_) if provider.owns_schemas() => Catalogue::default(),
             Ok(_) | Err(_) => self.repository.catalogue(&provider.identity()).await?,
         };
-        let (catalogue, is_listed) = match listed {
-            Ok(tools) => (self.successor(&provider, &stored, tools), true),
+        let (offered, is_listed) = match listed {
+            Ok(tools) => (tools, true),
             Err(error) => {
                 tracing::debug!(%error, "showing the stored catalogue");
-                (stored.clone(), false)
+                (Vec::new(), false)
+            }
+        };
+        let (catalogue, notes) = match is_listed {
+            true => {
+                let PinnedTools { tools, notes } = self.serve(&provider, offered.clone()).await?;
+                (self.successor(&provider, &stored, &[], &offered, tools), notes)
+            }
+            false => {
+                let PinnedTools { tools, notes } = self.serve_stored(&provider, stored.tools.clone()).await?;
+                (Catalogue { tools, changes: stored.changes.clone() }, notes)
             }
         };
         let is_news = is_listed && catalogue != stored;
         let kept = is_news.then(|| catalogue.clone());
-        match self.place(&provider, catalogue, is_listed, placement) {
+        match self.place(&provider, NewCatalogue { catalogue, offered, notes, is_listed }, placement) {
             Ok(replaced) => {
                 if let Some(catalogue) = kept {
                     self.keep(&provider, &catalogue).await;
@@ -424,10 +459,10 @@ impl ToolRegistry {
     fn place(
         self: &Arc<Self>,
         provider: &Arc<dyn ToolProvider>,
-        catalogue: Catalogue,
-        listed: bool,
+        new: NewCatalogue,
         placement: Placement,
     ) -> Result<Option<Entry>, RegistryError> {
+        let NewCatalogue { catalogue, offered, notes, is_listed: listed } = new;
         let mut inner = self.lock();
         if inner.is_closed {
             return Err(RegistryError::Closed);
@@ -442,7 +477,7 @@ impl ToolRegistry {
         }
         let watcher = tokio::spawn(self.clone().watch(provider.clone()));
         let known = listed || !catalogue.tools.is_empty();
-        let entry = Entry { provider: provider.clone(), catalogue, known, listed, watcher };
+        let entry = Entry { provider: provider.clone(), catalogue, offered, notes, known, listed, watcher };
         let replaced = match at {
             Some(at) => Some(std::mem::replace(&mut inner.entries[at], entry)),
             None => {
@@ -464,9 +499,16 @@ impl ToolRegistry {
 
     /// Reads the list of the provider, and publishes and stores a new snapshot if the list has changed.
     async fn take_list(&self, provider: &Arc<dyn ToolProvider>) {
-        let tools = match provider.list().await {
+        let offered = match provider.list().await {
             Ok(tools) => owned(tools, provider.as_ref()),
             Err(error) => return tracing::debug!(%error, "keeping the tools that were known"),
+        };
+        let PinnedTools { tools, notes } = match self.serve(provider, offered.clone()).await {
+            Ok(served) => served,
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                return tracing::warn!(provider = provider.name(), error, "the tools that were known are kept");
+            }
         };
         let news = {
             let mut inner = self.lock();
@@ -474,33 +516,49 @@ impl ToolRegistry {
                 return;
             };
             entry.listed = true;
-            let is_news = entry.catalogue.tools != tools || !entry.known;
-            entry.known = true;
-            if !is_news {
+            let was_known = std::mem::replace(&mut entry.known, true);
+            let catalogue = self.successor(provider, &entry.catalogue, &entry.offered, &offered, tools);
+            (entry.offered, entry.notes) = (offered, notes);
+            if was_known && entry.catalogue == catalogue {
                 return;
             }
-            let catalogue = self.successor(provider, &entry.catalogue, tools);
+            let is_other_list = !was_known || entry.catalogue.tools != catalogue.tools;
             entry.catalogue.clone_from(&catalogue);
-            self.publish(&mut inner);
+            if is_other_list {
+                self.publish(&mut inner);
+            }
             catalogue
         };
         self.keep(provider, &news).await;
     }
 
     /// Returns the catalogue that follows `before`. For a server, it records the changes in the definitions of its
-    /// tools.
-    fn successor(&self, provider: &Arc<dyn ToolProvider>, before: &Catalogue, tools: Vec<Tool>) -> Catalogue {
+    /// tools: between what it offered before and what it offers now, whatever is served.
+    fn successor(
+        &self,
+        provider: &Arc<dyn ToolProvider>,
+        before: &Catalogue,
+        offered_before: &[Tool],
+        offered: &[Tool],
+        tools: Vec<Tool>,
+    ) -> Catalogue {
         if provider.owns_schemas() {
             return Catalogue { tools, changes: Vec::new() };
         }
-        let old: HashMap<&str, &Tool> = before.tools.iter().map(|tool| (tool.name().as_str(), tool)).collect();
+        let by_name = |tools: &[Tool]| -> HashMap<String, Tool> {
+            tools.iter().map(|tool| (tool.name().to_string(), tool.clone())).collect()
+        };
+        let (stored, old) = (by_name(&before.tools), by_name(offered_before));
         let mut noted: HashMap<&str, &DefinitionChange> =
             before.changes.iter().map(|change| (change.tool.as_str(), change)).collect();
         let (mut changes, at) = (Vec::new(), self.clock.now());
-        for tool in &tools {
+        for tool in offered {
             let name = tool.name().as_str();
-            let parts = old.get(name).map_or_else(Vec::new, |old| old.differences(tool));
-            if parts.is_empty() {
+            let old = old.get(name).or_else(|| stored.get(name));
+            let parts = old.map_or_else(Vec::new, |old| old.differences(tool));
+            // The stored definition is the approved one: its difference may have been noted in an earlier run.
+            let is_noted = offered_before.is_empty() && noted.get(name).is_some_and(|noted| noted.parts == parts);
+            if parts.is_empty() || is_noted {
                 changes.extend(noted.remove(name).cloned());
                 continue;
             }
@@ -601,6 +659,14 @@ fn has_server_prefix(server: &str, name: &str) -> bool {
     let after = |prefix: &str| name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(server));
     [after("mcp__"), after("")].into_iter().flatten().any(|rest| rest.starts_with("__"))
         || after("mcp_").is_some_and(|rest| rest.starts_with('_'))
+}
+
+/// Catalogue of a provider that is placed in the registry.
+struct NewCatalogue {
+    catalogue: Catalogue,
+    offered: Vec<Tool>,
+    notes: Vec<String>,
+    is_listed: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -24,6 +24,9 @@ use toolstead_domain::{Embeddings, Tool};
 /// Maximum time for the embeddings of one search. Then words alone decide.
 const TIME_FOR_EMBEDDINGS: Duration = Duration::from_secs(20);
 
+/// The words of a definition, with the tool that they belong to.
+type CachedWords = (Weak<Tool>, Arc<DefinitionWords>);
+
 /// Searches tools.
 ///
 /// ```
@@ -49,7 +52,7 @@ const TIME_FOR_EMBEDDINGS: Duration = Duration::from_secs(20);
 pub struct ToolSearch {
     similarity_model: Option<SimilarityModel>,
     /// Words of definitions, by the address of the tool. An entry is valid while its tool exists.
-    words: Mutex<HashMap<usize, (Weak<Tool>, Arc<DefinitionWords>)>>,
+    words: Mutex<HashMap<usize, CachedWords>>,
 }
 
 /// Tools that a search found.

@@ -18,6 +18,7 @@ pub mod content_digest;
 pub mod context;
 pub mod conversation;
 pub mod defaults;
+pub mod definition_scan;
 pub mod descriptor_limit;
 pub mod error_chain;
 pub mod error_kind;
@@ -28,6 +29,7 @@ pub mod json_memory;
 pub mod labels;
 pub mod model;
 pub mod permission;
+pub mod pinning;
 pub mod ports;
 pub mod principal;
 pub mod provider_identity;
@@ -101,6 +103,10 @@ pub use self::{
         read_only_commands::ReadOnlyCommands,
         rule::{Effect, InvalidRule, PermissionRule, RuleSubject},
     },
+    pinning::{
+        OnChange, PendingDefinition, Pinning,
+        item::{DefinitionVersion, ItemKey, ItemKind, OfferedItem, PinnedServer, VersionApproval},
+    },
     ports::{
         agent_catalogue::{AgentCatalogue, NoAgents},
         agent_hook::{AgentHook, AgentHookEvent, AgentHookResponse},
@@ -116,6 +122,7 @@ pub use self::{
         context_provider::ContextProvider,
         conversation_store::{AppendError, ConversationStore, NoConversations},
         credentials::{CredentialHeaders, Credentials, NoAccounts, NoCredentials},
+        definition_store::DefinitionStore,
         embeddings::{Embeddings, EmbeddingsError},
         event_sink::{EventSink, NoEvents},
         execution_log::{ExecutionFilter, ExecutionLog},

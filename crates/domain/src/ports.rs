@@ -17,6 +17,7 @@ pub mod clock;
 pub mod context_provider;
 pub mod conversation_store;
 pub mod credentials;
+pub mod definition_store;
 pub mod embeddings;
 pub mod event_sink;
 pub mod execution_log;

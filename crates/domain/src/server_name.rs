@@ -53,6 +53,24 @@ impl fmt::Debug for ServerName {
     }
 }
 
+/// Returns the name with characters that are easily confused made equal: case, `_` and `-`, `0` and `o`, `1` and `l`.
+///
+/// ```
+/// use toolstead_domain::server_name::folded_name;
+///
+/// assert_eq!(folded_name("Git-Tool1"), folded_name("git_t00ll"));
+/// assert_ne!(folded_name("git"), folded_name("gist"));
+/// ```
+pub fn folded_name(name: &str) -> String {
+    let folded = |character: char| match character {
+        '-' => '_',
+        '0' => 'o',
+        '1' => 'l',
+        other => other,
+    };
+    name.chars().flat_map(char::to_lowercase).map(folded).collect()
+}
+
 /// Text that is not a valid server name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(

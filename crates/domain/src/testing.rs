@@ -8,6 +8,7 @@ pub mod fake_credentials;
 pub mod fixed_clock;
 pub mod in_memory_change_journal;
 pub mod in_memory_conversations;
+pub mod in_memory_definition_store;
 pub mod in_memory_execution_log;
 pub mod in_memory_output_store;
 pub mod in_memory_questions;
@@ -31,6 +32,8 @@ pub mod scripted_search;
 pub mod change_journal_contract;
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod conversation_store_contract;
+#[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
+pub mod definition_store_contract;
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod execution_log_contract;
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]

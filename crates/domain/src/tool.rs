@@ -8,6 +8,7 @@ use crate::{
     access::AccessKind,
     alias::{Alias, Dialect, dialect_adapter::DialectAdapter},
     category::Category,
+    pinning::PendingDefinition,
     server_name::ServerName,
     tool_name::ToolName,
 };
@@ -68,6 +69,8 @@ pub struct Tool {
     pub passes_references_on: bool,
     /// `true` if the tool is meaningful only in a call of its own, so that no batch of calls may contain it.
     pub stands_alone: bool,
+    /// Change of the definition that is not approved. Set by the registry, never stored.
+    pub pending: Option<Arc<PendingDefinition>>,
     stands_for: Option<AccessKind>,
 }
 
@@ -218,6 +221,7 @@ impl Tool {
             reads_outputs: None,
             passes_references_on: false,
             stands_alone: false,
+            pending: None,
             stands_for: None,
         }
     }
@@ -393,6 +397,7 @@ impl Tool {
             reads_outputs: self.reads_outputs,
             passes_references_on: self.passes_references_on,
             stands_alone: self.stands_alone,
+            pending: self.pending,
             stands_for: self.stands_for,
             ..renamed
         }
@@ -422,6 +427,13 @@ impl Tool {
         if self.availability == Availability::Available {
             self.availability = availability;
         }
+    }
+
+    /// Returns the tool as available, although its definition may hide text: a user approved it.
+    #[must_use]
+    pub fn approved_by_user(mut self) -> Self {
+        self.availability = Availability::Available;
+        self
     }
 
     /// Returns the other names of a server's tool: `{server}__{tool}`, `mcp_{server}_{tool}` and, if the name alone

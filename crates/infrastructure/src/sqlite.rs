@@ -12,12 +12,15 @@ mod open_error;
 
 #[expect(clippy::disallowed_methods, reason = "the backlog is in files of our own, which no tool reaches")]
 mod backlog;
+#[expect(clippy::disallowed_methods, reason = "a backup is a file of our own, which no tool reaches")]
+mod backup;
 #[expect(clippy::disallowed_methods, reason = "contents are files of our own, which no tool reaches")]
 mod blobs;
 mod change_journal;
 mod connection;
 mod contents;
 mod conversation_store;
+mod definition_store;
 mod execution_log;
 mod execution_record;
 mod execution_row;

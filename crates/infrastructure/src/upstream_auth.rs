@@ -2,7 +2,7 @@
 //! (`docs/guide/upstream-servers.md`).
 //!
 //! [`UpstreamAccounts`](upstream_accounts::UpstreamAccounts) returns the headers of requests to one server. The protocol
-//! is that of the `rmcp` crate, whose requests all pass through [`oauth_traffic`]. Grants are in the vault of
+//! is that of the `rmcp` crate, whose requests all pass through `oauth_traffic`. Grants are in the vault of
 //! [`accounts`](crate::accounts) under the principal, the issuer and the resource URI.
 
 mod authorization_server;

@@ -7,15 +7,15 @@ use crate::{
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_application::{
-    CallSettings, ContextRegistry, EventBus, EventSubscription, ExecuteToolHandler, ExecuteToolPorts,
+    CallSettings, ContextRegistry, DefinitionPins, EventBus, EventSubscription, ExecuteToolHandler, ExecuteToolPorts,
     ForkConversationHandler, ForwardRequestHandler, ForwardTaskHandler, GetToolHandler, ListContextHandler,
     ListExecutionsHandler, ListToolsHandler, OpenCalls, PermissionBook, ProviderNotifications, RefreshToolsHandler,
     RegistryError, RunAgentHandler, RunAgentPorts, SetToolEnabledHandler, ToolDeferral, ToolRegistry,
     UndoConversationHandler, UndoConversationPorts, WatchResourceHandler, registry_events,
 };
 use toolstead_domain::{
-    AgentCatalogue, ChangeJournal, ConversationStore, Dialect, PermissionPolicy, Principal, ReadOnlyCommands,
-    RuleStore, Scope, StoreError, ToolRepository, View,
+    AgentCatalogue, ChangeJournal, ConversationStore, DefinitionStore, Dialect, PermissionPolicy, Principal,
+    ReadOnlyCommands, RuleStore, Scope, StoreError, ToolRepository, View,
 };
 use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 
@@ -107,6 +107,8 @@ pub struct AppParts {
     pub deferral: ToolDeferral,
     /// Parts for agents.
     pub agents: AgentParts,
+    /// Versions of the definitions of servers; `None`: everything is served as it is offered.
+    pub definitions: Option<Arc<dyn DefinitionStore>>,
 }
 
 impl std::fmt::Debug for AppParts {
@@ -122,17 +124,21 @@ impl App {
     /// [`StoreError`] if the tool repository cannot be read.
     pub async fn assemble(parts: AppParts, repository: Arc<dyn ToolRepository>) -> Result<Self, StoreError> {
         let AppParts { policy, rule_store, ports, journal, conversations, settings, max_open_calls, .. } = parts;
-        let AppParts { dialect, deferral, agents, .. } = parts;
+        let AppParts { dialect, deferral, agents, definitions, .. } = parts;
         let policy = Arc::new(policy);
         let book = PermissionBook::new(policy.clone(), rule_store);
         let permissions = Arc::new(book.with_read_only_commands(ReadOnlyCommands::new(READ_ONLY_COMMANDS)));
-        let registry = ToolRegistry::new(repository, ports.clock.clone()).await?;
+        let pins = definitions.map(|store| Arc::new(DefinitionPins::new(store, ports.clock.clone())));
+        let registry = ToolRegistry::with_pins(repository, ports.clock.clone(), pins.clone()).await?;
         let open_calls = OpenCalls::new(max_open_calls);
         let (events, clock) = (ports.events.clone(), ports.clock.clone());
         tokio::spawn(registry_events::publish_changes(&registry, events.clone()));
         let execute_tool =
             ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports.clone(), open_calls.clone(), settings);
         let context = ContextRegistry::new();
+        if let Some(pins) = &pins {
+            context.pin_definitions(pins);
+        }
         execute_tool.name_resources_by(&context);
         let list_tools = ListToolsHandler::new(registry.clone(), permissions.clone()).with_deferral(deferral);
         let list_tools = Arc::new(list_tools);

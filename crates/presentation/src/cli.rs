@@ -90,7 +90,7 @@ enum Command {
     Views(views::Views),
     /// Lists the language models and checks whether they respond
     Models(models::Models),
-    /// Signs in to services, shows who is signed in, and signs out
+    /// Signs in to services and MCP servers, shows who is signed in, and signs out
     Auth(auth::Auth),
     /// Replaces the token of `toolstead-server`
     Tokens(tokens::Tokens),

@@ -65,7 +65,32 @@ use toolstead_domain::{
     QuestionStore, RuleStore, ServerName, StoreError, Stores, SuggestionFormatter, TodoStore, Tool, ToolFailure,
     ToolHook, ToolProvider, ToolRepository, WebSearch, context,
 };
-use toolstead_infrastructure::{browser::browsers::{Browsers, CheckedBrowser}, builtin::{self, built_in_tool::AnyTool, commands::{programs::Programs, tasks::Tasks}, context::{BuiltInContext, InvalidBuiltInContext}, into_tool::IntoTool, provider::{InProcessTools, InvalidInProcessTools}, tool_environment::ToolEnvironment, tool_group::ToolGroup}, egress::connector::{Network, SystemNetwork}, hooks::command_hooks::CommandHooks, mcp::client::{config::UpstreamConfig, connection::question_kind::Clients, Upstream}, models::InvalidModel, ours::mcp::client::{connection::question_kind::Clients, Upstream}, sqlite::OpenError, system_clock::SystemClock, theirs::sandbox::{detached::DetachedTasks, helper::Helpers, schema_validation::HelperSchemaValidator, workspace::{FolderNames, OpenWorkspaceError, Workspace}}, web::{address::InvalidAddress, web_client::WebClient}};
+use toolstead_infrastructure::{
+    browser::browsers::{Browsers, CheckedBrowser},
+    builtin::{
+        self,
+        built_in_tool::AnyTool,
+        commands::{programs::Programs, tasks::Tasks},
+        context::{BuiltInContext, InvalidBuiltInContext},
+        into_tool::IntoTool,
+        provider::{InProcessTools, InvalidInProcessTools},
+        tool_environment::ToolEnvironment,
+        tool_group::ToolGroup,
+    },
+    egress::connector::{Network, SystemNetwork},
+    hooks::command_hooks::CommandHooks,
+    mcp::client::{Upstream, config::UpstreamConfig, connection::question_kind::Clients},
+    models::InvalidModel,
+    sandbox::{
+        detached::DetachedTasks,
+        helper::Helpers,
+        schema_validation::HelperSchemaValidator,
+        workspace::{FolderNames, OpenWorkspaceError, Workspace},
+    },
+    sqlite::OpenError,
+    system_clock::SystemClock,
+    web::{address::InvalidAddress, web_client::WebClient},
+};
 
 /// Time that running calls have to finish when a short-lived process ends.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -305,12 +330,11 @@ impl AppBuilder {
     /// server: they need approval unless a rule allows them. No configured server and no provider may have its name.
     ///
     /// ```no_run
-    /// # async fn build(config: toolstead_presentation::config::Config) -> Result<(), Box<dyn std::error::Error>> {
     /// use toolstead_infrastructure::mcp::client::config::UpstreamConfig;
-    /// use toolstead_presentation::app::App;
+    /// use toolstead_presentation::{app::App, config::Config};
     ///
-    /// # fn server() -> UpstreamConfig { unimplemented!() }
-    /// let composition = App::builder(config).upstream(server()).build().await?;
+    /// # async fn build(config: Config, server: UpstreamConfig) -> Result<(), Box<dyn std::error::Error>> {
+    /// let composition = App::builder(config).upstream(server).build().await?;
     /// # composition.close().await;
     /// # Ok(())
     /// # }
@@ -671,6 +695,7 @@ impl AppBuilder {
             dialect: config.dialect,
             deferral: config.tool_deferral(),
             agents,
+            definitions: stores.as_ref().map(|opened| opened.stores.definitions.clone()),
         };
         let known = self.starts_when_used.then(|| repository.clone());
         let mut app = App::assemble(parts, repository).await?;

@@ -49,7 +49,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use toolstead_application::{CallSettings, ToolTimeouts, orchestration::SEARCH_TOOLS};
+use toolstead_application::{CallSettings, ToolTimeouts, tool_deferral::SEARCH_TOOLS};
 use toolstead_domain::{
     Dialect, Mode, PatternBase, PermissionPolicy, PermissionRule, RuleStore, SandboxLimits, ServerName, ToolSelection,
     WorkspaceRoots, permission::decision::in_shell, workspace_roots::lexical,

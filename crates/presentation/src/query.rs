@@ -21,7 +21,7 @@ use crate::{
 };
 use sha2::{Digest, Sha256};
 use std::{fmt, sync::Arc, time::Duration};
-use toolstead_application::{AgentRun, CancelSignal, OfferedTools, RunAgentCommand, orchestration::SEARCH_TOOLS};
+use toolstead_application::{AgentRun, CancelSignal, OfferedTools, RunAgentCommand, tool_deferral::SEARCH_TOOLS};
 use toolstead_domain::{
     AgentEvent, AgentOutcome, Block, Budgets, Caller, ClientProfile, ConversationId, Effect, Image, InvalidRule,
     ModelProvider, PermissionRule, Principal, SilentCaller, ToolSelection, View, permission::rule::RuleOrigin,

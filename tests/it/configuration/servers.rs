@@ -125,6 +125,7 @@ fn servers_of_other_clients_are_found_and_used_once_their_file_is_trusted() {
     assert_eq!(
         found(&machine),
         [
+            "a-b: x in ~/home/project/.mcp.json:1",
             "code: ${workspaceFolder}/run ${workspaceFolder} in ~/home/project/.vscode/mcp.json:1",
             "git: git-server -v in ~/home/project/.mcp.json:1",
             "git: other in ~/home/project/.cursor/mcp.json:1",
@@ -136,8 +137,8 @@ fn servers_of_other_clients_are_found_and_used_once_their_file_is_trusted() {
     assert_eq!(
         notes,
         [
-            "~/home/project/.mcp.json:1: the server `git` has keys without a meaning here: `alwaysAllow`",
-            "~/home/project/.mcp.json:1: the server `a b` is left out: `mcp_servers.a b`: `a b` is not a server name: use 1 to 32 letters, digits, `-` and `_`, begin and end with a letter or digit, and do not use `__`",
+            "~/home/project/.mcp.json:1: the server `git` runs tools without approval by `alwaysAllow`, which does not apply here: name such tools in `allow_tools`",
+            "~/home/project/.mcp.json:1: the server `a b` is called `a-b` here, where such a name is not possible",
             "~/home/.config/toolstead/config.toml:2: `mcp__git__status` names the MCP server `git`, which is not configured",
         ]
     );
@@ -145,7 +146,7 @@ fn servers_of_other_clients_are_found_and_used_once_their_file_is_trusted() {
     machine.trust(".cursor/mcp.json");
     machine.trust(".mcp.json");
     let config = machine.config();
-    let [git, remote] = config.mcp_servers.as_slice() else { panic!("{:?}", config.mcp_servers) };
+    let [_, git, remote] = config.mcp_servers.as_slice() else { panic!("{:?}", config.mcp_servers) };
     let Ok(McpTransport::Stdio(StdioUpstream { command, args, .. })) = &git.transport else { panic!() };
     assert_eq!((git.name.as_str(), command.as_str(), args.join(" ")), ("git", "git-server", "-v".into()));
     let Ok(McpTransport::Http(HttpUpstream { url, .. })) = &remote.transport else { panic!() };
@@ -154,8 +155,43 @@ fn servers_of_other_clients_are_found_and_used_once_their_file_is_trusted() {
 
     machine.trust(".vscode/mcp.json");
     let config = machine.config();
-    let Ok(McpTransport::Stdio(StdioUpstream { args, .. })) = &config.mcp_servers[0].transport else { panic!() };
+    let Ok(McpTransport::Stdio(StdioUpstream { args, .. })) = &config.mcp_servers[1].transport else { panic!() };
     assert_eq!(args[0], machine.path("home/project"));
+}
+
+#[test]
+fn project_files_of_gemini_codex_and_zed_are_read_in_their_notation() {
+    let machine = Machine::with(&[
+        (
+            "home/project/.gemini/settings.json",
+            r#"{"mcp": {"excluded": ["off"]}, "mcpServers": {"web": {"httpUrl": "http://127.0.0.1:1/mcp", "headers": {"K": "$KEY"}, "timeout": 1500},
+                "off": {"command": "x"}}}"#,
+        ),
+        (
+            "home/project/.codex/config.toml",
+            "[mcp_servers.build]\ncommand = \"build-mcp\"\nargs = [\"${KEY}\"]\nenabled_tools = [\"run\"]\nenv_vars = [\"KEY\"]\n",
+        ),
+        (
+            "home/project/.zed/settings.json",
+            "// Zed\n{\"context_servers\": {\"notes\": {\"source\": \"custom\", \"command\": \"notes\", \"args\": [],}}}",
+        ),
+        // In the home folder it is the file of the user.
+        ("home/.codex/config.toml", "[mcp_servers.own]\ncommand = \"own\"\n"),
+    ])
+    .variables(&[("KEY", "value")]);
+    for file in [".gemini/settings.json", ".codex/config.toml", ".zed/settings.json"] {
+        machine.trust(file);
+    }
+    let config = machine.config();
+    let [build, notes, off, web] = config.mcp_servers.as_slice() else { panic!("{:?}", config.mcp_servers) };
+    let Ok(McpTransport::Stdio(StdioUpstream { args, env, working_dir, .. })) = &build.transport else { panic!() };
+    assert_eq!((args[0].as_str(), env["KEY"].as_str()), ("${KEY}", "value"), "Codex replaces nothing in arguments");
+    assert_eq!(working_dir.as_deref(), Some(Path::new(&machine.path("home/project"))));
+    assert_eq!(build.only_tools.patterns().unwrap(), ["run"]);
+    assert!(notes.transport.is_ok() && off.disabled && !web.disabled);
+    let Ok(McpTransport::StreamableHttp(HttpUpstream { headers, .. })) = &web.transport else { panic!("{web:?}") };
+    assert_eq!((headers["k"].as_str(), web.timeout), ("value", Some(Duration::from_secs(2))));
+    assert!(config.notes.is_empty(), "{:?}", config.notes);
 }
 
 #[test]

@@ -115,7 +115,7 @@ async fn kodelet_drives_a_browser_by_its_own_calls() {
         let unknown = place.fails(&named("click"), json!({"element_id": 999}));
         assert!(unknown.starts_with("Error: the page has no element 999"), "{unknown}");
         let file = place.fails(&named("navigate"), json!({"url": "file:///etc/passwd"}));
-        assert!(file.starts_with("Error: ") && file.contains("http or https"), "{file}");
+        assert!(file.starts_with("Error: ") && file.contains("only http and https"), "{file}");
         let nothing = place.answer(&named("click"), &json!({"element_id": 0}));
         assert!(nothing.to_string().contains("element_id"), "{nothing}");
     }

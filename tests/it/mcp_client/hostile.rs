@@ -146,7 +146,7 @@ async fn a_server_that_is_slow_to_begin_is_awaited_and_a_silent_one_is_not() {
     check("stdio", &["silent-discover"], Works("")).await;
     check("stdio", &["early"], Works("answers without a pending request: 1")).await;
     check("stdio", &["never-initialize"], Down("not ready within 2 s")).await;
-    check("stdio", &["dies-at-start"], Down("it ended with code 1; it said `hostile: cannot start`")).await;
+    check("stdio", &["dies-at-start"], Down("it ended with code 1; its output was `hostile: cannot start`")).await;
     check("stdio", &["exit-zero"], Down("it ended with code 0")).await;
 }
 

@@ -12,7 +12,17 @@ use toolstead_domain::{
         scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
     },
 };
-use toolstead_presentation::{app::App, composition_root::RunningApp, config::{Config, layers::{environment::Environment, request::{ConfigFlags, ConfigRequest}}}};
+use toolstead_presentation::{
+    app::App,
+    composition_root::RunningApp,
+    config::{
+        Config,
+        layers::{
+            environment::Environment,
+            request::{ConfigFlags, ConfigRequest},
+        },
+    },
+};
 
 const SERVER: &str = "office";
 const SUBJECTS: [&str; 10] = [

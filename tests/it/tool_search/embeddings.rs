@@ -12,7 +12,13 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 use tokio::net::TcpListener;
-use toolstead_presentation::config::{Config, layers::{environment::Environment, request::{ConfigFlags, ConfigRequest}}};
+use toolstead_presentation::config::{
+    Config,
+    layers::{
+        environment::Environment,
+        request::{ConfigFlags, ConfigRequest},
+    },
+};
 
 /// A service that can be made to fail, and the requests that it received.
 #[derive(Default)]
@@ -69,7 +75,7 @@ async fn a_configured_service_ranks_and_words_rank_where_it_fails() {
     let answer = pipe.answer_to(legacy(3, "tools/call", search("list tickets"))).await;
     let found = &answer["result"]["structuredContent"];
     assert!(names(found["tools"].as_array().unwrap())[0].starts_with("mcp__office__tickets_list"), "{found}");
-    let note = "Ranked by words alone, since the embeddings failed: the model `mini`: the model is not loaded.";
+    let note = "Ranked by words alone, since the embeddings failed: the model `mini`: the provider answered with HTTP status 400: the model is not loaded.";
     assert_eq!(found["note"], note);
     assert!(text_of(&answer).ends_with(note), "{answer}");
     place.close().await;

@@ -132,6 +132,15 @@ fn fix(
         return Ok(());
     }
     let overlays = || command.scope.overlays_of(&registered.own);
+    let check_definition = |(view, overlay): (&Arc<View>, &ToolOverlay)| {
+        overlay.check(&registered.own).map_err(|error| {
+            ToolFailure::new(
+                ErrorKind::Unavailable,
+                format!("The view `{}` does not fit this tool: {error}.", view.name),
+            )
+        })
+    };
+    overlays().try_for_each(check_definition).map_err(ExecuteToolError::Refused)?;
     let check = |(view, overlay): (&Arc<View>, &ToolOverlay)| overlay.check_arguments(&view.name, arguments);
     overlays().try_for_each(check).map_err(ExecuteToolError::Refused)?;
     let mut fixed = Map::new();

@@ -9,6 +9,7 @@ use super::{
     events,
     hooks::HookOutcome,
     output::{self, overflow_writer::OverflowWriter},
+    pending_definition,
     preview::Previews,
     record::Record,
     resolution,
@@ -161,7 +162,12 @@ impl<'a> CallInProgress<'a> {
             Verdict::Deny => Err(approval::refused(&call.tool, &decision)),
             // Boxed: rare, and larger than the rest of the path.
             Verdict::Ask => {
-                Box::pin(self.obtain_approval(registered, call, references, accesses, policy, decision)).await
+                let permit =
+                    Box::pin(self.obtain_approval(registered, call, references, accesses, policy, decision)).await?;
+                if call.tool.pending.is_some() {
+                    self.handler.registry.approve_definition(registered).await;
+                }
+                Ok(permit)
             }
         }
     }
@@ -191,7 +197,7 @@ impl<'a> CallInProgress<'a> {
             }
             let now = self.accesses(registered, call).await?;
             let current = self.policy();
-            let changed = self.apply_hooks(&current, current.decide(&call.tool, &call.arguments, &now));
+            let changed = self.complete(&current, call, current.decide(&call.tool, &call.arguments, &now));
             let preview = handler.approvals(&current, provider).previews.of(&self.command, call, &now).await?;
             if approved.covers(&accesses, &now, preview.as_deref(), &changed) {
                 return Ok(Permit { policy: current, accesses, approved: approved.by_person });
@@ -207,12 +213,14 @@ impl<'a> CallInProgress<'a> {
         if let Some(hooks) = &mut self.hooks {
             hooks.set_accesses(accesses);
         }
-        let decision = self.apply_hooks(policy, policy.decide(&call.tool, &call.arguments, accesses));
+        let decision = self.complete(policy, call, policy.decide(&call.tool, &call.arguments, accesses));
         self.record.decided(accesses, &decision, &self.handler.decision_texts);
         decision
     }
 
-    fn apply_hooks(&self, policy: &PermissionPolicy, decision: Decision) -> Decision {
+    /// Adds what hooks and an unapproved definition of the tool require.
+    fn complete(&self, policy: &PermissionPolicy, call: &ToolCall, decision: Decision) -> Decision {
+        let decision = pending_definition::apply_to(&call.tool, decision, policy.denies_instead_of_asking());
         match &self.hooks {
             Some(hooks) => hooks.apply_to(decision, policy.denies_instead_of_asking()),
             None => decision,

@@ -67,11 +67,10 @@ impl DecisionTextCache {
 fn is_alike_for_all(accesses: &[Access], decision: &Decision) -> bool {
     let is_of_tool = |access: &Access| matches!(access, Access::CallUpstream { .. } | Access::Undeclared(_));
     accesses.iter().all(is_of_tool)
-        && decision
-            .trace
-            .iter()
-            .chain([&decision.decisive])
-            .all(|finding| finding.part.as_ref().is_none_or(is_of_tool) && !matches!(finding.cause, Cause::Hook { .. }))
+        && decision.trace.iter().chain([&decision.decisive]).all(|finding| {
+            finding.part.as_ref().is_none_or(is_of_tool)
+                && !matches!(finding.cause, Cause::Hook { .. } | Cause::Definition(_))
+        })
 }
 
 #[cfg(test)]

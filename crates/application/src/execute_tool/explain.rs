@@ -1,8 +1,8 @@
 //! The decision on a call, determined without running it.
 
 use super::{
-    arguments, command::ExecuteToolCommand, error::ExecuteToolError, ports::ExecuteToolPorts, record::Record,
-    resolution, running, settings::CallSettings, validation::Validation,
+    arguments, command::ExecuteToolCommand, error::ExecuteToolError, pending_definition, ports::ExecuteToolPorts,
+    record::Record, resolution, running, settings::CallSettings, validation::Validation,
 };
 use crate::{permission_book::PermissionBook, tool_registry::ToolRegistry};
 use serde_json::{Map, Value};
@@ -59,6 +59,7 @@ impl CallExplainer<'_> {
         let policy = self.permissions.policy_of(&command.scope);
         let PreparedCall { call, accesses } = self.prepare_call(command, TIME).await?;
         let decision = policy.decide(&call.tool, &call.arguments, &accesses?);
+        let decision = pending_definition::apply_to(&call.tool, decision, policy.denies_instead_of_asking());
         Ok(ExplainedCall { tool: call.tool, arguments: call.arguments, decision })
     }
 

@@ -31,6 +31,9 @@ impl Previews<'_> {
         call: &ToolCall,
         accesses: &[Access],
     ) -> Result<Option<String>, ExecuteToolError> {
+        if let Some(pending) = &call.tool.pending {
+            return Ok(Some(pending.diff.clone()));
+        }
         if !self.may_look(call, accesses) {
             return Ok(None);
         }

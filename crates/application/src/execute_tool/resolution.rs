@@ -20,8 +20,15 @@ pub(super) async fn find(
         let registered = answerer.registered.clone().filter(|one| is_in_views(command, answerer.kind, one));
         return registered.ok_or_else(|| ExecuteToolError::NotCallable(answerer.unknown(&command.tool)));
     }
-    if let Ok(registered) = registry.resolve_in(command.scope.dialect, command.scope.tool_named(&command.tool)) {
-        return callable(registered);
+    let name = command.scope.tool_named(&command.tool);
+    if let Ok(registered) = registry.resolve_in(command.scope.dialect, name) {
+        if registered.tool.pending.is_none() {
+            return callable(registered);
+        }
+        // Another process may have approved the definition.
+        Box::pin(registry.renew_pins(&registered)).await;
+        let renewed = registry.resolve_in(command.scope.dialect, name);
+        return callable(renewed.unwrap_or(registered));
     }
     // Boxed: rare, and larger than the rest of the lookup.
     Box::pin(find_later(registry, command)).await

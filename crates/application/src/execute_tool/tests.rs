@@ -15,8 +15,8 @@ mod registry;
 mod retries;
 mod schemas;
 mod scopes;
-mod views;
 mod search;
+mod views;
 mod windows;
 mod written_rules;
 

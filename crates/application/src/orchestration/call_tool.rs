@@ -3,16 +3,17 @@
 //! The call is nested, so it is validated, decided and recorded as a call of the tool itself.
 
 use super::{
-    OrchestratingTool, SEARCH_TOOLS,
+    OrchestratingTool,
     definition::{ANYTHING, Definition},
     example_of,
 };
+use crate::tool_deferral::SEARCH_TOOLS;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolstead_domain::{CallContext, NestedCall, Tool, ToolCall, ToolFailure, ToolResult, error_kind::ErrorKind};
 
-pub(super) const NAME: &str = "call_tool";
+pub(super) const NAME: &str = SEARCH_TOOLS[1];
 
 /// The tool itself.
 pub(super) struct CallTool {

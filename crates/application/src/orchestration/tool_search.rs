@@ -2,7 +2,7 @@
 
 use super::{OrchestratingTool, call_tool, definition::Definition, example_of};
 use crate::{
-    tool_deferral::is_search_tool,
+    tool_deferral::{SEARCH_TOOLS, is_search_tool},
     tool_search::{ToolMatches, ToolSearch},
 };
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 use toolstead_domain::{CallContext, Tool, ToolAnnotations, ToolCall, ToolFailure, ToolResult, error_kind::ErrorKind};
 
-pub(super) const NAME: &str = "tool_search";
+pub(super) const NAME: &str = SEARCH_TOOLS[0];
 /// Default number of definitions.
 const DEFAULT_LIMIT: usize = 5;
 /// Maximum number of definitions.

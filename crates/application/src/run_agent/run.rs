@@ -21,7 +21,7 @@ use super::{
 use crate::{
     cancel_signal::CancelSignal,
     event_bus::{EventSubscription, ReceivedEvent},
-    orchestration::SEARCH_TOOLS,
+    tool_deferral::SEARCH_TOOLS,
 };
 use futures::FutureExt;
 use std::{panic::AssertUnwindSafe, path::PathBuf, pin::pin, sync::Arc};

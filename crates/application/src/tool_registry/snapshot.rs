@@ -132,6 +132,7 @@ impl Snapshot {
                 && (&old.tool.takes_command_lines, &old.tool.reads_outputs) == (takes_command_lines, reads_outputs)
                 && old.tool.passes_references_on == tool.passes_references_on
                 && old.tool.stands_alone == tool.stands_alone
+                && old.tool.pending == tool.pending
         };
         same.then(|| old.clone())
     }

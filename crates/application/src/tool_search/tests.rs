@@ -35,7 +35,7 @@ async fn check(query: &str, expected: &[&str]) {
 async fn words_of_any_form_find_tools_and_names_count_most() {
     check("which commit", &["mcp__git__log"]).await;
     check("sending messages", &["mcp__mail__send", "mcp__mail__find"]).await;
-    check("repositories", &["mcp__git__status", "mcp__git__log"]).await;
+    check("repositories", &["mcp__git__log", "mcp__git__status"]).await;
     check("weather", &[]).await;
     check("how to", &[]).await;
 }

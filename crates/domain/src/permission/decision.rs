@@ -114,6 +114,8 @@ pub enum Cause {
         /// Reason of the hook, which may be different each time.
         reason: String,
     },
+    /// The definition of the tool changed, or is new, and is not approved. The text is the reason.
+    Definition(String),
 }
 
 impl Cause {
@@ -127,7 +129,7 @@ impl Cause {
             | Self::NotSelected
             | Self::OutsideWindow => 3,
             Self::Rule(_) => 2,
-            Self::Hook { .. } | Self::Mode(_) => 1,
+            Self::Hook { .. } | Self::Definition(_) | Self::Mode(_) => 1,
             Self::Default(_) => 0,
         }
     }
@@ -139,7 +141,7 @@ impl Decision {
     pub fn reason(&self) -> String {
         let would_be_asked = match &self.decisive.cause {
             Cause::Rule(rule) => rule.effect == Effect::Ask,
-            Cause::Default(_) | Cause::Hook { .. } => true,
+            Cause::Default(_) | Cause::Hook { .. } | Cause::Definition(_) => true,
             _ => false,
         };
         match would_be_asked && self.verdict == Verdict::Deny {
@@ -197,7 +199,9 @@ impl Decision {
             return Some(Suggestion::TrustFile(path));
         }
         match &self.decisive.cause {
-            Cause::Mode(_) | Cause::Hook { .. } | Cause::Forbidden | Cause::OutsideWindow => None,
+            Cause::Mode(_) | Cause::Hook { .. } | Cause::Definition(_) | Cause::Forbidden | Cause::OutsideWindow => {
+                None
+            }
             Cause::Default(_) => {
                 Some(self.suggestions(tool)).filter(|rules| !rules.is_empty()).map(Suggestion::AllowRules)
             }
@@ -328,6 +332,7 @@ impl fmt::Display for Cause {
             Self::NoRoots => f.write_str("the workspace has no root"),
             Self::Forbidden => f.write_str("no tool may touch Toolstead's own data"),
             Self::ReadOnlyRoot => f.write_str("the root may only be read"),
+            Self::Definition(reason) => write!(f, "the tool requires approval: {reason}"),
             Self::Hook { by, reason } => write!(f, "the hook `{by}` requires approval: {reason}"),
         }
     }

@@ -5,6 +5,7 @@ use crate::{
     client_profile::LogLevel,
     context::{ContextCatalogue, notice::ContextNotice, request::ContextRequest},
     error_kind::ErrorKind,
+    pinning::Pinning,
     ports::tool_provider::{CallContext, CallOutcome, ProviderError},
     server_name::ServerName,
     tool_call::ToolCall,
@@ -38,6 +39,17 @@ pub trait ContextProvider: Send + Sync {
     /// the name of the server as well.
     fn has_own_names(&self) -> bool {
         false
+    }
+
+    /// Returns the pinning of its definitions; `None` if they are not under the control of a server.
+    fn pinning(&self) -> Option<Pinning> {
+        None
+    }
+
+    /// Returns `true` if [`list`](Self::list) returns the offer of this run. Until then, the stored definitions of a
+    /// pinned server are used.
+    fn is_listed(&self) -> bool {
+        true
     }
 
     /// Returns everything it offers, in any order, with unique URIs, templates and prompt names.

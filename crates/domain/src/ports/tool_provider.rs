@@ -6,6 +6,7 @@ use crate::{
     error_kind::ErrorKind,
     labels::Labels,
     permission::grant::Grant,
+    pinning::Pinning,
     ports::{
         caller::{Caller, InputRequest, InputResponses, SilentCaller},
         calls::{Calls, NoCalls},
@@ -47,6 +48,11 @@ pub trait ToolProvider: Send + Sync {
     /// Returns the identity under which its catalogue is stored between runs.
     fn identity(&self) -> ProviderIdentity {
         ProviderIdentity::of_program(self.name())
+    }
+
+    /// Returns the pinning of its definitions; `None` if they are not under the control of a server.
+    fn pinning(&self) -> Option<Pinning> {
+        None
     }
 
     /// Returns the tools, in any order, with unique names.

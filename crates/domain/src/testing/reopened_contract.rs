@@ -220,15 +220,16 @@ mod tests {
     use super::*;
     use crate::testing::{
         block_on::block_on, in_memory_change_journal::InMemoryChangeJournal,
-        in_memory_conversations::InMemoryConversations, in_memory_execution_log::InMemoryExecutionLog,
-        in_memory_output_store::InMemoryOutputStore, in_memory_questions::InMemoryQuestions,
-        in_memory_read_state::InMemoryReadState, in_memory_todos::InMemoryTodos,
-        in_memory_tool_repository::InMemoryToolRepository,
+        in_memory_conversations::InMemoryConversations, in_memory_definition_store::InMemoryDefinitionStore,
+        in_memory_execution_log::InMemoryExecutionLog, in_memory_output_store::InMemoryOutputStore,
+        in_memory_questions::InMemoryQuestions, in_memory_read_state::InMemoryReadState,
+        in_memory_todos::InMemoryTodos, in_memory_tool_repository::InMemoryToolRepository,
     };
 
     fn in_memory(execution_log: Arc<InMemoryExecutionLog>) -> Stores {
         Stores {
             tool_repository: Arc::new(InMemoryToolRepository::new()),
+            definitions: Arc::new(InMemoryDefinitionStore::default()),
             execution_log,
             output_store: Arc::new(InMemoryOutputStore::new()),
             change_journal: Arc::new(InMemoryChangeJournal::new()),

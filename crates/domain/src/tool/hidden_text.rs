@@ -1,6 +1,6 @@
 //! Characters of a definition that hide or reorder text for users, while a model reads it.
 
-use crate::invisible_characters::changes_direction;
+use crate::{definition_scan, invisible_characters::changes_direction};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -46,7 +46,7 @@ fn in_value(value: &Value, place: &mut Vec<String>) -> Option<HiddenText> {
 }
 
 fn in_text(text: &str, place: &[String]) -> Option<HiddenText> {
-    let (character, kind) = text.chars().find_map(|character| Some((character, kind(character)?)))?;
+    let (character, kind) = definition_scan::first_hidden(text)?;
     let place: String = place.join(".").chars().filter(|one| is_displayable(*one)).take(MAX_PLACE_CHARACTERS).collect();
     Some(HiddenText { character, kind, place })
 }
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn lines_tabs_all_scripts_and_emoji_stay() {
-        let text = "a\tb\r\nc äöü 日本語 עברית العربية 👩\u{200d}💻 ❤\u{fe0f} \u{200b}";
+        let text = "a\tb\r\nc äöü 日本語 עברית العربية 👩\u{200d}💻 ❤\u{fe0f} ภาษา\u{200b}ไทย";
         check(json!({"description": text, "inputSchema": {"enum": [text]}}), None);
     }
 }

@@ -39,6 +39,7 @@ pub(crate) struct Code {
     /// The code itself.
     pub(crate) secret: Secret,
     /// Issuer that the redirect names (RFC 9207).
+    #[cfg_attr(not(feature = "upstream-auth"), expect(dead_code, reason = "for sign-in to MCP servers alone"))]
     pub(crate) issuer: Option<String>,
 }
 
@@ -72,11 +73,13 @@ impl Attempt {
     }
 
     /// Creates an attempt with a page that was prepared elsewhere. The exchange of the code checks its issuer.
+    #[cfg_attr(not(feature = "upstream-auth"), expect(dead_code, reason = "for sign-in to MCP servers alone"))]
     pub(crate) fn with_page(page: Url, state: Secret, redirect_uri: String) -> Self {
         Self { state, verifier: Secret::new(""), redirect_uri, page, issuer: None }
     }
 
     /// Returns the random value that proves that a redirect belongs to this attempt.
+    #[cfg_attr(not(feature = "upstream-auth"), expect(dead_code, reason = "for sign-in to MCP servers alone"))]
     pub(crate) fn state(&self) -> &Secret {
         &self.state
     }

@@ -153,6 +153,7 @@ impl Issuer {
 
 /// Reads the tokens of a successful response that was received otherwise. `refresh` remains in use if there is no new
 /// refresh token; `asked` are the requested scopes.
+#[cfg_attr(not(feature = "upstream-auth"), expect(dead_code, reason = "for sign-in to MCP servers alone"))]
 pub(crate) fn read_tokens(
     body: &[u8],
     refresh: Option<Secret>,

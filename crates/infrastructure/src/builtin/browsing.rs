@@ -52,7 +52,7 @@ pub(super) enum ReportScope<'a> {
     Lines(&'a str),
 }
 
-/// A page, as answers tell it beside their text.
+/// A page, as answers describe it beside their text.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct PageFacts {
     url: String,

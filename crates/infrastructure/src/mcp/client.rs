@@ -11,6 +11,7 @@ pub mod transport;
 
 use crate::mcp::client::{
     calls::{outcome::CallTarget, tasks},
+    catalogue::identity,
     config::{ToolOutput, UpstreamConfig},
     connection::{
         UpstreamDeps, profile_advice, question_kind,
@@ -32,9 +33,10 @@ use std::{
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::{
-    Access, CallContext, CallOutcome, DefaultSuggestions, Principal, ProtocolVersion, ProviderError, ProviderIdentity,
-    ProviderState, ServerName, Suggestion, SuggestionFormatter, TaskRequest, Tool, ToolCall, ToolFailure, ToolName,
-    ToolProvider, ToolSource, error_kind::ErrorKind, suggestion::SUGGESTION, task_request::takes_tasks,
+    Access, CallContext, CallOutcome, DefaultSuggestions, PinnedServer, Pinning, Principal, ProtocolVersion,
+    ProviderError, ProviderIdentity, ProviderState, ServerName, Suggestion, SuggestionFormatter, TaskRequest, Tool,
+    ToolCall, ToolFailure, ToolName, ToolProvider, ToolSource, error_kind::ErrorKind, suggestion::SUGGESTION,
+    task_request::takes_tasks,
 };
 
 /// Maximum number of texts of an error to search for something that the server's profile blocked.
@@ -92,6 +94,15 @@ impl Upstream {
         let shared = Arc::new(UpstreamState::new(config, deps, state));
         let supervisor = tokio::spawn(supervisor::supervise(shared.clone()));
         Arc::new(Self { shared, identity, seen: AtomicU64::new(0), _supervisor: AbortOnDropHandle::new(supervisor) })
+    }
+
+    fn pinned_by_configuration(&self) -> Pinning {
+        let config = &self.shared.config;
+        Pinning {
+            server: PinnedServer::from(&self.identity),
+            on_change: config.on_change,
+            launch: identity::launch(config),
+        }
     }
 
     /// Returns the status of the server. Never blocks.
@@ -199,6 +210,10 @@ impl ToolProvider for Upstream {
 
     fn identity(&self) -> ProviderIdentity {
         self.identity.clone()
+    }
+
+    fn pinning(&self) -> Option<Pinning> {
+        Some(self.pinned_by_configuration())
     }
 
     async fn list(&self) -> Result<Vec<Tool>, ProviderError> {

@@ -8,6 +8,7 @@ use super::{
     conversation_store::SqliteConversationStore,
     database_files::{BLOBS, INSTANCES},
     database_options::DatabaseOptions,
+    definition_store::SqliteDefinitionStore,
     execution_log::SqliteExecutionLog,
     fault::Fault,
     instance::{self, Instance},
@@ -35,8 +36,8 @@ use std::{
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolstead_domain::{
-    ChangeJournal, Clock, ConversationStore, ExecutionLog, OutputStore, QuestionStore, ReadState, Stores, TodoStore,
-    ToolRepository,
+    ChangeJournal, Clock, ConversationStore, DefinitionStore, ExecutionLog, OutputStore, QuestionStore, ReadState,
+    Stores, TodoStore, ToolRepository,
 };
 
 /// Open database. Several processes, and several values in one process, may have the same file open.
@@ -100,6 +101,7 @@ impl Database {
     pub fn stores(&self, workspace: &Path) -> Stores {
         Stores {
             tool_repository: self.tool_repository(),
+            definitions: self.definitions(),
             execution_log: self.execution_log(),
             output_store: self.output_store(workspace),
             change_journal: self.change_journal(workspace),
@@ -113,6 +115,11 @@ impl Database {
     /// Returns the tool repository in this database.
     pub fn tool_repository(&self) -> Arc<dyn ToolRepository> {
         Arc::new(SqliteToolRepository::new(self.writer.clone(), self.readers.clone()))
+    }
+
+    /// Returns the versions of the definitions of servers in this database.
+    pub fn definitions(&self) -> Arc<dyn DefinitionStore> {
+        Arc::new(SqliteDefinitionStore::new(self.writer.clone(), self.readers.clone()))
     }
 
     /// Returns the audit log in this database.

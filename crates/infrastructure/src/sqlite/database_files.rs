@@ -7,13 +7,16 @@ pub(super) const INSTANCES: &str = "instances";
 /// Folder beside the database with the contents of large outputs and of changed files.
 pub(super) const BLOBS: &str = "blobs";
 
+/// Folder beside the database with the copy that was made before the last update of its schema.
+pub(super) const BACKUPS: &str = "backups";
+
 /// Files and folders of a database. If the path of the database is a link, the others are beside the link's target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseFiles {
     /// Database, its write-ahead log, and the index of that log.
     pub files: [PathBuf; 3],
     /// Folders beside the database.
-    pub folders: [PathBuf; 2],
+    pub folders: [PathBuf; 3],
 }
 
 impl DatabaseFiles {
@@ -25,6 +28,6 @@ impl DatabaseFiles {
             file.push(ending);
             database.with_file_name(file)
         });
-        Self { files, folders: [BLOBS, INSTANCES].map(|folder| database.with_file_name(folder)) }
+        Self { files, folders: [BLOBS, INSTANCES, BACKUPS].map(|folder| database.with_file_name(folder)) }
     }
 }

@@ -1,6 +1,6 @@
 //! Migrations of the schema (`migrations/sqlite/`), from any older version to the current one.
 
-use super::fault::Fault;
+use super::{backup, fault::Fault};
 use sqlx::{
     Connection, SqlSafeStr, SqliteConnection,
     migrate::{Migration, MigrationType, Migrator},
@@ -41,6 +41,7 @@ fn migrations() -> Vec<Migration> {
         migration!(15, "0015_deferred_questions.sql"),
         migration!(16, "0016_handed_over_conversations.sql"),
         migration!(17, "0017_one_record_a_row.sql"),
+        migration!(18, "0018_pinned_definitions.sql"),
     ]
 }
 
@@ -56,17 +57,27 @@ pub(super) enum MigrateError {
     /// The database has another migration with this number.
     #[error("step {0} of the schema differs")]
     Changed(i64),
+    /// The database could not be backed up first.
+    #[error("the database cannot be backed up")]
+    Backup(#[source] Fault),
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
-/// Migrates the schema. If it is current, which is nearly always the case, this is a single read.
+/// Migrates the schema. If it is current, which is nearly always the case, this is a single read. A database with data
+/// is backed up first.
 ///
 /// Several processes may call this at once: one of them takes the write lock, and the others find the schema current.
 pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), MigrateError> {
     let migrations = migrations();
-    if missing(connection, &migrations).await? == 0 {
+    let missing_steps = missing(connection, &migrations).await?;
+    if missing_steps == 0 {
         return Ok(());
+    }
+    let applied = migrations.len() - missing_steps;
+    if applied > 0 {
+        // Outside of the transaction. Another process that migrates meanwhile makes the same backup, or a later one.
+        backup::back_up(connection, applied).await.map_err(MigrateError::Backup)?;
     }
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(Fault::from)?;
     if missing(&mut transaction, &migrations).await? > 0 {
@@ -202,6 +213,12 @@ mod tests {
             sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut database.connection).await.unwrap();
         }
         migrate(&mut database.connection).await.unwrap();
+        let backup = database.options.path.with_file_name("backups/test.db.16");
+        let mut backup = SqliteConnection::connect(backup.to_str().unwrap()).await.unwrap();
+        assert_eq!(missing(&mut backup, &migrations()).await.unwrap(), migrations().len() - 16);
+        let rows: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM tool_executions").fetch_one(&mut backup).await.unwrap();
+        assert_eq!(rows, 2, "the backup has the data of before");
         let required: Vec<String> =
             sqlx::query_scalar("SELECT name FROM pragma_table_info('tool_executions') WHERE \"notnull\" ORDER BY cid")
                 .fetch_all(&mut database.connection)

@@ -90,6 +90,16 @@ pub enum OpenError {
         /// Number of the migration that differs.
         version: i64,
     },
+    /// The schema must be updated, and the database could not be backed up first.
+    #[error(
+        "could not back up the database `{path}` before the update of its schema: free some space, and check the permissions of its folder"
+    )]
+    Backup {
+        /// Path of the database.
+        path: PathBuf,
+        /// Error of SQLite or of the operating system.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// Any other failure.
     #[error("could not open the database `{path}`")]
     Other {
@@ -113,7 +123,7 @@ impl OpenError {
             )
         };
         match self {
-            Self::DiskFull { .. } | Self::ReadOnly { .. } | Self::Other { .. } => true,
+            Self::DiskFull { .. } | Self::ReadOnly { .. } | Self::Backup { .. } | Self::Other { .. } => true,
             Self::CreateFolder { source, .. }
             | Self::CreateFile { source, .. }
             | Self::JoinInstances { source, .. } => is_about_writing(source),
@@ -132,6 +142,7 @@ impl OpenError {
             MigrateError::NotOurs => Self::NotOurs { path },
             MigrateError::Newer(version) => Self::Newer { path, version },
             MigrateError::Changed(version) => Self::ChangedMigration { path, version },
+            MigrateError::Backup(fault) => Self::Backup { path, source: fault.into() },
             MigrateError::Fault(fault) => Self::of(fault, path),
         }
     }

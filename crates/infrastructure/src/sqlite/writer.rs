@@ -370,7 +370,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_is_told_and_what_was_acknowledged_stays() {
         let database = new_database().await;
-        database.recorder.limit_pages(52);
+        database.recorder.limit_pages(56);
         let (writer, log, _folder) = start(database, false);
         let mut written = 0;
         let fault = loop {
@@ -420,7 +420,7 @@ mod tests {
     #[tokio::test]
     async fn what_waits_in_the_backlog_survives_a_full_disk() {
         let database = new_database().await;
-        database.recorder.limit_pages(52);
+        database.recorder.limit_pages(56);
         let (writer, log, folder) = start(database, true);
         let mut written = 0;
         let fault = loop {

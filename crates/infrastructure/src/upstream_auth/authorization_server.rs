@@ -42,12 +42,12 @@ pub(super) async fn discover(
     let mut manager = manager_for(traffic, server).await?;
     let resolved = manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
     let resolved = resolved.map_err(|error| UpstreamAuthError::of(&error, &[]))?;
-    let nobody = || UpstreamAuthError::NoAuthorizationServer(server.origin().ascii_serialization());
+    let not_named = || UpstreamAuthError::NoAuthorizationServer(server.origin().ascii_serialization());
     if !resolved.source.is_discovered() {
-        return Err(nobody());
+        return Err(not_named());
     }
     let metadata = resolved.metadata;
-    let issuer = metadata.issuer.clone().ok_or_else(nobody)?;
+    let issuer = metadata.issuer.clone().ok_or_else(not_named)?;
     if let Some(expected) = expected_issuer
         && expected.trim_end_matches('/') != issuer.trim_end_matches('/')
     {

@@ -32,6 +32,8 @@ use toolstead_domain::{
 };
 use url::Url;
 
+/// Maximum number of scopes that a server may require in addition to the configured ones.
+const MAX_FURTHER_SCOPES: usize = 64;
 /// Time in which a token that replaced a refused one is not replaced again. A server may refuse every token.
 const RENEWAL_PAUSE: Duration = Duration::from_secs(60);
 const BEARER: &str = "Bearer ";
@@ -210,6 +212,10 @@ impl Inner {
                 self.requested_token(principal, &cache.further_scopes).await
             }
         };
+        if obtained.is_err() {
+            // Scopes that the server demanded must not make later requests fail.
+            cache.further_scopes.clear();
+        }
         match obtained {
             Ok(tokens) => {
                 let token = CachedToken {
@@ -323,6 +329,9 @@ impl Credentials for UpstreamAccounts {
         if missing.is_empty() {
             let reason = format!("the scopes that the server requires were requested ({scope})");
             return Err(NoCredentials::Unavailable(reason));
+        }
+        if cache.further_scopes.len() + missing.len() > MAX_FURTHER_SCOPES {
+            return Err(NoCredentials::Unavailable("the server requires too many scopes".into()));
         }
         cache.further_scopes.extend(missing);
         self.obtain(principal, cache, None).await

@@ -5,6 +5,7 @@ use super::{
     exit::{CommandError, Exit, chain},
     global::Global,
     output::{Output, on_one_line},
+    servers::found,
 };
 use crate::{
     composition_root::{RunningApp, Servers},
@@ -161,6 +162,10 @@ async fn application_findings(composition: &RunningApp) -> Vec<Finding> {
             }
             other => Finding { verdict: Verdict::Bad, what: "MCP server", said: format!("{}: {other}", status.name) },
         });
+    }
+    if let count @ 1.. = found::importable(config) {
+        let said = format!("{count} MCP servers can be imported: `toolstead servers found` lists them");
+        findings.push(good("other programs", said));
     }
     for server in config.mcp_servers.iter().filter(|server| !server.disabled) {
         if let Err(reason) = &server.transport {

@@ -220,10 +220,10 @@ mod tests {
             built.map(|one| one.tool.name().to_string()).collect::<Vec<_>>()
         };
         // The description of `skill` depends on files; the others call tools.
-        assert_eq!(built(), ["batch", "skill", "subagent"]);
+        assert_eq!(built(), ["batch", "call_tool", "skill", "subagent", "tool_search"]);
         let listed = composition.app.list_tools.handle(&Default::default()).unwrap();
         listed.tools.iter().for_each(|tool| assert!(!tool.wire().get().is_empty()));
-        assert_eq!(built(), ["batch", "echo", "skill", "subagent"]);
+        assert_eq!(built(), ["batch", "call_tool", "echo", "skill", "subagent", "tool_search"]);
         composition.close().await;
     }
 

@@ -1,5 +1,9 @@
 //! `toolstead servers`.
 
+mod definitions;
+pub(super) mod found;
+mod import;
+
 use super::{
     Outcome,
     config::trusting,
@@ -12,7 +16,8 @@ use crate::{
     composition_root::{RunningApp, Servers as Started, upstream_accounts_alone},
     config::{Config, tree::origin::Origin},
 };
-use clap::Args;
+use clap::{Args, Subcommand};
+use definitions::DefinitionsCommand;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use toolstead_domain::{DefinitionChange, ProviderState, Timestamp};
@@ -21,12 +26,31 @@ use toolstead_infrastructure::mcp::client::UpstreamStatus;
 /// Maximum number of tools to name whose definitions changed at the same time.
 const NAMED_CHANGES: usize = 10;
 
-/// Shows the MCP servers.
+/// Shows the MCP servers, and approves their definitions.
 #[derive(Debug, Args)]
-pub struct Servers {}
+pub struct Servers {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Lists the MCP servers in the files of other programs
+    Found(found::FoundCommand),
+    /// Shows servers of other programs, asks for confirmation, and adds them to the configuration file
+    Import(import::ImportCommand),
+    #[command(flatten)]
+    Definitions(DefinitionsCommand),
+}
 
 impl Servers {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        match self.command {
+            Some(Command::Found(command)) => return command.run(global, output),
+            Some(Command::Import(command)) => return command.run(global, output).await,
+            Some(Command::Definitions(command)) => return command.run(global, output).await,
+            None => {}
+        }
         let composition = global.compose(Started::All).await?;
         composition.reached().await;
         let outcome = show(&composition, global.json, output);
@@ -73,9 +97,17 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
         let own = providers.iter().find(|provider| provider.name == status.name.as_str());
         own.map(|provider| provider.changes.clone()).unwrap_or_default()
     };
+    let definition_notes = |status: &UpstreamStatus| -> Vec<String> {
+        let own = providers.iter().find(|provider| provider.name == status.name.as_str());
+        own.map(|provider| provider.notes.clone()).unwrap_or_default()
+    };
     if as_json {
-        let running: Vec<Value> =
-            running.iter().map(|status| to_json(status, profile(status), &changes(status))).collect();
+        let with_definitions = |status: &UpstreamStatus| {
+            let mut running = to_json(status, profile(status), &changes(status));
+            running["definitions"] = definition_notes(status).into();
+            running
+        };
+        let running: Vec<Value> = running.iter().map(with_definitions).collect();
         let idle: Vec<Value> = idle.iter().map(|(name, why)| json!({"name": name, "state": why})).collect();
         let found = &composition.config.found_servers;
         let found: Vec<Value> = found
@@ -110,14 +142,8 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
         let signing_in = matches!(status.state, ProviderState::NeedsAuthorization { .. })
             .then(|| signing_in(status, &composition.config))
             .flatten();
-        for text in reason
-            .cloned()
-            .into_iter()
-            .chain(signing_in)
-            .chain(status.notes.iter().cloned())
-            .chain(changed)
-            .chain(stderr)
-        {
+        let notes = status.notes.iter().cloned().chain(changed).chain(definition_notes(status));
+        for text in reason.cloned().into_iter().chain(signing_in).chain(notes).chain(stderr) {
             output.line(&on_one_line(&format!("{}: {}", status.name, text.trim_end())))?;
         }
     }
@@ -136,6 +162,11 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
         };
         let line = format!("found, not used: `{}` ({}) in {}; {how}", found.name, found.what, found.origin);
         output.line(&on_one_line(&line))?;
+    }
+    if let count @ 1.. = found::importable(&composition.config) {
+        output.line(&format!(
+            "{count} servers of other programs can be imported: `toolstead servers found` lists them"
+        ))?;
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::{
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use toolstead_application::{ListToolsQuery, PageSize, SharedTool, ToolFilter};
+use toolstead_application::{ListForm, ListToolsQuery, PageSize, SharedTool, ToolFilter};
 use toolstead_domain::{Principal, Scope, ToolSelection, context::RULE_NAMES};
 
 /// Lists, shows, exports and imports views.
@@ -147,7 +147,7 @@ fn show(name: &str, composition: &RunningApp, as_json: bool, output: &mut Output
 /// Returns the tools that clients of the scope receive.
 fn shown(composition: &RunningApp, scope: &Scope) -> Result<Vec<SharedTool>, CommandError> {
     let (filter, page) = (ToolFilter::default(), PageSize::Tools(usize::MAX));
-    let query = ListToolsQuery { scope: scope.clone(), filter, cursor: None, page };
+    let query = ListToolsQuery { scope: scope.clone(), filter, form: ListForm::Whole, cursor: None, page };
     Ok(composition.app.list_tools.handle(&query).map_err(usage)?.tools)
 }
 

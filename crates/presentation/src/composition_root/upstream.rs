@@ -134,6 +134,7 @@ fn converted(
             roots: server.roots.clone(),
             limits: config.sandbox_limits(),
         },
+        on_change: server.on_change,
         launch_check: {
             let programs = server.programs.clone();
             LaunchCheck::new(move || programs.check())

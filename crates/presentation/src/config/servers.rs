@@ -1,6 +1,6 @@
 //! The MCP servers of the configuration, also those in files of other clients.
 
-pub(super) mod foreign_servers;
+pub(crate) mod foreign_servers;
 pub mod mcp_server;
 pub(super) mod server_auth;
 pub mod server_programs;

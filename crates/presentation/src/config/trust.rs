@@ -1,6 +1,6 @@
 //! The trust list: files of projects that the user trusted, by path and content, and programs of servers.
 
-pub mod instruction_folders;
+pub(crate) mod instruction_folders;
 pub mod programs;
 
 use crate::config::{

@@ -4,7 +4,10 @@ use super::{
     instruction_reader::{InstructionReader, InstructionSource, trusting},
     shown_name::shown_name,
 };
-use crate::config::{Config, trust::instruction_folders::{INSTRUCTION_FILES, InstructionFolders, OwnFolder, TrustedFolders}};
+use crate::config::{
+    Config,
+    trust::instruction_folders::{INSTRUCTION_FILES, InstructionFolders, OwnFolder, TrustedFolders},
+};
 use serde_json::Map;
 use std::{
     collections::BTreeSet,

@@ -1,7 +1,13 @@
 //! Instruction files on disk, and the description of the surroundings.
 
 use super::*;
-use crate::config::{Config, layers::{environment::Environment, request::{ConfigFlags, ConfigRequest}}};
+use crate::config::{
+    Config,
+    layers::{
+        environment::Environment,
+        request::{ConfigFlags, ConfigRequest},
+    },
+};
 use std::{fs, os::unix::fs::symlink, path::Path};
 use tempfile::TempDir;
 use toolstead_domain::{InstructionSection, Timestamp, testing::fixed_clock::FixedClock};

@@ -35,7 +35,7 @@ async fn a_search_returns_definitions_of_tools_that_the_scope_may_call() {
 async fn a_search_without_a_match_names_the_origins_of_tools() {
     let house = Plan::default().house_that_nests().await;
     let told = house.call("tool_search", json!({"query": "weather"})).await;
-    let expected = "No tool matches. Use other words, and fewer with `+`. Tools by origin: built-in (8), maker (2).";
+    let expected = "No tool matches. Use other words, and fewer with `+`. Tools by origin: built-in (11), maker (2).";
     assert_eq!(told, expected);
 }
 
@@ -48,7 +48,7 @@ async fn a_called_tool_is_decided_validated_and_recorded_as_itself() {
     assert_eq!(house.call("call_tool", call("write", json!({}))).await, "written");
     assert_eq!(approver.questions()[0].within.as_deref(), Some("call_tool"));
     let told = house.call("call_tool", call("read", json!({"limit": "many"}))).await;
-    assert!(told.starts_with("failed invalid_input: ") && told.contains("`path`"), "{told}");
+    assert!(told.starts_with("failed invalid_input: ") && told.contains("\"path\""), "{told}");
     let told = house.call("call_tool", call("nowhere", json!({}))).await;
     assert_eq!(told, "failed not_found: Unknown tool: nowhere. Find the name of the tool with `tool_search`.");
     for name in ["call_tool", "tool_search"] {

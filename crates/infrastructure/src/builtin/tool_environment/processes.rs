@@ -7,17 +7,11 @@ use crate::{
 use std::{fmt, sync::Arc};
 
 /// Environment of commands and helper processes.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct ProcessEnvironment {
     pub(super) helpers: Arc<Helpers>,
     pub(super) programs: Arc<Programs>,
     pub(super) tasks: Arc<Tasks>,
-}
-
-impl Default for ProcessEnvironment {
-    fn default() -> Self {
-        Self { helpers: Arc::default(), programs: Arc::default(), tasks: Arc::default() }
-    }
 }
 
 impl ProcessEnvironment {

@@ -8,6 +8,10 @@ use crate::{
     },
     mcp::client::{config::UpstreamCredentials, connection::foreign_text::shown},
 };
+use futures::{
+    FutureExt, TryFutureExt,
+    future::{Either, ready},
+};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use std::{
     fmt,
@@ -66,7 +70,7 @@ impl PrincipalCredentials {
         self.is_open.load(Ordering::Relaxed)
     }
 
-    /// Returns the credentials, or none if the server may be open to everyone.
+    /// Returns the credentials, or none if the server may require none.
     async fn headers(&self) -> Result<CredentialHeaders, NoCredentials> {
         let UpstreamCredentials { source, resource, is_optional, .. } = &self.source;
         match source.headers(&self.principal, resource).await {
@@ -84,7 +88,6 @@ impl PrincipalCredentials {
         refused: &CredentialHeaders,
         challenge: &Challenge,
     ) -> Result<CredentialHeaders, NoCredentials> {
-        self.is_open.store(false, Ordering::Relaxed);
         self.source.source.challenged(&self.principal, &self.source.resource, refused, challenge).await
     }
 }
@@ -103,18 +106,19 @@ impl AuthorizedEndpoint {
     ///
     /// # Errors
     /// Returns [`SendError`].
-    pub(super) async fn send(&self, request: Request) -> Result<Response, SendError> {
-        match &self.credentials {
-            None => Ok(self.endpoint.send(request).await?),
-            Some(credentials) if credentials.is_open() => {
-                let response = self.endpoint.send(request).await?;
-                match challenge_of(&response) {
-                    None => Ok(response),
-                    Some(challenge) => Box::pin(handle_refusal(credentials, &challenge, response)).await,
-                }
-            }
-            // Boxed, because it is larger than a request without credentials.
-            Some(credentials) => Box::pin(self.send_authorized(credentials, request)).await,
+    pub(super) fn send(&self, request: Request) -> impl Future<Output = Result<Response, SendError>> + Send {
+        // Combinators, because an async function would hold the request twice.
+        match self.credentials.as_ref().filter(|credentials| !credentials.is_open()) {
+            Some(credentials) => Either::Left(self.send_authorized(credentials, request).boxed()),
+            None => Either::Right(self.endpoint.send(request).err_into().and_then(|response| self.checked(response))),
+        }
+    }
+
+    /// Returns the response to a request without credentials, after the refusal of a server that needs some.
+    fn checked(&self, response: Response) -> impl Future<Output = Result<Response, SendError>> + Send {
+        match self.credentials.as_ref().and_then(|credentials| Some((credentials, challenge_of(&response)?))) {
+            None => Either::Left(ready(Ok(response))),
+            Some((credentials, challenge)) => Either::Right(handle_refusal(credentials, challenge).boxed()),
         }
     }
 
@@ -138,7 +142,10 @@ impl AuthorizedEndpoint {
             }
             repetitions += 1;
             match credentials.challenged(&sent, &challenge).await {
-                Ok(other) if other != sent => sent = other,
+                Ok(other) if other != sent => {
+                    credentials.is_open.store(false, Ordering::Relaxed);
+                    sent = other;
+                }
                 Ok(_) => return Ok(response),
                 Err(none) => return Err(error_of(&challenge, &none)),
             }
@@ -165,14 +172,14 @@ fn challenge_of(response: &Response) -> Option<Challenge> {
 
 /// Handles the first refusal of a server that needed no credentials before. Its connection is replaced by one with
 /// credentials if there are any.
-async fn handle_refusal(
-    credentials: &PrincipalCredentials,
-    challenge: &Challenge,
-    response: Response,
-) -> Result<Response, SendError> {
-    match credentials.challenged(&CredentialHeaders::new(), challenge).await {
-        Ok(_) => Ok(response),
-        Err(none) => Err(error_of(challenge, &none)),
+async fn handle_refusal(credentials: &PrincipalCredentials, challenge: Challenge) -> Result<Response, SendError> {
+    match credentials.challenged(&CredentialHeaders::new(), &challenge).await {
+        // An open connection may be shared by principals, so it never begins to carry the credentials of one.
+        Ok(_) => {
+            let status = challenge.status;
+            Err(SendError::NoCredentials(format!("HTTP status {status}: it is connected again with the sign-in")))
+        }
+        Err(none) => Err(error_of(&challenge, &none)),
     }
 }
 

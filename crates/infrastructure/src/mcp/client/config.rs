@@ -4,7 +4,7 @@ use serde::Deserialize;
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite};
 use toolstead_domain::{
-    Credentials, Principal, ProtocolVersion, SandboxLimits, ServerName, ports::credentials::Resource,
+    Credentials, OnChange, Principal, ProtocolVersion, SandboxLimits, ServerName, ports::credentials::Resource,
     tool_selection::wildcard_match,
 };
 use url::Url;
@@ -46,6 +46,8 @@ pub struct UpstreamConfig {
     pub confinement: ServerConfinement,
     /// Check to run before each start, if the server is a child process.
     pub launch_check: LaunchCheck,
+    /// Treatment of changed definitions.
+    pub on_change: OnChange,
     /// Credentials for the server, if it is reached over HTTP. `None` sends the configured headers only.
     pub credentials: Option<UpstreamCredentials>,
 }
@@ -59,9 +61,9 @@ pub struct UpstreamCredentials {
     pub resource: Resource,
     /// Owner of the credentials.
     pub owner: CredentialsOwner,
-    /// Whether to send requests without credentials if there are none, until the server refuses them.
+    /// `true` to send requests without credentials if there are none, until the server refuses them.
     pub is_optional: bool,
-    /// Whether users obtain the credentials by signing in.
+    /// `true` if users obtain the credentials by signing in.
     pub can_sign_in: bool,
 }
 
@@ -293,6 +295,7 @@ impl UpstreamConfig {
             confinement: ServerConfinement::default(),
             launch_check: LaunchCheck::default(),
             credentials: None,
+            on_change: OnChange::default(),
         }
     }
 

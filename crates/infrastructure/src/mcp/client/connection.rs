@@ -18,7 +18,7 @@ use crate::{
     mcp::client::{
         authorized_endpoint::PrincipalCredentials,
         catalogue::identity,
-        config::{McpTransport, UpstreamConfig},
+        config::{CredentialsOwner, McpTransport, UpstreamConfig},
         connection::{
             peer::{Loss, Peer},
             question_kind::Clients,
@@ -108,7 +108,8 @@ enum FirstResponse {
 
 impl Connection {
     /// Connects to the server with the credentials of this principal, and declares these capabilities (MCP's
-    /// `ClientCapabilities`). Dropping the future ends everything that was started.
+    /// `ClientCapabilities`). A connection without a principal, which several share, carries no principal's
+    /// credentials. Dropping the future ends everything that was started.
     ///
     /// # Errors
     /// Returns the reason why the connection failed.
@@ -117,10 +118,15 @@ impl Connection {
         deps: &UpstreamDeps,
         opening: Opening,
         capabilities: Map<String, Value>,
-        principal: &Principal,
+        principal: Option<&Principal>,
     ) -> Result<Self, Loss> {
-        let credentials = config.credentials.clone();
-        let credentials = credentials.map(|source| Arc::new(PrincipalCredentials::new(source, principal.clone())));
+        let credentials = config.credentials.clone().and_then(|source| {
+            let owner = match source.owner {
+                CredentialsOwner::Program => Principal::local(),
+                CredentialsOwner::Principal => principal.cloned()?,
+            };
+            Some(Arc::new(PrincipalCredentials::new(source, owner)))
+        });
         let connector = Connector { config, deps, capabilities, credentials };
         let opened = match (opening, &config.transport) {
             (Opening::Initialize(version), _) => connector.initialize(version).await,

@@ -25,8 +25,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 use toolstead_domain::{
     Access, CallContext, CallOutcome, Completion, CompletionOf, ContextCatalogue, ContextNotice, ContextProvider,
-    ContextRequest, Generation, LogLevel, ProviderError, ProviderState, RequestKind, ServerName, ToolCall, ToolFailure,
-    ToolResult, error_kind::ErrorKind,
+    ContextRequest, Generation, LogLevel, Pinning, ProviderError, ProviderState, RequestKind, ServerName, ToolCall,
+    ToolFailure, ToolResult, error_kind::ErrorKind,
 };
 
 /// Maximum time to wait for a modern server to acknowledge a subscription.
@@ -122,6 +122,14 @@ impl ContextProvider for Upstream {
 
     fn has_own_names(&self) -> bool {
         self.shared.config.names == ToolNames::Plain
+    }
+
+    fn pinning(&self) -> Option<Pinning> {
+        Some(self.pinned_by_configuration())
+    }
+
+    fn is_listed(&self) -> bool {
+        *self.shared.context_state.listed().borrow()
     }
 
     /// Returns the last known resources and prompts, or none if they were never listed.

@@ -69,7 +69,7 @@ pub(super) trait Transport: Debug + Send + Sync {
     ) -> Result<Answer, RequestError>;
 
     /// Sends a request on behalf of a caller and delivers the messages before its response to the caller
-    /// ([`relay`](super::relay::relay)). `mirrored` are the parameters of a call that headers repeat.
+    /// ([`relay`](super::connection::relay::relay)). `mirrored` are the parameters of a call that headers repeat.
     ///
     /// # Errors
     /// Returns [`RequestError`]; [`Late`](RequestError::Late) if no message about it arrived for `idle`.

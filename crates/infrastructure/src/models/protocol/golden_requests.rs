@@ -3,6 +3,8 @@
 //! `surroundings.txt` is the text that the presentation layer writes for a fixed clock and workspace; its test compares
 //! the same file. `UPDATE_GOLDEN=1` stores the present requests.
 
+#![expect(clippy::disallowed_methods, reason = "tests read and store fixtures")]
+
 use super::{
     of,
     test_streams::{body, conversation, settings},

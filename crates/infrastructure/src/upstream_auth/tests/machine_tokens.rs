@@ -132,6 +132,9 @@ async fn an_identity_token_is_exchanged_through_the_identity_provider() {
         client: client(&[]),
     }))
     .await;
+    // Such a token is never renewed with a refresh token.
+    let issued = || Reply::json(&json!({"access_token": "access-1", "token_type": "Bearer", "expires_in": 3600}));
+    bench.set(|own| own.token = Some(issued));
     let resource = bench.accounts.resource();
     let headers = bench.accounts.headers(&Principal::token("ada"), &resource).await.unwrap();
     assert_eq!(token(&headers), "access-1");

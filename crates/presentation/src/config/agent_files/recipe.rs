@@ -136,7 +136,10 @@ mod tests {
         for body in ["{{if .x}}a{{end}}", "{{.x", "{{bash}}", "{{bash .x}}", "{{template \"a\" .}}", "{{.a.b}}", "{{}}"]
         {
             let problem = read(body, Vec::new(), &file()).unwrap_err().to_string();
-            assert!(problem.starts_with("/r.md: `{{") && problem.contains("understood"), "{problem}");
+            assert!(
+                problem.starts_with("/r.md: `{{") && problem.contains("is not a supported template expression"),
+                "{problem}"
+            );
         }
     }
 }

@@ -310,7 +310,7 @@ fn hostile_folders_end_and_are_told() {
         "huge.md: cannot be read: it is larger than",
         "large.md: does not count: a file has at most",
         "binary.md: is not UTF-8",
-        "lies deeper than 8 folders",
+        "is deeper than 8 folders",
         "etc: is a link that is not followed",
         "link.md: is a link or below one",
     ] {

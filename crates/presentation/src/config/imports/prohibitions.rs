@@ -51,6 +51,7 @@ const WORDS_OF_SERVERS: &[&str] = &[
     "included",
     "only",
     "readonly",
+    "sandbox",
     "white",
     "whitelist",
     "filter",

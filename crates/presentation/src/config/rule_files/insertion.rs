@@ -88,22 +88,8 @@ fn in_list(text: &str, rules: &Array, quoted: &str) -> Option<String> {
 
 /// Returns the content as JSON, without origins. Missing tables are null.
 fn plain(text: &str, file: &Path) -> Result<serde_json::Value, String> {
-    fn of(content: &Content) -> serde_json::Value {
-        match content {
-            Content::Boolean(value) => json!(value),
-            Content::Integer(value) => json!(value),
-            Content::Fraction(value) => json!(value),
-            Content::Text(text) | Content::Untyped(text) | Content::DerivedRule { rule: text, .. } => json!(text),
-            Content::List(items) => items.iter().map(|item| of(&item.content)).collect(),
-            Content::Table(members) => {
-                let members = members.iter().map(|member| (member.name.clone(), of(&member.node.content)));
-                serde_json::Value::Object(members.collect())
-            }
-            Content::Other(what) => json!([what]),
-        }
-    }
     let root = Format::Toml.read(text, &Arc::from(file)).map_err(|problem| problem.to_string())?;
-    Ok(of(&root.content))
+    Ok(root.content.to_json())
 }
 
 /// Returns the line of the rule; 0 if it is not found.

@@ -109,7 +109,7 @@ mod tests {
             ("people/ada/.local/share/toolstead/blobs", "data or the configuration"),
             ("people/ada/.config", "data or the configuration"),
             ("etc", "data or the configuration"),
-            ("file", "no folder"),
+            ("file", "not a folder"),
             ("missing", "cannot be used"),
             ("a\nb", "cannot be shown"),
             ("/proc/self", "belongs to the system"),

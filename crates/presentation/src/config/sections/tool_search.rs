@@ -1,6 +1,11 @@
 //! `[tools] defer_above` and `[tools.search]`: deferral of tools, and the embeddings that rank them.
 
-use crate::config::{Config, layers::{environment::Environment, ResolvedSettings}, sections::{models::parse_base_url, plaintext_url::is_plaintext}, tree::{expansion::expand, origin::Origin, problem::Problem, value::Value}};
+use crate::config::{
+    Config,
+    layers::{ResolvedSettings, environment::Environment},
+    sections::{models::parse_base_url, plaintext_url::is_plaintext},
+    tree::{expansion::expand, origin::Origin, problem::Problem, value::Value},
+};
 use std::path::PathBuf;
 use toolstead_application::ToolDeferral;
 use toolstead_domain::Secret;

@@ -1,5 +1,7 @@
 //! `[mcp_servers.NAME]`: the upstream MCP servers.
 
+mod look_alikes;
+
 use crate::config::{
     layers::{LayerKind, ResolvedSettings, Setting, environment::Environment},
     servers::{server_auth, server_programs::ServerPrograms},
@@ -21,7 +23,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use toolstead_domain::{Effect, PatternBase, PermissionRule, ProtocolVersion, ServerName, ToolName};
+use toolstead_domain::{Effect, OnChange, PatternBase, PermissionRule, ProtocolVersion, ServerName, ToolName};
 use toolstead_infrastructure::{
     mcp::client::{
         config::{HttpUpstream, McpTransport, OnlyTools, ServerProfile, StdioUpstream, ToolNames, ToolOutput},
@@ -80,6 +82,8 @@ pub struct ConfiguredServer {
     pub disabled: bool,
     /// Layer that defines its transport.
     pub(in crate::config) launched_by: LayerKind,
+    /// Treatment of changed definitions.
+    pub on_change: OnChange,
     /// Programs that it runs from locations that tools can write to.
     pub programs: ServerPrograms,
 }
@@ -116,6 +120,7 @@ struct ServerTable {
     roots: Vec<PathBuf>,
     always_load: bool,
     disabled: bool,
+    on_change: OnChange,
 }
 
 /// Word for a transport.
@@ -216,11 +221,12 @@ pub(in crate::config) fn servers(
             always_load: written.always_load,
             disabled: written.disabled,
             launched_by,
+            on_change: written.on_change,
             programs: ServerPrograms::default(),
             origin,
         });
     }
-    servers
+    look_alikes::reject(servers, problems, notes)
 }
 
 /// Returns the idle time after which a server is stopped. A stateful server is stopped only if an idle time is

@@ -69,7 +69,8 @@ impl<E: Fn(&str) -> Result<String, String>> AuthTable<'_, E> {
             client_id: self.required("client_id", kind)?,
             client_secret: Secret::new(self.required("client_secret", kind)?),
             scopes: self.scopes(),
-            issuer: self.text("issuer")?,
+            // The server must not choose who receives the secret.
+            issuer: Some(self.required("issuer", kind)?),
         })
     }
 
@@ -108,7 +109,10 @@ pub(in crate::config) fn auth(
     let auth = match kind.as_str() {
         "client_credentials" => UpstreamAuth::ClientCredentials(table.client(&kind)?),
         "exchange" => UpstreamAuth::Exchange(ExchangeSettings {
-            token_url: table.url("token_url")?,
+            // The server must not choose who receives the tokens of principals.
+            token_url: Some(
+                table.url("token_url")?.ok_or("its `auth` table of the type `exchange` needs `token_url`")?,
+            ),
             client_id: table.required("client_id", &kind)?,
             client_secret: table.secret("client_secret")?,
             subject_token: subject_token()?,
@@ -136,6 +140,9 @@ pub(in crate::config) fn auth(
             };
             if settings.client_secret.is_some() && settings.client_id.is_none() {
                 return Err("its `auth.client_secret` needs `auth.client_id`".into());
+            }
+            if settings.client_secret.is_some() && settings.issuer.is_none() {
+                return Err("its `auth.client_secret` needs `auth.issuer`".into());
             }
             UpstreamAuth::OAuth(settings)
         }

@@ -1,6 +1,7 @@
 //! A parsed configuration file before its keys are interpreted: values, each with its origin.
 
 use crate::config::tree::origin::Origin;
+use serde_json::json;
 use std::{fmt, path::Path, sync::Arc};
 
 /// Maximum nesting depth: more than any key needs, and safe for recursion.
@@ -40,6 +41,24 @@ pub(in crate::config) struct Member {
     /// Origin of the name.
     pub(in crate::config) origin: Origin,
     pub(in crate::config) node: Node,
+}
+
+impl Content {
+    /// Returns the value as JSON, without origins.
+    pub(in crate::config) fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Boolean(value) => json!(value),
+            Self::Integer(value) => json!(value),
+            Self::Fraction(value) => json!(value),
+            Self::Text(text) | Self::Untyped(text) | Self::DerivedRule { rule: text, .. } => json!(text),
+            Self::List(items) => items.iter().map(|item| item.content.to_json()).collect(),
+            Self::Table(members) => {
+                let members = members.iter().map(|member| (member.name.clone(), member.node.content.to_json()));
+                serde_json::Value::Object(members.collect())
+            }
+            Self::Other(what) => json!([what]),
+        }
+    }
 }
 
 impl fmt::Display for Content {

@@ -17,9 +17,9 @@ const STEM: &str = "toolstead";
 /// Name of the user's own file in a project, without its extension.
 pub(in crate::config) const LOCAL_STEM: &str = "toolstead.local";
 /// Folders of a project in which other clients store their settings.
-const CLIENT_FOLDERS: [&str; 3] = [".claude", ".cursor", ".vscode"];
+const CLIENT_FOLDERS: [&str; 6] = [".claude", ".codex", ".cursor", ".gemini", ".vscode", ".zed"];
 /// Maximum size of a configuration file in bytes.
-const MAX_BYTES: u64 = 1 << 20;
+pub(in crate::config) const MAX_BYTES: u64 = 1 << 20;
 
 /// A configuration file with its content.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,20 +81,25 @@ pub(in crate::config) fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 /// Reads a file like [`read_bounded`], and also returns the resolved path of the file that was read. It differs from
 /// `path` if that contains a symbolic link.
 pub(in crate::config) fn read_with_place(path: &Path) -> io::Result<(Vec<u8>, PathBuf)> {
+    read_up_to(path, MAX_BYTES)
+}
+
+/// Reads a file like [`read_with_place`], with this maximum size in bytes.
+pub(in crate::config) fn read_up_to(path: &Path, max_bytes: u64) -> io::Result<(Vec<u8>, PathBuf)> {
     let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
-    let too_large = || io::Error::other(format!("it is larger than {MAX_BYTES} bytes"));
-    if metadata.len() > MAX_BYTES {
+    let too_large = || io::Error::other(format!("it is larger than {max_bytes} bytes"));
+    if metadata.len() > max_bytes {
         return Err(too_large());
     }
     // Read from the open descriptor, because resolving the path again could lead to a different file.
     let place = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES { Err(too_large()) } else { Ok((bytes, place)) }
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes { Err(too_large()) } else { Ok((bytes, place)) }
 }
 
 /// Returns the folder of the project that a file belongs to: the file's own folder, or its parent if clients store

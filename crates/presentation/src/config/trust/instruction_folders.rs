@@ -1,6 +1,15 @@
 //! Folders whose instruction files agents read: the user's own, and those that the user trusts.
 
-use crate::config::{Config, layers::{folders::{Folders, real}, LayerKind}, sections::client_roots::ClientRoots, tree::{ownership::check_owned, problem::Problem}, trust::{self, TrustedFiles}};
+use crate::config::{
+    Config,
+    layers::{
+        LayerKind,
+        folders::{Folders, real},
+    },
+    sections::client_roots::ClientRoots,
+    tree::{ownership::check_owned, problem::Problem},
+    trust::{self, TrustedFiles},
+};
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -14,7 +23,7 @@ const OF_CLAUDE_CODE: (&str, &str) = (".claude", "CLAUDE.md");
 
 /// Folders with instruction files, and the user's trust in them.
 #[derive(Debug, Clone)]
-pub struct InstructionFolders {
+pub(crate) struct InstructionFolders {
     folders: Folders,
     roots: WorkspaceRoots,
     disabled: Option<&'static str>,

@@ -416,7 +416,7 @@ async fn each_way_out_leads_to_no_listener_and_what_was_refused_stands_in_the_ro
             "a page of `elsewhere.example` was not opened",
         ),
         (format!("{PAGE}/to?file:///etc/passwd").as_str(), ErrorKind::UpstreamHttp, "ERR_UNSAFE_REDIRECT"),
-        ("file:///etc/passwd", ErrorKind::InvalidInput, "http or https"),
+        ("file:///etc/passwd", ErrorKind::InvalidInput, "only http and https"),
     ] {
         let failure = tools.call("browser_navigate", json!({"url": to})).await.unwrap_err();
         assert_eq!(failure.kind, kind, "{to}: {failure:?}");

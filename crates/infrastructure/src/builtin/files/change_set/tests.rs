@@ -262,7 +262,7 @@ fn a_path_below_another_and_one_with_very_many_folders_are_refused() {
         failure.unwrap_err().text()
     };
     let told = refused(&["a", "ab", "a/b"]);
-    assert!(told.starts_with("`a/b` lies below `a`, which cannot be a file and a folder at once"), "{told}");
+    assert!(told.starts_with("`a/b` is below `a`, which cannot be a file and a folder at once"), "{told}");
     let deep = format!("{}file", "d/".repeat(33));
     assert!(refused(&[&deep]).contains("are missing, and at most 32 are created at once"));
 }

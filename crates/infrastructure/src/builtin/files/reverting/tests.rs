@@ -175,7 +175,7 @@ fn a_file_that_was_deleted_or_made_since_is_told() {
     bench.put("a", "mine\n");
     let (kind, told) = failed(&bench, "undo", json!({}));
     assert_eq!(kind, ErrorKind::StaleFile);
-    assert!(told.contains("after it:\n`a`: it exists again\nNothing was changed."), "{told}");
+    assert!(told.contains("since:\n`a`: it exists again\nNothing was changed."), "{told}");
 
     let bench = Bench::new();
     bench.put("b", "1\n");

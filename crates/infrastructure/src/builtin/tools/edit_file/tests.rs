@@ -101,7 +101,7 @@ fn a_regular_expression_works_line_by_line() {
         "a",
         json!({"old_text": "(", "new_text": "", "regex": true}),
         ErrorKind::InvalidInput,
-        "no regular expression",
+        "not a valid regular expression",
     );
     refused(
         "a",
@@ -372,7 +372,7 @@ fn what_cannot_be_edited_safely_is_left_alone() {
         ErrorKind::InvalidInput,
         "exclude",
     );
-    refused(b"a\0b", json!({"old_text": "a", "new_text": "b"}), ErrorKind::UnsupportedType, "no text");
+    refused(b"a\0b", json!({"old_text": "a", "new_text": "b"}), ErrorKind::UnsupportedType, "is not text");
     refused(
         b"\xef\xbb\xbfa\xff",
         json!({"old_text": "a", "new_text": "b"}),

@@ -14,7 +14,54 @@ pub(in crate::mcp::client) fn of(
     working_dir: &Path,
     declared: &Map<String, Value>,
 ) -> ProviderIdentity {
-    let reached = match &config.transport {
+    let mut described = vec![reached(config, working_dir)];
+    let names = match config.names {
+        ToolNames::Qualified => "qualified",
+        ToolNames::Plain => "plain",
+    };
+    described.extend([names.into(), config.protocol.map(|version| version.as_str()).into()]);
+    if !declared.is_empty() {
+        described.push(declared.clone().into());
+    }
+    if let Some(patterns) = config.only_tools.patterns() {
+        described.push(json!({"only_tools": patterns}));
+    }
+    ProviderIdentity {
+        configured_in: config.configured_in.clone(),
+        name: config.name.to_string(),
+        start: digest(&described.into()),
+    }
+}
+
+/// Returns the way in which the server is started or reached, for pinned definitions. The working folder is part of it
+/// only if it is configured: otherwise a server of the user would be a different one in each project. Arguments and the
+/// query of a URL may contain secrets, so only their digests are part of it.
+pub(in crate::mcp::client) fn launch(config: &UpstreamConfig) -> Value {
+    match &config.transport {
+        McpTransport::Stdio(server) => json!({
+            "command": server.command,
+            "args": digest(&json!(server.args)),
+            "env": server.env.keys().collect::<Vec<_>>(),
+            "cwd": server.working_dir,
+            "profile": config.confinement.profile.label(),
+        }),
+        McpTransport::Http(server) | McpTransport::StreamableHttp(server) | McpTransport::Sse(server) => {
+            let mut url = server.url.clone();
+            // Fails for URLs without a host, which have no user information.
+            let _ = (url.set_username(""), url.set_password(None));
+            url.set_query(None);
+            json!({
+                "url": url.as_str(),
+                "query": server.url.query().map(|query| digest(&query.into())),
+                "headers": server.headers.keys().collect::<Vec<_>>(),
+            })
+        }
+        McpTransport::Streams(_) => Value::Null,
+    }
+}
+
+fn reached(config: &UpstreamConfig, working_dir: &Path) -> Value {
+    match &config.transport {
         McpTransport::Stdio(server) => json!({
             "command": server.command,
             "args": server.args,
@@ -32,22 +79,6 @@ pub(in crate::mcp::client) fn of(
             "headers": server.headers.keys().collect::<Vec<_>>(),
         }),
         McpTransport::Streams(_) => Value::Null,
-    };
-    let names = match config.names {
-        ToolNames::Qualified => "qualified",
-        ToolNames::Plain => "plain",
-    };
-    let mut described = vec![reached, names.into(), config.protocol.map(|version| version.as_str()).into()];
-    if !declared.is_empty() {
-        described.push(declared.clone().into());
-    }
-    if let Some(patterns) = config.only_tools.patterns() {
-        described.push(json!({"only_tools": patterns}));
-    }
-    ProviderIdentity {
-        configured_in: config.configured_in.clone(),
-        name: config.name.to_string(),
-        start: digest(&described.into()),
     }
 }
 

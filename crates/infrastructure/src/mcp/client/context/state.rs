@@ -142,7 +142,9 @@ impl ContextState {
     }
 
     pub(super) fn all_listed(&self) {
-        self.listed.send_replace(true);
+        if !self.listed.send_replace(true) {
+            self.version.send_modify(|version| *version += 1);
+        }
     }
 
     pub(super) fn instructions(&self) -> Option<String> {
@@ -151,7 +153,10 @@ impl ContextState {
 
     pub(super) fn instruct(&self, text: Option<&str>) {
         let text = text.map(|text| Arc::new(text.chars().take(INSTRUCTIONS).collect::<String>()));
-        self.instructions.store(text);
+        let before = self.instructions.swap(text.clone());
+        if before != text {
+            self.version.send_modify(|version| *version += 1);
+        }
     }
 
     pub(super) fn request_log_level(&self, level: Option<LogLevel>) {

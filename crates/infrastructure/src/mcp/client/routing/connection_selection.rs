@@ -86,7 +86,7 @@ impl Upstream {
             Generation::Legacy => Opening::Initialize(catalogue_connection.writer.version),
         };
         let capabilities = key.capabilities.clone();
-        let principal = key.principal.clone().unwrap_or_else(Principal::local);
+        let principal = key.principal.clone();
         let open = move || self.open_pooled(opening, capabilities, principal).boxed();
         self.shared.pool.take(key, (context.principal, context.session), open).await
     }
@@ -106,10 +106,11 @@ impl Upstream {
         &self,
         opening: Opening,
         capabilities: Map<String, Value>,
-        principal: Principal,
+        principal: Option<Principal>,
     ) -> Result<Connection, Loss> {
         let time = self.shared.config.timeouts.connect;
-        let opening = Connection::open(&self.shared.config, &self.shared.deps, opening, capabilities, &principal);
+        let opening =
+            Connection::open(&self.shared.config, &self.shared.deps, opening, capabilities, principal.as_ref());
         let opened = timeout(time, opening).await.unwrap_or_else(|_| {
             Err(Loss::Failed(format!("another connection to it was not ready within {} s", time.as_secs_f32())))
         });

@@ -245,7 +245,8 @@ fn first_opening(fixed: Option<ProtocolVersion>) -> Opening {
 
 async fn connect(shared: &UpstreamState, opening: Opening) -> Result<(Connection, Catalogue), Loss> {
     let declared = shared.deps.declared(&shared.config);
-    let connection = Connection::open(&shared.config, &shared.deps, opening, declared, &Principal::local()).await?;
+    let connection =
+        Connection::open(&shared.config, &shared.deps, opening, declared, Some(&Principal::local())).await?;
     match list(shared, &connection).await {
         Ok(catalogue) => Ok((connection, catalogue)),
         Err(loss) => {

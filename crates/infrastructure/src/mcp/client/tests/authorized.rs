@@ -9,9 +9,11 @@ use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
+    time::Duration,
 };
+use tokio::time::{sleep, timeout};
 use toolstead_domain::{
-    Principal, ProviderState, error_kind::ErrorKind, ports::credentials::Resource,
+    Credentials, Principal, ProviderState, error_kind::ErrorKind, ports::credentials::Resource,
     testing::fake_credentials::FakeCredentials,
 };
 use url::Url;
@@ -141,4 +143,51 @@ async fn a_server_that_needs_no_sign_in_is_used_without_and_one_that_does_says_s
     let status = until(&server, |status| matches!(status.state, ProviderState::NeedsAuthorization { .. })).await;
     let ProviderState::NeedsAuthorization { reason } = status.state else { panic!("{:?}", status.state) };
     assert!(reason.contains("HTTP status 401") && reason.contains("signed in"), "{reason}");
+}
+
+#[tokio::test]
+async fn an_open_connection_never_begins_to_carry_the_token_of_the_local_user() {
+    // Token and method of each request.
+    let seen = Arc::new(Mutex::new(Vec::<(String, String)>::new()));
+    let noted = seen.clone();
+    let end = http_server(move |request: Request| {
+        let token = request.header("authorization").unwrap_or_default().to_owned();
+        noted.lock().unwrap().push((token, request.rpc().to_owned()));
+        match request.message["params"]["arguments"]["write"] == true {
+            true => Reply::Whole(
+                403,
+                vec![("www-authenticate", "Bearer error=\"insufficient_scope\", scope=\"notes.write\"".into())],
+                vec![],
+            ),
+            false => request.answer_plainly(None),
+        }
+    })
+    .await;
+    let source = Arc::new(FakeCredentials::none().signing_in_as("own"));
+    let mut config = authorized(&end.url, FakeCredentials::none(), true);
+    let credentials = config.credentials.as_mut().unwrap();
+    credentials.source = source.clone();
+    let resource = credentials.resource.clone();
+    let server = start(config);
+    until_ready(&server).await;
+    let ada = client("ada");
+    call_as(&server, &ada, "echo", json!({}), &Listener::default(), SOON).await.unwrap();
+    // The local user signs in, and a call of another principal makes the server require credentials.
+    source.sign_in(&Principal::local(), &resource, &Listener::default()).await.unwrap();
+    let refused = call_as(&server, &ada, "echo", json!({"write": true}), &Listener::default(), SOON).await;
+    assert_eq!(refused.unwrap_err().0, ErrorKind::AuthRequired);
+    let calling = async {
+        while call_as(&server, &ada, "echo", json!({}), &Listener::default(), SOON).await.is_err()
+            || !seen.lock().unwrap().iter().any(|(token, _)| token == "Bearer own")
+        {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, calling).await.unwrap();
+    let of_calls = |seen: &[(String, String)]| -> BTreeSet<String> {
+        seen.iter().filter(|(_, rpc)| rpc == "tools/call").map(|(token, _)| token.clone()).collect()
+    };
+    assert_eq!(of_calls(&seen.lock().unwrap()), BTreeSet::from([String::new()]), "the calls of ada carry no token");
+    call(&server, "echo", json!({})).await.unwrap();
+    assert!(of_calls(&seen.lock().unwrap()).contains("Bearer own"), "the local user uses its own token");
 }

@@ -1,0 +1,88 @@
+//! Definitions of servers as they are served, and their approval.
+
+use super::{SharedTool, ToolRegistry};
+use crate::definition_pins::{DefinitionPins, PinnedTools};
+use std::{collections::BTreeSet, error::Error, sync::Arc};
+use toolstead_domain::{StoreError, Tool, ToolProvider, ToolSource};
+
+impl ToolRegistry {
+    /// Returns the pinned definitions, if this registry pins them.
+    pub fn pins(&self) -> Option<&Arc<DefinitionPins>> {
+        self.pins.as_ref()
+    }
+
+    /// Records the offered tools, and returns them as they are served.
+    pub(super) async fn serve(
+        &self,
+        provider: &Arc<dyn ToolProvider>,
+        offered: Vec<Tool>,
+    ) -> Result<PinnedTools, StoreError> {
+        match (&self.pins, provider.pinning()) {
+            (Some(pins), Some(pinning)) => pins.tools(&pinning, offered, &self.names_of_others(provider.name())).await,
+            _ => Ok(PinnedTools { tools: offered, notes: Vec::new() }),
+        }
+    }
+
+    /// Returns stored tools as they are served until the provider lists its own.
+    pub(super) async fn serve_stored(
+        &self,
+        provider: &Arc<dyn ToolProvider>,
+        stored: Vec<Tool>,
+    ) -> Result<PinnedTools, StoreError> {
+        match (&self.pins, provider.pinning()) {
+            (Some(pins), Some(pinning)) => pins.stored_tools(&pinning, stored).await,
+            _ => Ok(PinnedTools { tools: stored, notes: Vec::new() }),
+        }
+    }
+
+    /// Approves the definition of a tool that an approver was shown, and serves it from now on.
+    pub(crate) async fn approve_definition(&self, registered: &SharedTool) {
+        let (Some(pins), Some(pinning)) = (&self.pins, registered.provider.pinning()) else { return };
+        match pins.approve_tool(&pinning.server, &registered.own, "the approver of a call").await {
+            Ok(()) => self.renew_pins(registered).await,
+            Err(error) => {
+                let (tool, error) = (registered.own.name().as_str(), &error as &dyn Error);
+                tracing::warn!(tool, error, "the approval of its definition could not be stored");
+            }
+        }
+    }
+
+    /// Serves the definitions of the tool's provider as they are approved now, perhaps by another process.
+    pub(crate) async fn renew_pins(&self, registered: &SharedTool) {
+        let provider = &registered.provider;
+        if provider.list().await.is_ok() {
+            return self.take_list(provider).await;
+        }
+        let known = {
+            let inner = self.lock();
+            let entry = inner.entries.iter().find(|entry| Arc::ptr_eq(&entry.provider, provider));
+            entry.map(|entry| entry.catalogue.tools.clone())
+        };
+        let Some(known) = known else { return };
+        let served = match self.serve_stored(provider, known).await {
+            Ok(served) => served,
+            Err(error) => {
+                let error = &error as &dyn Error;
+                return tracing::warn!(provider = provider.name(), error, "the approved definitions cannot be read");
+            }
+        };
+        let mut inner = self.lock();
+        if let Some(entry) = inner.entries.iter_mut().find(|entry| Arc::ptr_eq(&entry.provider, provider))
+            && entry.catalogue.tools != served.tools
+        {
+            (entry.catalogue.tools, entry.notes) = (served.tools, served.notes);
+            self.publish(&mut inner);
+        }
+    }
+
+    /// Returns the tool names of all other providers, as their servers name them.
+    fn names_of_others(&self, provider: &str) -> BTreeSet<String> {
+        let snapshot = self.snapshot();
+        let others = snapshot.tools().iter().filter(|one| one.provider.name() != provider);
+        let name = |tool: &Tool| match tool.source() {
+            ToolSource::McpServer { tool, .. } => tool.to_string(),
+            ToolSource::BuiltIn | ToolSource::Embedded(_) => tool.name().to_string(),
+        };
+        others.map(|one| name(&one.own)).collect()
+    }
+}

@@ -1,0 +1,103 @@
+//! Evaluation of the scan on poisoned and benign definitions. `independent.json` was written by a reader of the
+//! documentation who had not seen the scan.
+
+use super::{ScanFinding, scan};
+use crate::pinning::item::{ItemKey, ItemKind};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Names of the built-in tools, which the definitions may shadow or look like.
+const OTHER_NAMES: &[&str] = &[
+    "anthropic_usage",
+    "append_file",
+    "apply_patch",
+    "ask_model",
+    "ask_user",
+    "bash",
+    "batch",
+    "browser_click",
+    "browser_close",
+    "browser_get_page",
+    "browser_navigate",
+    "browser_screenshot",
+    "browser_select",
+    "browser_tabs",
+    "browser_type",
+    "browser_wait_for",
+    "calendar_create_event",
+    "calendar_get_event",
+    "calendar_list_events",
+    "current_time",
+    "delete_file",
+    "disk_info",
+    "echo",
+    "edit_file",
+    "file_info",
+    "git",
+    "glob",
+    "gmail_read",
+    "gmail_search",
+    "gmail_send",
+    "go_tool",
+    "grep",
+    "help",
+    "image_recognition",
+    "linkedin_job_detail",
+    "linkedin_jobs",
+    "list_directory",
+    "media_probe",
+    "multi_edit",
+    "network_info",
+    "notebook_edit",
+    "read_file",
+    "redo",
+    "run_code",
+    "skill",
+    "subagent",
+    "system_info",
+    "task_input",
+    "task_list",
+    "task_output",
+    "task_stop",
+    "task_wait",
+    "think",
+    "todo_read",
+    "todo_write",
+    "undo",
+    "web_fetch",
+    "web_search",
+    "working_directory",
+    "write_file",
+];
+
+fn findings(definition: &Value, others: &BTreeSet<String>) -> Vec<ScanFinding> {
+    let tool = &definition["tool"];
+    scan(&ItemKey::new(ItemKind::Tool, tool["name"].as_str().unwrap_or_default()), tool, others)
+}
+
+/// Returns the number of definitions of this kind, and those whose result is wrong, as text.
+fn wrong(all: &[Value], kind: &str) -> (usize, Vec<String>) {
+    let others: BTreeSet<String> = OTHER_NAMES.iter().map(|name| (*name).to_owned()).collect();
+    let of_kind: Vec<&Value> = all.iter().filter(|one| one["kind"] == kind).collect();
+    let is_wrong = |one: &&&Value| findings(one, &others).is_empty() == (kind == "poisoned");
+    let text = |one: &&Value| format!("{} {} {:?}\n", one["class"], one["tool"], findings(one, &others));
+    (of_kind.len(), of_kind.iter().filter(is_wrong).map(text).collect())
+}
+
+#[test]
+fn the_scan_finds_poisoned_definitions_and_spares_benign_ones() {
+    let mut all: Vec<Value> = Vec::new();
+    for text in [
+        include_str!("../../../../tests/fixtures/definitions/own.json"),
+        include_str!("../../../../tests/fixtures/definitions/independent.json"),
+    ] {
+        all.extend(serde_json::from_str::<Vec<Value>>(text).unwrap());
+    }
+    let (poisoned, missed) = wrong(&all, "poisoned");
+    let (benign, alarms) = wrong(&all, "benign");
+    assert_eq!((poisoned, benign), (100, 200));
+    let recall = (poisoned - missed.len()) as f64 / poisoned as f64;
+    let false_positives = alarms.len() as f64 / benign as f64;
+    assert!(recall >= 0.90, "recall {recall}: {}", missed.concat());
+    assert!(false_positives <= 0.05, "false positives {false_positives}: {}", alarms.concat());
+}

@@ -1,0 +1,366 @@
+//! Review of what a server offers now, against the versions that are stored.
+
+use super::{
+    OnChange, PendingDefinition,
+    change::{ChangeClass, classify},
+    diff::diff,
+    item::{DefinitionVersion, ItemKey, ItemKind, OfferedItem, VersionApproval, fingerprinted},
+};
+use crate::{definition_scan, ports::clock::Timestamp};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Approver of everything that a server offers when it is first seen.
+pub const FIRST_SIGHT: &str = "first sight";
+/// Approver of changes of a server with `on_change = "pass"`.
+pub const PASSED: &str = "on_change = \"pass\"";
+/// Approver of a version that equals the approved one.
+const AS_APPROVED: &str = "equal to the approved version";
+
+/// The current offer of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Offer<'a> {
+    /// Kinds of which `items` contains all items. An item of such a kind that is missing was removed.
+    pub kinds: &'a [ItemKind],
+    /// Items, with unique keys.
+    pub items: &'a [OfferedItem],
+    /// Names of the tools of other providers.
+    pub other_names: &'a BTreeSet<String>,
+}
+
+/// Result of a review.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Review {
+    /// Versions that are not stored yet.
+    pub added: Vec<DefinitionVersion>,
+    /// State of each offered item.
+    pub states: BTreeMap<ItemKey, ItemState>,
+    /// Findings, changes and required approvals for the operator, as sentences.
+    pub notes: Vec<String>,
+}
+
+/// Way in which an item is served.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ItemState {
+    /// The offered definition is served.
+    Current {
+        /// `true` if a user approved it, so that findings do not count.
+        is_approved: bool,
+    },
+    /// The approved definition is served instead.
+    Approved {
+        /// Approved definition.
+        definition: Value,
+        /// Change that requires approval, if the item is a tool and one does.
+        pending: Option<PendingDefinition>,
+    },
+    /// The offered definition is served, and requires approval.
+    Unapproved(PendingDefinition),
+}
+
+/// Reviews an offer at the time `now`. `versions` are the stored versions of this server, in ascending order of their
+/// numbers for each item.
+pub fn review(versions: &[DefinitionVersion], offer: Offer<'_>, on_change: OnChange, now: Timestamp) -> Review {
+    let mut stored: BTreeMap<&ItemKey, Vec<&DefinitionVersion>> = BTreeMap::new();
+    for version in versions.iter().filter(|version| offer.kinds.contains(&version.key.kind)) {
+        stored.entry(&version.key).or_default().push(version);
+    }
+    let known: BTreeSet<u8> = stored.keys().map(|key| listing(key.kind)).collect();
+    let mut review = Review::default();
+    for item in offer.items {
+        let history = stored.remove(&item.key).unwrap_or_default();
+        let is_first_sight = !known.contains(&listing(item.key.kind));
+        let reviewer = ItemReview { item, history: &history, on_change, now, is_first_sight };
+        let latest = match reviewer.unchanged() {
+            Some(latest) => latest.clone(),
+            None => {
+                let added = reviewer.new_version(offer.other_names);
+                review.added.push(added.clone());
+                added
+            }
+        };
+        let state = reviewer.state(&latest);
+        review.notes.extend(notes(&item.key, &latest, &state, reviewer.approved()));
+        review.states.insert(item.key.clone(), state);
+    }
+    for (key, history) in stored {
+        if let Some(latest) = history.last().filter(|latest| latest.definition.is_some()) {
+            review.added.push(DefinitionVersion {
+                key: key.clone(),
+                number: latest.number + 1,
+                definition: None,
+                seen_at: now,
+                approval: None,
+                findings: Vec::new(),
+                has_hard_finding: false,
+            });
+        }
+    }
+    review
+}
+
+/// Returns a number for the listing that an item of this kind is part of. What a listing contains when it is first seen
+/// is not a change.
+fn listing(kind: ItemKind) -> u8 {
+    match kind {
+        ItemKind::Launch | ItemKind::Tool => 0,
+        ItemKind::Instructions => 1,
+        ItemKind::Prompt | ItemKind::Resource | ItemKind::Template => 2,
+    }
+}
+
+/// Returns the latest approved version of an item that has a definition.
+pub fn approved_version<'v>(history: &[&'v DefinitionVersion]) -> Option<&'v DefinitionVersion> {
+    history.iter().rev().find(|version| version.approval.is_some() && version.definition.is_some()).copied()
+}
+
+struct ItemReview<'a> {
+    item: &'a OfferedItem,
+    history: &'a [&'a DefinitionVersion],
+    on_change: OnChange,
+    now: Timestamp,
+    is_first_sight: bool,
+}
+
+impl<'a> ItemReview<'a> {
+    fn approved(&self) -> Option<&'a DefinitionVersion> {
+        approved_version(self.history)
+    }
+
+    fn equals(&self, version: &DefinitionVersion) -> bool {
+        let kind = self.item.key.kind;
+        let covered = |definition: &Value| fingerprinted(kind, definition);
+        version.definition.as_ref().is_some_and(|stored| covered(stored) == covered(&self.item.definition))
+    }
+
+    /// Returns the latest version, if it equals the offered definition.
+    fn unchanged(&self) -> Option<&'a DefinitionVersion> {
+        self.history.last().copied().filter(|latest| self.equals(latest))
+    }
+
+    fn new_version(&self, other_names: &BTreeSet<String>) -> DefinitionVersion {
+        let OfferedItem { key, definition } = self.item;
+        let findings = definition_scan::scan(key, definition, other_names);
+        let has_hard_finding = findings.iter().any(|finding| finding.is_hard);
+        let by = match self.approved() {
+            Some(approved) if self.equals(approved) => Some(AS_APPROVED),
+            _ if has_hard_finding => None,
+            _ if self.is_first_sight => Some(FIRST_SIGHT),
+            // Resources and prompts come and go, and a model receives them on request only.
+            None if matches!(key.kind, ItemKind::Prompt | ItemKind::Resource | ItemKind::Template)
+                && self.on_change == OnChange::Pin =>
+            {
+                Some(FIRST_SIGHT)
+            }
+            _ if self.on_change == OnChange::Pass => Some(PASSED),
+            _ => None,
+        };
+        DefinitionVersion {
+            key: key.clone(),
+            number: self.history.last().map_or(0, |latest| latest.number) + 1,
+            definition: Some(definition.clone()),
+            seen_at: self.now,
+            approval: by.map(|by| VersionApproval { at: self.now, by: by.to_owned() }),
+            findings: findings.iter().map(ToString::to_string).collect(),
+            has_hard_finding,
+        }
+    }
+
+    fn state(&self, latest: &DefinitionVersion) -> ItemState {
+        if latest.approval.is_some() {
+            return ItemState::Current { is_approved: latest.has_hard_finding };
+        }
+        let is_passed = self.on_change == OnChange::Pass && !latest.has_hard_finding;
+        let OfferedItem { key, definition } = self.item;
+        let approved = self.approved();
+        let old = approved.and_then(|approved| approved.definition.as_ref());
+        let classes = classify(key.kind, old, Some(definition));
+        if is_passed {
+            return ItemState::Current { is_approved: false };
+        }
+        let is_withheld = latest.has_hard_finding || self.on_change == OnChange::Quarantine;
+        let asks = is_withheld || classes.iter().any(|class| class.requires_approval());
+        let pending = asks.then(|| PendingDefinition {
+            reason: reason(latest, &classes),
+            diff: diff(key, old, Some(definition)),
+            number: latest.number,
+            is_withheld,
+        });
+        match (old, pending) {
+            (Some(old), pending) => ItemState::Approved { definition: old.clone(), pending },
+            (None, Some(pending)) => ItemState::Unapproved(pending),
+            (None, None) => ItemState::Current { is_approved: false },
+        }
+    }
+}
+
+/// Returns the reason why a version requires approval, as a clause.
+fn reason(latest: &DefinitionVersion, classes: &BTreeSet<ChangeClass>) -> String {
+    if let Some(finding) = latest.findings.first().filter(|_| latest.has_hard_finding) {
+        return finding.clone();
+    }
+    let named: Vec<&str> = classes.iter().map(|class| class.as_str()).collect();
+    match classes.contains(&ChangeClass::Added) {
+        true => "its server offers it since it was first approved".to_owned(),
+        false => format!("its definition changed since it was approved ({})", named.join(", ")),
+    }
+}
+
+/// Returns the sentences about an item, without full stops.
+fn notes(
+    key: &ItemKey,
+    latest: &DefinitionVersion,
+    state: &ItemState,
+    approved: Option<&DefinitionVersion>,
+) -> Vec<String> {
+    let is_approved_by_user = matches!(state, ItemState::Current { is_approved: true });
+    let findings = latest.findings.iter().filter(|_| !is_approved_by_user);
+    let mut notes: Vec<String> = findings.map(|finding| format!("{key}: {finding}")).collect();
+    let pending = match state {
+        ItemState::Current { .. } => None,
+        ItemState::Unapproved(pending) => Some(pending),
+        ItemState::Approved { pending, .. } if key.kind == ItemKind::Launch => {
+            notes.push("it is started or reached in another way than when it was approved".to_owned());
+            pending.as_ref()
+        }
+        ItemState::Approved { pending, .. } => {
+            let old = approved.and_then(|approved| approved.definition.as_ref());
+            let classes = classify(key.kind, old, latest.definition.as_ref());
+            let named: Vec<&str> = classes.into_iter().map(ChangeClass::as_str).collect();
+            notes.push(format!(
+                "{key}: the approved definition is served; the offered one differs ({})",
+                named.join(", ")
+            ));
+            pending.as_ref()
+        }
+    };
+    match pending {
+        Some(pending) if pending.is_withheld => notes.push(format!("{key}: unavailable until it is approved")),
+        Some(_) => notes.push(format!("{key}: its next call requires approval")),
+        None => {}
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Server whose versions are stored after each offer.
+    struct Server {
+        versions: Vec<DefinitionVersion>,
+        on_change: OnChange,
+    }
+
+    impl Server {
+        fn known(on_change: OnChange) -> Self {
+            let mut server = Self { versions: Vec::new(), on_change };
+            let state = server.offer(&[("t", base())]);
+            assert_eq!(state["t"], ItemState::Current { is_approved: false });
+            server
+        }
+
+        fn offer(&mut self, tools: &[(&str, Value)]) -> BTreeMap<String, ItemState> {
+            let items: Vec<OfferedItem> = tools
+                .iter()
+                .map(|(name, definition)| OfferedItem {
+                    key: ItemKey::new(ItemKind::Tool, *name),
+                    definition: definition.clone(),
+                })
+                .collect();
+            let none = BTreeSet::new();
+            let offer = Offer { kinds: &[ItemKind::Tool], items: &items, other_names: &none };
+            let review = review(&self.versions, offer, self.on_change, Timestamp(1));
+            self.versions.extend(review.added);
+            review.states.into_iter().map(|(key, state)| (key.name, state)).collect()
+        }
+
+        fn approve(&mut self) {
+            let latest = self.versions.last_mut().unwrap();
+            latest.approval = Some(VersionApproval { at: Timestamp(2), by: "test".into() });
+        }
+    }
+
+    fn base() -> Value {
+        json!({"description": "Adds.", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}}})
+    }
+
+    fn with(pointer: &str, value: Value) -> Value {
+        let mut changed = base();
+        *changed.pointer_mut(pointer).unwrap() = value;
+        changed
+    }
+
+    /// What happens to the tool: "current", "approved", and "asks" or "withheld".
+    fn outcome(state: &ItemState) -> String {
+        let pending = |pending: &PendingDefinition| if pending.is_withheld { "withheld" } else { "asks" };
+        match state {
+            ItemState::Current { .. } => "current".into(),
+            ItemState::Approved { pending: None, .. } => "approved".into(),
+            ItemState::Approved { pending: Some(one), .. } => format!("approved, {}", pending(one)),
+            ItemState::Unapproved(one) => pending(one).into(),
+        }
+    }
+
+    #[track_caller]
+    fn check(offered: Value, pin: &str, pass: &str, quarantine: &str) {
+        for (on_change, expected) in [(OnChange::Pin, pin), (OnChange::Pass, pass), (OnChange::Quarantine, quarantine)]
+        {
+            let mut server = Server::known(on_change);
+            assert_eq!(outcome(&server.offer(&[("t", offered.clone())])["t"]), expected, "{on_change:?} {offered}");
+            assert_eq!(outcome(&server.offer(&[("t", offered.clone())])["t"]), expected, "again: {on_change:?}");
+            server.approve();
+            assert_eq!(outcome(&server.offer(&[("t", offered.clone())])["t"]), "current", "approved: {on_change:?}");
+        }
+    }
+
+    #[test]
+    fn each_class_of_change_has_its_effect() {
+        check(with("/description", json!("Adds and more.")), "approved", "current", "approved, withheld");
+        check(with("/inputSchema/properties", json!({})), "approved", "current", "approved, withheld");
+        let wider = json!({"a": {"type": "string"}, "cc": {"type": "string"}});
+        check(with("/inputSchema/properties", wider), "approved, asks", "current", "approved, withheld");
+        check(
+            with("/description", json!("a\u{202e}b")),
+            "approved, withheld",
+            "approved, withheld",
+            "approved, withheld",
+        );
+    }
+
+    #[test]
+    fn a_new_tool_of_a_known_server_asks_and_a_returning_one_does_not() {
+        let mut server = Server::known(OnChange::Pin);
+        let states = server.offer(&[("t", base()), ("u", base())]);
+        assert_eq!((outcome(&states["t"]).as_str(), outcome(&states["u"]).as_str()), ("current", "asks"));
+        server.approve();
+        server.offer(&[("t", base())]);
+        assert_eq!(server.versions.last().unwrap().definition, None, "it was removed");
+        assert_eq!(outcome(&server.offer(&[("t", base()), ("u", base())])["u"]), "current");
+        let before = server.versions.len();
+        server.offer(&[("t", base()), ("u", base())]);
+        assert_eq!(server.versions.len(), before, "nothing changed");
+    }
+
+    #[test]
+    fn hidden_text_is_withheld_at_first_sight() {
+        let mut server = Server { versions: Vec::new(), on_change: OnChange::Pin };
+        let states = server.offer(&[("t", base()), ("u", json!({"description": "x\u{e0041}"}))]);
+        assert_eq!((outcome(&states["t"]).as_str(), outcome(&states["u"]).as_str()), ("current", "withheld"));
+        server.approve();
+        let states = server.offer(&[("t", base()), ("u", json!({"description": "x\u{e0041}"}))]);
+        assert_eq!(states["u"], ItemState::Current { is_approved: true });
+    }
+
+    #[test]
+    fn an_approval_shows_what_changed() {
+        let mut server = Server::known(OnChange::Pin);
+        let wider = json!({"a": {"type": "string"}, "cc": {"type": "string"}});
+        let states = server.offer(&[("t", with("/inputSchema/properties", wider))]);
+        let ItemState::Approved { definition, pending: Some(pending) } = &states["t"] else { panic!("{states:?}") };
+        assert_eq!((definition, pending.number), (&base(), 2));
+        assert_eq!(pending.reason, "its definition changed since it was approved (schema widened)");
+        assert!(pending.diff.contains("@@ inputSchema.properties.cc.type @@\n+string\n"), "{}", pending.diff);
+    }
+}

@@ -1,0 +1,45 @@
+//! Store of the versions of definitions that servers offer.
+
+use crate::{
+    pinning::item::{DefinitionVersion, ItemKey, PinnedServer, VersionApproval},
+    ports::tool_repository::StoreError,
+};
+use async_trait::async_trait;
+
+/// Versions of the definitions of each server, for [pinned definitions](crate::pinning).
+///
+/// Several processes share one store; each method is one transaction.
+///
+/// ```
+/// use toolstead_domain::{DefinitionStore, PinnedServer, StoreError};
+///
+/// async fn is_known(store: &dyn DefinitionStore, server: &PinnedServer) -> Result<bool, StoreError> {
+///     Ok(!store.versions(server).await?.is_empty())
+/// }
+/// ```
+#[async_trait]
+pub trait DefinitionStore: Send + Sync {
+    /// Returns the stored versions of a server, sorted by key and number. Of an item with many versions, the store may
+    /// have deleted old ones, but never the latest approved one.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be read.
+    async fn versions(&self, server: &PinnedServer) -> Result<Vec<DefinitionVersion>, StoreError>;
+
+    /// Adds versions. A version whose key and number are stored already is ignored.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it could not be written; nothing was then changed.
+    async fn add(&self, server: &PinnedServer, versions: &[DefinitionVersion]) -> Result<(), StoreError>;
+
+    /// Approves these versions. Approved ones remain as they are. Unknown ones are ignored.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it could not be written; nothing was then changed.
+    async fn approve(
+        &self,
+        server: &PinnedServer,
+        versions: &[(ItemKey, u32)],
+        approval: &VersionApproval,
+    ) -> Result<(), StoreError>;
+}

@@ -1,0 +1,92 @@
+//! `toolstead servers found`.
+
+use crate::{
+    cli::{
+        Outcome,
+        exit::{CommandError, Exit, chain},
+        global::Global,
+        output::{Output, note, on_one_line, table},
+    },
+    config::{
+        Config,
+        servers::foreign_servers::import::{ImportOutcome, ImportPlan, ImportRequest, PlannedServer},
+    },
+};
+use clap::Args;
+use serde_json::{Value, json};
+
+/// Lists the MCP servers in the files of other programs.
+#[derive(Debug, Args)]
+pub(super) struct FoundCommand {}
+
+impl FoundCommand {
+    pub(super) fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        let plan = ImportPlan::of(&global.load_silently()?, &ImportRequest::default())
+            .map_err(|error| CommandError::Usage(chain(&error)))?;
+        if global.json {
+            let servers: Vec<Value> = plan.servers.iter().map(to_json).collect();
+            let problems: Vec<String> = plan.problems.iter().map(ToString::to_string).collect();
+            output.json(&json!({"servers": servers, "problems": problems}))?;
+            return Ok(Exit::Done);
+        }
+        let row = |server: &PlannedServer| {
+            vec![
+                server.owner.to_owned(),
+                server.foreign_name.clone(),
+                state(server),
+                what(server).to_owned(),
+                server.origin.to_string(),
+            ]
+        };
+        output.line(&table(&["PROGRAM", "SERVER", "STATE", "WHAT", "FILE"], plan.servers.iter().map(row)))?;
+        for problem in &plan.problems {
+            output.line(&on_one_line(&format!("not read: {problem}")))?;
+        }
+        if plan.added().next().is_some() {
+            note("`toolstead servers import` adds the new ones to the configuration");
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Returns the number of servers in files of other programs that could be imported.
+pub(in crate::cli) fn importable(config: &Config) -> usize {
+    ImportPlan::of(config, &ImportRequest::default()).map_or(0, |plan| plan.added().count())
+}
+
+/// Returns a server of another program for `--json`.
+pub(super) fn to_json(server: &PlannedServer) -> Value {
+    let (state, name, reason, notes) = match &server.outcome {
+        ImportOutcome::Added(added) => ("new", Some(added.name.as_str()), None, added.notes.as_slice()),
+        ImportOutcome::Present(name) => ("configured", Some(name.as_str()), None, [].as_slice()),
+        ImportOutcome::Repeated(name) => ("repeated", Some(name.as_str()), None, [].as_slice()),
+        ImportOutcome::Rejected(reason) => ("rejected", None, Some(reason), [].as_slice()),
+    };
+    json!({
+        "program": server.owner,
+        "server": server.foreign_name,
+        "origin": server.origin.to_string(),
+        "state": state,
+        "name": name,
+        "what": what(server),
+        "reason": reason,
+        "notes": notes,
+    })
+}
+
+fn what(server: &PlannedServer) -> &str {
+    match &server.outcome {
+        ImportOutcome::Added(added) => &added.what,
+        ImportOutcome::Present(_) | ImportOutcome::Repeated(_) | ImportOutcome::Rejected(_) => "",
+    }
+}
+
+fn state(server: &PlannedServer) -> String {
+    match &server.outcome {
+        ImportOutcome::Added(added) if *added.name.as_str() == *server.foreign_name => "new".into(),
+        ImportOutcome::Added(added) => format!("new, as `{}`", added.name),
+        ImportOutcome::Present(name) => format!("configured as `{name}`"),
+        ImportOutcome::Repeated(name) => format!("the same as `{name}`"),
+        ImportOutcome::Rejected(reason) => format!("cannot be imported: {reason}"),
+    }
+}

@@ -1,0 +1,231 @@
+//! The programs whose configuration may define MCP servers, and the places of their files on Linux.
+
+use crate::config::{layers::environment::Environment, tree::format::Format};
+use std::path::{Path, PathBuf};
+
+/// Notation in which a program describes MCP servers. It decides the meaning of keys and texts that several programs
+/// use differently, such as `timeout` and `${NAME}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::config) enum ServerDialect {
+    /// Any file that nothing more is known of.
+    General,
+    ClaudeDesktop,
+    ClaudeCode,
+    Cursor,
+    Windsurf,
+    VsCode,
+    Zed,
+    Codex,
+    Gemini,
+    Clai,
+    MicroX,
+    Kodelet,
+}
+
+/// Part of a program's texts in which references to variables are replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReferenceSyntax {
+    /// `${NAME}`, `${NAME:-default}` and `${env:NAME}`.
+    Braces,
+    /// Those of [`Braces`](Self::Braces), and `$NAME`.
+    Shell,
+    /// No references: the program passes its texts on unchanged.
+    Literal,
+}
+
+impl ServerDialect {
+    /// Returns the references to variables that the program replaces.
+    pub(super) fn references(self) -> ReferenceSyntax {
+        match self {
+            Self::Gemini => ReferenceSyntax::Shell,
+            Self::ClaudeDesktop | Self::Zed | Self::Codex | Self::Kodelet => ReferenceSyntax::Literal,
+            Self::General
+            | Self::ClaudeCode
+            | Self::Cursor
+            | Self::Windsurf
+            | Self::VsCode
+            | Self::Clai
+            | Self::MicroX => ReferenceSyntax::Braces,
+        }
+    }
+
+    /// Returns the milliseconds of one unit of `timeout`; `None` if the program has no such key.
+    pub(super) fn timeout_unit(self) -> Option<u64> {
+        match self {
+            Self::Gemini | Self::ClaudeCode => Some(1),
+            Self::Zed | Self::Clai => Some(1000),
+            Self::General
+            | Self::ClaudeDesktop
+            | Self::Cursor
+            | Self::Windsurf
+            | Self::VsCode
+            | Self::Codex
+            | Self::MicroX
+            | Self::Kodelet => None,
+        }
+    }
+}
+
+/// Folder that the path of a user's file is relative to.
+#[derive(Debug, Clone, Copy)]
+enum UserFolder {
+    Home,
+    /// `$XDG_CONFIG_HOME`, by default `~/.config`.
+    Config,
+    /// The folder that this variable names, by default this folder below the home folder.
+    Variable(&'static str, &'static str),
+}
+
+/// A program, with the files in which it describes MCP servers.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// Name on the command line.
+    pub(crate) name: &'static str,
+    /// Name for display.
+    pub(crate) title: &'static str,
+    pub(in crate::config) dialect: ServerDialect,
+    user_files: &'static [(UserFolder, &'static str)],
+    /// Paths within a project.
+    pub(super) project_files: &'static [&'static str],
+}
+
+use UserFolder::{Config, Home, Variable};
+
+/// All programs. The order is that of lists, and of files that describe the same server.
+pub(crate) const CLIENTS: &[Client] = &[
+    Client {
+        name: "claude-code",
+        title: "Claude Code",
+        dialect: ServerDialect::ClaudeCode,
+        user_files: &[(Variable("CLAUDE_CONFIG_DIR", ""), ".claude.json")],
+        project_files: &[".mcp.json"],
+    },
+    Client {
+        name: "claude-desktop",
+        title: "Claude Desktop",
+        dialect: ServerDialect::ClaudeDesktop,
+        user_files: &[(Config, "Claude/claude_desktop_config.json")],
+        project_files: &[],
+    },
+    Client {
+        name: "cursor",
+        title: "Cursor",
+        dialect: ServerDialect::Cursor,
+        user_files: &[(Home, ".cursor/mcp.json")],
+        project_files: &[".cursor/mcp.json"],
+    },
+    Client {
+        name: "windsurf",
+        title: "Windsurf",
+        dialect: ServerDialect::Windsurf,
+        user_files: &[(Home, ".codeium/windsurf/mcp_config.json"), (Home, ".codeium/mcp_config.json")],
+        project_files: &[],
+    },
+    Client {
+        name: "vscode",
+        title: "VS Code",
+        dialect: ServerDialect::VsCode,
+        user_files: &[
+            (Config, "Code/User/mcp.json"),
+            (Config, "Code/User/settings.json"),
+            (Config, "Code - Insiders/User/mcp.json"),
+            (Config, "VSCodium/User/mcp.json"),
+        ],
+        project_files: &[".vscode/mcp.json"],
+    },
+    Client {
+        name: "zed",
+        title: "Zed",
+        dialect: ServerDialect::Zed,
+        user_files: &[(Config, "zed/settings.json"), (Home, ".var/app/dev.zed.Zed/config/zed/settings.json")],
+        project_files: &[".zed/settings.json"],
+    },
+    Client {
+        name: "codex",
+        title: "Codex",
+        dialect: ServerDialect::Codex,
+        user_files: &[(Variable("CODEX_HOME", ".codex"), "config.toml")],
+        project_files: &[".codex/config.toml"],
+    },
+    Client {
+        name: "gemini",
+        title: "Gemini CLI",
+        dialect: ServerDialect::Gemini,
+        user_files: &[(Home, ".gemini/settings.json")],
+        project_files: &[".gemini/settings.json"],
+    },
+    Client {
+        name: "clai",
+        title: "clai",
+        dialect: ServerDialect::Clai,
+        user_files: &[(Config, ".clai/mcpServers/*.json")],
+        project_files: &[],
+    },
+    Client {
+        name: "micro-x",
+        title: "Micro-X",
+        dialect: ServerDialect::MicroX,
+        user_files: &[],
+        project_files: &["config.json"],
+    },
+    Client {
+        name: "kodelet",
+        title: "kodelet",
+        dialect: ServerDialect::Kodelet,
+        user_files: &[(Home, ".kodelet/config.yaml")],
+        project_files: &["kodelet-config.yaml"],
+    },
+];
+
+/// Maximum number of files in a folder with one file per server.
+const MAX_FILES: usize = 256;
+
+impl Client {
+    /// Returns the program with this name on the command line.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        CLIENTS.iter().find(|client| client.name == name)
+    }
+
+    /// Returns the paths at which the user's files of the program may be, sorted within a folder.
+    pub(super) fn user_paths(&self, environment: &Environment) -> Vec<PathBuf> {
+        let home = environment.home();
+        let mut paths = Vec::new();
+        for (folder, below) in self.user_files {
+            let base = match folder {
+                Home => home.clone(),
+                Config => environment.config_folder().and_then(|own| Some(own.parent()?.to_path_buf())),
+                Variable(name, default) => {
+                    let named = environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+                    named.or_else(|| Some(home.as_ref()?.join(default)))
+                }
+            };
+            let Some(base) = base else { continue };
+            match below.strip_suffix("/*.json") {
+                Some(folder) => paths.extend(json_files(&base.join(folder))),
+                None => paths.push(base.join(below)),
+            }
+        }
+        paths
+    }
+
+    /// Returns the program whose file has this path: in the home folder, or in any project.
+    pub(super) fn of_file(path: &Path, environment: &Environment) -> Option<&'static Self> {
+        let is_user_file = |client: &&Self| client.user_paths(environment).iter().any(|one| one == path);
+        let is_project_file = |client: &&Self| client.project_files.iter().any(|one| path.ends_with(one));
+        CLIENTS.iter().find(is_user_file).or_else(|| CLIENTS.iter().find(is_project_file))
+    }
+}
+
+/// Returns the format of a file with servers. Names without a known extension are JSON.
+pub(super) fn format_of(path: &Path) -> Format {
+    Format::of(path).unwrap_or(Format::Json)
+}
+
+fn json_files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|ending| ending == "json")).take(MAX_FILES).collect();
+    files.sort();
+    files
+}

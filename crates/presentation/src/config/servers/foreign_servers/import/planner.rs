@@ -1,0 +1,295 @@
+//! Plans the import of servers, one after the other.
+
+use super::{
+    AddedServer, ImportOutcome, ImportRequest, LiteralSecrets, PlannedServer,
+    block::Block,
+    secret_removal::{secret_places, without_secrets},
+    target::Target,
+};
+use crate::config::{
+    Config,
+    layers::LayerKind,
+    servers::foreign_servers::{
+        client_files::ClientFile,
+        import::ImportError,
+        references::{ReferenceResolver, normalize},
+        section_of, server_names,
+        translation::{FileSurroundings, member_of, translate},
+    },
+    tree::{
+        check::{Base, Entry, check},
+        node::{Content, Member, Node},
+        origin::Origin,
+        value::Value,
+    },
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+use toolstead_domain::ServerName;
+
+/// Programs that are Toolstead itself. A server that runs one would offer Toolstead its own tools.
+const OWN_PROGRAMS: [&str; 2] = ["toolstead", "toolstead-server"];
+
+/// Maximum number of servers of one import.
+const MAX_SERVERS: usize = 256;
+/// Maximum number of names that are tried for a server.
+const MAX_NAMES: usize = 32;
+
+/// Plans one server after the other, so that their names differ.
+pub(super) struct Planner<'a> {
+    config: &'a Config,
+    request: &'a ImportRequest,
+    pub(super) target: Result<Target, ImportError>,
+    /// Names of servers in the configuration and of those planned, as [`server_names::folded`] returns them.
+    taken: BTreeSet<String>,
+    planned: Vec<(ServerName, Block)>,
+    /// Number of servers for which a name was sought, including those that are not added.
+    considered: usize,
+    /// Foreign names of all servers.
+    pub(super) names: BTreeSet<String>,
+    /// Names of the given values that servers refer to.
+    pub(super) used: BTreeSet<String>,
+}
+
+impl<'a> Planner<'a> {
+    pub(super) fn new(config: &'a Config, request: &'a ImportRequest) -> Self {
+        let own = config.resolved.named("mcp_servers").into_iter().filter(|(_, keys)| {
+            let contributions = keys.values().flat_map(|setting| &setting.contributions);
+            contributions.into_iter().any(|one| !matches!(one.kind, LayerKind::Foreign(_)))
+        });
+        Self {
+            config,
+            request,
+            target: Target::of(config),
+            taken: own.map(|(name, _)| server_names::folded(&name)).collect(),
+            planned: Vec::new(),
+            considered: 0,
+            names: BTreeSet::new(),
+            used: BTreeSet::new(),
+        }
+    }
+
+    /// Plans the servers of a file.
+    pub(super) fn file(&mut self, file: ClientFile) -> Vec<PlannedServer> {
+        let mut seen = BTreeSet::new();
+        let ClientFile { owner, owner_name, dialect, workspace, list } = file;
+        let home = self.config.folders.home.as_deref();
+        let folder = workspace.as_deref().or(home).unwrap_or(Path::new("/"));
+        let base = Base { folder, home };
+        let surroundings = FileSurroundings { base, workspace: workspace.as_deref(), dialect };
+        let mut planned = Vec::new();
+        for mut server in list.servers {
+            let (foreign_name, origin) = (server.name.clone(), server.origin.clone());
+            let is_selected = self.request.servers.is_empty() || self.request.servers.contains(&foreign_name);
+            let is_first = seen.insert(foreign_name.clone());
+            self.names.insert(foreign_name.clone());
+            if !is_selected {
+                continue;
+            }
+            normalize(&mut server.node.content, dialect);
+            let outcome = if is_first {
+                let mut notes = Vec::new();
+                let translated = self.translated(server, surroundings, &list.inputs, &mut notes);
+                match translated {
+                    Ok(translated) => self.outcome(translated, &foreign_name, owner, owner_name, notes),
+                    Err(reason) => ImportOutcome::Rejected(reason),
+                }
+            } else {
+                ImportOutcome::Rejected("the file describes another server of this name before".into())
+            };
+            planned.push(PlannedServer { owner, foreign_name, origin, outcome });
+        }
+        planned
+    }
+
+    /// Translates a server and replaces the references that only its program understands.
+    ///
+    /// # Errors
+    /// The reason why it cannot be imported.
+    fn translated(
+        &mut self,
+        server: Member,
+        surroundings: FileSurroundings<'_>,
+        inputs: &BTreeMap<String, String>,
+        notes: &mut Vec<String>,
+    ) -> Result<TranslatedServer, String> {
+        let origin = server.origin.clone();
+        let foreign_name = server.name.clone();
+        let mut problems = Vec::new();
+        let table = translate(server, surroundings, &mut problems).map_err(|problem| problem.message)?;
+        notes.extend(problems.into_iter().map(|problem| problem.message));
+        let Content::Table(mut keys) = table.content else { return Err("it is not a table".into()) };
+        if keys.iter().all(|key| !matches!(key.name.as_str(), "command" | "url")) {
+            return Err("it has neither a command nor a URL".into());
+        }
+        let mut resolver = ReferenceResolver {
+            workspace: surroundings.workspace,
+            inputs,
+            values: &self.request.values,
+            variables: BTreeMap::new(),
+            used: BTreeSet::new(),
+        };
+        for key in &mut keys {
+            match key.name.as_str() {
+                "command" | "args" | "env" | "url" | "headers" => resolve(&mut resolver, &mut key.node.content)?,
+                "cwd" | "env_file" => paths(&mut key.node.content, &key.name)?,
+                _ => {}
+            }
+        }
+        // A server without a folder of its own starts in the workspace, which is what this variable means.
+        keys.retain(|key| key.name != "cwd" || key.node.content != Content::Text(String::new()));
+        let is_started = keys.iter().any(|key| key.name == "command");
+        let has_folder = keys.iter().any(|key| key.name == "cwd");
+        if let (true, false, Some(project)) = (is_started, has_folder, surroundings.workspace) {
+            let folder = Content::Text(project.to_string_lossy().into_owned());
+            keys.push(member_of("cwd", folder, &origin));
+        }
+        let variables = std::mem::take(&mut resolver.variables);
+        self.used.append(&mut resolver.used);
+        let own = server_names::mapped(&foreign_name);
+        let node = Node { content: Content::Table(keys), origin: origin.clone() };
+        let (entries, problems) = check(&section_of(own.as_str(), node, &origin), surroundings.base);
+        if let Some(problem) = problems.into_iter().next() {
+            return Err(problem.message);
+        }
+        if let Some(command) = text(&entries, "command")
+            && Path::new(command).file_name().is_some_and(|name| OWN_PROGRAMS.iter().any(|own| name == *own))
+        {
+            return Err("it is Toolstead itself".into());
+        }
+        Ok(TranslatedServer { name: own, entries, variables, origin })
+    }
+
+    /// Chooses the name of a server, and decides whether it is new.
+    fn outcome(
+        &mut self,
+        server: TranslatedServer,
+        foreign_name: &str,
+        owner: &'static str,
+        owner_name: &str,
+        mut notes: Vec<String>,
+    ) -> ImportOutcome {
+        if self.considered >= MAX_SERVERS {
+            return ImportOutcome::Rejected(format!("an import has at most {MAX_SERVERS} servers"));
+        }
+        self.considered += 1;
+        let mapped = server.name.clone();
+        let suffixes = std::iter::once(owner_name.to_owned()).chain((2..).map(|number: u32| number.to_string()));
+        let names =
+            std::iter::once(mapped.clone()).chain(suffixes.map(|suffix| server_names::with_suffix(&mapped, &suffix)));
+        for name in names.take(MAX_NAMES) {
+            let (block, env_file, more) = self.block(&server, &name, owner);
+            if let Ok(target) = &self.target
+                && target.has(&name, &block)
+            {
+                return ImportOutcome::Present(name);
+            }
+            if self.planned.iter().any(|(planned, other)| *planned == name && other.is_same_server(&block)) {
+                return ImportOutcome::Repeated(name);
+            }
+            if !self.taken.insert(server_names::folded(name.as_str())) {
+                continue;
+            }
+            if name.as_str() != foreign_name {
+                let reason = match mapped.as_str() == foreign_name || name != mapped {
+                    true => "a different server has a name like this",
+                    false => "such a name is not possible",
+                };
+                notes.push(format!("the server `{foreign_name}` is called `{name}` here: {reason}"));
+            }
+            notes.extend(more);
+            self.planned.push((name.clone(), block.clone()));
+            let (what, shown) = (block.what(), block.shown());
+            return ImportOutcome::Added(Box::new(AddedServer { name, what, shown, notes, block, env_file }));
+        }
+        ImportOutcome::Rejected("no name is free for it".into())
+    }
+
+    /// Returns the table of a server under this name, the file for its secrets, and notes.
+    fn block(
+        &self,
+        server: &TranslatedServer,
+        name: &ServerName,
+        owner: &str,
+    ) -> (Block, Option<(PathBuf, String)>, Vec<String>) {
+        let mut values: Vec<(String, Value)> = server
+            .entries
+            .iter()
+            .filter_map(|entry| Some((entry.path.last()?.clone(), entry.value.clone())))
+            .filter(|(key, value)| key != "disabled" || *value == Value::Boolean(true))
+            .collect();
+        let mut notes = Vec::new();
+        let mut variables = server.variables.clone();
+        let mut secrets = BTreeSet::new();
+        let mut env_file = None;
+        if self.request.secrets == LiteralSecrets::Moved {
+            let folder = self.target.as_ref().ok().and_then(|target| target.file().parent().map(Path::to_path_buf));
+            let (moved, replaced) = without_secrets(&mut values, name, folder.as_deref());
+            if let Some((path, _)) = &moved {
+                notes.push(format!("its secrets are moved to `{}`, which only you can read", path.display()));
+            }
+            for variable in replaced {
+                let about = format!("the secret in {}", server.origin);
+                variables.insert(variable, about);
+            }
+            env_file = moved;
+        } else {
+            secrets = secret_places(&values);
+            if !secrets.is_empty() {
+                notes.push("its secrets are written into the configuration file".into());
+            }
+        }
+        for (variable, about) in &variables {
+            let about = if about.is_empty() { String::new() } else { format!(": {about}") };
+            let is_set = self.config.environment.get(variable).is_some();
+            notes.push(match is_set {
+                true => format!("it receives your environment variable `{variable}`{about}"),
+                false => format!("set the environment variable `{variable}`{about}"),
+            });
+        }
+        (Block::new(name.clone(), values, secrets, owner, &server.origin), env_file, notes)
+    }
+}
+
+/// A server with checked keys.
+struct TranslatedServer {
+    name: ServerName,
+    entries: Vec<Entry>,
+    /// Variables without a default, with their descriptions.
+    variables: BTreeMap<String, String>,
+    origin: Origin,
+}
+
+fn text<'e>(entries: &'e [Entry], key: &str) -> Option<&'e str> {
+    let entry = entries.iter().find(|entry| entry.path.last().is_some_and(|name| name == key));
+    entry.and_then(|entry| entry.value.as_text())
+}
+
+fn resolve(resolver: &mut ReferenceResolver<'_>, content: &mut Content) -> Result<(), String> {
+    match content {
+        Content::Text(text) => *text = resolver.resolve(text)?,
+        Content::List(nodes) => nodes.iter_mut().try_for_each(|node| resolve(resolver, &mut node.content))?,
+        Content::Table(members) => members.iter_mut().try_for_each(|one| resolve(resolver, &mut one.node.content))?,
+        Content::Boolean(_)
+        | Content::Integer(_)
+        | Content::Fraction(_)
+        | Content::Untyped(_)
+        | Content::DerivedRule { .. }
+        | Content::Other(_) => {}
+    }
+    Ok(())
+}
+
+/// Checks a path, in which no variable is replaced later. The folder of the workspace becomes an empty text.
+fn paths(content: &mut Content, key: &str) -> Result<(), String> {
+    let Content::Text(path) = content else { return Ok(()) };
+    if key == "cwd" && path == "${workspaceFolder}" {
+        path.clear();
+    }
+    match path.contains("${") {
+        true => Err(format!("`{key}` depends on the folder or the environment (`{path}`): write the whole path")),
+        false => Ok(()),
+    }
+}

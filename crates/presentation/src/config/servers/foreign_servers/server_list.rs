@@ -1,0 +1,176 @@
+//! The servers in a file of another program, and the lists with which the file switches servers off.
+
+use super::client::ServerDialect;
+use crate::config::tree::{
+    node::{Content, Member, Node},
+    origin::Origin,
+};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+/// The servers of a file, in its order.
+#[derive(Debug, Default)]
+pub(super) struct ServerList {
+    pub(super) servers: Vec<Member>,
+    /// Descriptions of the values that an editor asks the user for, by id.
+    pub(super) inputs: BTreeMap<String, String>,
+    /// Names of servers that the file switches off, outside of their tables.
+    disabled: Vec<String>,
+    /// Names of the only servers that the file switches on; `None`: all.
+    allowed: Option<Vec<String>>,
+}
+
+impl ServerList {
+    /// Creates a list of servers with the descriptions of their inputs.
+    pub(super) fn with(servers: Vec<Member>, inputs: BTreeMap<String, String>) -> Self {
+        Self { servers, inputs, ..Self::default() }
+    }
+
+    /// Finds the servers in a file. `folders` are those of the project, for files that describe several projects.
+    /// `stem` is the name of the file without its extension.
+    pub(super) fn of(root: Node, dialect: ServerDialect, folders: &[PathBuf], stem: &str) -> Self {
+        let mut list = Self::default();
+        if dialect == ServerDialect::Clai
+            && let Content::Table(members) = &root.content
+            && members.iter().any(|member| matches!(member.name.as_str(), "command" | "url"))
+        {
+            let origin = root.origin.clone();
+            list.servers.push(Member { name: stem.to_owned(), origin, node: root });
+            return list;
+        }
+        list.take(root, dialect, folders);
+        let is_off = |name: &str| {
+            list.disabled.iter().any(|one| one == name)
+                || list.allowed.as_ref().is_some_and(|allowed| allowed.iter().all(|one| one != name))
+        };
+        for server in &mut list.servers {
+            if is_off(&server.name) {
+                switch_off(server);
+            }
+        }
+        list
+    }
+
+    fn take(&mut self, root: Node, dialect: ServerDialect, folders: &[PathBuf]) {
+        let Content::Table(members) = root.content else { return };
+        for Member { name, node, .. } in members {
+            match (name.as_str(), node.content) {
+                ("context_servers", Content::Table(servers))
+                    if matches!(dialect, ServerDialect::Zed | ServerDialect::General) =>
+                {
+                    self.servers.extend(servers);
+                }
+                ("mcp_servers", Content::Table(servers))
+                    if matches!(dialect, ServerDialect::Codex | ServerDialect::General) =>
+                {
+                    self.servers.extend(servers);
+                }
+                ("mcpServers" | "McpServers" | "servers", Content::Table(servers)) => self.servers.extend(servers),
+                // Gemini CLI has settings of all servers in `mcp`; VS Code, in its settings, and kodelet the servers.
+                ("mcp", content) if dialect == ServerDialect::Gemini => {
+                    for Member { name, node, .. } in table(content) {
+                        match name.as_str() {
+                            "allowed" => self.switches("allowMCPServers", node.content),
+                            "excluded" => self.switches("excludeMCPServers", node.content),
+                            _ => {}
+                        }
+                    }
+                }
+                ("mcp", content) => self.take(Node { content, origin: node.origin }, dialect, folders),
+                ("projects", Content::Table(projects)) if dialect == ServerDialect::ClaudeCode => {
+                    let here = |project: &Member| folders.iter().any(|folder| *folder == *Path::new(&project.name));
+                    for project in projects.into_iter().filter(here) {
+                        for member in table(project.node.content) {
+                            match member.name.as_str() {
+                                "mcpServers" => {
+                                    let servers = table(member.node.content).into_iter();
+                                    self.servers.extend(servers.map(|server| started_in(server, &project.name)));
+                                }
+                                name => self.switches(name, member.node.content),
+                            }
+                        }
+                    }
+                }
+                ("inputs", Content::List(inputs)) => self.inputs.extend(inputs.into_iter().filter_map(input)),
+                (name, content) => self.switches(name, content),
+            }
+        }
+    }
+
+    /// Reads a list of servers that are switched on or off.
+    fn switches(&mut self, name: &str, content: Content) {
+        match name {
+            "disabledMcpServers" | "disabledMcpjsonServers" | "excludeMCPServers" => {
+                self.disabled.extend(texts(content));
+            }
+            "allowMCPServers" if matches!(content, Content::List(_)) => {
+                self.allowed.get_or_insert_default().extend(texts(content));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns a server of one project, which starts in the folder of the project.
+fn started_in(mut server: Member, folder: &str) -> Member {
+    let origin = server.origin.clone();
+    if let Content::Table(members) = &mut server.node.content
+        && members.iter().any(|member| member.name == "command")
+        && members.iter().all(|member| member.name != "cwd")
+    {
+        let node = Node { content: Content::Text(folder.to_owned()), origin: origin.clone() };
+        members.push(Member { name: "cwd".into(), origin, node });
+    }
+    server
+}
+
+/// Returns the servers in `.mcp.json` that the user's file of Claude Code switches off in this project.
+pub(super) fn disabled_in_project(root: Node, folders: &[PathBuf]) -> Vec<String> {
+    let mut list = ServerList::default();
+    list.take(root, ServerDialect::ClaudeCode, folders);
+    list.disabled
+}
+
+/// Adds `disabled = true` to the table of a server, in place of any other value.
+pub(super) fn switch_off(server: &mut Member) {
+    let origin = server.origin.clone();
+    let Content::Table(members) = &mut server.node.content else { return };
+    members.retain(|member| !matches!(member.name.as_str(), "disabled" | "enabled"));
+    members.push(boolean("disabled", true, &origin));
+}
+
+fn boolean(name: &str, value: bool, origin: &Origin) -> Member {
+    let node = Node { content: Content::Boolean(value), origin: origin.clone() };
+    Member { name: name.to_owned(), origin: origin.clone(), node }
+}
+
+fn table(content: Content) -> Vec<Member> {
+    match content {
+        Content::Table(members) => members,
+        _ => Vec::new(),
+    }
+}
+
+fn texts(content: Content) -> Vec<String> {
+    let Content::List(nodes) = content else { return Vec::new() };
+    let text = |node: Node| match node.content {
+        Content::Text(text) => Some(text),
+        _ => None,
+    };
+    nodes.into_iter().filter_map(text).collect()
+}
+
+/// Returns the id and the description of a value that an editor asks the user for.
+fn input(node: Node) -> Option<(String, String)> {
+    let (mut id, mut about) = (None, String::new());
+    for Member { name, node, .. } in table(node.content) {
+        match (name.as_str(), node.content) {
+            ("id", Content::Text(text)) => id = Some(text),
+            ("description", Content::Text(text)) => about = text,
+            _ => {}
+        }
+    }
+    Some((id?, about))
+}

@@ -1,0 +1,88 @@
+//! Names of servers that Toolstead can hold.
+
+use toolstead_domain::ServerName;
+
+/// Maximum length of a name, in characters.
+const MAX_LENGTH: usize = 32;
+
+/// Returns the nearest name that Toolstead can hold: every character that it cannot hold is `-`. Of a qualified name
+/// such as `io.github.user/weather` only the part after the last `/` is used.
+pub(super) fn mapped(foreign: &str) -> ServerName {
+    if let Ok(name) = ServerName::parse(foreign) {
+        return name;
+    }
+    let own = foreign.rsplit('/').find(|part| part.chars().any(|c| c.is_ascii_alphanumeric())).unwrap_or_default();
+    let mut name = String::new();
+    for c in own.chars() {
+        let c = if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+        let repeats = name.ends_with(c) || (c == '-' && name.ends_with('_')) || (c == '_' && name.ends_with('-'));
+        if c.is_ascii_alphanumeric() || !repeats {
+            name.push(c);
+        }
+    }
+    shortened(&name).unwrap_or_else(fallback)
+}
+
+/// Returns the name with a suffix, shortened so that both fit.
+pub(super) fn with_suffix(name: &ServerName, suffix: &str) -> ServerName {
+    let room = MAX_LENGTH.saturating_sub(suffix.len() + 1);
+    let stem: String = name.as_str().chars().take(room).collect();
+    let stem = stem.trim_end_matches(['-', '_']);
+    ServerName::parse(&format!("{stem}-{suffix}")).unwrap_or_else(|_| fallback())
+}
+
+/// Returns the name in the form in which names that look alike are equal: without case, `_` as `-`, `0` as `o` and `1`
+/// as `l`.
+pub(super) fn folded(name: &str) -> String {
+    let fold = |c: char| match c {
+        '_' => '-',
+        '0' => 'o',
+        '1' => 'l',
+        c => c.to_ascii_lowercase(),
+    };
+    name.chars().map(fold).collect()
+}
+
+fn shortened(name: &str) -> Option<ServerName> {
+    let short: String = name.trim_matches(['-', '_']).chars().take(MAX_LENGTH).collect();
+    ServerName::parse(short.trim_end_matches(['-', '_'])).ok()
+}
+
+/// Returns the name of a server whose own name has no usable character.
+fn fallback() -> ServerName {
+    #[expect(clippy::expect_used, reason = "the text is a valid name")]
+    ServerName::parse("server").expect("a valid name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_cannot_be_held_becomes_the_nearest_that_can() {
+        for (foreign, expected) in [
+            ("git", "git"),
+            ("My Server (v2)", "My-Server-v2"),
+            ("io.github.user/weather", "weather"),
+            ("a__b", "a_b"),
+            ("@scope/pkg.name", "pkg-name"),
+            ("_x-", "x"),
+            ("grüße", "gr-e"),
+            ("天気", "server"),
+            ("", "server"),
+            ("//", "server"),
+            ("a/", "a"),
+            ("this-name-has-more-than-thirty-two-characters", "this-name-has-more-than-thirty-t"),
+        ] {
+            assert_eq!(mapped(foreign).as_str(), expected, "{foreign:?}");
+        }
+    }
+
+    #[test]
+    fn a_suffix_fits_and_names_that_look_alike_are_equal() {
+        let name = mapped("this-name-has-more-than-thirty-two-characters");
+        assert_eq!(with_suffix(&name, "cursor").as_str(), "this-name-has-more-than-t-cursor");
+        assert_eq!(with_suffix(&mapped("git"), "2").as_str(), "git-2");
+        assert_eq!(folded("My_Too1"), folded("my-tool"));
+    }
+}
