@@ -5,7 +5,7 @@ mod embeddings;
 mod figures;
 
 use crate::support::{HttpFront, StdioClient, TestApp, call, legacy, modern, text_of};
-use catalogue::{Place, catalogue};
+use catalogue::{SearchApp, catalogue};
 use serde_json::{Value, json};
 use toolstead_domain::ServerName;
 use toolstead_presentation::mcp_server::stdio::StdioSettings;
@@ -38,7 +38,7 @@ const DEFERRED: [&str; 7] = ["bash", "call_tool", "edit_file", "glob", "grep", "
 
 #[tokio::test]
 async fn the_first_list_of_two_hundred_tools_costs_a_model_little() {
-    let place = Place::with("", catalogue(160)).await;
+    let place = SearchApp::with("", catalogue(160)).await;
     let whole = listed_by(&place.app, "claude-code").await;
     assert!(whole.len() >= 200, "{}", whole.len());
     assert!(names(&whole).iter().all(|name| !["tool_search", "call_tool"].contains(name)), "{:?}", names(&whole));
@@ -62,19 +62,19 @@ async fn the_first_list_of_two_hundred_tools_costs_a_model_little() {
 
 #[tokio::test]
 async fn where_nothing_is_deferred_there_is_no_search() {
-    let place = Place::with("", catalogue(10)).await;
+    let place = SearchApp::with("", catalogue(10)).await;
     let tools = listed_by(&place.app, "test").await;
     assert!(tools.len() > 50 && names(&tools).iter().all(|name| *name != "tool_search" && *name != "call_tool"));
     place.close().await;
     let never = "[tools]\ndefer_above = 0\ndefer_above_tokens = 0\n";
-    let place = Place::with(never, catalogue(200)).await;
+    let place = SearchApp::with(never, catalogue(200)).await;
     assert!(listed_by(&place.app, "test").await.len() > 240);
     place.close().await;
 }
 
 #[tokio::test]
 async fn tokens_count_as_well_as_tools() {
-    let place = Place::with("[tools]\ndefer_above_tokens = 4000\n", catalogue(30)).await;
+    let place = SearchApp::with("[tools]\ndefer_above_tokens = 4000\n", catalogue(30)).await;
     assert_eq!(names(&listed_by(&place.app, "test").await), DEFERRED);
     place.close().await;
 }
@@ -82,21 +82,22 @@ async fn tokens_count_as_well_as_tools() {
 #[tokio::test]
 async fn tools_selected_by_name_are_in_each_list() {
     let settings = "[tools]\nselect = \"+think,+mcp__office__invoices_list_2\"\n";
-    let place = Place::with(settings, catalogue(140)).await;
+    let place = SearchApp::with(settings, catalogue(140)).await;
     let mut expected = DEFERRED.to_vec();
     expected.extend(["mcp__office__invoices_list_2", "think"]);
     expected.sort_unstable();
     assert_eq!(names(&listed_by(&place.app, "test").await), expected);
     place.close().await;
     // A pattern selects the tools, and the search with them.
-    let place = Place::with("[tools]\nselect = \"mcp__office__*\"\n", catalogue(140)).await;
+    let place = SearchApp::with("[tools]\nselect = \"mcp__office__*\"\n", catalogue(140)).await;
     assert_eq!(names(&listed_by(&place.app, "test").await), ["call_tool", "tool_search"]);
     place.close().await;
 }
 
 #[tokio::test]
 async fn a_server_can_keep_its_tools_in_each_list() {
-    let place = Place::with("[mcp_servers.notes]\nurl = \"http://127.0.0.1:9/\"\nalways_load = true\n", vec![]).await;
+    let place =
+        SearchApp::with("[mcp_servers.notes]\nurl = \"http://127.0.0.1:9/\"\nalways_load = true\n", vec![]).await;
     let deferral = place.running.config.tool_deferral();
     assert_eq!((deferral.above_tools, deferral.above_tokens), (Some(100), Some(15_000)));
     assert_eq!(deferral.loaded_servers, [ServerName::parse("notes").unwrap()].into());
@@ -107,7 +108,7 @@ async fn a_server_can_keep_its_tools_in_each_list() {
 async fn a_client_searches_and_calls_in_either_generation() {
     let settings =
         "[permissions]\nallow = [\"mcp__office__invoices_list_2\"]\ndeny = [\"mcp__office__tickets_list_0\"]\n";
-    let place = Place::with(settings, catalogue(140)).await;
+    let place = SearchApp::with(settings, catalogue(140)).await;
     let search = || call("tool_search", json!({"query": "list invoices", "limit": 2}));
     let found = |answer: &Value| {
         let found = answer["result"]["structuredContent"]["tools"][0].clone();

@@ -117,12 +117,12 @@ async fn two_principals_sign_in_renew_and_revoke_at_a_real_authorization_server(
 }
 
 /// Home whose configuration names the server.
-struct Place {
+struct ConfiguredHome {
     home: Home,
     config: PathBuf,
 }
 
-impl Place {
+impl ConfiguredHome {
     fn at(server: &Protected) -> Self {
         let home = Home::new();
         let config = home.config(&format!("[mcp_servers.notes]\nurl = {:?}\nallow_tools = [\"*\"]\n", server.url()));
@@ -151,7 +151,7 @@ impl Place {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_line_signs_in_calls_and_signs_out() {
     let server = block_in_place(Protected::start);
-    let place = Place::at(&server);
+    let place = ConfiguredHome::at(&server);
     let (refused, exit) = place.run(&["call", "mcp__notes__whoami", "{}"]);
     assert!(exit != Some(0) && refused.contains("401"), "{refused}");
     let (servers, _) = place.run(&["servers"]);

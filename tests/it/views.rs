@@ -61,8 +61,8 @@ async fn app(tools: impl IntoIterator<Item = ScriptedTool>) -> TestApp {
     app
 }
 
-/// One way to the view.
-enum Way {
+/// Client of the view over one transport.
+enum ViewClient {
     Stdio(Box<StdioClient>),
     Http(Box<HttpFront>, Option<String>),
 }
@@ -93,7 +93,7 @@ fn in_session(front: &HttpFront, path: &str, session: &str, message: &Value) -> 
     post(front, path, message).header("mcp-session-id", session).header("mcp-protocol-version", "2025-11-25")
 }
 
-impl Way {
+impl ViewClient {
     /// Every transport with every generation.
     async fn all(app: &TestApp) -> Vec<(bool, Self)> {
         let settings = || StdioSettings { view: Some("review".into()), ..StdioSettings::default() };
@@ -130,7 +130,7 @@ impl Way {
 #[tokio::test]
 async fn every_client_of_a_view_receives_its_tools_and_calls_them_by_their_names_there() {
     let app = app([]).await;
-    for (is_modern, mut way) in Way::all(&app).await {
+    for (is_modern, mut way) in ViewClient::all(&app).await {
         let answer = way.ask(is_modern, "tools/list", json!({})).await;
         let shown = json!([{
             "description": "The last twenty commits.",
@@ -169,7 +169,7 @@ async fn every_client_of_a_view_receives_its_tools_and_calls_them_by_their_names
 #[tokio::test]
 async fn a_view_selects_resources_and_prompts() {
     let app = app([]).await;
-    for (is_modern, mut way) in Way::all(&app).await {
+    for (is_modern, mut way) in ViewClient::all(&app).await {
         assert_eq!(way.list(is_modern, "resources/list", "resources", "uri").await, ["team://open/a"]);
         let templates = way.list(is_modern, "resources/templates/list", "resourceTemplates", "uriTemplate").await;
         assert_eq!(templates, ["team://open/{x}"]);
@@ -213,7 +213,7 @@ async fn pages_of_a_view_have_its_tools_only_and_changes_are_reported() {
         ScriptedTool::of(Tool::new(name, definition, Category::Utility, ToolSource::BuiltIn))
     };
     let app = app((0..50).map(long)).await;
-    for (is_modern, mut way) in Way::all(&app).await {
+    for (is_modern, mut way) in ViewClient::all(&app).await {
         let (mut names, mut cursor, mut pages) = (Vec::new(), Value::Null, 0);
         while pages == 0 || !cursor.is_null() {
             let params = if pages == 0 { json!({}) } else { json!({"cursor": cursor}) };

@@ -4,6 +4,7 @@
 //! are no tokens, renews tokens before they expire, and never sends them to another origin.
 
 pub(crate) mod attempt;
+pub(crate) mod bearer;
 pub mod credentials;
 pub mod grant;
 pub mod import;

@@ -58,7 +58,7 @@ const ACTIONS: [(&str, &str); 5] = [
 ];
 
 /// An application on its own folder.
-pub(super) struct Place {
+pub(super) struct SearchApp {
     pub(super) app: TestApp,
     pub(super) running: RunningApp,
     _folder: tempfile::TempDir,
@@ -99,7 +99,7 @@ fn tool(number: usize) -> ScriptedTool {
     ScriptedTool::of(tool).answers(ToolResult::text(format!("result of {name}")))
 }
 
-impl Place {
+impl SearchApp {
     /// Starts an application with these settings and tools, besides the built-in ones.
     pub(super) async fn with(settings: &str, tools: Vec<ScriptedTool>) -> Self {
         let folder = tempfile::tempdir().unwrap();

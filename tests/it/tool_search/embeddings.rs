@@ -1,7 +1,7 @@
 //! Ranking by a service with OpenAI's `/embeddings`, against a fake of it over loopback.
 
 use super::{
-    catalogue::{Place, catalogue},
+    catalogue::{SearchApp, catalogue},
     names,
 };
 use crate::support::{StdioClient, call, legacy, text_of};
@@ -53,7 +53,7 @@ async fn a_configured_service_ranks_and_words_rank_where_it_fails() {
     let router = Router::new().route("/v1/embeddings", post(answer)).with_state(fake.clone());
     tokio::spawn(async move { axum::serve(listener, router).await });
     let settings = format!("[tools.search]\nembeddings = {{ base_url = \"http://{address}/v1\", model = \"mini\" }}\n");
-    let place = Place::with(&settings, catalogue(140)).await;
+    let place = SearchApp::with(&settings, catalogue(140)).await;
     let mut pipe = StdioClient::legacy(&place.app).await;
     let search = |query: &str| call("tool_search", json!({"query": query, "limit": 3}));
     let answer = pipe.answer_to(legacy(1, "tools/call", search("show me the bills"))).await;

@@ -1,6 +1,6 @@
 //! Figures of the search: what it finds, and what deferral costs and saves until an answer.
 
-use super::catalogue::{Place, catalogue, name};
+use super::catalogue::{SearchApp, catalogue, name};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{fmt::Write as _, path::Path, sync::Arc};
@@ -115,7 +115,7 @@ async fn run(count: usize, is_deferred: bool) -> (usize, usize, usize) {
     let limit = if is_deferred { 1 } else { 0 };
     let settings = format!("[tools]\nselect = \"mcp__office__*\"\ndefer_above = {limit}\ndefer_above_tokens = 0\n");
     let settings = format!("{settings}[permissions]\nallow = [\"{}\", \"{}\"]\n", name(0), name(11));
-    let place = Place::with(&settings, catalogue(count)).await;
+    let place = SearchApp::with(&settings, catalogue(count)).await;
     let (first, second) = (name(0), name(11));
     let arguments = |number: u32| json!({"filter": "overdue", "limit": number});
     let answers = match is_deferred {

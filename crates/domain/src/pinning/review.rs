@@ -292,7 +292,7 @@ mod tests {
         changed
     }
 
-    /// What happens to the tool: "current", "approved", and "asks" or "withheld".
+    /// Returns the outcome for the tool: "current", "approved", and "asks" or "withheld".
     fn outcome(state: &ItemState) -> String {
         let pending = |pending: &PendingDefinition| if pending.is_withheld { "withheld" } else { "asks" };
         match state {

@@ -2,6 +2,7 @@
 
 use super::{
     attempt::{Attempt, Code, NoCode},
+    bearer::{bearer_headers, bearer_token},
     grant::Grant,
     import::{self, FoundTokens, ImportPlan},
     issuer::Issuer,
@@ -23,9 +24,7 @@ use toolstead_domain::{
 use url::Url;
 
 /// Remaining lifetime below which an access token is renewed.
-const EARLY: Duration = Duration::from_secs(60);
-/// Prefix of the token in its header.
-const BEARER: &str = "Bearer ";
+pub(crate) const EARLY: Duration = Duration::from_secs(60);
 
 /// Accounts of principals at the services of one issuer. Cheap to clone.
 #[derive(Clone)]
@@ -317,7 +316,7 @@ impl Inner {
                 let is_refused = refused.as_ref() == Some(&tokens.access_token);
                 if !is_refused && self.lasts(&tokens, EARLY) {
                     // Another process has renewed the tokens meanwhile.
-                    let headers = headers(&tokens);
+                    let headers = bearer_headers(&tokens.access_token);
                     return Ok((Some(tokens), Ok(headers)));
                 }
                 let Some(refresh) = &tokens.refresh_token else {
@@ -331,13 +330,13 @@ impl Inner {
                             let why = format!("Some permissions were revoked ({})", missing.join(", "));
                             return Ok((None, Err(sign_in(&why))));
                         }
-                        let headers = headers(&new);
+                        let headers = bearer_headers(&new.access_token);
                         Ok((Some(new), Ok(headers)))
                     }
                     Err(TokenError::Grant(_)) => Ok((None, Err(sign_in("The sign-in was revoked or has expired")))),
                     // The old token is still valid for a short time.
                     Err(TokenError::Unreached(_)) if !is_refused && self.lasts(&tokens, Duration::ZERO) => {
-                        let headers = headers(&tokens);
+                        let headers = bearer_headers(&tokens.access_token);
                         Ok((Some(tokens), Ok(headers)))
                     }
                     Err(error) => Err(SignInError::Token(error)),
@@ -445,7 +444,7 @@ impl Credentials for Accounts {
         let nobody = || NoCredentials::SignIn(must_sign_in(grant, "You are not signed in"));
         let tokens = tokens.ok_or_else(nobody)?;
         match self.inner.lasts(&tokens, EARLY) {
-            true => Ok(headers(&tokens)),
+            true => Ok(bearer_headers(&tokens.access_token)),
             false => self.renewing(principal, resource, None).await,
         }
     }
@@ -456,8 +455,7 @@ impl Credentials for Accounts {
         resource: &Resource,
         refused: &CredentialHeaders,
     ) -> Result<CredentialHeaders, NoCredentials> {
-        let refused = refused.iter().find_map(|(_, value)| value.expose().strip_prefix(BEARER));
-        self.renewing(principal, resource, refused.map(Secret::new)).await
+        self.renewing(principal, resource, bearer_token(refused)).await
     }
 
     async fn sign_in(
@@ -520,11 +518,6 @@ impl fmt::Debug for AccountsParts {
 pub(super) fn token_key(principal: &Principal, resource: &Resource, client: &OAuthClient) -> TokenKey {
     let resource = format!("{} {}", resource.grant, resource.origin);
     TokenKey { principal: principal.clone(), issuer: client.issuer_and_origins(), resource }
-}
-
-fn headers(tokens: &Tokens) -> CredentialHeaders {
-    let value = Secret::new(format!("{BEARER}{}", tokens.access_token.expose()));
-    vec![("authorization".to_owned(), value)]
 }
 
 /// Returns the reason why a sign-in is needed, for callers without a user who can sign in now.

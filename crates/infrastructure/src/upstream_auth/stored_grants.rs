@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     accounts::{
-        credentials::SignedOut,
+        credentials::{EARLY, SignedOut},
         issuer::read_tokens,
         vault::{TokenKey, Tokens, Vault, VaultError},
     },
@@ -22,9 +22,6 @@ use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{Clock, Principal, Secret, Timestamp, error_chain::with_causes};
 use url::form_urlencoded;
-
-/// Remaining lifetime below which an access token is renewed.
-pub(super) const EARLY: Duration = Duration::from_secs(60);
 
 /// Grant of a principal for a server. Contains no tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]

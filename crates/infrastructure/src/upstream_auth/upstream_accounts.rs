@@ -6,13 +6,14 @@ use super::{
     registration::resource_uri,
     settings::UpstreamAuth,
     sign_in::UpstreamSignIn,
-    stored_grants::{EARLY, StoredGrants, UpstreamGrant},
+    stored_grants::{StoredGrants, UpstreamGrant},
     token_exchange,
     upstream_auth_error::UpstreamAuthError,
 };
 use crate::{
     accounts::{
-        credentials::SignedOut,
+        bearer::{bearer_headers, bearer_token},
+        credentials::{EARLY, SignedOut},
         vault::{Tokens, Vault},
     },
     web::web_client::WebClient,
@@ -36,7 +37,6 @@ use url::Url;
 const MAX_FURTHER_SCOPES: usize = 64;
 /// Time in which a token that replaced a refused one is not replaced again. A server may refuse every token.
 const RENEWAL_PAUSE: Duration = Duration::from_secs(60);
-const BEARER: &str = "Bearer ";
 
 /// Credentials of all principals for one server. Cheap to clone.
 ///
@@ -168,7 +168,7 @@ impl UpstreamAccounts {
         let (inner, principal) = (self.inner.clone(), principal.clone());
         let obtaining = tokio::spawn(async move { inner.obtain(&principal, cache, refused).await });
         match obtaining.await {
-            Ok(obtained) => Ok(headers(&obtained?)),
+            Ok(obtained) => Ok(bearer_headers(&obtained?.access_token)),
             Err(_) => Err(NoCredentials::Failed("the renewal of the sign-in panicked".into())),
         }
     }
@@ -271,7 +271,7 @@ impl Credentials for UpstreamAccounts {
         self.check_resource(resource)?;
         let cache = self.lock_tokens(principal).await;
         match &cache.token {
-            Some(token) if self.inner.lasts(token.expires_at, EARLY) => Ok(headers(token)),
+            Some(token) if self.inner.lasts(token.expires_at, EARLY) => Ok(bearer_headers(&token.access_token)),
             Some(_) | None => self.obtain(principal, cache, None).await,
         }
     }
@@ -284,7 +284,7 @@ impl Credentials for UpstreamAccounts {
     ) -> Result<CredentialHeaders, NoCredentials> {
         self.inner.check()?;
         self.check_resource(resource)?;
-        let refused = token_in(refused);
+        let refused = bearer_token(refused);
         let cache = self.lock_tokens(principal).await;
         if let Some(token) = &cache.token
             && refused.as_ref() == Some(&token.access_token)
@@ -296,7 +296,9 @@ impl Credentials for UpstreamAccounts {
         }
         match &cache.token {
             // Another call has renewed it.
-            Some(token) if refused.as_ref().is_some_and(|refused| *refused != token.access_token) => Ok(headers(token)),
+            Some(token) if refused.as_ref().is_some_and(|refused| *refused != token.access_token) => {
+                Ok(bearer_headers(&token.access_token))
+            }
             Some(_) | None => self.obtain(principal, cache, refused).await,
         }
     }
@@ -315,14 +317,14 @@ impl Credentials for UpstreamAccounts {
         let header = challenge.header.as_deref().unwrap_or_default();
         let scope = WWWAuthenticateParams::parse(header, &self.inner.traffic.server).scope.unwrap_or_default();
         let scopes: Vec<String> = scope.split_ascii_whitespace().map(str::to_owned).collect();
-        let refused = token_in(refused);
+        let refused = bearer_token(refused);
         let mut cache = self.lock_tokens(principal).await;
         if self.inner.auth.is_sign_in() {
             let tokens = self.inner.grants()?.for_scopes(principal, refused.as_ref(), &scopes).await?;
             // The principal has signed in again meanwhile.
             let token =
                 CachedToken { access_token: tokens.access_token, expires_at: tokens.expires_at, replaced_at: None };
-            return Ok(headers(cache.token.insert(token)));
+            return Ok(bearer_headers(&cache.token.insert(token).access_token));
         }
         let known = [self.inner.auth.scopes(), &cache.further_scopes].concat();
         let missing: Vec<String> = scopes.into_iter().filter(|scope| !known.contains(scope)).collect();
@@ -362,13 +364,4 @@ impl fmt::Debug for UpstreamAccounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UpstreamAccounts").field("uri", &self.inner.uri).finish_non_exhaustive()
     }
-}
-
-/// Returns the token in headers that were sent.
-fn token_in(headers: &CredentialHeaders) -> Option<Secret> {
-    headers.iter().find_map(|(_, value)| value.expose().strip_prefix(BEARER)).map(Secret::new)
-}
-
-fn headers(token: &CachedToken) -> CredentialHeaders {
-    vec![("authorization".to_owned(), Secret::new(format!("{BEARER}{}", token.access_token.expose())))]
 }

@@ -34,9 +34,9 @@ async fn a_search_returns_definitions_of_tools_that_the_scope_may_call() {
 #[tokio::test]
 async fn a_search_without_a_match_names_the_origins_of_tools() {
     let house = Plan::default().house_that_nests().await;
-    let told = house.call("tool_search", json!({"query": "weather"})).await;
+    let answer = house.call("tool_search", json!({"query": "weather"})).await;
     let expected = "No tool matches. Use other words, and fewer with `+`. Tools by origin: built-in (11), maker (2).";
-    assert_eq!(told, expected);
+    assert_eq!(answer, expected);
 }
 
 #[tokio::test]
@@ -47,13 +47,16 @@ async fn a_called_tool_is_decided_validated_and_recorded_as_itself() {
     assert_eq!(house.call("call_tool", call("echo", json!({}))).await, "hi");
     assert_eq!(house.call("call_tool", call("write", json!({}))).await, "written");
     assert_eq!(approver.questions()[0].within.as_deref(), Some("call_tool"));
-    let told = house.call("call_tool", call("read", json!({"limit": "many"}))).await;
-    assert!(told.starts_with("failed invalid_input: ") && told.contains("\"path\""), "{told}");
-    let told = house.call("call_tool", call("nowhere", json!({}))).await;
-    assert_eq!(told, "failed not_found: Unknown tool: nowhere. Find the name of the tool with `tool_search`.");
+    let answer = house.call("call_tool", call("read", json!({"limit": "many"}))).await;
+    assert!(answer.starts_with("failed invalid_input: ") && answer.contains("\"path\""), "{answer}");
+    let answer = house.call("call_tool", call("nowhere", json!({}))).await;
+    assert_eq!(answer, "failed not_found: Unknown tool: nowhere. Find the name of the tool with `tool_search`.");
     for name in ["call_tool", "tool_search"] {
-        let told = house.call("call_tool", call(name, json!({}))).await;
-        assert_eq!(told, format!("failed invalid_input: `{name}` cannot be called by `call_tool`. Call it directly."));
+        let answer = house.call("call_tool", call(name, json!({}))).await;
+        assert_eq!(
+            answer,
+            format!("failed invalid_input: `{name}` cannot be called by `call_tool`. Call it directly.")
+        );
     }
     let rows = house.log.rows();
     let rows: Vec<_> = rows.iter().map(|row| (row.tool.as_str(), row.parent.is_some())).collect();
@@ -67,8 +70,8 @@ async fn a_called_tool_is_decided_validated_and_recorded_as_itself() {
 async fn a_denied_tool_cannot_be_called_through_another() {
     let plan = Plan { rules: vec![(Effect::Deny, "echo")], ..Plan::default() };
     let house = plan.house_that_nests().await;
-    let told = house.call("call_tool", json!({"name": "echo"})).await;
-    assert!(told.starts_with("failed permission_denied: "), "{told}");
+    let answer = house.call("call_tool", json!({"name": "echo"})).await;
+    assert!(answer.starts_with("failed permission_denied: "), "{answer}");
     assert_eq!(house.provider.calls().len(), 0);
 }
 
@@ -83,7 +86,7 @@ async fn a_long_result_is_bounded_once() {
 async fn a_batch_calls_tools_itself() {
     let house = Plan::default().house_that_nests().await;
     let one = json!({"tool_name": "call_tool", "parameters": {"name": "echo"}});
-    let told = house.call("batch", json!({"invocations": [one]})).await;
-    assert!(told.contains("invocations[0] (`call_tool`): it must be called on its own"), "{told}");
+    let answer = house.call("batch", json!({"invocations": [one]})).await;
+    assert!(answer.contains("invocations[0] (`call_tool`): it must be called on its own"), "{answer}");
     assert_eq!(house.call("make", calls(json!([["call_tool", {"name": "echo"}]]))).await, "hi");
 }

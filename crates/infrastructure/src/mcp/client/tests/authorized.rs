@@ -9,9 +9,8 @@ use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
-    time::Duration,
 };
-use tokio::time::{sleep, timeout};
+use tokio::{task::yield_now, time::timeout};
 use toolstead_domain::{
     Credentials, Principal, ProviderState, error_kind::ErrorKind, ports::credentials::Resource,
     testing::fake_credentials::FakeCredentials,
@@ -180,7 +179,7 @@ async fn an_open_connection_never_begins_to_carry_the_token_of_the_local_user() 
         while call_as(&server, &ada, "echo", json!({}), &Listener::default(), SOON).await.is_err()
             || !seen.lock().unwrap().iter().any(|(token, _)| token == "Bearer own")
         {
-            sleep(Duration::from_millis(20)).await;
+            yield_now().await;
         }
     };
     timeout(SOON, calling).await.unwrap();
