@@ -261,3 +261,18 @@ fn two_files_for_one_layer_are_one_too_many() {
     let machine = Machine::with(&[(PROJECT, ""), ("home/project/toolstead.yaml", "")]);
     machine.fails("~/home/project/toolstead.yaml: ~/home/project/toolstead.toml is there, too: keep one of them");
 }
+
+#[test]
+fn a_configured_secret_of_a_server_names_its_receiver() {
+    let check = |auth: &str, expected: &str| {
+        let server = format!("[mcp_servers.a]\nurl = \"https://a.example/mcp\"\nrequired = true\nauth = {{ {auth} }}");
+        let error = Machine::with(&[(USER, &server)]).load().map(|_| "no error").unwrap_err().to_string();
+        assert!(error.contains(expected), "{auth}: {error}");
+    };
+    let client = "client_id = \"c\", client_secret = \"s\"";
+    check(&format!("type = \"client_credentials\", {client}"), "needs `issuer`");
+    check(&format!("type = \"oauth\", {client}"), "its `auth.client_secret` needs `auth.issuer`");
+    check("type = \"exchange\", client_id = \"c\", subject_token_file = \"t.jwt\"", "needs `token_url`");
+    let provider = "idp_issuer = \"https://i.example\", idp_token_url = \"https://i.example/t\", idp_client_id = \"i\"";
+    check(&format!("type = \"id_jag\", {client}, {provider}, subject_token_file = \"t.jwt\""), "needs `issuer`");
+}
