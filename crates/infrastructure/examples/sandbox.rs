@@ -13,7 +13,7 @@ use toolstead_infrastructure::{
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // First of all, before there is a thread: what confines programs is this same program, started again.
+    // Must be first, before any thread: this program, started again, confines other programs.
     enter_if_helper();
     let ran = run();
     end_helpers();

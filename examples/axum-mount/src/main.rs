@@ -24,7 +24,7 @@ use toolstead_presentation::{
 };
 
 fn main() -> anyhow::Result<()> {
-    // First of all, before there is a thread.
+    // Must be first, before any thread.
     enter_if_helper();
     serve()
 }

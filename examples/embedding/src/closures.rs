@@ -7,7 +7,7 @@ pub struct Sum {
     numbers: Vec<f64>,
 }
 
-/// Takes a type.
+/// Receives its arguments as a type.
 pub fn sum() -> AddedTool {
     let sum = tool_fn("sum", "Adds numbers.", |sum: Sum, _| {
         Box::pin(async move { Ok(json!({"sum": sum.numbers.iter().sum::<f64>()})) })
@@ -15,7 +15,7 @@ pub fn sum() -> AddedTool {
     sum.touching_nothing().with_category(Category::Utility).with_tags(["arithmetic"])
 }
 
-/// Takes what a JSON schema says, and reads a file.
+/// Receives arguments that match a JSON schema, and reads a file.
 pub fn word_count() -> AddedTool {
     let count = tool_fn("word_count", "Counts the words of a file.", |file: Map<String, Value>, run| {
         Box::pin(async move {

@@ -14,7 +14,7 @@ pub struct Weather {
 pub struct Forecast;
 impl TypedTool for Forecast {
     const NAME: &str = "forecast";
-    const DESCRIPTION: &str = "Tells tomorrow's weather in a city. Use it when somebody plans a day.";
+    const DESCRIPTION: &str = "Returns tomorrow's weather in a city. Use it to plan a day.";
     const TOUCHES: DeclaredAccesses = DeclaredAccesses::NoAccess;
     type Input = Place;
     type Output = Weather;

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use toolstead_presentation::prelude::*;
 
-/// Calls the first tool on offer and tells what it says: a stand-in for a model that is served elsewhere.
+/// Calls the first offered tool and repeats its result, in place of a model on a server.
 pub struct OfflineModel(ModelFacts);
 
 impl Default for OfflineModel {

@@ -7,14 +7,14 @@ use toolstead_infrastructure::mcp::rmcp_server::rmcp_server;
 use toolstead_presentation::prelude::*;
 
 fn main() -> anyhow::Result<()> {
-    // First of all, before there is a thread: children that are this same program begin here.
+    // Must be first, before any thread: child processes of this program start here.
     enter_if_helper();
     embed()
 }
 
 #[tokio::main]
 async fn embed() -> anyhow::Result<()> {
-    // A program of your own takes `ConfigRequest::of_process()` as it is; this one leaves no trace.
+    // Your application would use `ConfigRequest::of_process()` unchanged; this one uses a temporary folder.
     let folder = tempfile::tempdir()?;
     let environment = Environment::new([("HOME", folder.path().display().to_string())]);
     // Tools of an upstream server need approval, and this program has no approver.

@@ -22,7 +22,7 @@ const TABLE: &[(&str, &str, i32)] = &[("Bern", "sunny", 21), ("Bergen", "rain", 
 impl BuiltInTool for Forecast {
     const NAME: &str = "forecast";
     const TITLE: &str = "Forecast";
-    const DESCRIPTION: &str = "Tells tomorrow's weather in a city. Use it when somebody plans a day.";
+    const DESCRIPTION: &str = "Returns tomorrow's weather in a city. Use it to plan a day.";
     const CATEGORY: Category = Category::Utility;
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"city": "Bern"}"#;

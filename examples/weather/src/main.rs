@@ -28,7 +28,7 @@ use toolstead_presentation::{
 };
 
 fn main() -> anyhow::Result<()> {
-    // First of all, before there is a thread: documents are read by this same program, started again.
+    // Must be first, before any thread: this program, started again, reads documents.
     enter_if_helper();
     embed()
 }
@@ -44,7 +44,7 @@ async fn embed() -> anyhow::Result<()> {
     println!("{}", call(app, "mcp__stations__nearest", json!({"city": "Bern"})).await?);
     println!("refused as it should be: {}", call(app, "forecast", json!({"town": "Bern"})).await.unwrap_err());
 
-    // Providers come and go while the program runs.
+    // Providers can be added and removed at run time.
     app.registry.unregister("stations").await?;
     println!(
         "refused as it should be: {}",

@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 #[tokio::main]
 async fn ask() -> Result<(), Box<dyn Error>> {
-    // A program of your own takes `ConfigRequest::of_process()` as it is, and its models from the configuration.
+    // Your application would use `ConfigRequest::of_process()` unchanged, and the models of the configuration.
     let folder = tempfile::tempdir()?;
     let environment = Environment::new([("HOME", folder.path().display().to_string())]);
     let config =

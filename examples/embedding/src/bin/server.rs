@@ -2,7 +2,7 @@ use embedding::forecast::Forecast;
 use toolstead_presentation::prelude::*;
 
 fn main() -> ExitCode {
-    // First of all, before there is a thread: children that are this same program begin here.
+    // Must be first, before any thread: child processes of this program start here.
     enter_if_helper();
     mcp_server(|app| app.tool(typed(Forecast)))
 }
