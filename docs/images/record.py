@@ -5,7 +5,7 @@
 
 The commands run in a pseudo terminal with a new home and a new workspace, both of which are temporary.
 They need `curl`, and a system on which `toolstead doctor` reports sandbox tier 1.
-The picture is a still: viewers that do not play animations show all of it.
+The picture is a still, so that every viewer shows all of it.
 """
 
 import fcntl, html, os, pty, re, select, shlex, struct, sys, tempfile, termios
@@ -114,6 +114,8 @@ class Screen:
 
 
 def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     program = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as folder:
         home, workspace = Path(folder, "home"), Path(folder, "app")
