@@ -118,8 +118,9 @@ impl LogLevel {
     }
 }
 
-/// Names of clients (`clientInfo.name`) that defer tools themselves: they search the whole list, so they receive it.
-/// In this order: Claude Code, Codex, Qwen Code, the command line of Copilot, Copilot in Visual Studio Code.
+/// Names of clients (`clientInfo.name`) that defer tools themselves. They search the whole list, so their lists are
+/// never deferred. In this order: Claude Code, Codex, Qwen Code, the command line of Copilot, Copilot in Visual Studio
+/// Code.
 pub const SELF_DEFERRING_CLIENTS: &[&str] = &[
     "claude-code",
     "codex-mcp-client",

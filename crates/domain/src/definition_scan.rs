@@ -1,7 +1,7 @@
 //! Scan of definitions for text that is hidden from users or aimed at models.
 //!
-//! The checks follow the two tiers of mcpproxy-go (`docs/features/tool-scanner.md`): a hard finding has no legitimate
-//! use, a soft one may be harmless and is a note for the user.
+//! The checks follow the two tiers of mcpproxy-go (`docs/features/tool-scanner.md`): what a hard finding reports has no
+//! legitimate use; what a soft one reports may be harmless, and is a note for the user.
 
 mod encoded;
 mod hidden;
@@ -19,14 +19,15 @@ use std::{collections::BTreeSet, fmt};
 /// Maximum nesting of members in a reported path.
 const MAX_DEPTH: usize = 16;
 
-/// Finding of a scan.
+/// Finding about one text of a definition, or about its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanFinding {
     /// `true` if the item is unavailable until it is approved.
     pub is_hard: bool,
     /// Kind of the finding as a clause: "it hides text with the tag character U+E0041".
     pub what: String,
-    /// Path of members to the text.
+    /// Names of the members on the way to the text, separated by dots; empty for the name as a whole, and for a
+    /// definition that is a single text.
     pub place: String,
 }
 
@@ -39,7 +40,8 @@ impl fmt::Display for ScanFinding {
     }
 }
 
-/// Scans the texts of a definition, and its name beside those of the tools of other providers.
+/// Scans the texts of a definition, and compares the name of a tool with those of other providers' tools. Hard findings
+/// come first.
 ///
 /// ```
 /// use serde_json::json;
@@ -61,7 +63,7 @@ pub fn scan(key: &ItemKey, definition: &Value, other_names: &BTreeSet<String>) -
     if key.kind == ItemKind::Tool {
         findings.extend(names::find(&key.name, other_names));
     }
-    // One finding of a kind is enough.
+    // One finding of each kind is enough.
     let mut seen = BTreeSet::new();
     findings.retain(|finding: &ScanFinding| seen.insert(finding.what.clone()));
     findings.sort_by_key(|finding| !finding.is_hard);

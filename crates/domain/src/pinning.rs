@@ -1,4 +1,4 @@
-//! Pinned definitions: what a server offers is served as it was approved, until a change of it is approved.
+//! Pinned definitions: a definition is served as it was approved, until a change is approved.
 
 pub mod change;
 pub mod diff;
@@ -48,7 +48,7 @@ impl OnChange {
     }
 }
 
-/// Pinning of the definitions of one server.
+/// Settings for pinning the definitions of one server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pinning {
     /// Key of the stored definitions.
@@ -66,8 +66,9 @@ pub struct PendingDefinition {
     pub reason: String,
     /// Readable difference between the approved and the offered definition.
     pub diff: String,
-    /// Number of the version that an approval applies to.
+    /// Number of the offered version, which an approval would approve.
     pub number: u32,
-    /// `true` if the tool is unavailable until `servers approve`. Otherwise its next call requires approval.
+    /// `true` if the tool is unavailable until `toolstead servers approve` approves it. Otherwise its next call
+    /// requires approval.
     pub is_withheld: bool,
 }

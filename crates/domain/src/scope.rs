@@ -47,7 +47,7 @@ pub struct View {
     /// `true` if the view exists for one run only. Its name then does not identify it: an approval given through it
     /// holds only in this very view, and ends with it.
     pub is_run: bool,
-    /// Content of a configured view; `None`: the view changes nothing but the policy.
+    /// Content of a configured view; `None`: the view only narrows the policy.
     pub content: Option<Arc<ViewContent>>,
 }
 
@@ -84,7 +84,7 @@ impl Scope {
         std::iter::successors(self.view.as_ref(), |view| view.within.as_ref())
     }
 
-    /// Returns the contents of the nested views with their views, the innermost first.
+    /// Returns the contents of the nested views with their views, innermost first.
     pub fn contents(&self) -> impl Iterator<Item = (&Arc<View>, &Arc<ViewContent>)> {
         self.windows().filter_map(|view| Some((view, view.content.as_ref()?)))
     }
@@ -94,12 +94,12 @@ impl Scope {
         self.contents().find_map(|(_, content)| content.tool_named(name)).unwrap_or(name)
     }
 
-    /// Returns the overlays of the tool with their views, the innermost first.
+    /// Returns the overlays of the tool with their views, innermost first.
     pub fn overlays_of<'a>(&'a self, tool: &'a Tool) -> impl Iterator<Item = (&'a Arc<View>, &'a ToolOverlay)> {
         self.contents().filter_map(|(view, content)| Some((view, content.overlay_of(tool)?)))
     }
 
-    /// Returns the limits of the nested views, each as strict as its strictest view.
+    /// Returns the strictest value of each limit among the nested views.
     pub fn limits(&self) -> ViewLimits {
         self.contents().fold(ViewLimits::default(), |limits, (_, content)| limits.and(content.limits))
     }

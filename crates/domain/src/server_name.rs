@@ -53,7 +53,8 @@ impl fmt::Debug for ServerName {
     }
 }
 
-/// Returns the name with characters that are easily confused made equal: case, `_` and `-`, `0` and `o`, `1` and `l`.
+/// Returns the name in a form in which names that differ only in easily confused characters are equal: upper and lower
+/// case, `_` and `-`, `0` and `o`, `1` and `l`.
 ///
 /// ```
 /// use toolstead_domain::server_name::folded_name;

@@ -429,7 +429,7 @@ impl Tool {
         }
     }
 
-    /// Returns the tool as available, although its definition may hide text: a user approved it.
+    /// Marks the tool as available although its definition may hide text, because a user approved it.
     #[must_use]
     pub fn approved_by_user(mut self) -> Self {
         self.availability = Availability::Available;

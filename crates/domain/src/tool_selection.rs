@@ -19,7 +19,7 @@ pub struct ToolSelection {
     /// Selected names; `None` for all tools. An empty list selects no tools.
     only: Option<Vec<String>>,
     without: Vec<String>,
-    /// Names that were added to the selection of all tools. They select nothing further, and are named literally.
+    /// Names that were added to a selection of all tools. They select no further tools, but count as chosen literally.
     added: Vec<String>,
     name_matching: NameMatching,
 }
@@ -85,7 +85,8 @@ impl ToolSelection {
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| self.names_tool(name, tool))) && !is_without()
     }
 
-    /// Returns `true` if the selection contains the tool under a name without `*`: the user chose this very tool.
+    /// Returns `true` if the selection contains the tool under a name without `*`, so that the user chose exactly this
+    /// tool.
     ///
     /// ```
     /// use toolstead_domain::{Category, Tool, ToolName, ToolSelection, ToolSource};
@@ -101,7 +102,8 @@ impl ToolSelection {
         names.any(|name| self.names_tool(name, tool)) && self.includes(tool)
     }
 
-    /// Adds these tools to a selection with patterns, unless it removes them. All other selections are unchanged.
+    /// Adds these tools to a selection with patterns, unless the selection excludes them. Other selections do not
+    /// change.
     #[must_use]
     pub fn with_tools_beside_patterns(mut self, names: &[&str]) -> Self {
         if let Some(only) = &mut self.only

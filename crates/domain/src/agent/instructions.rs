@@ -1,4 +1,4 @@
-//! Instructions of files, as a model receives them.
+//! Instructions from files, in the form in which a model receives them.
 
 use crate::model::message::{Block, Message, Role};
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ pub struct InstructionSection {
     pub text: String,
 }
 
-/// Instructions that a conversation already contains, beside those of the system prompt.
+/// Instructions that a conversation already contains, without those of the system prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeliveredInstructions {
     /// Files, by their shown paths.

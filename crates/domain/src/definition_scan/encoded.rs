@@ -124,7 +124,7 @@ fn escapes(text: &str) -> Option<(&'static str, String)> {
     None
 }
 
-/// Returns the bytes as text, if a person would read it as words.
+/// Returns the bytes as text if they decode to readable words.
 fn readable(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
     let is_text = |c: char| c.is_alphanumeric() || c.is_ascii_punctuation() || matches!(c, ' ' | '\n' | '\t' | '\r');

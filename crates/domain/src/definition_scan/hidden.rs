@@ -1,4 +1,4 @@
-//! Characters that hide text from users, and text that is out of their sight.
+//! Characters that hide text from users, and text that users do not see.
 
 use crate::invisible_characters::{changes_direction, is_invisible};
 
@@ -41,19 +41,19 @@ pub(crate) fn first_hidden(text: &str) -> Option<(char, &'static str)> {
     None
 }
 
-/// Returns `true` if the character is invisible by itself.
+/// Returns `true` if the character is invisible or a control character.
 pub(super) fn is_hidden(character: char) -> bool {
     is_invisible(character) || character.is_control()
 }
 
-/// Returns the kind of a character without a legitimate use between its neighbors.
+/// Returns the kind of the character if it has no legitimate use between these neighbors.
 fn kind(before: Option<char>, character: char, after: Option<char>) -> Option<&'static str> {
     match character {
         '\t' | '\n' | '\r' => None,
         character if character.is_control() => Some("control character"),
         character if changes_direction(character) => Some("character that changes the direction of text"),
         '\u{e0000}'..='\u{e007f}' => Some("tag character"),
-        // Joiners of emoji and of letters that are not Latin.
+        // Joiners have a use after emoji and after letters that are not ASCII.
         '\u{200c}' | '\u{200d}' => {
             let joins = |one: Option<char>| one.is_some_and(|one| !one.is_ascii() && !is_hidden_joiner(one));
             (!joins(before)).then_some("zero-width character")
@@ -65,12 +65,12 @@ fn kind(before: Option<char>, character: char, after: Option<char>) -> Option<&'
             });
             (!follows_symbol).then_some("variation selector")
         }
-        // Line breaks of scripts without spaces.
+        // Scripts without spaces mark possible line breaks this way.
         '\u{200b}' | '\u{2060}' => {
             let is_letter = |one: Option<char>| one.is_some_and(|one| u32::from(one) >= 0x0e00);
             (!(is_letter(before) && is_letter(after))).then_some("zero-width character")
         }
-        // Hyphenation, and invisible operators in formulas.
+        // Used for hyphenation, and as invisible operators in formulas.
         '\u{ad}' | '\u{2061}' | '\u{2062}' => {
             let is_part = |one: Option<char>| one.is_some_and(|one| one.is_alphanumeric() || matches!(one, '(' | ')'));
             (!(is_part(before) && is_part(after))).then_some("invisible character")

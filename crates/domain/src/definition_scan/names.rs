@@ -4,7 +4,7 @@ use super::{ScanFinding, words::looks_latin};
 use crate::server_name::folded_name;
 use std::collections::BTreeSet;
 
-/// Returns findings about a tool's name beside the names of other tools.
+/// Compares the name of a tool with the names of other tools.
 pub(super) fn find(name: &str, others: &BTreeSet<String>) -> Vec<ScanFinding> {
     let finding = |what: String| ScanFinding { is_hard: false, what, place: String::new() };
     let mut findings = Vec::new();

@@ -13,7 +13,7 @@ const APPROVES: &str = "it directs the model to act without approval";
 const MARKUP: &str = "it has the markup of a conversation with a model";
 const COMMANDS: &str = "it has a command line that downloads, decodes or deletes";
 
-/// Patterns that are searched in disguised words as well.
+/// Patterns that are also searched for in disguised words.
 const STRONG: &[(&str, &str)] = &[
     (
         OVERRIDES,
@@ -38,7 +38,7 @@ const STRONG: &[(&str, &str)] = &[
     (CONCEALS, "secretly|covertly|surreptitiously|stealthily|clandestinely|discreetly"),
 ];
 
-/// Patterns of plain words.
+/// Patterns that are searched for in the words as they are written only.
 const PLAIN: &[(&str, &str)] = &[
     (OVERRIDES, "you are now"),
     (
@@ -186,7 +186,7 @@ const PLAIN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Files with secrets, or that steer agents and shells.
+/// Parts of paths, in lower case, of files that contain secrets or configure agents and shells.
 const PRIVATE_FILES: &[&str] = &[
     ".ssh",
     "id_rsa",
@@ -222,13 +222,13 @@ const PRIVATE_FILES: &[&str] = &[
     ".claude/",
     "credentials.json",
 ];
-/// Verbs that direct, in their base form, which descriptions of a tool rarely use for these files.
+/// Verbs of instructions. Descriptions of tools rarely use this form of a verb with such a file.
 const DIRECTING: &[&str] = &[
     "read", "include", "pass", "send", "attach", "append", "cat", "open", "load", "upload", "copy", "paste", "fetch",
     "provide", "collect", "encode", "put", "supply", "retrieve", "grab", "transmit", "write", "add", "insert", "edit",
     "modify", "access", "scan", "locate", "get", "forward", "submit", "post", "extract", "place", "check", "look",
 ];
-/// Words that make such a sentence a direction.
+/// Words that make a sentence with such a verb an instruction.
 const MARKERS: &[&str] = &[
     "before",
     "first",
@@ -297,7 +297,7 @@ const SENDING: &[&str] = &[
     "download",
     "render",
 ];
-/// Words that make a sentence with an address a direction.
+/// Words that make a sentence with such a verb and an address an instruction.
 const ALWAYS: &[&str] = &[
     "all",
     "every",
@@ -431,7 +431,7 @@ pub(super) fn find(text: &str) -> Vec<&'static str> {
     }
     let lower = text.to_lowercase();
     let has = |parts: &[&str], text: &str| parts.iter().any(|part| text.contains(part));
-    // Examples of markup are code. A command line in code counts if it is to be run.
+    // Markup in code is an example. A command line in code counts if the text asks to run it.
     let without_code: String = lower.split('`').step_by(2).collect();
     if has(MARKS, &without_code) {
         add(MARKUP);

@@ -1,6 +1,6 @@
 //! Words of a text, and patterns of words with gaps between them.
 
-/// End of a sentence among words.
+/// Marks the end of a sentence in a list of words.
 const STOP: &str = ".";
 
 /// Returns the words of a text in lower case, with [`STOP`] between sentences. Letters that look Latin become Latin,
@@ -29,7 +29,8 @@ pub(super) fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Adds a word. "does not" describes and "not" alone commands, so the former becomes one word.
+/// Adds a word. `not` becomes one word with an auxiliary verb before it, because "does not" describes, while "not"
+/// alone belongs to an instruction.
 fn push(words: &mut Vec<String>, word: &mut String) {
     if word.is_empty() {
         return;
@@ -51,7 +52,8 @@ fn push(words: &mut Vec<String>, word: &mut String) {
     word.clear();
 }
 
-/// Returns `true` if the character of another script, or of another form, looks like a Latin letter.
+/// Returns `true` if the character looks like a Latin letter and is not one: a letter of another script, or a
+/// full-width or mathematical form.
 pub(super) fn looks_latin(character: char) -> bool {
     fold(character) != character
 }

@@ -114,7 +114,7 @@ pub enum Cause {
         /// Reason of the hook, which may be different each time.
         reason: String,
     },
-    /// The definition of the tool changed, or is new, and is not approved. The text is the reason.
+    /// The definition of the tool is new or has changed, and is not approved; with the reason.
     Definition(String),
 }
 

@@ -1,4 +1,4 @@
-//! Classes of a change of a definition.
+//! Classes of changes to a definition.
 
 use super::{
     item::{ItemKind, fingerprinted},
@@ -52,7 +52,8 @@ impl ChangeClass {
     }
 }
 
-/// Returns the classes of the change from one definition of an item to another; empty if both have one fingerprint.
+/// Returns the classes of the change from one definition of an item to another; empty if both have the same
+/// fingerprint.
 ///
 /// ```
 /// use serde_json::json;
@@ -105,7 +106,7 @@ fn has_other_texts(before: &Value, after: &Value) -> bool {
     ["title", "description", "icons"].iter().any(|name| before.get(name) != after.get(name))
 }
 
-/// Returns `true` if a hint that promises safety is missing now. Absent hints have the defaults of MCP.
+/// Returns `true` if a hint that promised safety no longer does. Absent hints have the defaults of MCP.
 fn has_weaker_hints(before: Option<&Value>, after: Option<&Value>) -> bool {
     let hint = |hints: Option<&Value>, name: &str, default: bool| {
         hints.and_then(|hints| hints.get(name)).and_then(Value::as_bool).unwrap_or(default)

@@ -104,7 +104,7 @@ fn wrapped(line: &str) -> Vec<String> {
     characters.chunks(MAX_CHARACTERS).map(|part| shown(&part.iter().collect::<String>())).collect()
 }
 
-/// Returns the text on one line, with invisible characters as escapes.
+/// Returns the text on one line of at most [`MAX_CHARACTERS`], with invisible characters as escapes.
 pub(super) fn shown(text: &str) -> String {
     let mut line = String::new();
     for (count, character) in text.chars().enumerate() {

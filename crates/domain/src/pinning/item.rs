@@ -93,20 +93,20 @@ pub struct OfferedItem {
     pub definition: Value,
 }
 
-/// Version of one item, in the order in which they were seen.
+/// Version of the definition of one item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DefinitionVersion {
     /// Kind and name.
     pub key: ItemKey,
-    /// Number of the version, from 1.
+    /// Number of the version, counted from 1 in the order in which the versions were seen.
     pub number: u32,
     /// Definition; `None` if the server did not offer the item any more.
     pub definition: Option<Value>,
     /// Time at which it was first seen.
     pub seen_at: Timestamp,
-    /// Approval, if it was approved.
+    /// Approval; `None` if the version is not approved.
     pub approval: Option<VersionApproval>,
-    /// Findings of the scan, as sentences.
+    /// Findings of the scan, as clauses.
     pub findings: Vec<String>,
     /// `true` if one of the findings makes the item unavailable until it is approved.
     pub has_hard_finding: bool,
@@ -122,7 +122,7 @@ pub struct VersionApproval {
 }
 
 /// Returns the members of a definition that its fingerprint covers, in a canonical order: all that a model or a user
-/// reads, and the schemas. The name is the key of the item.
+/// reads, and the schemas. The name of a tool or prompt is not covered, because it is the key of the item.
 ///
 /// ```
 /// use serde_json::json;

@@ -1,4 +1,4 @@
-//! Review of what a server offers now, against the versions that are stored.
+//! Comparison of what a server offers now with the stored versions.
 
 use super::{
     OnChange, PendingDefinition,
@@ -44,14 +44,14 @@ pub struct Review {
 pub enum ItemState {
     /// The offered definition is served.
     Current {
-        /// `true` if a user approved it, so that findings do not count.
+        /// `true` if it was approved despite a hard finding. Its findings are then not reported.
         is_approved: bool,
     },
     /// The approved definition is served instead.
     Approved {
         /// Approved definition.
         definition: Value,
-        /// Change that requires approval, if the item is a tool and one does.
+        /// Change that requires approval; `None` if the change requires none.
         pending: Option<PendingDefinition>,
     },
     /// The offered definition is served, and requires approval.
@@ -109,7 +109,7 @@ fn listing(kind: ItemKind) -> u8 {
     }
 }
 
-/// Returns the latest approved version of an item that has a definition.
+/// Returns the latest version of an item that is approved and has a definition.
 pub fn approved_version<'v>(history: &[&'v DefinitionVersion]) -> Option<&'v DefinitionVersion> {
     history.iter().rev().find(|version| version.approval.is_some() && version.definition.is_some()).copied()
 }
@@ -146,7 +146,7 @@ impl<'a> ItemReview<'a> {
             Some(approved) if self.equals(approved) => Some(AS_APPROVED),
             _ if has_hard_finding => None,
             _ if self.is_first_sight => Some(FIRST_SIGHT),
-            // Resources and prompts come and go, and a model receives them on request only.
+            // Servers add and remove resources and prompts often, and a model receives them only on request.
             None if matches!(key.kind, ItemKind::Prompt | ItemKind::Resource | ItemKind::Template)
                 && self.on_change == OnChange::Pin =>
             {
@@ -201,7 +201,7 @@ fn reason(latest: &DefinitionVersion, classes: &BTreeSet<ChangeClass>) -> String
     }
     let named: Vec<&str> = classes.iter().map(|class| class.as_str()).collect();
     match classes.contains(&ChangeClass::Added) {
-        true => "its server offers it since it was first approved".to_owned(),
+        true => "its server added it after the server was first approved".to_owned(),
         false => format!("its definition changed since it was approved ({})", named.join(", ")),
     }
 }
@@ -220,7 +220,7 @@ fn notes(
         ItemState::Current { .. } => None,
         ItemState::Unapproved(pending) => Some(pending),
         ItemState::Approved { pending, .. } if key.kind == ItemKind::Launch => {
-            notes.push("it is started or reached in another way than when it was approved".to_owned());
+            notes.push("the server is not started or reached in the approved way".to_owned());
             pending.as_ref()
         }
         ItemState::Approved { pending, .. } => {

@@ -41,7 +41,7 @@ const SCHEMAS: &[&str] = &[
 const MAXIMA: &[&str] = &["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains"];
 /// Lower limits: a lower value accepts more.
 const MINIMA: &[&str] = &["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains"];
-/// Members that are compared together with `properties`.
+/// Members that [`compare_objects`] compares.
 const OBJECT_MEMBERS: &[&str] = &["properties", "required", "additionalProperties"];
 /// Names of all types of JSON.
 const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
@@ -157,8 +157,8 @@ fn of_limits(old: Option<&Value>, new: Option<&Value>) -> ShapeChange {
     }
 }
 
-/// Compares the properties. A new property counts as wider even where unknown properties were accepted before: the
-/// model is offered it.
+/// Compares the properties. A new property counts as wider even if unknown properties were accepted before, because
+/// models now see it in the schema.
 fn compare_objects(old: &Map<String, Value>, new: &Map<String, Value>) -> ShapeChange {
     let mut change = ShapeChange::default();
     let none = Map::new();

@@ -41,13 +41,13 @@ pub trait ContextProvider: Send + Sync {
         false
     }
 
-    /// Returns the pinning of its definitions; `None` if they are not under the control of a server.
+    /// Returns the settings for pinning its definitions; `None` if no server controls them.
     fn pinning(&self) -> Option<Pinning> {
         None
     }
 
-    /// Returns `true` if [`list`](Self::list) returns the offer of this run. Until then, the stored definitions of a
-    /// pinned server are used.
+    /// Returns `true` if [`list`](Self::list) returns what the provider offers in this run. Until then, the stored
+    /// definitions of a pinned server are used.
     fn is_listed(&self) -> bool {
         true
     }

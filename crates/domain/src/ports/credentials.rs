@@ -9,7 +9,8 @@ use std::sync::Arc;
 pub struct Resource {
     /// Grant that the user gives as a unit, by its name in commands: `gmail`, `calendar`.
     pub grant: Arc<str>,
-    /// Scheme, host and port of the service, as in a URL: `https://gmail.googleapis.com`.
+    /// Scheme, host and port of the service, as in a URL: `https://gmail.googleapis.com`. For an MCP server, its
+    /// resource URI.
     pub origin: Arc<str>,
 }
 
@@ -78,8 +79,8 @@ pub trait Credentials: Send + Sync {
         refused: &CredentialHeaders,
     ) -> Result<CredentialHeaders, NoCredentials>;
 
-    /// Returns headers in place of those that the service refused with this challenge. By default the same as
-    /// [`renewed`](Self::renewed). Credentials that lack a scope are requested again with all scopes.
+    /// Returns headers in place of those that the service refused with this challenge. Credentials that lack a scope
+    /// are requested again with all scopes. The default implementation calls [`renewed`](Self::renewed).
     ///
     /// # Errors
     /// [`NoCredentials`] if there are none, or if the principal must sign in again for the missing scopes.

@@ -19,20 +19,20 @@ use async_trait::async_trait;
 /// ```
 #[async_trait]
 pub trait DefinitionStore: Send + Sync {
-    /// Returns the stored versions of a server, sorted by key and number. Of an item with many versions, the store may
+    /// Returns the stored versions of a server, sorted by key and number. If an item has many versions, the store may
     /// have deleted old ones, but never the latest approved one.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
     async fn versions(&self, server: &PinnedServer) -> Result<Vec<DefinitionVersion>, StoreError>;
 
-    /// Adds versions. A version whose key and number are stored already is ignored.
+    /// Adds versions. A version whose key and number are already stored is ignored.
     ///
     /// # Errors
     /// [`StoreError`] if it could not be written; nothing was then changed.
     async fn add(&self, server: &PinnedServer, versions: &[DefinitionVersion]) -> Result<(), StoreError>;
 
-    /// Approves these versions. Approved ones remain as they are. Unknown ones are ignored.
+    /// Approves these versions. Existing approvals do not change. Unknown versions are ignored.
     ///
     /// # Errors
     /// [`StoreError`] if it could not be written; nothing was then changed.

@@ -50,7 +50,7 @@ pub trait ToolProvider: Send + Sync {
         ProviderIdentity::of_program(self.name())
     }
 
-    /// Returns the pinning of its definitions; `None` if they are not under the control of a server.
+    /// Returns the settings for pinning its definitions; `None` if no server controls them.
     fn pinning(&self) -> Option<Pinning> {
         None
     }

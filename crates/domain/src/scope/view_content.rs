@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-/// Content of a configured view beside its policy.
+/// Content of a configured view in addition to its policy.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -51,16 +51,16 @@ pub struct ViewLimits {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{first}` and `{second}` are both shown as `{name}`: give each tool a name of its own")]
 pub struct SharedName {
-    /// The name.
+    /// Name in the view.
     pub name: String,
-    /// One of the tools.
+    /// Own name of the first tool.
     pub first: String,
-    /// The other tool.
+    /// Own name of the second tool.
     pub second: String,
 }
 
 impl ViewLimits {
-    /// Returns the stricter of each limit.
+    /// Returns the stricter value of each limit.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
@@ -128,12 +128,14 @@ impl ViewContent {
         named.or_else(|| self.overlays.get(tool.rule_name().as_str()))
     }
 
-    /// Returns the tool that the view shows under this name; `None` if an overlay gave no tool this name.
+    /// Returns the own name of the tool that the view shows under this name; `None` if no overlay gives a tool this
+    /// name.
     pub fn tool_named(&self, name: &str) -> Option<&str> {
         self.by_shown_name.get(name).map(String::as_str)
     }
 
-    /// Returns `true` if the name of the tool leads to another tool of the view, so that the view cannot show it.
+    /// Returns `true` if the name of the tool refers to another tool in the view, so that the view cannot show this
+    /// one.
     pub fn replaces(&self, tool: &Tool) -> bool {
         let is_renamed = self.overlay_of(tool).is_some_and(|overlay| overlay.name.is_some());
         !is_renamed && self.by_shown_name.contains_key(tool.name().as_str())

@@ -130,7 +130,7 @@ impl ToolOverlay {
 }
 
 impl Tool {
-    /// Returns the tool as a view with this overlay shows it. Rules still match it by its own name.
+    /// Returns the tool as a view with this overlay shows it. Rules still match its own name.
     #[must_use]
     pub fn with_overlay(&self, overlay: &ToolOverlay) -> Self {
         let name = overlay.name.clone().unwrap_or_else(|| self.name.clone());
