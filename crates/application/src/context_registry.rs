@@ -40,7 +40,7 @@ pub struct ContextRegistry {
     changes: watch::Sender<ContextChanges>,
     notices: broadcast::Sender<Arc<ContextEvent>>,
     log_level: watch::Sender<Option<LogLevel>>,
-    /// Pinned definitions of servers; empty: everything is served as it is offered.
+    /// Pinned definitions of servers. Until it is set, definitions are served as offered.
     pins: OnceLock<Arc<DefinitionPins>>,
 }
 
@@ -66,7 +66,8 @@ struct Entry {
     provider: Arc<dyn ContextProvider>,
     answerers: Arc<Answerers>,
     catalogue: ContextCatalogue,
-    /// Instructions of a server with pinned definitions, as they are served.
+    /// Instructions that are served, if the provider's definitions are pinned. Otherwise those of the provider are
+    /// served.
     instructions: Option<String>,
     watcher: JoinHandle<()>,
     /// Task that passes the requested log level on to the provider.
@@ -133,8 +134,8 @@ impl ContextRegistry {
         })
     }
 
-    /// Serves the definitions of servers that are registered later as `pins` approved them. Only the first call has an
-    /// effect.
+    /// Serves the definitions of every provider that is registered from now on in the form that `pins` has approved.
+    /// Only the first call has an effect.
     pub fn pin_definitions(&self, pins: &Arc<DefinitionPins>) {
         self.pins.get_or_init(|| pins.clone());
     }
@@ -260,7 +261,7 @@ impl ContextRegistry {
                 let served = self.serve(&**provider, offered).await;
                 self.relisted(provider.name(), served);
             }
-            Err(error) => tracing::warn!(%error, "its list failed: keeping the previous one"),
+            Err(error) => tracing::warn!(%error, "the provider's list failed: keeping the previous one"),
         }
     }
 
@@ -288,7 +289,7 @@ impl ContextRegistry {
         has_resources && is_open(RequestKind::Resource) || !catalogue.prompts.is_empty() && is_open(RequestKind::Prompt)
     }
 
-    /// Records what the provider offers, and returns it as it is served.
+    /// Records what the provider offers, and returns what is served of it.
     async fn serve(&self, provider: &dyn ContextProvider, offered: ContextCatalogue) -> PinnedContext {
         let instructions = provider.instructions();
         let (Some(pins), Some(pinning)) = (self.pins.get(), provider.pinning()) else {

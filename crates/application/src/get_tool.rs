@@ -88,7 +88,7 @@ impl GetToolHandler {
         Ok(self.view(named.copied().unwrap_or(&registered), &query.scope))
     }
 
-    /// Returns the visibility of a tool in the scope, in the form in which the views of the scope show it.
+    /// Returns a tool in the form in which the views of the scope show it, and whether lists of the scope contain it.
     pub fn view(&self, registered: &SharedTool, scope: &Scope) -> ToolView {
         let form = view_forms::form(scope, registered);
         let is_replaced = || Some("its name leads to another tool of the view".to_owned());

@@ -122,7 +122,7 @@ struct CachedList {
     version: u64,
     policy: Arc<PermissionPolicy>,
     dialect: Option<Dialect>,
-    /// Contents of the views, the innermost first.
+    /// Contents of the nested views, innermost first.
     contents: Vec<Arc<ViewContent>>,
     form: ListForm,
     tools: Arc<[SharedTool]>,
@@ -157,8 +157,8 @@ impl ListToolsHandler {
         Self { deferral, ..self }
     }
 
-    /// Returns those of the tools of this scope that a list in the form [`ListForm::Deferred`] contains. The tools
-    /// include those of [`ListForm::WithSearchTools`].
+    /// Returns those of `tools` that a list in the form [`ListForm::Deferred`] contains. `tools` are the tools of the
+    /// scope in the form [`ListForm::WithSearchTools`].
     pub(crate) fn apply_deferral(&self, scope: &Scope, tools: Vec<Arc<Tool>>) -> Vec<Arc<Tool>> {
         let policy = self.permissions.advertising(scope);
         let bytes = |tool: &Arc<Tool>| serde_json::to_string(tool.advertised()).map_or(0, |text| text.len());

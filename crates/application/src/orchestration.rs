@@ -89,7 +89,7 @@ impl Orchestration {
         Self::with_search(examples, aliases, agents, ToolSearch::default())
     }
 
-    /// Creates the provider as [`new`](Self::new) does, with this search of tools.
+    /// Creates the provider like [`new`](Self::new); `tool_search` finds tools with `search`.
     pub fn with_search(
         examples: Examples,
         aliases: impl Fn(&str) -> Vec<Alias>,

@@ -75,7 +75,7 @@ impl ProviderNotifications {
             || (self.context.opens(provider, &policy) && self.is_in_views(scope, provider))
     }
 
-    /// Returns `true` if every view of the scope offers a resource or a prompt of the provider.
+    /// Returns `true` if the provider has a resource, template or prompt that every view of the scope offers.
     fn is_in_views(&self, scope: &Scope, provider: &str) -> bool {
         if scope.contents().next().is_none() {
             return true;

@@ -70,8 +70,8 @@ pub struct RunAgentCommand {
     pub summarizer: Option<Arc<dyn ModelProvider>>,
     /// Instructions before all messages; empty for none.
     pub system: String,
-    /// `true` if the description of the surroundings follows [`system`](Self::system), and instructions of folders are
-    /// added once a call touches a file in them.
+    /// `true` if the description of the surroundings follows [`system`](Self::system), and the instructions of a folder
+    /// are added once a call touches a file in it.
     pub has_surroundings: bool,
     /// Budgets of the run.
     pub budgets: Budgets,

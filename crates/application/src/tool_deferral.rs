@@ -1,4 +1,5 @@
-//! Deferral of tools: above a size, lists contain only some tools, and a model finds the others by a search.
+//! Deferral of tools: above a threshold, a list contains only some tools, and models find the others with
+//! `tool_search`.
 //!
 //! The decision depends only on the tools and the policy of one scope, so no state is stored between requests.
 
@@ -11,7 +12,7 @@ pub const SEARCH_TOOLS: [&str; 2] = ["tool_search", "call_tool"];
 /// Bytes of a definition that count as one token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// Threshold above which lists are deferred, and the tools that each list contains nevertheless.
+/// Threshold above which lists are deferred, and the tools that every list contains nevertheless.
 ///
 /// ```
 /// use toolstead_application::tool_deferral::ToolDeferral;

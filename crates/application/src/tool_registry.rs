@@ -161,8 +161,8 @@ impl ToolRegistry {
         Self::with_pins(repository, clock, None).await
     }
 
-    /// Creates an empty registry that stores catalogues in `repository`, and serves the definitions of servers as `pins`
-    /// approved them.
+    /// Creates an empty registry that stores catalogues in `repository`, and serves the definitions of servers in the
+    /// form that `pins` has approved.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -532,8 +532,8 @@ impl ToolRegistry {
         self.keep(provider, &news).await;
     }
 
-    /// Returns the catalogue that follows `before`. For a server, it records the changes in the definitions of its
-    /// tools: between what it offered before and what it offers now, whatever is served.
+    /// Returns the catalogue that follows `before`. For a server, the catalogue records how the definitions that it
+    /// offers now differ from those that it offered before, regardless of which ones are served.
     fn successor(
         &self,
         provider: &Arc<dyn ToolProvider>,

@@ -16,7 +16,7 @@ pub(crate) fn shown(scope: &Scope, registered: &SharedTool) -> Option<SharedTool
     }
 }
 
-/// Returns the tool as the views of the scope show it; `None` if its name leads to another tool of a view.
+/// Returns the tool as the views of the scope show it; `None` if its name refers to another tool in a view.
 ///
 /// # Errors
 /// [`InvalidOverlay`] if an overlay does not fit the definition of the tool.

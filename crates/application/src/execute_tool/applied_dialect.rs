@@ -17,7 +17,8 @@ pub(crate) struct AppliedDialect {
 }
 
 /// Returns the dialect adapter of the tool for this call. Nested calls and requests other than tool calls have none:
-/// they receive the tool's own answer. So do calls of a tool that a view changes: the view shows its own definition.
+/// they receive the tool's own answer. A call of a tool that a view changes has none either, because the view shows its
+/// own definition.
 pub(super) fn adapter_for(tool: &Tool, command: &ExecuteToolCommand) -> Option<&'static DialectAdapter> {
     let is_from_outside = command.parent.is_none() && command.answered_by.is_none();
     let is_adapted = is_from_outside && command.scope.overlays_of(tool).next().is_none();

@@ -120,8 +120,8 @@ fn rewrite(
     completed.map_err(ExecuteToolError::Refused)
 }
 
-/// Adds the values that the views of the call fix; an outer view takes precedence. A caller that sets such a parameter
-/// is refused.
+/// Adds the values that the views of the call fix; an outer view takes precedence. Rejects a call that sets such a
+/// parameter.
 fn fix(
     registered: &SharedTool,
     command: &ExecuteToolCommand,

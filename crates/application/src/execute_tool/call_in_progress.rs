@@ -218,7 +218,7 @@ impl<'a> CallInProgress<'a> {
         decision
     }
 
-    /// Adds what hooks and an unapproved definition of the tool require.
+    /// Applies to the decision the approvals that hooks and an unapproved definition of the tool require.
     fn complete(&self, policy: &PermissionPolicy, call: &ToolCall, decision: Decision) -> Decision {
         let decision = pending_definition::apply_to(&call.tool, decision, policy.denies_instead_of_asking());
         match &self.hooks {

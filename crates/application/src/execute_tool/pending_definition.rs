@@ -1,9 +1,9 @@
-//! Approval of a tool whose definition is not approved.
+//! Approval that a new or changed definition of a tool requires.
 
 use toolstead_domain::{Cause, Decision, Finding, Tool, Verdict};
 
-/// Adds the approval that a changed or new definition requires to the decision, whatever rules allow. Costs nothing for
-/// a tool without such a change.
+/// Requires approval of a call if the definition of its tool is not approved, whatever the rules allow. Returns a
+/// denial, and the decision on any other tool, unchanged.
 pub(super) fn apply_to(tool: &Tool, decision: Decision, asks_nobody: bool) -> Decision {
     let Some(pending) = tool.pending.as_ref().filter(|_| decision.verdict != Verdict::Deny) else { return decision };
     let verdict = if asks_nobody { Verdict::Deny } else { Verdict::Ask };

@@ -199,7 +199,7 @@ impl Record {
         self.learn(&Value::Object(arguments.clone()));
     }
 
-    /// Adds the values that a view fixes to the recorded arguments. The digest is that of the complete `arguments`.
+    /// Adds the values that a view fixes to the recorded arguments. The digest covers the complete `arguments`.
     pub(super) fn fixed(&mut self, fixed: &Map<String, Value>, arguments: &Map<String, Value>) {
         self.arguments_digest = digest(arguments).0;
         let fixed = Value::Object(fixed.clone());

@@ -60,8 +60,8 @@ impl CallSettings {
         if provider.bounds_output() { self.bounded_output() } else { OutputBudget::WHOLE }
     }
 
-    /// Returns the timeout of a call of the tool that requests `wanted`, limited by the views of its command and to the
-    /// rest of its parent's time.
+    /// Returns the timeout of a call of the tool that requests `wanted`: at most that of the views of `command`, and at
+    /// most the remaining time of its parent call.
     pub(super) fn time_for(&self, tool: &Tool, wanted: Option<Duration>, command: &ExecuteToolCommand) -> Duration {
         let time = wanted.or_else(|| self.timeouts.of(tool)).unwrap_or(self.default_timeout).min(self.max_timeout);
         let time = command.scope.limits().timeout.map_or(time, |limit| time.min(limit));

@@ -15,7 +15,6 @@ use toolstead_domain::{CallContext, NestedCall, Tool, ToolCall, ToolFailure, Too
 
 pub(super) const NAME: &str = SEARCH_TOOLS[1];
 
-/// The tool itself.
 pub(super) struct CallTool {
     pub(super) example: &'static str,
 }
@@ -65,7 +64,7 @@ impl OrchestratingTool for CallTool {
         .tool();
         tool.tags = vec!["orchestration".into()];
         tool.passes_references_on = true;
-        // A batch calls the tool itself.
+        // A batch can call the other tool directly.
         tool.stands_alone = true;
         tool
     }

@@ -11,20 +11,19 @@ pub(super) const ANYTHING: ToolAnnotations = ToolAnnotations {
     open_world_hint: Some(true),
 };
 
-/// The texts and schemas of such a tool.
+/// Texts, schemas and hints of a tool that calls or finds other tools.
 pub(super) struct Definition<'a> {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) description: &'a str,
     /// Schema of its arguments.
     pub(super) input: Value,
-    /// Schema of its structured result; `None` if that is the result of another tool.
+    /// Schema of the structured result; `None` if the tool returns the result of another tool.
     pub(super) output: Option<Value>,
     /// Description in the list that is sent to models.
     pub(super) brief: &'a str,
     /// Schema of the arguments in that list.
     pub(super) brief_input: Value,
-    /// Its hints.
     pub(super) hints: ToolAnnotations,
 }
 

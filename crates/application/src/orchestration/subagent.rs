@@ -55,7 +55,6 @@ pub struct Agents {
     pub summarizer: Option<String>,
 }
 
-/// The tool itself.
 pub(super) struct Subagent {
     example: &'static str,
     agents: Option<Agents>,

@@ -18,10 +18,9 @@ const DEFAULT_LIMIT: usize = 5;
 const MAX_LIMIT: usize = 20;
 /// Maximum number of further names.
 const MAX_FURTHER: usize = 15;
-/// Characters of a result that definitions do not use.
+/// Number of characters of a result that are reserved for text beside the definitions.
 const RESERVED: usize = 2_000;
 
-/// The tool itself.
 pub(super) struct ToolSearchTool {
     pub(super) example: &'static str,
     pub(super) search: ToolSearch,
@@ -146,7 +145,8 @@ fn result(found: &ToolMatches, limit: usize, characters: usize) -> ToolResult {
     with_note(text, content, found.note.as_deref())
 }
 
-/// Returns a result that names the origins of tools, so that a model can try other words.
+/// Returns the result of a search without a match. It lists the servers with their numbers of tools, so that the model
+/// can choose other words.
 fn no_match(tools: &[Arc<Tool>], note: Option<String>) -> ToolResult {
     let mut origins: BTreeMap<&str, usize> = BTreeMap::new();
     for tool in tools {
@@ -167,7 +167,7 @@ fn with_note(mut text: String, mut content: Value, note: Option<&str>) -> ToolRe
     ToolResult::text(text).with_structured_content(content)
 }
 
-/// Returns the definition as lists show it, without what models do not read.
+/// Returns the definition as lists show it, reduced to the members that models read.
 fn definition_of(tool: &Tool) -> Value {
     let advertised = tool.advertised();
     let mut definition = Map::new();

@@ -112,7 +112,8 @@ impl<'w> RunCallContext<'w> {
         }
     }
 
-    /// Previews what the call would touch. A call whose preview fails will not run either.
+    /// Previews what the call would touch: its effects, and the paths if they are collected. A call whose preview fails
+    /// will not run either.
     async fn touch(&self, call: &ToolUse) -> (CallEffects, Vec<PathBuf>) {
         let touch = |foreseen: &CallPreview| {
             let accesses = foreseen.accesses.as_deref().filter(|_| self.collects_paths).unwrap_or_default();

@@ -10,7 +10,7 @@ use toolstead_domain::{OfferedTool, Tool, ToolSelection, tool_input_schema::near
 pub(super) struct Offer {
     /// Tools in the request.
     tools: Vec<Arc<Tool>>,
-    /// Tools that are not in the request, and that a search finds.
+    /// Tools that are not in the request but that `tool_search` can find.
     deferred_tools: Vec<Arc<Tool>>,
     /// `true` if a call by any other name is refused here. Otherwise the call path decides.
     is_closed: bool,
@@ -42,7 +42,7 @@ impl Offer {
     ) {
         let is_offered = |tool: &Tool| match offered {
             OfferedTools::Listed => true,
-            // Searches find selected tools, so they are offered beside each selection.
+            // Deferred tools of a selection are reached through these two, so they are offered with every selection.
             OfferedTools::Chosen(selection) => selection.includes(tool) || is_search_tool(tool),
             OfferedTools::Nothing => false,
         };

@@ -622,7 +622,7 @@ async fn add(history: &mut History, kind: ConversationEventKind) -> Result<(), A
     history.add([kind]).await.map_err(|error| store_failure(&error))
 }
 
-/// Returns the name of the tool that a call of `call_tool` calls: a selection of tools bounds it as well.
+/// Returns the name of the tool that a call of `call_tool` would call. The selection of tools must contain it, too.
 fn called_tool(call: &ToolUse) -> Option<&str> {
     let ToolArguments::Object(arguments) = &call.arguments else { return None };
     let is_indirect = call.name == SEARCH_TOOLS[1];

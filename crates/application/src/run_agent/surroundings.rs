@@ -28,7 +28,7 @@ impl Surroundings {
         (parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n"), notes)
     }
 
-    /// Returns `true` if the paths that calls touch matter.
+    /// Returns `true` if a call that touches a path can add the instructions of a folder.
     pub(super) fn depend_on_paths(&self) -> bool {
         self.has_folder_instructions
     }

@@ -35,7 +35,8 @@ impl ToolRegistry {
         }
     }
 
-    /// Approves the definition of a tool that an approver was shown, and serves it from now on.
+    /// Stores the approval of the definition that the approver of a call was shown, and serves that definition from now
+    /// on.
     pub(crate) async fn approve_definition(&self, registered: &SharedTool) {
         let (Some(pins), Some(pinning)) = (&self.pins, registered.provider.pinning()) else { return };
         match pins.approve_tool(&pinning.server, &registered.own, "the approver of a call").await {
@@ -47,7 +48,8 @@ impl ToolRegistry {
         }
     }
 
-    /// Serves the definitions of the tool's provider as they are approved now, perhaps by another process.
+    /// Reads the approvals of the tool's provider again, because another process may have added some, and serves its
+    /// definitions accordingly.
     pub(crate) async fn renew_pins(&self, registered: &SharedTool) {
         let provider = &registered.provider;
         if provider.list().await.is_ok() {

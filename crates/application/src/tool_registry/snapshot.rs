@@ -247,7 +247,7 @@ impl RegisteredTool {
         Self { own: tool.clone(), tool, provider, input, output, wire, dialect_forms: faces }
     }
 
-    /// Returns the tool in another form, with its own definition for rules.
+    /// Returns the tool in another form. Rules still apply to its own definition.
     pub(crate) fn shown_as(&self, form: Tool) -> Self {
         Self { own: self.own.clone(), ..Self::new(Arc::new(form), self.provider.clone()) }
     }
