@@ -1,4 +1,4 @@
-//! Signs in to an MCP server on a page, and prints what was granted. The grant is stored in a folder of the caller's choice:
+//! Signs in to an MCP server on a page, and prints what was granted. The grant is stored in the given folder:
 //!
 //! `cargo run -p toolstead-infrastructure --example upstream_auth -- URL FOLDER`
 #![expect(clippy::print_stdout, reason = "an example shows what it got")]

@@ -72,7 +72,7 @@ impl Attempt {
         Ok(Self { state, verifier, redirect_uri, page, issuer: Some(client.issuer.clone()) })
     }
 
-    /// Creates an attempt with a page that was prepared elsewhere. The exchange of the code checks its issuer.
+    /// Creates an attempt with a page that the OAuth library prepared. The exchange of the code checks the issuer.
     #[cfg_attr(not(feature = "upstream-auth"), expect(dead_code, reason = "for sign-in to MCP servers alone"))]
     pub(crate) fn with_page(page: Url, state: Secret, redirect_uri: String) -> Self {
         Self { state, verifier: Secret::new(""), redirect_uri, page, issuer: None }

@@ -151,8 +151,8 @@ impl Issuer {
     }
 }
 
-/// Reads the tokens of a successful response that was received otherwise. `refresh` remains in use if there is no new
-/// refresh token; `asked` are the requested scopes.
+/// Parses the body of a successful token response. `refresh` remains in use if the response has no new refresh token;
+/// `asked` are the requested scopes.
 #[cfg_attr(not(feature = "upstream-auth"), expect(dead_code, reason = "for sign-in to MCP servers alone"))]
 pub(crate) fn read_tokens(
     body: &[u8],
@@ -205,7 +205,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_TOKEN && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Returns the error of a response that refuses tokens, without these secrets.
+/// Returns the error in a response that refuses tokens, with these secrets removed.
 pub(crate) fn refused(answer: &WebResponse, secrets: &[&str]) -> TokenError {
     let Ok(refusal) = serde_json::from_slice::<Refusal>(&answer.body) else {
         return TokenError::Refused(format!("HTTP {}", answer.status.as_u16()));

@@ -158,7 +158,7 @@ impl Upstream {
         let _ = timeout(2 * self.shared.config.timeouts.connect, lists.changed()).await;
     }
 
-    /// Adds the suggestion to sign in to a failure for lack of credentials, if the principal can sign in.
+    /// Suggests a sign-in, if the call failed for lack of credentials and principals can sign in to the server.
     fn with_sign_in(&self, failure: ToolFailure, principal: &Principal) -> ToolFailure {
         let can_sign_in = self.shared.config.credentials.as_ref().is_some_and(|own| own.can_sign_in);
         if failure.kind != ErrorKind::AuthRequired || !can_sign_in {

@@ -16,7 +16,7 @@ use toolstead_domain::{InvalidServerName, ServerName};
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Returns the configuration of an upstream server that runs in this process. `server` creates the service of each
-/// connection; tools that share state return clones of one value.
+/// connection. To share state between connections, return clones of one value.
 ///
 /// ```
 /// use rmcp::ServerHandler;

@@ -44,7 +44,7 @@ const MAX_DIMENSIONS: usize = 16_384;
 pub struct EmbeddingsSettings {
     /// Base URL of the service, to which `/embeddings` is appended. The key is sent only there.
     pub base_url: String,
-    /// The service's name of the model.
+    /// Name of the model at the service.
     pub model: String,
     /// API key. Commands are not supported.
     pub key: KeySource,

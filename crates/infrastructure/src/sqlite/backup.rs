@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Copies the database to `backups/NAME.STEP` beside it, where `step` is the last migration of its schema, and deletes
+/// Copies the database to `backups/NAME.STEP` beside it, where `STEP` is the number of its last migration, and deletes
 /// older backups. A database without a file has no backup.
 pub(super) async fn back_up(connection: &mut SqliteConnection, step: usize) -> Result<(), Fault> {
     let file: Option<String> = sqlx::query_scalar("SELECT file FROM pragma_database_list WHERE name = 'main'")
@@ -25,7 +25,7 @@ pub(super) async fn back_up(connection: &mut SqliteConnection, step: usize) -> R
     let made = copy(connection, &unfinished).await;
     let made = made.and_then(|()| fs::rename(&unfinished, &backup).map_err(Fault::Files));
     if made.is_err() {
-        // The error of the copy is reported; its remainder is of no use.
+        // The error of the copy is returned; what remains of the copy is useless.
         let _ = fs::remove_file(&unfinished);
         return made;
     }

@@ -76,7 +76,8 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Mig
     }
     let applied = migrations.len() - missing_steps;
     if applied > 0 {
-        // Outside of the transaction. Another process that migrates meanwhile makes the same backup, or a later one.
+        // Outside of the transaction, because SQLite copies no database within one. Another process that migrates at
+        // the same time makes the same backup, or a later one.
         backup::back_up(connection, applied).await.map_err(MigrateError::Backup)?;
     }
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(Fault::from)?;

@@ -92,7 +92,7 @@ pub enum OpenError {
     },
     /// The schema must be updated, and the database could not be backed up first.
     #[error(
-        "could not back up the database `{path}` before the update of its schema: free some space, and check the permissions of its folder"
+        "could not back up the database `{path}` before updating its schema: free some space, and check the permissions of its folder"
     )]
     Backup {
         /// Path of the database.

@@ -374,7 +374,7 @@ mod tests {
         let (writer, log, _folder) = start(database, false);
         let mut written = 0;
         let fault = loop {
-            assert!(written < 1000, "the database is larger than it was to be");
+            assert!(written < 1000, "the database grew beyond its limit");
             match record(&writer, written + 1).await {
                 Ok(()) => written += 1,
                 Err(fault) => break fault,
@@ -424,7 +424,7 @@ mod tests {
         let (writer, log, folder) = start(database, true);
         let mut written = 0;
         let fault = loop {
-            assert!(written < 100_000, "whoever records has to hear that the disk is full");
+            assert!(written < 100_000, "the full disk must be reported to the caller");
             match record(&writer, written + 1).await {
                 Ok(()) => written += 1,
                 Err(fault) => break fault,

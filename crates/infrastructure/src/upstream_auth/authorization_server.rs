@@ -19,7 +19,7 @@ pub(super) struct AuthorizationServer {
     pub(super) issuer: String,
 }
 
-/// Purpose of the authorization server, which decides the endpoints to check.
+/// Use of the authorization server, which decides the endpoints to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A user signs in on a page.
@@ -84,7 +84,7 @@ fn check_page(traffic: &OAuthTraffic, metadata: &AuthorizationMetadata) -> Resul
     traffic.check_page(&page).map_err(|error| refused(error.to_string()))
 }
 
-/// Returns the challenge of the MCP server; `None` if it requires no sign-in for this request.
+/// Returns the bearer challenge of the MCP server; `None` if its response has none.
 async fn probe(traffic: &OAuthTraffic) -> Result<Option<String>, UpstreamAuthError> {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -1,7 +1,8 @@
 //! HTTP requests of a sign-in: the addresses that may be contacted, and the client of the OAuth library.
 //!
-//! The configuration names the MCP server. It names its authorization server, so that is untrusted: it is reached by
-//! HTTPS at public addresses, except on the host of the MCP server, and by loopback if the MCP server is on loopback.
+//! The configuration names the MCP server, but the MCP server names its authorization server, whose addresses are
+//! therefore untrusted. They are reached by HTTPS in public networks only. Private networks are permitted on the host
+//! of the MCP server and at addresses in the configuration, and loopback if the MCP server is on loopback.
 
 use crate::web::{
     web_client::{Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
@@ -95,10 +96,11 @@ impl OAuthTraffic {
         Ok(if is_known { UrlSource::Configuration } else { UrlSource::Untrusted })
     }
 
-    /// Checks an address that metadata names for the user's browser. Nothing is resolved.
+    /// Checks an address that metadata names for the user's browser. Resolves no names.
     ///
     /// # Errors
-    /// Returns [`TrafficError`] if it is neither encrypted nor on loopback like the server.
+    /// Returns [`TrafficError`] if secrets must not be sent there, or if it is a private address that the configuration
+    /// does not name.
     pub(super) fn check_page(&self, url: &Url) -> Result<(), TrafficError> {
         let is_private = match url.host() {
             Some(Host::Ipv4(address)) => address.is_private() || address.is_link_local() || address.is_loopback(),
@@ -138,7 +140,7 @@ impl OAuthTraffic {
             body_bytes: MAX_RESPONSE_BYTES,
             deadline: Instant::now() + TIMEOUT,
         };
-        // The check is that of the address; no call chooses it.
+        // `source_of` has checked the address. No permission rules apply, because no tool call chooses it.
         let sent = self.web.send(request, &|_| Ok(())).await;
         let response = sent.map_err(|source| TrafficError::Failed { origin: origin(), source })?;
         if response.is_cut { Err(TrafficError::TooLong(origin())) } else { Ok(response) }
@@ -158,7 +160,7 @@ impl OAuthHttpClient for OAuthTraffic {
             let mut response = Response::new(received.body.to_vec());
             *response.status_mut() = received.status;
             *response.headers_mut() = received.headers;
-            // The body is decompressed.
+            // The body is already decompressed.
             response.headers_mut().remove(header::CONTENT_ENCODING);
             Ok(response)
         })

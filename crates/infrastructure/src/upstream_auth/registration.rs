@@ -1,4 +1,4 @@
-//! Registration that the tokens of a grant belong to, stored with them.
+//! Registration of the client that received the tokens of a grant, stored with them.
 
 use super::upstream_auth_error::UpstreamAuthError;
 use crate::accounts::vault::{MCP_SERVER, TokenKey, Tokens, Vault, VaultError};
@@ -15,8 +15,8 @@ const AUTH_METHODS: &str = "token_endpoint_auth_methods_supported";
 /// Maximum number of scopes to remember.
 const MAX_SCOPES: usize = 64;
 
-/// Client and endpoints that the tokens of a grant belong to. Tokens are renewed and revoked nowhere else, whatever the
-/// server names later.
+/// Client and endpoints that the tokens of a grant belong to. Tokens are renewed and revoked only there, even if the
+/// server later names other endpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Registration {
     /// Resource that the tokens are for (RFC 8707).
@@ -46,7 +46,7 @@ impl Registration {
     /// Returns the registration as it is stored.
     ///
     /// # Errors
-    /// Returns [`UpstreamAuthError::Refused`] if it cannot be written.
+    /// Returns [`UpstreamAuthError::Refused`] if it cannot be serialized.
     pub(super) fn to_secret(&self) -> Result<Secret, UpstreamAuthError> {
         let text = serde_json::to_string(self).map_err(|error| UpstreamAuthError::Refused(error.to_string()))?;
         Ok(Secret::new(text))
@@ -73,7 +73,7 @@ impl Registration {
         }
     }
 
-    /// Returns the metadata of the issuer, as far as they are stored.
+    /// Returns the metadata of the issuer, as far as it is stored.
     pub(super) fn metadata(&self, issuer: &str) -> AuthorizationMetadata {
         let mut metadata = AuthorizationMetadata::default();
         metadata.issuer = Some(issuer.to_owned());

@@ -33,7 +33,7 @@ pub enum UpstreamAuth {
 /// Settings of a sign-in. Without a client id, the client registers itself at the authorization server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SignInSettings {
-    /// Scopes to request. Empty requests those that the server names.
+    /// Scopes to request. If empty, those that the server names are requested.
     pub scopes: Vec<String>,
     /// Id of a registered client.
     pub client_id: Option<String>,
@@ -61,7 +61,7 @@ pub struct ClientSettings {
 /// Settings of a token exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExchangeSettings {
-    /// Token endpoint. `None` uses that of the authorization server which the MCP server names.
+    /// Token endpoint. `None`: that of the authorization server that the MCP server names.
     pub token_url: Option<Url>,
     /// Id of this client at the token endpoint.
     pub client_id: String,
@@ -94,7 +94,7 @@ pub struct IdJagSettings {
     pub client: ClientSettings,
 }
 
-/// File with a token of a principal, read for each exchange. `{principal}` in the path stands for the principal.
+/// File with a token of a principal, read for each exchange. `{principal}` in the path is replaced by the principal.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SubjectToken(PathBuf);
 
@@ -173,7 +173,7 @@ impl SubjectToken {
         let text = String::from_utf8(bytes).map_err(|_| failed("it is not text"))?;
         match text.trim() {
             "" => Err(failed("it is empty")),
-            token if !token.bytes().all(|byte| byte.is_ascii_graphic()) => Err(failed("it is not one word")),
+            token if !token.bytes().all(|byte| byte.is_ascii_graphic()) => Err(failed("it has invalid bytes")),
             token => Ok(Secret::new(token)),
         }
     }

@@ -19,12 +19,12 @@ use std::fmt;
 use toolstead_domain::{Principal, Secret};
 use url::Url;
 
-/// Name of the client that registers itself.
+/// Name of the client in its registration.
 const CLIENT_NAME: &str = "Toolstead";
 /// Scope with which many authorization servers issue refresh tokens.
 const OFFLINE_ACCESS: &str = "offline_access";
 
-/// Sign-in in progress: the user opens its page, and the browser returns to it with a code.
+/// Sign-in in progress: the user opens its page, which redirects the browser to this process with a code.
 pub struct UpstreamSignIn {
     grants: StoredGrants,
     principal: Principal,
@@ -36,7 +36,7 @@ pub struct UpstreamSignIn {
     loopback: Loopback,
 }
 
-/// Code with which the browser returned.
+/// Authorization code of a redirect.
 #[derive(Debug)]
 pub struct UpstreamCode(Code);
 
@@ -89,7 +89,7 @@ impl UpstreamSignIn {
         &self.attempt.page
     }
 
-    /// Waits until the browser returns from the page on this machine. Cancel-safe.
+    /// Waits until the page redirects a browser on this machine. Cancel-safe.
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`].
@@ -114,9 +114,9 @@ impl UpstreamSignIn {
     /// authorization servers are deleted.
     ///
     /// # Errors
-    /// Returns [`UpstreamAuthError`]; nothing is stored in this case.
+    /// Returns [`UpstreamAuthError`]. Nothing is stored, unless only the deletion of another grant failed.
     pub async fn finish(self, code: UpstreamCode) -> Result<UpstreamGrant, UpstreamAuthError> {
-        // Runs in a task, so that an exchanged code is always stored, even if the caller is cancelled.
+        // Runs in a task, so that the tokens of an exchanged code are stored even if the caller is cancelled.
         let finishing = tokio::spawn(self.exchange(code.0));
         finishing.await.unwrap_or_else(|error| Err(SignInError::Begin(error.into()).into()))
     }
@@ -143,7 +143,8 @@ impl UpstreamSignIn {
     }
 }
 
-/// Selects the scopes to request: the configured ones, else those that the server names, and `further` ones.
+/// Selects the scopes to request: the configured ones, or else those that the server names; `further` ones; and
+/// [`OFFLINE_ACCESS`] if the authorization server supports it.
 async fn select_scopes(server: &AuthorizationServer, settings: &SignInSettings, further: Vec<String>) -> Vec<String> {
     let mut scopes = match settings.scopes.is_empty() {
         true => server.manager.select_initial_scopes(&[]).await,
@@ -163,8 +164,8 @@ async fn select_scopes(server: &AuthorizationServer, settings: &SignInSettings, 
     selected
 }
 
-/// Returns the id and the secret of the client: the configured one, its metadata document, or a new registration (MCP
-/// 2026-07-28, basic/authorization/client-registration).
+/// Selects the client: the configured one, its metadata document, or a new registration (MCP 2026-07-28,
+/// basic/authorization/client-registration). Returns its id and its secret.
 async fn register(
     server: &mut AuthorizationServer,
     settings: &SignInSettings,

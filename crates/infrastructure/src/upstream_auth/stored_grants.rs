@@ -65,7 +65,7 @@ impl StoredGrants {
         Ok(grants)
     }
 
-    /// Deletes the grants of the principal, and asks their issuers to revoke them.
+    /// Deletes the grants of the principal, after requests to their issuers to revoke them.
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`] if a grant cannot be deleted.
@@ -212,7 +212,7 @@ impl StoredGrants {
             if missing.is_empty() {
                 let reason = match scopes.is_empty() {
                     true => "the sign-in lacks a scope that the server does not name".to_owned(),
-                    false => format!("the sign-in has the scopes that the server requires ({})", scopes.join(" ")),
+                    false => format!("the server refuses the scopes that it requires ({})", scopes.join(" ")),
                 };
                 return Ok((Some(tokens), Err(UpstreamAuthError::Unavailable(reason))));
             }

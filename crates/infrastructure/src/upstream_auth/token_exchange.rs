@@ -1,4 +1,4 @@
-//! Exchange of a principal's token for one of the server (RFC 8693).
+//! Exchange of a principal's token for an access token for the server (RFC 8693).
 
 use super::{
     authorization_server::{Purpose, discover},
@@ -69,7 +69,7 @@ pub(super) async fn request_token(
     Ok(read_tokens(&response.body, None, scopes.to_vec(), now)?)
 }
 
-/// Returns the header of a client with a secret (RFC 6749, section 2.3.1).
+/// Returns the `Authorization` header of a client with a secret (RFC 6749, section 2.3.1).
 fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, UpstreamAuthError> {
     let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     let pair = STANDARD.encode(format!("{}:{}", encode(client_id), encode(secret.expose())));

@@ -35,7 +35,7 @@ use url::Url;
 
 /// Maximum number of scopes that a server may require in addition to the configured ones.
 const MAX_FURTHER_SCOPES: usize = 64;
-/// Time in which a token that replaced a refused one is not replaced again. A server may refuse every token.
+/// Time for which a token that replaced a refused one is not replaced again. A server may refuse every token.
 const RENEWAL_PAUSE: Duration = Duration::from_secs(60);
 
 /// Credentials of all principals for one server. Cheap to clone.
@@ -133,7 +133,7 @@ impl UpstreamAccounts {
             UpstreamAuth::OAuth(settings) => UpstreamSignIn::begin(self.inner.grants()?, settings, principal).await,
             UpstreamAuth::ClientCredentials(_) | UpstreamAuth::Exchange(_) | UpstreamAuth::IdJag(_) => {
                 Err(UpstreamAuthError::Unavailable(
-                    "its `auth` table names credentials that need no user, so there is nothing to sign in to".into(),
+                    "there is nothing to sign in to: the `auth` table of the server names credentials that need no user".into(),
                 ))
             }
         }
@@ -291,7 +291,7 @@ impl Credentials for UpstreamAccounts {
             && let Some(at) = token.replaced_at
             && self.inner.clock.now().since(at) < RENEWAL_PAUSE
         {
-            let reason = "it refuses the token that was just renewed for it";
+            let reason = "the server refuses a token that was renewed less than a minute ago";
             return Err(NoCredentials::Failed(reason.into()));
         }
         match &cache.token {
@@ -329,7 +329,7 @@ impl Credentials for UpstreamAccounts {
         let known = [self.inner.auth.scopes(), &cache.further_scopes].concat();
         let missing: Vec<String> = scopes.into_iter().filter(|scope| !known.contains(scope)).collect();
         if missing.is_empty() {
-            let reason = format!("the scopes that the server requires were requested ({scope})");
+            let reason = format!("the server refuses a token that has all scopes it requires ({scope})");
             return Err(NoCredentials::Unavailable(reason));
         }
         if cache.further_scopes.len() + missing.len() > MAX_FURTHER_SCOPES {
@@ -349,7 +349,7 @@ impl UpstreamAccounts {
     fn check_resource(&self, resource: &Resource) -> Result<(), NoCredentials> {
         match *resource.origin == *self.inner.uri {
             true => Ok(()),
-            false => Err(NoCredentials::Unavailable(format!("tokens of `{}` are for it alone", self.inner.uri))),
+            false => Err(NoCredentials::Unavailable(format!("tokens for `{}` are not sent elsewhere", self.inner.uri))),
         }
     }
 }

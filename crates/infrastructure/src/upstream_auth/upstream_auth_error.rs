@@ -10,7 +10,7 @@ const MAX_MESSAGE_CHARS: usize = 300;
 /// Reason why there are no credentials for a server. Contains no secret.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamAuthError {
-    /// The configuration or the machine does not permit it; the text is the reason.
+    /// The configuration or the machine does not permit a sign-in or a request for a token; with the reason.
     #[error("{0}")]
     Unavailable(String),
     /// The server names no authorization server.
@@ -61,7 +61,7 @@ impl UpstreamAuthError {
         }
     }
 
-    /// Converts an error of the OAuth library, without these secrets.
+    /// Converts an error of the OAuth library, with these secrets removed.
     pub(super) fn of(error: &AuthError, secrets: &[&str]) -> Self {
         let mut text = with_causes(error);
         for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
@@ -71,7 +71,7 @@ impl UpstreamAuthError {
     }
 }
 
-/// Returns the beginning of a text of another program, in printable characters.
+/// Returns the printable ASCII characters of a foreign text, up to [`MAX_MESSAGE_CHARS`].
 fn printable(text: &str) -> String {
     text.chars().filter(|c| *c == ' ' || c.is_ascii_graphic() || *c == '…').take(MAX_MESSAGE_CHARS).collect()
 }

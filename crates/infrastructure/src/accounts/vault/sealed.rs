@@ -56,7 +56,7 @@ struct Plain {
     /// Microseconds since 1970-01-01T00:00:00Z.
     expires_at: Option<i64>,
     scopes: Vec<String>,
-    /// Absent in records of services, which earlier versions read.
+    /// Absent in records of services, so that earlier versions of the program can read them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     registration: Option<String>,
 }

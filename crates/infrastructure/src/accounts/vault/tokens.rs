@@ -2,7 +2,7 @@
 
 use toolstead_domain::{Principal, Secret, Timestamp};
 
-/// Name of the grant of every MCP server, whose origin is the resource URI. No service has this name.
+/// Name of the grants of MCP servers. Their origin is the resource URI. No grant of a service has this name.
 pub(crate) const MCP_SERVER: &str = "mcp_server";
 
 /// Principal, issuer and purpose of tokens. Contains no secret.
@@ -44,6 +44,6 @@ pub struct Tokens {
     pub expires_at: Option<Timestamp>,
     /// Granted scopes, which may be fewer than requested.
     pub scopes: Vec<String>,
-    /// Registration of the client that the tokens were issued to, if it differs from sign-in to sign-in, as JSON.
+    /// Registration of the client that the tokens were issued to, as JSON. Only grants of MCP servers have one.
     pub registration: Option<Secret>,
 }

@@ -49,7 +49,8 @@ pub(super) struct PrincipalCredentials {
     principal: Principal,
     /// `true` once a request was sent with credentials.
     is_used: AtomicBool,
-    /// `true` once the server was found to need none. Reset by a challenge.
+    /// `true` once a request was sent without credentials, because none were available and the server may require none.
+    /// Reset if a challenge is answered with credentials.
     is_open: AtomicBool,
 }
 
@@ -70,7 +71,7 @@ impl PrincipalCredentials {
         self.is_open.load(Ordering::Relaxed)
     }
 
-    /// Returns the credentials, or none if the server may require none.
+    /// Returns the headers. They are empty if there are no credentials and the server may require none.
     async fn headers(&self) -> Result<CredentialHeaders, NoCredentials> {
         let UpstreamCredentials { source, resource, is_optional, .. } = &self.source;
         match source.headers(&self.principal, resource).await {
@@ -114,7 +115,8 @@ impl AuthorizedEndpoint {
         }
     }
 
-    /// Returns the response to a request without credentials, after the refusal of a server that needs some.
+    /// Returns the response to a request without credentials, or handles the refusal of a server that requires
+    /// credentials.
     fn checked(&self, response: Response) -> impl Future<Output = Result<Response, SendError>> + Send {
         match self.credentials.as_ref().and_then(|credentials| Some((credentials, challenge_of(&response)?))) {
             None => Either::Left(ready(Ok(response))),
@@ -170,20 +172,20 @@ fn challenge_of(response: &Response) -> Option<Challenge> {
     (status == StatusCode::UNAUTHORIZED || challenge.is_insufficient_scope()).then_some(challenge)
 }
 
-/// Handles the first refusal of a server that needed no credentials before. Its connection is replaced by one with
-/// credentials if there are any.
+/// Handles the first refusal of a server that required no credentials before. The error makes the connection unusable;
+/// the next one has credentials if there are any.
 async fn handle_refusal(credentials: &PrincipalCredentials, challenge: Challenge) -> Result<Response, SendError> {
     match credentials.challenged(&CredentialHeaders::new(), &challenge).await {
         // An open connection may be shared by principals, so it never begins to carry the credentials of one.
         Ok(_) => {
             let status = challenge.status;
-            Err(SendError::NoCredentials(format!("HTTP status {status}: it is connected again with the sign-in")))
+            Err(SendError::NoCredentials(format!("HTTP status {status}: the connection is reopened with the sign-in")))
         }
         Err(none) => Err(error_of(&challenge, &none)),
     }
 }
 
-/// Returns the error of a refused request, with the response of the server.
+/// Returns the error of a refused request, with the status and the challenge of the server.
 fn error_of(challenge: &Challenge, none: &NoCredentials) -> SendError {
     let header = challenge.header.as_ref().map_or(String::new(), |header| format!(", `{}`", shown(header, 200)));
     let reason = format!("HTTP status {}{header}: {none}", challenge.status);

@@ -57,11 +57,11 @@ pub struct UpstreamConfig {
 pub struct UpstreamCredentials {
     /// Source of the credentials.
     pub source: Arc<dyn Credentials>,
-    /// Server that they are for.
+    /// Resource that the credentials are for.
     pub resource: Resource,
     /// Owner of the credentials.
     pub owner: CredentialsOwner,
-    /// `true` to send requests without credentials if there are none, until the server refuses them.
+    /// Whether to send requests without credentials if there are none, until the server refuses such a request.
     pub is_optional: bool,
     /// `true` if users obtain the credentials by signing in.
     pub can_sign_in: bool,

@@ -34,8 +34,8 @@ pub(in crate::mcp::client) fn of(
 }
 
 /// Returns the way in which the server is started or reached, for pinned definitions. The working folder is part of it
-/// only if it is configured: otherwise a server of the user would be a different one in each project. Arguments and the
-/// query of a URL may contain secrets, so only their digests are part of it.
+/// only if it is configured. Otherwise a server of the user would count as a different server in each project.
+/// Arguments and the query of a URL may contain secrets, so only their digests are part of it.
 pub(in crate::mcp::client) fn launch(config: &UpstreamConfig) -> Value {
     match &config.transport {
         McpTransport::Stdio(server) => json!({

@@ -397,7 +397,7 @@ async fn wait_for_retry(shared: &UpstreamState, loss: Loss, failures: u32) {
         Loss::Unauthorized(reason) => {
             let reason = shown(&reason, REASON_CHARACTERS);
             tracing::warn!(target: UPSTREAM, %server, reason, "the MCP server requires a login");
-            // A sign-in by another process is found without a request to the server.
+            // The short pause costs little: looking for a sign-in by another process sends no request to the server.
             let pause = if shared.config.credentials.is_some() { first } else { longest };
             (ProviderState::NeedsAuthorization { reason }, now + pause, None)
         }
