@@ -7,14 +7,14 @@ use toolstead_infrastructure::mcp::rmcp_server::rmcp_server;
 use toolstead_presentation::prelude::*;
 
 fn main() -> anyhow::Result<()> {
-    // Must be first, before any thread: child processes of this program start here.
+    // Must be first, before any thread exists: helper processes of this program start here and do not return.
     enter_if_helper();
     embed()
 }
 
 #[tokio::main]
 async fn embed() -> anyhow::Result<()> {
-    // Your application would use `ConfigRequest::of_process()` unchanged; this one uses a temporary folder.
+    // Your program uses `ConfigRequest::of_process()` unchanged; this example uses a temporary folder.
     let folder = tempfile::tempdir()?;
     let environment = Environment::new([("HOME", folder.path().display().to_string())]);
     // Tools of an upstream server need approval, and this program has no approver.

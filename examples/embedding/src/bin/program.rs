@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 #[tokio::main]
 async fn embed() -> Result<(), Box<dyn Error>> {
-    // Your application would use `ConfigRequest::of_process()` unchanged; this one uses a temporary folder.
+    // Your program uses `ConfigRequest::of_process()` unchanged; this example uses a temporary folder.
     let folder = tempfile::tempdir()?;
     let environment = Environment::new([("HOME", folder.path().display().to_string())]);
     let config =
@@ -28,7 +28,7 @@ async fn embed() -> Result<(), Box<dyn Error>> {
     println!("{}", call("mcp__desk__sum", json!({"numbers": [1, 2.5]})).await?);
     println!("refused as it should be: {}", call("release_notes", json!({"path": "NOTES"})).await.unwrap_err());
 
-    // Tools can be added and removed at run time; clients are notified.
+    // Tools can be added and removed while the program runs. Subscribers are notified.
     composition.tools.add(closures::word_count()).await?;
     composition.tools.remove_from("desk", "sum").await?;
     println!("refused as it should be: {}", composition.tools.add(closures::word_count()).await.unwrap_err());
