@@ -8,7 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Homes of programs in the shapes that these write. `dot_` at the beginning of a name stands for a full stop.
+/// Home folders with the files of programs as these write them. `dot_` at the beginning of a name stands for a full
+/// stop.
 const HOMES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/client_homes/home");
 
 /// A user with all programs: `home/`, `config/` and the project `work/`.

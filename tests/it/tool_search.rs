@@ -1,4 +1,4 @@
-//! Deferred tools: the first list, the search and calls over both generations, and figures of what they cost and find.
+//! Deferred tools: the first list, the search and calls in both protocol generations, and figures of costs and recall.
 
 mod catalogue;
 mod embeddings;

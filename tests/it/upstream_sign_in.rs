@@ -71,7 +71,7 @@ impl Drop for Protected {
     }
 }
 
-/// Signs a principal in, by a person of this name.
+/// Signs a principal in as the user with this name at the authorization server.
 async fn sign_in(accounts: &UpstreamAccounts, principal: &Principal, person: &str) {
     let sign_in = accounts.begin(principal).await.unwrap();
     let mut browser = Command::new(node_program("node"));

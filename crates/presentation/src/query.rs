@@ -249,7 +249,8 @@ impl Query {
     }
 }
 
-/// Returns a restricted view that contains only these tools. Otherwise the configured policy applies.
+/// Returns a restricted view of only these tools, and of the tools that search and call others if the selection has
+/// patterns. Otherwise the configured policy applies.
 pub(crate) fn restricted_view(app: &App, name: String, selection: ToolSelection) -> Arc<View> {
     let selection = selection.with_tools_beside_patterns(&SEARCH_TOOLS);
     View::new(name, Arc::new(app.policy.window(selection)))

@@ -26,7 +26,7 @@ use toolstead_domain::{
 
 /// Maximum number of conversations whose description of the environment is retained.
 const MOST_CONVERSATIONS: usize = 64;
-/// Maximum number of notes that are remembered in order not to be repeated.
+/// Maximum number of notes that are remembered, so that none is returned twice.
 const MOST_NOTES: usize = 1_000;
 /// Introduction of the instructions.
 const INTRODUCTION: &str = "# Instructions\n\nThe user trusts these files. Instructions of a folder apply to the files in it and below; those \
@@ -60,7 +60,8 @@ impl WorkspaceSurroundings {
     fn describe_blocking(&self, conversation: ConversationId) -> SurroundingsDescription {
         let instructions = self.files.of_system_prompt();
         let environment = self.environment(conversation);
-        // The instructions are the same for all conversations and come first, so that these share the cached beginning.
+        // The instructions are the same for all conversations and come first, so that conversations share the cached
+        // beginning.
         let sections = instructions.sections.iter().map(|section| section.to_text());
         let mut parts: Vec<String> = sections.collect();
         if !parts.is_empty() {

@@ -47,7 +47,7 @@ async fn instructions_reach_the_model_once_their_folder_is_trusted() {
     assert!(!text.contains("Use tabs."), "{text}");
 
     project.check(&["config", "trust", "--dry-run", "."], 0, &["agents read the instructions of", "new and changed"]);
-    project.check(&["config", "trust", "--yes", "."], 0, &["are trusted, also after changes"]);
+    project.check(&["config", "trust", "--yes", "."], 0, &["remain trusted when they change"]);
     project.check(&["query", READING], 0, &["Done."]);
     project.check(&["query", "--continue", READING], 0, &["Done again."]);
     let seen = project.server.seen();

@@ -1,4 +1,4 @@
-//! `[models]`, `[profiles]` and `[agent]`: what they mean, and what a project may say of them.
+//! `[models]`, `[profiles]` and `[agent]`: their meaning, and what a file of a project may define.
 
 use super::{ADMINISTRATOR, Machine, PROJECT, USER};
 use std::path::Path;

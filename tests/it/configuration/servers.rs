@@ -138,7 +138,7 @@ fn servers_of_other_clients_are_found_and_used_once_their_file_is_trusted() {
         notes,
         [
             "~/home/project/.mcp.json:1: the server `git` runs tools without approval by `alwaysAllow`, which does not apply here: name such tools in `allow_tools`",
-            "~/home/project/.mcp.json:1: the server `a b` is called `a-b` here, where such a name is not possible",
+            "~/home/project/.mcp.json:1: the server `a b` is called `a-b` here, because its name is not valid",
             "~/home/.config/toolstead/config.toml:2: `mcp__git__status` names the MCP server `git`, which is not configured",
         ]
     );
@@ -248,8 +248,10 @@ fn what_other_clients_write_is_understood_or_refused_for_its_server_alone() {
     let notes: Vec<String> = config.notes.iter().map(|note| machine.plain(note)).collect();
     assert_eq!(
         notes,
-        ["~/home/project/.cursor/mcp.json:10: the server `odd` is left out: its type is `stdio`, `http` or `sse`, \
-             not \"pigeon\"",]
+        [
+            "~/home/project/.cursor/mcp.json:10: the server `odd` is left out: its type must be `stdio`, `http` or `sse`, \
+             not \"pigeon\"",
+        ]
     );
 }
 
@@ -398,7 +400,7 @@ fn keys_of_other_clients_that_narrow_a_server_count_or_leave_it_out() {
     check(r#""enabled": true"#, None, &[], false);
 
     for (keys, reason) in [
-        (r#""hiddenTools": ["env"]"#, "`hiddenTools` may narrow what it offers and is not known here"),
+        (r#""hiddenTools": ["env"]"#, "`hiddenTools` is unknown here and may restrict the server"),
         (r#""toolFilter": {"mode": "read"}"#, "`toolFilter` may narrow"),
         (r#""readOnly": true"#, "`readOnly` may narrow"),
         (r#""disabled": false, "enabled": false"#, "two of its keys mean `disabled`: keep one"),

@@ -1,4 +1,4 @@
-//! `[views]`: what they mean, and what a project may say of them.
+//! `[views]`: their meaning, and what a file of a project may define.
 
 use super::{ADMINISTRATOR, Machine, PROJECT, USER};
 

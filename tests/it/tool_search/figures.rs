@@ -1,4 +1,4 @@
-//! Figures of the search: what it finds, and what deferral costs and saves until an answer.
+//! Figures of the search: its recall, and the requests and tokens that deferral costs and saves until an answer.
 
 use super::catalogue::{SearchApp, catalogue, name};
 use serde::Deserialize;
@@ -63,7 +63,8 @@ async fn recall(ranking: &str, search: &ToolSearch) -> f64 {
     fifth
 }
 
-/// Words alone miss paraphrases without a common word: 0.75 is out of their reach for these queries.
+/// Ranking by words misses paraphrases that share no word with a definition, so it cannot reach 0.75 with these
+/// queries.
 #[tokio::test]
 async fn words_find_three_of_five_paraphrased_tasks_among_the_first_five() {
     let found = recall("words", &ToolSearch::default()).await;

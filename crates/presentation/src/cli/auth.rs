@@ -92,7 +92,9 @@ impl GrantSelection {
             return Ok(None);
         }
         if self.grant.is_some() {
-            return Err(CommandError::Usage("`--grant` is for `google`; the grant of a server is one".into()));
+            return Err(CommandError::Usage(
+                "`--grant` is for `google` only, because a server has one grant: omit it".into(),
+            ));
         }
         servers::SignInServer::named(target, config).map(Some)
     }

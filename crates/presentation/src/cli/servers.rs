@@ -171,7 +171,7 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
     Ok(())
 }
 
-/// Returns the command that signs in to a server, if users can.
+/// Returns the command that signs in to a server, if users can sign in to it.
 fn signing_in(status: &UpstreamStatus, config: &Config) -> Option<String> {
     let server = config.mcp_servers.iter().find(|server| server.name == status.name)?;
     upstream_accounts_alone(server, config).filter(|_| server.auth.as_ref().is_none_or(|auth| auth.is_sign_in()))?;

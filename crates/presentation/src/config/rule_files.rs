@@ -73,7 +73,7 @@ pub(super) fn chosen_file(config: &Config, advice: &str) -> Result<PathBuf, Prob
     };
     match Format::of(&path) {
         Some(Format::Toml) => Ok(path),
-        _ => Err(Problem::new(Origin::file(path), format!("only TOML is written to: {advice}"))),
+        _ => Err(Problem::new(Origin::file(path), format!("Toolstead changes only TOML files: {advice}"))),
     }
 }
 

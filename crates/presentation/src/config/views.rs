@@ -66,7 +66,7 @@ impl NoSuchView {
 }
 
 impl ConfiguredView {
-    /// Returns the view under this policy, which applies in addition.
+    /// Returns the view for an application with this policy, which applies in addition to that of the view.
     pub fn view(&self, policy: &PermissionPolicy) -> Arc<View> {
         let has_allow_rules = self.rules.iter().any(|rule| rule.effect == Effect::Allow);
         let window = policy.window(self.tools.clone());
@@ -121,7 +121,7 @@ pub(super) fn views(
     (views, chosen)
 }
 
-/// Returns the layer that defines the view; `None` if no layer that does is trusted.
+/// Returns the layer that defines the view; `None` if no trusted layer defines it.
 fn deciding_layer(settings: &[Setting]) -> Option<LayerKind> {
     let trusted = || settings.iter().flat_map(|setting| &setting.contributions).filter(|one| one.trusted);
     let own = trusted().map(|one| one.kind).filter(|kind| !kind.is_of_project()).max();
@@ -155,7 +155,7 @@ impl ViewKeys<'_> {
         let origin = first.map_or(Origin::Default, |one| one.origin.clone());
         let texts = |key: &str| self.items(key).iter().map(|item| item.text.clone()).collect::<Vec<_>>();
         chosen.extend(self.items("tools").iter().cloned());
-        // For a note if no such server is configured. Other names are checked with the overlays.
+        // These names produce a note if no such server is configured. Other names are checked with the overlays.
         let upstream = self.overlay_origins().into_iter().filter(|(tool, _)| tool.starts_with("mcp__"));
         chosen.extend(upstream.map(|(tool, origin)| Item::new(tool, origin)));
         let (resources, prompts) = (texts("resources"), texts("prompts"));
@@ -258,7 +258,7 @@ impl ViewKeys<'_> {
     }
 }
 
-/// Checks that the views that profiles name exist.
+/// Checks that every view that a profile names exists.
 pub(super) fn check_profiles(profiles: &[Profile], views: &[ConfiguredView], problems: &mut Vec<Problem>) {
     for profile in profiles {
         let Some(view) = &profile.view else { continue };

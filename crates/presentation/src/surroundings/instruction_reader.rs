@@ -38,7 +38,7 @@ pub(super) struct InstructionSource<'a> {
     pub(super) home: Option<&'a Path>,
 }
 
-/// The state of the reading: sections so far, and what is left of the limits.
+/// Reader of instruction files, with the sections that were read so far and their total size.
 #[derive(Debug, Default)]
 pub(super) struct InstructionReader {
     /// Files read so far, one section each.
@@ -58,7 +58,7 @@ impl InstructionSource<'_> {
     /// The reason why the file may not be read.
     pub(super) fn find(&self, path: &Path) -> Result<Option<FileHandle>, String> {
         match self.granted.find_lexical(path) {
-            Ok(found) if found.path().real != path => Err("it is or follows a symbolic link".into()),
+            Ok(found) if found.path().real != path => Err("it is a symbolic link or below one".into()),
             Ok(found) if found.facts().kind == FileKind::Folder => Ok(None),
             Ok(found) => Ok(Some(found)),
             Err(PathError::NotFound { .. }) => Ok(None),
@@ -187,7 +187,7 @@ impl InstructionReader {
 /// Text of a file.
 struct FileText {
     text: String,
-    /// Changes to the text.
+    /// Notes on changes to the text.
     notes: Vec<String>,
 }
 

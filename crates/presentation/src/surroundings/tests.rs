@@ -239,11 +239,11 @@ async fn a_link_in_the_workspace_is_not_followed_even_if_it_stays_there() {
     let machine = machine.trusting("work");
     let described = machine.describe().await;
     assert!(described.text.contains("Real.") && !described.text.contains("Docs."), "{}", described.text);
-    assert_eq!(described.notes, ["`AGENTS.md` is not read: it is or follows a symbolic link"]);
+    assert_eq!(described.notes, ["`AGENTS.md` is not read: it is a symbolic link or below one"]);
     let (sections, notes) = machine.instructions_for(&["work/linked/x.rs"], &nothing()).await;
     assert_eq!(
         (sections.len(), notes),
-        (0, owned(&["`linked/AGENTS.md` is not read: it is or follows a symbolic link"]))
+        (0, owned(&["`linked/AGENTS.md` is not read: it is a symbolic link or below one"]))
     );
 }
 

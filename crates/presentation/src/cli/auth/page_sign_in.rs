@@ -38,7 +38,7 @@ pub(super) enum SignInMethod {
     Pasting,
 }
 
-/// Sign-in on a page.
+/// Sign-in on a page that the user opens.
 #[async_trait]
 pub(super) trait PageSignIn: Sized + Send + Sync {
     type Code: Send;
@@ -109,7 +109,7 @@ pub(super) async fn signed_in<S: PageSignIn>(
             match browser.as_ref().map(|browser| browser.open(sign_in.page())) {
                 Some(Ok(())) => note("The page opens in the browser. Waiting for the sign-in to finish …"),
                 Some(Err(why)) => note(&format!("The page could not be opened here: {why}. Open it yourself.")),
-                None => note("No browser is available here. On another machine, sign in with --no-browser."),
+                None => note("No browser is available here. Use one on another machine with `--no-browser`."),
             }
             PATIENCE
         }

@@ -77,8 +77,8 @@ impl SignInServer {
         }
         if *principal != Principal::local() {
             note(
-                "The lists of the server are read with the sign-in of the local user: without one, sign in without \
-                 `--principal` as well.",
+                "The lists of the server are read with the sign-in of the local user. If there is none, sign in without \
+                 `--principal`, too.",
             );
         }
         Ok(Exit::Done)

@@ -129,8 +129,8 @@ impl TrustPlan {
         let path = self.path.display();
         match &self.subject {
             Subject::Folder { agent_files, instructions: Some(folder) } => {
-                let others = if agent_files.is_empty() { "" } else { "; a change of another file revokes its trust" };
-                format!("the instructions in {} are trusted, also after changes{others}", folder.display())
+                let others = if agent_files.is_empty() { "" } else { "; a change to an agent file revokes its trust" };
+                format!("the instructions in {} remain trusted when they change{others}", folder.display())
             }
             Subject::File { .. } | Subject::Program(_) | Subject::Folder { .. } => {
                 format!("{path} is trusted as it is now; a change revokes the trust")
@@ -170,7 +170,7 @@ fn waiting_instructions(config: &Config, path: &Path) -> Result<Vec<PathBuf>, Co
     if config.instruction_folders().disabled().is_some() {
         return Ok(Vec::new());
     }
-    // The names of instruction files are resolved.
+    // Instruction files are listed with their resolved paths.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let files = InstructionFiles::open(config).map_err(StartupError::from)?.list();
     let waiting = files.into_iter().filter(|file| matches!(file.state, InstructionState::Untrusted(_)));
@@ -195,7 +195,7 @@ fn folder_plan(
         })?;
         effects.extend(instructions.iter().map(|file| format!("agents read the instructions of {}", file.display())));
         effects.push(format!(
-            "agents read all instruction files in {} and below, also new and changed ones",
+            "agents read all instruction files in {} and below, including new and changed ones",
             folder.display()
         ));
         trusted = Some(folder);

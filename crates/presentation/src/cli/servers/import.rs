@@ -29,7 +29,7 @@ pub(super) struct ImportCommand {
     /// Value of an input or a variable of a server; repeatable
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     values: Vec<(String, String)>,
-    /// Writes secrets into the configuration file, in place of a file of their own and variables
+    /// Writes secrets into the configuration file instead of a separate file and variables
     #[arg(long)]
     with_secrets: bool,
     /// Imports without asking
@@ -70,9 +70,9 @@ impl ImportCommand {
                     confirm().await?;
                 }
                 let written = plan.apply().map_err(|error| usage(&error))?;
-                note(&on_one_line(&format!("{count} servers are added to {}", written.file.display())));
+                note(&on_one_line(&format!("servers added to {}: {count}", written.file.display())));
                 if let Some(copy) = &written.backup {
-                    note(&on_one_line(&format!("the file as it was before is {}", copy.display())));
+                    note(&on_one_line(&format!("a backup of the previous file is {}", copy.display())));
                 }
                 backup = written.backup;
             }
@@ -115,7 +115,7 @@ fn show(plan: &ImportPlan) {
 /// Asks the user at the terminal.
 ///
 /// # Errors
-/// [`CommandError::Usage`] without a terminal, and where the user does not agree.
+/// [`CommandError::Usage`] without a terminal, or if the user declines.
 async fn confirm() -> Result<(), CommandError> {
     if Terminal::of_process().is_none() {
         return Err(CommandError::Usage(

@@ -15,7 +15,7 @@ use url::Url;
 /// Built-in tools that agents use in almost every task. They remain in deferred lists.
 const LOADED_TOOLS: [&str; 5] = ["read_file", "edit_file", "glob", "grep", "bash"];
 
-/// Key of the table, without the last name.
+/// Path of the table of the embeddings.
 const EMBEDDINGS: &str = "tools.search.embeddings";
 
 impl Config {
@@ -35,7 +35,8 @@ impl Config {
     }
 }
 
-/// Returns the configured embeddings, if there are usable ones. Unusable ones are reported, and words rank tools.
+/// Returns the configured embeddings, if there are usable ones. Unusable ones are reported, and tools are ranked by
+/// words.
 pub(in crate::config) fn embeddings(
     resolved: &ResolvedSettings,
     environment: &Environment,
@@ -57,7 +58,7 @@ pub(in crate::config) fn embeddings(
             return None;
         }
         (_, None) => {
-            notes.push(unusable("it has no `model`; the file that sets its `base_url` sets its model".into()));
+            notes.push(unusable("it has no `model`: set it in the file that sets `base_url`".into()));
             return None;
         }
     };

@@ -81,7 +81,7 @@ pub(in crate::config) fn layer(
                 let problems = if seen.insert(server_names::folded(own.as_str())) {
                     if own.as_str() != name {
                         let message =
-                            format!("the server `{name}` is called `{own}` here, where such a name is not possible");
+                            format!("the server `{name}` is called `{own}` here, because its name is not valid");
                         notes.push(Problem::new(origin, message));
                     }
                     server.name = own.to_string();
@@ -108,13 +108,13 @@ pub(in crate::config) fn layer(
     Layer { kind: file.kind, trusted: is_trusted(file, trusted), entries }
 }
 
-/// Returns the notation of a file of a project.
+/// Returns the notation of a project file.
 fn dialect_of(path: &Path) -> ServerDialect {
     let owner = CLIENTS.iter().find(|client| client.project_files.iter().any(|name| path.ends_with(name)));
     owner.map_or(ServerDialect::General, |client| client.dialect)
 }
 
-/// Returns a server in the notation of an unknown program with Toolstead's own keys, as a configuration.
+/// Converts a server that is described in the general notation to a configuration with Toolstead's own keys.
 ///
 /// # Errors
 /// The errors of [`translate`].

@@ -76,7 +76,7 @@ pub struct ConfiguredServer {
     pub profile: ServerProfile,
     /// Files and folders that it may read and write, in addition to those of its profile.
     pub roots: Vec<PathBuf>,
-    /// `true` if its tools are in each list, also where others are deferred.
+    /// `true` if its tools are in every list, even if others are deferred.
     pub always_load: bool,
     /// `true` if the server is not started.
     pub disabled: bool,

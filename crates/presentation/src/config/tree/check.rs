@@ -358,7 +358,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Converts a table to JSON. Values without a form in JSON are problems.
+    /// Converts a table to JSON. Values that JSON cannot express are reported as problems.
     fn json_members(&mut self, members: &[Member], key: &str) -> Map<String, serde_json::Value> {
         let mut checked = Map::new();
         for Member { name, origin, node } in members {

@@ -57,7 +57,7 @@ pub(in crate::config) enum Kind {
     Rules(Effect),
     /// A table of names with texts.
     Map,
-    /// A table of names with values of any type of JSON.
+    /// A table of names with values of any JSON type.
     Json,
 }
 
@@ -206,8 +206,8 @@ pub(in crate::config) const KEYS: &[Key] = &[
     key(&["permissions", "approval_timeout"], positive_integer(DAY), Capped, SMALLER, Some("300"), "Seconds that the approver has to answer. Then the call is refused."),
     key(&["tools", "select"], Kind::Selection, Steps, Narrows, None, "The tools that are offered, as with `--tools`: `\"a,b\"` replaces the choice, `\"+a,-b\"` adjusts it, `\"\"` is none. A list of the same words works too."),
     key(&["tools", "defer_above"], Kind::Integer { least: 0, most: 1_000_000 }, Highest, Waits, Some("100"), "Number of tools above which lists contain only some tools, and models find the others with `tool_search`. 0: no limit."),
-    key(&["tools", "defer_above_tokens"], Kind::Integer { least: 0, most: TOKENS }, Highest, Waits, Some("15000"), "Size of the definitions, in tokens of four bytes, above which they do the same. 0: no limit."),
-    key(&["tools", "search", "embeddings", "base_url"], Kind::Url, Launch, Waits, None, "The address of a service with OpenAI's `/embeddings`, such as `http://localhost:11434/v1`, which ranks tools by meaning. It receives the definitions and each query. Default: words rank."),
+    key(&["tools", "defer_above_tokens"], Kind::Integer { least: 0, most: TOKENS }, Highest, Waits, Some("15000"), "Size of the definitions, in tokens of four bytes, above which lists contain only some tools, too. 0: no limit."),
+    key(&["tools", "search", "embeddings", "base_url"], Kind::Url, Launch, Waits, None, "The address of a service with OpenAI's `/embeddings`, such as `http://localhost:11434/v1`, which ranks tools by meaning. It receives the definitions and each query. Default: tools are ranked by words."),
     key(&["tools", "search", "embeddings", "model"], Kind::Text, Launch, Waits, None, "Its model, required with `base_url`."),
     key(&["tools", "search", "embeddings", "api_key_env"], Kind::Variable, Launch, Waits, None, "The environment variable that holds its key. Default: no key."),
     key(&["tools", "search", "embeddings", "api_key_file"], Kind::Path, Launch, Waits, None, "The file that holds its key, readable by its owner alone."),
@@ -282,8 +282,8 @@ pub(in crate::config) const KEYS: &[Key] = &[
     key(&["mcp_servers", "*", "stateful"], Kind::Boolean, Highest, Waits, Some("false"), "It stores state per connection: each principal has its own connection, which ends with its last session."),
     key(&["mcp_servers", "*", "profile"], Kind::Word(&["guarded", "strict", "open"]), Highest, Waits, Some("\"guarded\""), "How a stdio server is confined: `guarded` starts in the first root, reads and writes there and at the absolute paths among its arguments and variables, has its own lasting home folder, and the network; `strict` has no network and only declared roots; `open` is not confined."),
     key(&["mcp_servers", "*", "roots"], Kind::Paths, Sum, Waits, Some("[]"), "Folders and files that a stdio server may read and write, besides those of its profile."),
-    key(&["mcp_servers", "*", "always_load"], Kind::Boolean, Highest, Waits, Some("false"), "Keeps its tools in each list, also where others are deferred (`tools.defer_above`)."),
-    key(&["mcp_servers", "*", "on_change"], Kind::Word(&["pin", "pass", "quarantine"]), Highest, Waits, Some("\"pin\""), "What happens when its definitions change: `pin` serves the approved ones and requires approval of a wider schema or a new tool at the next call; `pass` takes every change at once; `quarantine` makes a changed or new tool unavailable until `toolstead servers approve`."),
+    key(&["mcp_servers", "*", "always_load"], Kind::Boolean, Highest, Waits, Some("false"), "Keeps its tools in every list, even if others are deferred (`tools.defer_above`)."),
+    key(&["mcp_servers", "*", "on_change"], Kind::Word(&["pin", "pass", "quarantine"]), Highest, Waits, Some("\"pin\""), "What happens when its definitions change: `pin` serves the approved ones and requires approval of a wider schema or a new tool at the next call; `pass` applies every change at once; `quarantine` makes a changed or new tool unavailable until `toolstead servers approve`."),
     key(&["mcp_servers", "*", "disabled"], Kind::Boolean, Highest, Tightens(Strictness::True), Some("false"), "Disables the server without removing it."),
     key(&["hooks", "import"], Kind::Paths, Sum, Waits, Some("[]"), "Settings files of Claude Code whose `hooks` run here. A file below a root, or that a file of a project names, counts once `toolstead config trust FILE` has trusted its content."),
     key(&["hooks", "timeout_seconds"], positive_integer(3_600), Capped, Waits, Some("60"), "Timeout of a hook that sets none."),
@@ -324,7 +324,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     key(&["profiles", "*", "mcp_servers"], Kind::Texts, Steps, Waits, None, "The MCP servers whose tools are offered; a project's file can only remove some. Default: all."),
     key(&["profiles", "*", "view"], Kind::Text, Highest, Waits, None, "The view whose tools are offered, by its name in `[views]`. `tools` selects among them."),
     key(&["views", "*", "tools"], Kind::Texts, Own, Waits, None, "The tools of the view: names, or patterns with `*`. Default: all. Rules that deny a tool apply as well."),
-    key(&["views", "*", "resources"], Kind::Texts, Own, Waits, Some("[]"), "URIs of the resources of the view, with `*`. A template is offered if some URI of it matches."),
+    key(&["views", "*", "resources"], Kind::Texts, Own, Waits, Some("[]"), "URIs of the resources of the view, with `*`. A template is offered if one of its URIs can match."),
     key(&["views", "*", "prompts"], Kind::Texts, Own, Waits, Some("[]"), "Names of the prompts of the view, with `*`."),
     key(&["views", "*", "deny"], Kind::Rules(Effect::Deny), Own, Waits, Some("[]"), "Rules for calls that never run through the view."),
     key(&["views", "*", "ask"], Kind::Rules(Effect::Ask), Own, Waits, Some("[]"), "Rules for calls that require approval in the view."),

@@ -43,7 +43,7 @@ pub(super) struct Sessions {
 pub(super) struct HttpSession {
     pub(super) id: Arc<str>,
     principal: Principal,
-    /// View whose path the session was opened on.
+    /// View that the path of the first request names.
     view: Option<Arc<View>>,
     pub(super) threshold: LogThreshold,
     pub(super) in_flight: Arc<InFlight>,

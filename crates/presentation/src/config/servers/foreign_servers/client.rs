@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// use differently, such as `timeout` and `${NAME}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::config) enum ServerDialect {
-    /// Any file that nothing more is known of.
+    /// That of a file whose program is unknown.
     General,
     ClaudeDesktop,
     ClaudeCode,
@@ -22,7 +22,7 @@ pub(in crate::config) enum ServerDialect {
     Kodelet,
 }
 
-/// Part of a program's texts in which references to variables are replaced.
+/// Syntax of the references to variables that a program replaces in its texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReferenceSyntax {
     /// `${NAME}`, `${NAME:-default}` and `${env:NAME}`.
@@ -34,7 +34,7 @@ pub(super) enum ReferenceSyntax {
 }
 
 impl ServerDialect {
-    /// Returns the references to variables that the program replaces.
+    /// Returns the syntax of the references to variables that the program replaces.
     pub(super) fn references(self) -> ReferenceSyntax {
         match self {
             Self::Gemini => ReferenceSyntax::Shell,
@@ -49,7 +49,7 @@ impl ServerDialect {
         }
     }
 
-    /// Returns the milliseconds of one unit of `timeout`; `None` if the program has no such key.
+    /// Returns the unit of `timeout` in milliseconds; `None` if the program has no such key.
     pub(super) fn timeout_unit(self) -> Option<u64> {
         match self {
             Self::Gemini | Self::ClaudeCode => Some(1),
@@ -72,7 +72,7 @@ enum UserFolder {
     Home,
     /// `$XDG_CONFIG_HOME`, by default `~/.config`.
     Config,
-    /// The folder that this variable names, by default this folder below the home folder.
+    /// The folder in this environment variable, by default this folder below the home folder.
     Variable(&'static str, &'static str),
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct Client {
 
 use UserFolder::{Config, Home, Variable};
 
-/// All programs. The order is that of lists, and of files that describe the same server.
+/// All programs, in the order of lists. Of files that describe the same server, the first one counts.
 pub(crate) const CLIENTS: &[Client] = &[
     Client {
         name: "claude-code",

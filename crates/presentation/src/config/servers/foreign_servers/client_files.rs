@@ -139,8 +139,8 @@ impl ClientFiles<'_> {
         }
     }
 
-    /// Reads a file; `None` if it does not exist. A file that cannot be used is a problem, and so is a link that
-    /// `check_link` refuses.
+    /// Reads a file; `None` if it does not exist or cannot be used. The latter is recorded as a problem, as is a link
+    /// that `check_link` refuses.
     fn read(&mut self, path: &Path, max: u64, check_link: impl Fn(&Path) -> Result<(), String>) -> Option<Node> {
         let read = match read_up_to(path, max) {
             Ok((bytes, real)) if real != *path => match check_link(&real) {
@@ -180,7 +180,7 @@ fn parse(bytes: Vec<u8>, path: &Path) -> Result<Node, Problem> {
     format_of(path).read(&text, &Arc::from(path))
 }
 
-/// Returns `true` if a `config.json`, as many programs have one, is that of Micro-X.
+/// Returns `true` if a `config.json` belongs to Micro-X. Many programs have a file of this name.
 fn names_servers(path: &Path) -> bool {
     let name = b"\"McpServers\"";
     read_up_to(path, MAX_BYTES).is_ok_and(|(bytes, _)| bytes.windows(name.len()).any(|part| part == name))

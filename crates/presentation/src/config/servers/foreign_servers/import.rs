@@ -68,11 +68,11 @@ pub(crate) struct PlannedServer {
     pub(crate) foreign_name: String,
     /// Place of the server.
     pub(crate) origin: Origin,
-    /// Its treatment.
+    /// Result of the plan for this server.
     pub(crate) outcome: ImportOutcome,
 }
 
-/// Treatment of a server.
+/// Result of the plan for one server.
 #[derive(Debug)]
 pub(crate) enum ImportOutcome {
     /// It would be added.
@@ -94,7 +94,7 @@ pub(crate) struct AddedServer {
     pub(crate) what: String,
     /// Table to add, without secrets.
     pub(crate) shown: String,
-    /// Remarks: what is different, and what the user must do.
+    /// Notes on what differs from the description, and on what the user must do.
     pub(crate) notes: Vec<String>,
     block: Block,
     /// File for secrets of the environment, and its content.
@@ -110,7 +110,7 @@ pub(crate) struct WrittenImport {
     pub(crate) backup: Option<PathBuf>,
 }
 
-/// Failure of an import. Nothing was changed.
+/// Failure of an import. The configuration file was not changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ImportError {
     /// The source is neither a program nor a file.
@@ -120,7 +120,7 @@ pub(crate) enum ImportError {
     #[error("{0}")]
     UnusableFile(Problem),
     /// No server has a name that was requested.
-    #[error("no server is called `{name}` in these files: {known}")]
+    #[error("no server is called `{name}` in these files; there are {known}")]
     UnknownServer { name: String, known: String },
     /// A value for a variable that no server refers to.
     #[error("no imported server has an input or a variable `{name}`")]
@@ -186,7 +186,7 @@ impl ImportPlan {
         self.target.as_ref().map(Target::file)
     }
 
-    /// Writes the servers into the configuration file, after a copy of its content.
+    /// Copies the configuration file and adds the servers to it.
     ///
     /// # Errors
     /// [`ImportError`]. The configuration file is unchanged then.

@@ -10,7 +10,8 @@ use std::{
 /// Keys whose texts are paths, in which no variable is replaced here.
 const PATHS: &[&str] = &["cwd", "envFile", "env_file", "envfile"];
 
-/// Writes the references of a server in Toolstead's notation, `${NAME}`, and everything else so that it stays as it is.
+/// Converts the references in the texts of a server to Toolstead's notation, `${NAME}`, and escapes text that is not a
+/// reference for its program.
 pub(super) fn normalize(server: &mut Content, dialect: ServerDialect) {
     let Content::Table(members) = server else { return };
     for member in members {
@@ -20,7 +21,7 @@ pub(super) fn normalize(server: &mut Content, dialect: ServerDialect) {
             ReferenceSyntax::Braces => {}
             ReferenceSyntax::Shell => each_text(content, &mut |text| *text = with_braces(text)),
             ReferenceSyntax::Literal if dialect == ServerDialect::Kodelet && member.name == "envs" => {
-                // A whole value is the name of a variable.
+                // A reference is always a whole value.
                 each_text(content, &mut |text| {
                     *text = match text.strip_prefix('$') {
                         Some(name) if is_variable(name) => format!("${{{name}}}"),
@@ -33,7 +34,7 @@ pub(super) fn normalize(server: &mut Content, dialect: ServerDialect) {
     }
 }
 
-/// Returns the text with `${` written so that it stays as it is.
+/// Escapes `${`, so that it is not read as a reference.
 pub(super) fn escaped(text: &str) -> String {
     text.replace("${", "$${")
 }

@@ -137,7 +137,7 @@ impl Inputs {
     }
 }
 
-/// Translates a server that runs elsewhere.
+/// Translates a remote server.
 fn remote(members: &[Member], origin: &Origin, inputs: &mut Inputs) -> Result<Vec<Member>, String> {
     let kind = match text(members, &["type", "transport_type"]) {
         Some("streamable-http" | "streamable") => "http",
@@ -176,7 +176,7 @@ fn flag(members: &[Member], names: &[&str]) -> bool {
     find(members, names) == Some(&Content::Boolean(true))
 }
 
-/// Returns the id of an input that has no name: what it is, in the form of a variable.
+/// Returns the id of an argument: its hint or name in the form of a variable, or else one with its position.
 fn id_of(argument: &[Member], fallback: usize) -> String {
     let name = text(argument, &["valueHint", "value_hint", "name"]).map(|name| name.trim_start_matches('-'));
     match name.filter(|name| !name.is_empty()) {

@@ -68,7 +68,8 @@ impl ServerList {
                     self.servers.extend(servers);
                 }
                 ("mcpServers" | "McpServers" | "servers", Content::Table(servers)) => self.servers.extend(servers),
-                // Gemini CLI has settings of all servers in `mcp`; VS Code, in its settings, and kodelet the servers.
+                // In `mcp`, Gemini CLI has settings for all servers, and VS Code (in its settings file) and kodelet
+                // have the servers.
                 ("mcp", content) if dialect == ServerDialect::Gemini => {
                     for Member { name, node, .. } in table(content) {
                         match name.as_str() {
@@ -126,7 +127,8 @@ fn started_in(mut server: Member, folder: &str) -> Member {
     server
 }
 
-/// Returns the servers in `.mcp.json` that the user's file of Claude Code switches off in this project.
+/// Returns the servers in `.mcp.json` that a file of Claude Code switches off, in general or for a project in
+/// `folders`.
 pub(super) fn disabled_in_project(root: Node, folders: &[PathBuf]) -> Vec<String> {
     let mut list = ServerList::default();
     list.take(root, ServerDialect::ClaudeCode, folders);

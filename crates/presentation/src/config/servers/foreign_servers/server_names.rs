@@ -1,12 +1,12 @@
-//! Names of servers that Toolstead can hold.
+//! Names of imported servers that are valid in Toolstead.
 
 use toolstead_domain::ServerName;
 
 /// Maximum length of a name, in characters.
 const MAX_LENGTH: usize = 32;
 
-/// Returns the nearest name that Toolstead can hold: every character that it cannot hold is `-`. Of a qualified name
-/// such as `io.github.user/weather` only the part after the last `/` is used.
+/// Returns the nearest valid name: `-` replaces every character that is not valid. Of a qualified name such as
+/// `io.github.user/weather` only the part after the last `/` is used.
 pub(super) fn mapped(foreign: &str) -> ServerName {
     if let Ok(name) = ServerName::parse(foreign) {
         return name;
@@ -31,8 +31,8 @@ pub(super) fn with_suffix(name: &ServerName, suffix: &str) -> ServerName {
     ServerName::parse(&format!("{stem}-{suffix}")).unwrap_or_else(|_| fallback())
 }
 
-/// Returns the name in the form in which names that look alike are equal: without case, `_` as `-`, `0` as `o` and `1`
-/// as `l`.
+/// Returns the name in the form in which names that look alike are equal: in lower case, with `_` as `-`, `0` as `o`
+/// and `1` as `l`.
 pub(super) fn folded(name: &str) -> String {
     let fold = |c: char| match c {
         '_' => '-',
@@ -48,7 +48,7 @@ fn shortened(name: &str) -> Option<ServerName> {
     ServerName::parse(short.trim_end_matches(['-', '_'])).ok()
 }
 
-/// Returns the name of a server whose own name has no usable character.
+/// Returns the name of a server whose own name has no valid character.
 fn fallback() -> ServerName {
     #[expect(clippy::expect_used, reason = "the text is a valid name")]
     ServerName::parse("server").expect("a valid name")

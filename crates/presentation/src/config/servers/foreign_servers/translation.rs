@@ -24,7 +24,7 @@ const MAX_CONNECT_SECONDS: u64 = 3600;
 #[derive(Debug, Clone, Copy)]
 pub(in crate::config) struct FileSurroundings<'a> {
     pub(in crate::config) base: Base<'a>,
-    /// Folder that `${workspaceFolder}` stands for; `None` in a file of the user, which serves all projects.
+    /// Folder that replaces `${workspaceFolder}`; `None` for a file of the user, which is for all projects.
     pub(in crate::config) workspace: Option<&'a Path>,
     pub(in crate::config) dialect: ServerDialect,
 }
@@ -141,7 +141,7 @@ impl Translator<'_> {
         self.keys.push(member_of(name, content, origin));
     }
 
-    /// Takes the list of the only tools that are offered.
+    /// Adds the list of the only tools that are offered.
     ///
     /// # Errors
     /// A [`Problem`] if an entry would allow more here than in the other program.
@@ -155,7 +155,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Takes a time in units of `unit` milliseconds, rounded up to seconds. A time above the maximum is the maximum.
+    /// Adds a time that is given in units of `unit` milliseconds, rounded up to seconds and at most `max`.
     fn seconds(&mut self, key: &str, foreign: &str, content: Content, unit: u64, max: u64, origin: &Origin) {
         let milliseconds = match content {
             Content::Integer(number) if number > 0 => Some((number.unsigned_abs()).saturating_mul(unit)),
@@ -254,7 +254,7 @@ fn check_names(key: &str, content: &Content, origin: &Origin) -> Result<(), Prob
 
 fn narrows(key: &str, origin: Origin) -> Problem {
     let message = format!(
-        "`{key}` may narrow what it offers and is not known here; describe the server in `toolstead.toml`, with \
+        "`{key}` is unknown here and may restrict the server; describe the server in `toolstead.toml`, with \
          `only_tools` or `deny_tools`"
     );
     Problem::new(origin, message)
@@ -285,7 +285,7 @@ fn kind_of_url(content: &Content, origin: &Origin) -> Result<Option<Content>, Pr
         "http" | "streamable-http" | "streamableHttp" | "streamable_http" => "http",
         "sse" => "sse",
         other => {
-            let message = format!("its type is `stdio`, `http` or `sse`, not {other:?}");
+            let message = format!("its type must be `stdio`, `http` or `sse`, not {other:?}");
             return Err(Problem::new(origin.clone(), message));
         }
     };

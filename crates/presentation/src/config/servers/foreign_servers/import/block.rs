@@ -27,7 +27,7 @@ const ORDER: [&str; 13] = [
     "disabled",
 ];
 
-/// Key that names a file which is made under the name of the server.
+/// Key with the path of the file for secrets, which depends on the name of the server.
 const ENV_FILE: &str = "env_file";
 
 /// Text in place of a secret.
@@ -78,7 +78,7 @@ impl Block {
         self.written(|key, name, text| self.masked(key, name, text))
     }
 
-    /// Returns the table as it is written.
+    /// Returns the table as it is written to the file, with secrets.
     pub(super) fn text(&self) -> String {
         format!("# {}\n{}", self.comment, self.written(|_, _, text| text))
     }

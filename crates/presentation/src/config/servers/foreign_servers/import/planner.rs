@@ -97,7 +97,7 @@ impl<'a> Planner<'a> {
                     Err(reason) => ImportOutcome::Rejected(reason),
                 }
             } else {
-                ImportOutcome::Rejected("the file describes another server of this name before".into())
+                ImportOutcome::Rejected("the file describes another server of this name above".into())
             };
             planned.push(PlannedServer { owner, foreign_name, origin, outcome });
         }
@@ -138,7 +138,7 @@ impl<'a> Planner<'a> {
                 _ => {}
             }
         }
-        // A server without a folder of its own starts in the workspace, which is what this variable means.
+        // An empty text stands for the folder of the workspace, in which a server without `cwd` starts anyway.
         keys.retain(|key| key.name != "cwd" || key.node.content != Content::Text(String::new()));
         let is_started = keys.iter().any(|key| key.name == "command");
         let has_folder = keys.iter().any(|key| key.name == "cwd");
@@ -194,8 +194,8 @@ impl<'a> Planner<'a> {
             }
             if name.as_str() != foreign_name {
                 let reason = match mapped.as_str() == foreign_name || name != mapped {
-                    true => "a different server has a name like this",
-                    false => "such a name is not possible",
+                    true => "a different server has a similar name",
+                    false => "its name is not valid here",
                 };
                 notes.push(format!("the server `{foreign_name}` is called `{name}` here: {reason}"));
             }
@@ -282,7 +282,8 @@ fn resolve(resolver: &mut ReferenceResolver<'_>, content: &mut Content) -> Resul
     Ok(())
 }
 
-/// Checks a path, in which no variable is replaced later. The folder of the workspace becomes an empty text.
+/// Checks that a path contains no variable, because variables in paths are not replaced later. The folder of the
+/// workspace becomes an empty text.
 fn paths(content: &mut Content, key: &str) -> Result<(), String> {
     let Content::Text(path) = content else { return Ok(()) };
     if key == "cwd" && path == "${workspaceFolder}" {

@@ -63,7 +63,7 @@ impl Target {
         self.servers.get(name.as_str()).is_some_and(|known| *known == block.to_json())
     }
 
-    /// Adds the tables at the end, after a copy of the file.
+    /// Copies the file and appends the tables to it.
     ///
     /// # Errors
     /// [`ImportError`]. The file is unchanged then.
@@ -80,7 +80,7 @@ impl Target {
         for (file, text) in env_files {
             let folder = file.parent().unwrap_or(Path::new("/"));
             make_folder(folder).map_err(|error| failed(folder, error))?;
-            // Left by a server that was removed from the configuration.
+            // An existing file may have been left by a server that was removed from the configuration.
             copy_of(file).map_err(|error| failed(file, error))?;
             write_private(file, text.as_bytes(), ExistingFile::Replaced).map_err(|error| failed(file, error))?;
         }

@@ -8,7 +8,8 @@ use crate::config::layers::{
 use std::{fs, os::unix::fs::PermissionsExt};
 use tempfile::TempDir;
 
-/// Homes of programs in the shapes that these write. `dot_` at the beginning of a name stands for a full stop.
+/// Home folders with the files of programs as these write them. `dot_` at the beginning of a name stands for a full
+/// stop.
 const HOMES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/client_homes/home");
 
 /// A home folder with the project `project` in it, where the program starts.
@@ -169,7 +170,7 @@ fn check_reason(server: &str, expected: &str) {
 #[test]
 fn a_server_that_cannot_be_described_here_is_rejected_with_the_reason() {
     for (server, expected) in [
-        (r#"{"type": "sdk", "command": "x"}"#, "its type is `stdio`, `http` or `sse`, not \"sdk\""),
+        (r#"{"type": "sdk", "command": "x"}"#, "its type must be `stdio`, `http` or `sse`, not \"sdk\""),
         (r#"{"command": "x", "url": "http://127.0.0.1/"}"#, "both a command and a URL"),
         (r#"{"env": {"A": "1"}}"#, "neither a command nor a URL"),
         (r#"{"command": ["x", "y"]}"#, "`mcp_servers.a.command` must be"),
@@ -222,7 +223,7 @@ fn names_are_mapped_and_never_look_alike() {
             "my-server -> my-server-cursor",
             "my_server -> my_server-2",
             "git -> git",
-            "git: the file describes another server of this name before",
+            "git: the file describes another server of this name above",
             "deploy -> deploy-cursor",
             "日本 -> server",
             "my-server -> my-server-windsurf",
@@ -359,7 +360,7 @@ fn selected_servers_take_their_values_from_the_command_line() {
     assert_eq!(machine.config().mcp_servers.len(), 1);
     let unknown = ImportRequest { servers: vec!["nothing".into()], ..ImportRequest::default() };
     let error = ImportPlan::of(&machine.config(), &unknown).unwrap_err().to_string();
-    assert!(error.starts_with("no server is called `nothing` in these files: github, "), "{error}");
+    assert!(error.starts_with("no server is called `nothing` in these files; there are github, "), "{error}");
 }
 
 #[track_caller]
@@ -370,7 +371,7 @@ fn check_entry(entry: serde_json::Value, expected: Result<&str, &str>) {
         (Ok(plan), Ok(expected)) => {
             let described = machine.described(&plan).join("\n");
             let head = "io.github.ada/demo of MCP registry: [mcp_servers.demo]\n";
-            let renamed = "# the server `io.github.ada/demo` is called `demo` here: such a name is not possible\n";
+            let renamed = "# the server `io.github.ada/demo` is called `demo` here: its name is not valid here\n";
             assert_eq!(described.replacen(renamed, "", 1), format!("{head}{expected}"), "{entry}");
             plan.apply().unwrap();
         }

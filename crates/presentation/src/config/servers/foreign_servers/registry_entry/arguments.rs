@@ -29,7 +29,7 @@ pub(super) fn translate(list: Option<&Content>, inputs: &mut Inputs) -> Result<V
     Ok(arguments)
 }
 
-/// Returns `true` for a named argument that is followed by a value. Without any member on a value it is a switch.
+/// Returns `true` if a named argument is followed by a value. An argument without a member about a value is a switch.
 pub(super) fn takes_value(argument: &[Member]) -> bool {
     let members: [&[&str]; 8] = [
         &["value"],

@@ -74,7 +74,8 @@ pub(super) fn translate(package: &[Member], origin: &Origin, inputs: &mut Inputs
     Ok(keys)
 }
 
-/// Checks the arguments before the package: others could run a different package, or weaken the container.
+/// Checks the arguments of the runtime. Others than the allowed ones could run a different package, or weaken the
+/// container.
 ///
 /// # Errors
 /// The reason why an argument is refused.
@@ -87,7 +88,9 @@ fn check_runtime_arguments(package: &[Member], kind: &str, identifier: &str) -> 
         let name = text(argument, &["name"]).filter(|_| text(argument, &["type"]) == Some("named"));
         if !name.is_some_and(|name| allowed.contains(&name)) {
             let name = name.unwrap_or("positional");
-            return Err(format!("the package `{identifier}` gives its runtime the argument {name:?}"));
+            return Err(format!(
+                "the package `{identifier}` gives its runtime the argument {name:?}, which is not allowed"
+            ));
         }
         match (is_container, arguments::takes_value(argument)) {
             (true, false) => return Err(format!("the package `{identifier}` has an option of docker without a value")),

@@ -1,4 +1,4 @@
-//! Homes of programs in the shapes that these write, and what becomes of each server in them.
+//! Home folders with the files of programs as these write them, and the outcome for each server in them.
 
 use super::{Machine, sources};
 
@@ -34,7 +34,7 @@ url = "https://mcp.linear.app/sse"
 type = "sse"
 headers = { Authorization = "Bearer ${LINEAR_TOKEN}" }
 timeout_seconds = 91
-# the server `linear server` is called `linear-server` here: such a name is not possible
+# the server `linear server` is called `linear-server` here: its name is not valid here
 # set the environment variable `LINEAR_TOKEN`
 
 shared of Claude Code: [mcp_servers.shared]
