@@ -18,9 +18,9 @@ use std::{
 const OTHER_PROCESS: &str = "TOOLSTEAD_TEST_EDITING";
 /// Number of concurrent edits of each process.
 const EDITS: usize = 25;
-/// The size of the file that is written over and over: large enough for a kill to hit the middle of a write.
+/// Size of the file that is rewritten, in bytes: large enough that a kill hits the middle of a write.
 const FILE_BYTES: usize = 2 << 20;
-/// As often a process is killed.
+/// Number of times that a process is killed.
 const KILLS: usize = 12;
 
 /// A copy of this binary that runs one test as the other process.

@@ -235,13 +235,13 @@ pub(crate) fn call(tool: &str, arguments: Value) -> Value {
     json!({"name": tool, "arguments": arguments})
 }
 
-/// The text of a call's result.
+/// Returns the text of a call's result.
 #[track_caller]
 pub(crate) fn text_of(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
-/// The token that tests get in with.
+/// Token with which tests authenticate.
 pub(crate) const TOKEN: &str = "the-token-of-the-tests";
 
 /// A server on a free port of this machine, and a client of it.

@@ -90,7 +90,7 @@ impl DocumentKind {
         }
     }
 
-    /// Returns its name for a model.
+    /// Returns the name of the kind for a model.
     fn name(self) -> &'static str {
         match self {
             Self::Pdf => "PDF",

@@ -232,7 +232,7 @@ impl Service<'_> {
         Order { method: Method::GET, url, headers, body: Bytes::new(), skipped: 0 }
     }
 
-    /// Creates a POST request for JSON.
+    /// Creates a POST request with a JSON body.
     fn post(&self, url: Url, body: &Value) -> Order {
         let mut order = self.get(url);
         order.method = Method::POST;

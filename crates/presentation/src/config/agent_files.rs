@@ -107,7 +107,7 @@ pub struct WaitingFile {
 pub struct HiddenFile {
     /// Kind of the file.
     pub kind: Kind,
-    /// Name of the file.
+    /// Name that both files define.
     pub name: String,
     /// Path of the file.
     pub path: Arc<Path>,

@@ -233,7 +233,7 @@ impl JsonSchemaCopier<'_> {
         }
     }
 
-    /// Returns property names without duplicates.
+    /// Returns the provider's names of these properties, without duplicates; `None` if they are not a list of texts.
     fn required(&self, names: &Value) -> Option<Vec<Value>> {
         let names = names.as_array()?;
         let names: Option<Vec<&str>> = names.iter().map(Value::as_str).collect();

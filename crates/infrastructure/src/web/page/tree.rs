@@ -236,7 +236,7 @@ impl Tree {
     }
 }
 
-/// Walks over a tree without recursion and without a list of its own.
+/// Iterator over a tree that needs neither recursion nor a stack.
 pub(super) struct Walk<'a> {
     tree: &'a Tree,
     end: NodeId,

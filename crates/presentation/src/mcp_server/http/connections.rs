@@ -42,7 +42,7 @@ pub(super) struct Connection {
     place: OnceCell<Option<OwnedSemaphorePermit>>,
 }
 
-/// Time at which a connection ends.
+/// Request to end a connection. A later variant ends it sooner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum End {
     /// Closed by its client only.

@@ -10,7 +10,7 @@ use toolstead_domain::ContextNotice;
 /// Maximum number of waiting notifications; the oldest is dropped.
 const UNHEARD: usize = 256;
 
-/// Queue with one receiver.
+/// Queue of notifications for one receiver.
 #[derive(Debug, Default)]
 pub(in crate::mcp::client) struct NoticeQueue {
     waiting: Mutex<VecDeque<ContextNotice>>,

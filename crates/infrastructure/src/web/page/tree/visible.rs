@@ -64,7 +64,7 @@ const LEFT_OUT: [&str; 20] = [
     "noembed", "noframes", "param", "rp", "script", "style", "template", "title",
 ];
 
-/// Returns `true` if an element with this tag is a block.
+/// Returns `true` if an element with this tag is block-level.
 pub(in crate::web::page) fn is_block(tag: &str) -> bool {
     BLOCKS.contains(&tag)
 }
