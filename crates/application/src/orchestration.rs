@@ -1,5 +1,5 @@
-//! The tools that call other tools. They only use [`Calls`](toolstead_domain::ports::calls::Calls), so each of their
-//! calls takes the whole call path.
+//! The tools that find and call other tools. They only use [`Calls`](toolstead_domain::ports::calls::Calls), so each of
+//! their calls takes the whole call path.
 
 mod batch;
 mod call_tool;
@@ -38,7 +38,7 @@ pub struct Examples {
     pub call_tool: &'static str,
 }
 
-/// A tool that calls other tools.
+/// A tool that finds or calls other tools.
 #[async_trait]
 trait OrchestratingTool: Send + Sync {
     /// Returns its definition.

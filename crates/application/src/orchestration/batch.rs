@@ -31,7 +31,6 @@ const AROUND: usize = 200;
 /// Minimum number of characters of each result, however many calls there are.
 const LEAST_SHARE: usize = 500;
 
-/// The tool itself.
 pub(super) struct Batch {
     pub(super) example: &'static str,
 }

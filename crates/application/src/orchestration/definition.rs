@@ -1,4 +1,4 @@
-//! The definition of a tool that calls others, in its full and its brief form.
+//! The definition of a tool that finds or calls others, in its full and its brief form.
 
 use serde_json::{Map, Value};
 use toolstead_domain::{Category, Tool, ToolAnnotations, ToolName, ToolSource};

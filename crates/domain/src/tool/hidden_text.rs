@@ -77,7 +77,7 @@ impl fmt::Display for HiddenText {
         let code = u32::from(*character);
         write!(
             f,
-            "its definition has the {kind} U+{code:04X} in `{place}`, which can hide from people text that a model reads"
+            "its definition has the {kind} U+{code:04X} in `{place}`, which can hide text from people but not from a model"
         )
     }
 }

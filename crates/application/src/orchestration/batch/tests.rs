@@ -23,7 +23,7 @@ impl Tools {
         self.told.lock().unwrap().push(format!("{what} {} {}", call.tool, call.arguments["n"]));
     }
 
-    /// The most calls that ran at once, of those whose names begin so.
+    /// Returns the largest number of calls that ran at once, of the tools whose names begin with this.
     fn at_once(&self, tool: &str) -> usize {
         let (mut now, mut most) = (0_usize, 0);
         for told in self.told.lock().unwrap().iter() {
