@@ -1,7 +1,8 @@
 //! The adapters of Toolstead: all I/O is in this crate.
 //!
 //! Each module is one technology and one feature. It uses only the modules listed for it in
-//! `docs/internals/architecture.md`. No type of a database or network library appears in a public signature.
+//! `docs/internals/architecture.md`. No type of a database or network library appears in a public signature, except
+//! those of `rmcp` in `mcp::rmcp_server`.
 
 #[cfg(feature = "accounts")]
 pub mod accounts;

@@ -105,7 +105,7 @@ pub struct SignedOut {
     pub revoked: Result<(), String>,
 }
 
-/// Sign-in in progress: the user opens its page, and the browser returns to it with a code.
+/// Sign-in in progress: the user opens its page, which redirects the browser to this process with a code.
 #[derive(Debug)]
 pub struct SignIn {
     accounts: Arc<Inner>,
@@ -116,7 +116,7 @@ pub struct SignIn {
     loopback: Loopback,
 }
 
-/// Code with which the browser returned.
+/// Authorization code of a redirect.
 #[derive(Debug)]
 pub struct SignInCode(Code);
 
@@ -358,7 +358,7 @@ impl SignIn {
         &self.attempt.page
     }
 
-    /// Waits until the browser returns from the page on this machine. Cancel-safe.
+    /// Waits until the page redirects a browser on this machine. Cancel-safe.
     ///
     /// # Errors
     /// Returns [`SignInError`].
@@ -404,7 +404,7 @@ impl SignIn {
         finishing.await.unwrap_or_else(|error| Err(SignInError::Begin(error.into())))
     }
 
-    /// Waits at most this long for the browser to return, and finishes the sign-in.
+    /// Waits at most this long for the redirect, and finishes the sign-in.
     async fn within(self, patience: Duration) -> Result<(), NoCredentials> {
         let code = timeout(patience, self.wait_for_code()).await.map_err(|_| SignInError::Late(patience))??;
         self.finish(code).await?;

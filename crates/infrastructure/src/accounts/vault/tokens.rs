@@ -40,7 +40,7 @@ pub struct Tokens {
     pub access_token: Secret,
     /// Token with which to obtain a new access token.
     pub refresh_token: Option<Secret>,
-    /// Expiry of the access token; `None` if the issuer did not say.
+    /// Expiry of the access token; `None` if the issuer states none.
     pub expires_at: Option<Timestamp>,
     /// Granted scopes, which may be fewer than requested.
     pub scopes: Vec<String>,

@@ -31,7 +31,7 @@ fn certificate(text: &str) -> CertificateDer<'static> {
     BASE64_STANDARD.decode(text).unwrap().into()
 }
 
-/// Takes TLS as a server with the certificate, and offers HTTP/2 before HTTP/1.1.
+/// Accepts TLS as a server with the certificate, and offers HTTP/2 before HTTP/1.1.
 fn acceptor() -> TlsAcceptor {
     let key = PrivateKeyDer::Pkcs8(BASE64_STANDARD.decode(KEY).unwrap().into());
     let builder = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
@@ -100,7 +100,7 @@ async fn a_connection_is_used_again_until_its_server_closes_it() {
         assert_eq!(response.chunk().await.unwrap().unwrap(), "1");
         assert_eq!(response.chunk().await.unwrap(), None);
     }
-    // Not read to its end, which has come along all the same.
+    // The client stops before the end of the body, which has arrived nevertheless.
     assert_eq!(send().await.chunk().await.unwrap().unwrap(), "1");
     first_is_closed.await.unwrap();
     // The runtime detects it before the test continues.
@@ -118,7 +118,7 @@ async fn a_request_on_a_connection_that_was_just_closed_is_given_back() {
     drop(response.unwrap());
     let mut connection = endpoint.origin().take_idle().await.unwrap();
     drop(server);
-    // The runtime hears of it, the connection does not.
+    // The runtime detects the close; the connection is not polled in between.
     yield_now().await;
     let sending = connection.send(http::Request::new(Full::new("again".into())));
     let (_, unsent) = timeout(IDLE_TIMEOUT, sending).await.expect("it hangs").unwrap_err();

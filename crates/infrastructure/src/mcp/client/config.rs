@@ -61,7 +61,7 @@ pub struct UpstreamCredentials {
     pub resource: Resource,
     /// Owner of the credentials.
     pub owner: CredentialsOwner,
-    /// Whether to send requests without credentials if there are none, until the server refuses such a request.
+    /// `true` to send requests without credentials if there are none, until the server refuses such a request.
     pub is_optional: bool,
     /// `true` if users obtain the credentials by signing in.
     pub can_sign_in: bool,

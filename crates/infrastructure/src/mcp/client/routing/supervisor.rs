@@ -386,7 +386,7 @@ async fn wait_for_retry(shared: &UpstreamState, loss: Loss, failures: u32) {
     let Backoff { first, longest } = shared.config.retry;
     let now = Instant::now();
     let server = &shared.config.name;
-    // Nothing here can log in, so automatic retries would be pointless.
+    // After a missing sign-in there is no automatic attempt: the next use after the pause makes one.
     let (state, retry_from, retry_at) = match loss {
         Loss::Failed(reason) => {
             let pause = pause_after(failures, shared.config.retry);
@@ -397,7 +397,8 @@ async fn wait_for_retry(shared: &UpstreamState, loss: Loss, failures: u32) {
         Loss::Unauthorized(reason) => {
             let reason = shown(&reason, REASON_CHARACTERS);
             tracing::warn!(target: UPSTREAM, %server, reason, "the MCP server requires a login");
-            // The short pause costs little: looking for a sign-in by another process sends no request to the server.
+            // With a source of credentials the pause is short, because it sends no request to the server to look for a
+            // sign-in by another process.
             let pause = if shared.config.credentials.is_some() { first } else { longest };
             (ProviderState::NeedsAuthorization { reason }, now + pause, None)
         }
