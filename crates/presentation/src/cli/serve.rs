@@ -219,7 +219,7 @@ mod tests {
             let built = snapshot.tools().iter().filter(|one| one.tool.is_built());
             built.map(|one| one.tool.name().to_string()).collect::<Vec<_>>()
         };
-        // The description of `skill` depends on files; the others call tools.
+        // The description of `skill` depends on files; the others find or call tools.
         assert_eq!(built(), ["batch", "call_tool", "skill", "subagent", "tool_search"]);
         let listed = composition.app.list_tools.handle(&Default::default()).unwrap();
         listed.tools.iter().for_each(|tool| assert!(!tool.wire().get().is_empty()));

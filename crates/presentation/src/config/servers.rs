@@ -1,4 +1,4 @@
-//! The MCP servers of the configuration, also those in files of other clients.
+//! The MCP servers of the configuration, including those in files of other clients.
 
 pub(crate) mod foreign_servers;
 pub mod mcp_server;

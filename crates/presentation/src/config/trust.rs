@@ -1,4 +1,5 @@
-//! The trust list: files of projects that the user trusted, by path and content, and programs of servers.
+//! The trust list: files of projects that the user trusted, by path and content; programs of servers; and folders whose
+//! instruction files agents may read.
 
 pub(crate) mod instruction_folders;
 pub mod programs;

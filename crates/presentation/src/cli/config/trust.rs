@@ -89,7 +89,7 @@ impl TrustCommand {
 /// Asks the user at the terminal.
 ///
 /// # Errors
-/// [`CommandError::Usage`] without a terminal, and where the user does not agree.
+/// [`CommandError::Usage`] without a terminal, or if the user declines.
 async fn confirm() -> Result<(), CommandError> {
     if Terminal::of_process().is_none() {
         return Err(CommandError::Usage(
@@ -241,7 +241,8 @@ fn real_place(named: &Path) -> Result<PathBuf, CommandError> {
     })
 }
 
-/// Revokes the trust in agent files at this path, or in one file. Returns the path.
+/// Revokes the trust in agent files and instruction folders at and below this path, or in one configuration file.
+/// Returns the path.
 fn revoke(config: &Config, named: Option<&Path>) -> Result<PathBuf, CommandError> {
     if let Some(named) = named {
         let path = real_place(named)?;
