@@ -440,7 +440,7 @@ async fn a_person_talks_takes_a_turn_back_and_comes_back_later() {
         person.awaits("It is written.");
         person.awaits_prompt("> ");
         assert!(file.exists());
-        // Ctrl-C throws away what is typed, and leaves where nothing is.
+        // Ctrl-C discards the typed text; on an empty line it ends the program.
         person.types("never mind\x03");
         person.awaits_prompt("> ");
         person.types("/undo\r");

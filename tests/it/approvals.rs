@@ -227,7 +227,7 @@ async fn whatever_is_no_clear_yes_runs_nothing() {
     let error = json!({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -32603, "message": "no"}});
     check_refused(&client.ask(error).await, "permission_denied");
 
-    // Strange ids answer nothing; of two answers the first counts, and what the second remembers is nothing.
+    // Unknown ids answer nothing. Of two answers only the first counts, so the `always` of the second has no effect.
     let question = client.ask(write(101)).await;
     for id in [json!("toolstead-999"), json!(0), json!("x")] {
         client.send(json!({"jsonrpc": "2.0", "id": id, "result": accept("always")})).await;
@@ -336,7 +336,7 @@ async fn an_old_client_over_http_is_asked_on_the_stream_of_its_call() {
     assert_eq!(soon(front.in_session(&session, &yes).send()).await.unwrap().status(), 202);
     assert_eq!(text_of(&stream.next().await), "written");
     assert_eq!(stream.try_next().await, None);
-    // No question, no stream.
+    // A call without a question is answered without a stream.
     let (_, told) = front.ask_in_session(&session, &write(2)).await;
     assert_eq!(text_of(&told), "written");
     let mut stream = events(&front, &stranger, &write(3)).await;

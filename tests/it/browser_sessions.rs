@@ -1,4 +1,4 @@
-//! Browsers of sessions: each has its own, and it ends with its session, by whatever way that ends.
+//! Browsers of sessions: each session has its own, which ends with the session, however that ends.
 
 use crate::{
     binaries::{Home, Pipe, Server, kill},

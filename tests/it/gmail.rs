@@ -1,4 +1,4 @@
-//! Mail through the binaries, at a fake Google, with tokens that lie in the vault.
+//! Mail through the binaries, at a fake Google, with tokens in the vault.
 
 use crate::{
     binaries::{Home, Pipe, node_path, node_program, peer, stderr, stdout},
@@ -16,7 +16,7 @@ use toolstead_infrastructure::accounts::vault::{TokenKey, Tokens, Vault};
 
 const BOTH: &[&str] = &[GMAIL_READ, GMAIL_SEND];
 
-/// A home whose person signed in at a Google.
+/// A home whose user signed in at the fake Google.
 struct Mail {
     home: Home,
     config: PathBuf,
@@ -24,7 +24,7 @@ struct Mail {
 }
 
 impl Mail {
-    /// With these scopes, and a token that counts or not.
+    /// Signs in with these scopes, and with a valid or an invalid token.
     async fn signed_in(scopes: &[&str], counts: bool) -> Self {
         let google = GoogleServer::start().await;
         let home = Home::new();
@@ -235,7 +235,7 @@ async fn sending_is_asked_about_each_time_with_recipients_and_subject() {
             let answer = answered(&mut pipe, &asked, "once", id);
             assert_eq!(answer["result"]["structuredContent"]["id"], format!("sent-{id}"), "{answer}");
         }
-        // Out of a batch as well, and a no sends nothing.
+        // A batch asks as well, and a refusal sends nothing.
         let invocations = json!([{"tool_name": "gmail_send", "parameters": letter()}]);
         let asked = question(&mut pipe, 3, "batch", json!({"invocations": invocations}));
         assert!(asked["params"]["message"].as_str().unwrap().contains("called by the tool `batch`"), "{asked}");

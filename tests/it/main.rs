@@ -21,9 +21,9 @@ mod asked_person;
 mod axum_mount_example;
 /// A real browser in a small shop, through the binaries.
 mod browser;
-/// One browser a session, and nothing of it when that ends.
+/// Each session has its own browser, which ends with it.
 mod browser_sessions;
-/// The small shop, and those who go there.
+/// The small shop, and its visitors.
 mod browser_shop;
 /// The tools of Google Calendar, against a fake of it.
 mod calendar;
@@ -47,7 +47,7 @@ mod embedding;
 mod embedding_example;
 /// Messages of servers reach clients unchanged.
 mod fidelity;
-/// Servers of other programs are listed and imported on the command line.
+/// MCP servers of other programs are listed and imported on the command line.
 mod imported_servers;
 /// Limits on wording that the style rules forbid.
 mod language;
@@ -59,7 +59,7 @@ mod mcp_client;
 mod mcp_http;
 /// The MCP server over pipes.
 mod mcp_stdio;
-/// A provider of models that says what a test wrote down for it.
+/// A provider of models with prepared answers.
 mod model_server;
 /// Models of other providers, over real HTTP.
 mod models;
@@ -73,7 +73,7 @@ mod permissions;
 mod pinned_definitions;
 /// The public API of the crates, as a stored listing.
 mod public_api;
-/// The inside of the crates: which file may use which, and how much each room brings along.
+/// The inside of the crates: which file may use which, and how many crates each room requires.
 mod rooms;
 /// `grep` and `glob` find what ripgrep and fd find.
 mod search;
@@ -122,8 +122,9 @@ mod corpus;
 mod crash;
 /// The cost of each dialect to a model.
 mod dialect_cost;
-/// Documents are read in a child process that takes nothing down but itself.
+/// The tool systems that Toolstead unites, as their own documents describe them.
 mod dialects;
+/// Documents are read in a child process, which takes down nothing but itself.
 mod documents;
 /// Events for subscribers.
 mod events;
@@ -142,14 +143,15 @@ mod hostile_schemas;
 mod model_definitions;
 /// Turns over the protocols of OpenAI and Gemini.
 mod model_providers;
-/// Calls out of calls.
+/// Calls that other calls make.
 mod nested_calls;
 /// Notifications outside of requests.
 mod notifications;
 /// Ordinary work succeeds in the sandbox.
 mod ordinary_life;
-/// Real upstream servers, of which one may be killed.
+/// Questions of servers to clients through the gateway, and to a person at a terminal.
 mod questions;
+/// Real upstream servers, of which one may be killed.
 mod real_servers;
 /// Snapshot of refusals and errors.
 mod refusals;

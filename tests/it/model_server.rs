@@ -1,5 +1,6 @@
-//! A provider of models over real HTTP, on a port of its own: it says what a test wrote down for it, in the shapes that
-//! the real ones were recorded with, and keeps the requests that it got. The path of a request says its protocol.
+//! A provider of models over real HTTP, on a port of its own: it gives the answers that a test prepared, in the shapes
+//! recorded from real providers, and keeps the requests that it received. The path of a request determines its
+//! protocol.
 
 mod shapes;
 

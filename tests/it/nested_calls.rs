@@ -1,4 +1,4 @@
-//! Calls out of calls, through the real binaries: who is asked, what is on record, and what a kill leaves.
+//! Calls that other calls make, through the real binaries: who is asked, what is on record, and what a kill leaves.
 
 use crate::binaries::{Home, Pipe, kill, stdout};
 use rustix::process::Signal;

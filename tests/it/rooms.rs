@@ -1,5 +1,5 @@
-//! The inside of the crates: which file may use which, and how many crates each room brings along. `make rooms` prints
-//! what these tests see.
+//! The inside of the crates: which file may use which, and how many crates each room requires. `make rooms` prints what
+//! these tests see.
 //!
 //! A file may use what the file of its own folder declares: that is the folder's contract, not a way back.
 
