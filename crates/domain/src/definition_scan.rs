@@ -4,8 +4,10 @@
 //! legitimate use; what a soft one reports may be harmless, and is a note for the user.
 
 mod encoded;
+mod foreign_phrases;
 mod hidden;
 mod names;
+mod parameters;
 mod phrases;
 #[cfg(test)]
 mod tests;
@@ -62,6 +64,7 @@ pub fn scan(key: &ItemKey, definition: &Value, other_names: &BTreeSet<String>) -
     in_value(&mut vec![], definition, &mut findings);
     if key.kind == ItemKind::Tool {
         findings.extend(names::find(&key.name, other_names));
+        findings.extend(parameters::find(definition));
     }
     // One finding of each kind is enough.
     let mut seen = BTreeSet::new();
@@ -78,7 +81,14 @@ fn in_value(path: &mut Vec<String>, value: &Value, findings: &mut Vec<ScanFindin
             for (name, value) in members {
                 let is_name = path.is_empty() && name == "name";
                 let is_image = path.first().is_some_and(|first| first == "icons") && name == "src";
-                if is_name || is_image && value.as_str().is_some_and(|src| src.starts_with("data:image/")) {
+                if is_name {
+                    continue;
+                }
+                if is_image && value.as_str().is_some_and(|src| src.starts_with("data:image/")) {
+                    // The texts of a vector image are words, those of others are not.
+                    if let Some(svg) = value.as_str().and_then(encoded::svg) {
+                        scan_text("icons", &svg, findings);
+                    }
                     continue;
                 }
                 scan_text(&path.join("."), name, findings);

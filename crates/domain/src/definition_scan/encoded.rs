@@ -12,6 +12,18 @@ pub(super) fn find(text: &str) -> Option<String> {
     Some(format!("it has text encoded as {}, which reads {shown:?}", found.0))
 }
 
+/// Returns the text of an SVG image in a data URL, without its tags.
+pub(super) fn svg(url: &str) -> Option<String> {
+    let data = url.strip_prefix("data:image/svg+xml")?;
+    let (options, data) = data.split_once(',')?;
+    let image = match options.ends_with(";base64") {
+        true => String::from_utf8(decode_base64(data)?).ok()?,
+        false => data.to_owned(),
+    };
+    let parts = image.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
+    Some(parts.collect::<Vec<_>>().join(" "))
+}
+
 fn base64(text: &str) -> Option<(&'static str, String)> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_' | '=');
     let runs = text.split(|c: char| !is_part(c)).filter(|run| run.len() >= BASE64_CHARACTERS);

@@ -19,6 +19,7 @@ pub(super) fn find(text: &str) -> Option<String> {
 /// Returns the first hidden character with its kind.
 pub(crate) fn first_hidden(text: &str) -> Option<(char, &'static str)> {
     let is_right_to_left = text.chars().any(|c| matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fefc}'));
+    let has_balanced_isolates = text.split('\n').all(are_isolates_balanced);
     let mut before = None;
     let mut is_flag = false;
     let mut characters = text.chars().peekable();
@@ -28,6 +29,7 @@ pub(crate) fn first_hidden(text: &str) -> Option<(char, &'static str)> {
         let is_legitimate = match character {
             '\u{e0061}'..='\u{e007f}' => is_flag,
             '\u{61c}' | '\u{200e}' | '\u{200f}' => is_right_to_left,
+            '\u{2066}'..='\u{2069}' => is_right_to_left && has_balanced_isolates,
             _ => false,
         };
         if character == '\u{e007f}' {
@@ -39,6 +41,20 @@ pub(crate) fn first_hidden(text: &str) -> Option<(char, &'static str)> {
         before = Some(character);
     }
     None
+}
+
+/// Returns `true` if every isolate of a line ends in it, so that it cannot reorder the text around it.
+fn are_isolates_balanced(line: &str) -> bool {
+    let mut depth = 0_usize;
+    for character in line.chars() {
+        match character {
+            '\u{2066}'..='\u{2068}' => depth += 1,
+            '\u{2069}' if depth == 0 => return false,
+            '\u{2069}' => depth -= 1,
+            _ => {}
+        }
+    }
+    depth == 0
 }
 
 /// Returns `true` if the character is invisible or a control character.
@@ -74,6 +90,11 @@ fn kind(before: Option<char>, character: char, after: Option<char>) -> Option<&'
         '\u{ad}' | '\u{2061}' | '\u{2062}' => {
             let is_part = |one: Option<char>| one.is_some_and(|one| one.is_alphanumeric() || matches!(one, '(' | ')'));
             (!(is_part(before) && is_part(after))).then_some("invisible character")
+        }
+        // The vowel separator of Mongolian.
+        '\u{180e}' => {
+            let is_mongolian = |one: Option<char>| one.is_some_and(|one| matches!(one, '\u{1820}'..='\u{18aa}'));
+            (!(is_mongolian(before) && is_mongolian(after))).then_some("invisible character")
         }
         '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180d}' | '\u{180f}' => None,
         character if is_invisible(character) => Some("invisible character"),
@@ -130,6 +151,9 @@ mod tests {
             "🏴\u{e0067} \u{e0062}",
             "\u{0}",
             "\u{9b}",
+            "\u{2067}שלום",
+            "a\u{2067}b\u{2069}",
+            "a\u{180e}b",
         ] {
             assert!(find(text).is_some(), "{text:?}");
         }
@@ -144,6 +168,8 @@ mod tests {
             "Rech\u{ad}nung",
             "sin\u{2061}(x)",
             "שלום\u{200f}!",
+            "a \u{2067}שלום\u{2069} b",
+            "ᠭᠠᠷ\u{180e}ᠠ",
             "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
         ] {
             assert_eq!(find(text), None, "{text:?}");

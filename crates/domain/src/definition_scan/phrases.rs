@@ -1,15 +1,18 @@
 //! Phrases that direct a model instead of describing a tool.
 
-use super::words::{Pattern, other_readings, sentences, words};
+use super::{
+    foreign_phrases::FOREIGN,
+    words::{Pattern, other_readings, sentences, words},
+};
 use std::sync::LazyLock;
 
-const OVERRIDES: &str = "it directs the model to set its instructions aside";
-const CONCEALS: &str = "it directs the model to hide something from the user";
-const ADDRESSES: &str = "it addresses the model like its user or developer";
-const SECRETS: &str = "it asks for secrets or private data";
+pub(super) const OVERRIDES: &str = "it directs the model to set its instructions aside";
+pub(super) const CONCEALS: &str = "it directs the model to hide something from the user";
+pub(super) const ADDRESSES: &str = "it addresses the model like its user or developer";
+pub(super) const SECRETS: &str = "it asks for secrets or private data";
 const SENDS: &str = "it sends data to an address that it names";
-const DIRECTS: &str = "it directs the use of other tools";
-const APPROVES: &str = "it directs the model to act without approval";
+pub(super) const DIRECTS: &str = "it directs the use of other tools";
+pub(super) const APPROVES: &str = "it directs the model to act without approval";
 const MARKUP: &str = "it has the markup of a conversation with a model";
 const COMMANDS: &str = "it has a command line that downloads, decodes or deletes";
 
@@ -66,7 +69,7 @@ const PLAIN: &[(&str, &str)] = &[
         CONCEALS,
         "user|human|operator ~2 not|never|neednt|cannot|shouldnt|mustnt|wont|doesnot ~2 know|see|notice|aware|suspect|informed|told|notified|find|learn|realize|realise",
     ),
-    (CONCEALS, "no ~1 need|reason ~1 to ~1 tell|inform|mention|notify|explain|alert|bother|ask"),
+    (CONCEALS, "no ~1 need|reason ~1 to ~1 tell|inform|mention|notify|explain|alert|bother|involve|consult|ask"),
     (
         CONCEALS,
         "not|never|dont|without|omit|exclude|leave ~6 in|from|of ~1 your|the ~2 response|reply|answer|summary|transcript ~2 user|to",
@@ -150,6 +153,10 @@ const PLAIN: &[(&str, &str)] = &[
     (DIRECTS, "instead ~1 of ~4 tool|tools|built ~5 must|always|never"),
     (
         DIRECTS,
+        "built|native|original|official|other ~14 broken|unsafe|insecure|unreliable|damage*|corrupt*|obsolete ~12 not|never|dont|instead|only",
+    ),
+    (
+        DIRECTS,
         "replaces|replace|supersedes|overrides|shadows|takes ~5 tool|tools|function ~4 always|must|never|use|instead|from",
     ),
     (
@@ -166,7 +173,11 @@ const PLAIN: &[(&str, &str)] = &[
     ),
     (
         APPROVES,
-        "not|never|dont|no ~2 ask|request|seek|wait|prompt|require|need|stop|pause|confirm|check ~5 confirmation|approval|permission|consent|user|authorization|confirm|human",
+        "not|never|dont|no ~2 ask|request|seek|wait|prompt|require|need|stop|pause|confirm|check ~5 confirmation|approval|permission|consent|authorization|confirm",
+    ),
+    (
+        APPROVES,
+        "not|never|dont|no ~2 ask|wait|prompt|stop|pause|confirm|check ~3 user|human ~2 first|before|beforehand|again|whether|if",
     ),
     (
         APPROVES,
@@ -403,6 +414,7 @@ const COMMAND_PARTS: &[&str] = &[
 
 static STRONG_PATTERNS: LazyLock<Vec<(&str, Pattern)>> = LazyLock::new(|| parsed(STRONG));
 static PLAIN_PATTERNS: LazyLock<Vec<(&str, Pattern)>> = LazyLock::new(|| parsed(PLAIN));
+static FOREIGN_PATTERNS: LazyLock<Vec<(&str, Pattern)>> = LazyLock::new(|| parsed(FOREIGN));
 
 fn parsed(patterns: &[(&'static str, &'static str)]) -> Vec<(&'static str, Pattern)> {
     patterns.iter().map(|(what, pattern)| (*what, Pattern::parse(pattern))).collect()
@@ -417,8 +429,13 @@ pub(super) fn find(text: &str) -> Vec<&'static str> {
         }
     };
     let read = words(text);
-    for (what, pattern) in STRONG_PATTERNS.iter().chain(PLAIN_PATTERNS.iter()) {
-        if pattern.matches(&read) {
+    for (what, pattern) in STRONG_PATTERNS.iter().chain(PLAIN_PATTERNS.iter()).chain(FOREIGN_PATTERNS.iter()) {
+        // "Do not include keys" and "do not act without consent" protect the user.
+        let is_match = match *what {
+            SECRETS | APPROVES => pattern.matches_affirmed(&read),
+            _ => pattern.matches(&read),
+        };
+        if is_match {
             add(*what);
         }
     }

@@ -3,8 +3,11 @@
 /// Marks the end of a sentence in a list of words.
 const STOP: &str = ".";
 
+/// Words before a direction that turn it into its opposite.
+const NEGATIONS: &[&str] = &["not", "never", "dont", "avoid", "mustnt", "shouldnt"];
+
 /// Returns the words of a text in lower case, with [`STOP`] between sentences. Letters that look Latin become Latin,
-/// and invisible characters are dropped.
+/// and invisible characters are dropped. Chinese and Japanese text has no blanks, so each of its characters is a word.
 pub(super) fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
@@ -13,11 +16,17 @@ pub(super) fn words(text: &str) -> Vec<String> {
         let is_last = characters.get(at + 1).is_none_or(|next| next.is_whitespace());
         let folded = fold(character);
         match folded {
-            '\'' | '’' => {}
+            // The dot above, which remains of a Turkish capital in lower case.
+            '\'' | '’' | '\u{307}' => {}
+            folded if is_han_or_kana(folded) => {
+                push(&mut words, &mut word);
+                words.push(folded.to_string());
+            }
             folded if folded.is_alphanumeric() => word.extend(folded.to_lowercase()),
             _ => {
                 push(&mut words, &mut word);
                 if matches!(character, '.' | '!' | '?' | ';') && is_last
+                    || matches!(character, '。' | '！' | '？' | '；')
                     || character == '\n' && at > 0 && characters[at - 1] == '\n'
                 {
                     words.push(STOP.to_owned());
@@ -27,6 +36,10 @@ pub(super) fn words(text: &str) -> Vec<String> {
     }
     push(&mut words, &mut word);
     words
+}
+
+fn is_han_or_kana(character: char) -> bool {
+    matches!(character, '\u{3041}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
 }
 
 /// Adds a word. `not` becomes one word with an auxiliary verb before it, because "does not" describes, while "not"
@@ -95,7 +108,24 @@ pub(super) struct Pattern(Vec<Step>);
 
 struct Step {
     gap: usize,
-    alternatives: Vec<&'static str>,
+    alternatives: Vec<Alternative>,
+}
+
+struct Alternative {
+    text: String,
+    is_prefix: bool,
+}
+
+impl Alternative {
+    /// Parses an alternative. Its letters are [folded](fold) as those of a text are.
+    fn parse(text: &str) -> Self {
+        let (text, is_prefix) = text.strip_suffix('*').map_or((text, false), |prefix| (prefix, true));
+        Self { text: text.chars().map(fold).collect(), is_prefix }
+    }
+
+    fn matches(&self, word: &str) -> bool {
+        if self.is_prefix { word.starts_with(&self.text) } else { word == self.text }
+    }
 }
 
 impl Pattern {
@@ -105,7 +135,7 @@ impl Pattern {
             match part.strip_prefix('~') {
                 Some(number) => gap = number.parse().unwrap_or_default(),
                 None => {
-                    steps.push(Step { gap, alternatives: part.split('|').collect() });
+                    steps.push(Step { gap, alternatives: part.split('|').map(Alternative::parse).collect() });
                     gap = 0;
                 }
             }
@@ -116,6 +146,14 @@ impl Pattern {
     pub(super) fn matches(&self, words: &[String]) -> bool {
         (0..words.len()).any(|at| follows(&self.0, &words[at..], 0))
     }
+
+    /// Returns `true` if the pattern matches where none of the three words before it negates it.
+    pub(super) fn matches_affirmed(&self, words: &[String]) -> bool {
+        (0..words.len()).any(|at| {
+            let before = words[at.saturating_sub(3)..at].iter().rev().take_while(|word| *word != STOP);
+            follows(&self.0, &words[at..], 0) && !before.into_iter().any(|word| NEGATIONS.contains(&word.as_str()))
+        })
+    }
 }
 
 fn follows(steps: &[Step], words: &[String], gap: usize) -> bool {
@@ -124,10 +162,7 @@ fn follows(steps: &[Step], words: &[String], gap: usize) -> bool {
         if word == STOP {
             return false;
         }
-        let is_match = step.alternatives.iter().any(|one| match one.strip_suffix('*') {
-            Some(prefix) => word.starts_with(prefix),
-            None => word == one,
-        });
+        let is_match = step.alternatives.iter().any(|one| one.matches(word));
         if is_match && follows(rest, &words[at + 1..], rest.first().map_or(0, |next| next.gap)) {
             return true;
         }
@@ -209,6 +244,14 @@ mod tests {
         ] {
             assert_eq!(pattern.matches(&words(text)), expected, "{text}");
         }
+        let pattern = Pattern::parse("include ~2 keys");
+        for (text, expected) in
+            [("Do not include the keys.", false), ("Do not stop. Include the keys.", true), ("Include keys.", true)]
+        {
+            assert_eq!(pattern.matches_affirmed(&words(text)), expected, "{text}");
+        }
+        assert!(Pattern::parse("不 要 ~1 告 诉").matches(&words("请不要告诉用户")));
+        assert!(Pattern::parse("не ~1 говор*").matches(&words("Не говори об этом")));
         assert!(!Pattern::parse("not tell").matches(&words("It does not tell.")));
         assert!(Pattern::parse("not tell").matches(&words("Do not tell.")));
     }
