@@ -13,6 +13,7 @@ pub(super) const FOREIGN: &[(&str, &str)] = &[
     (CONCEALS, "erwähn*|verrat*|verrate|sag|sage|erzähl*|informier*|zeig*|teile ~6 nicht|niemals|nie|nichts"),
     (CONCEALS, "verheimlich*|verschweig*|verberge*|heimlich|unbemerkt"),
     (ADDRESSES, "hinweis|achtung|anweisung|wichtig|mitteilung ~1 für|an ~1 den|die|das|alle ~1 assistent*|ki|modell*|agent*|sprachmodell*"),
+    (APPROVES, "nicht|nie|keine ~3 bestätigung|freigabe|zustimmung|erlaubnis ~2 frag*|bitte*|einhol*|warte*"),
     (DIRECTS, "vor ~1 jedem|jeder ~2 aufruf|antwort|werkzeug*"),
     (APPROVES, "ohne ~2 nachfrage|rückfrage|zustimmung|bestätigung|freigabe|genehmigung|einwilligung|erlaubnis"),
     (APPROVES, "ohne ~3 benutzer*|nutzer*|anwender* ~2 fragen|bestätig*|zu"),
@@ -21,6 +22,7 @@ pub(super) const FOREIGN: &[(&str, &str)] = &[
     (CONCEALS, "ne|n|sans|jamais ~3 mentionn*|révél*|dis|dites|dire|inform*|parl*|signal*|divulgu*|montr*|affich*|prévien*|prévenir ~6 utilisateur|utilisateurs|personne|rien|pas|jamais"),
     (CONCEALS, "discrètement|secrètement|silencieusement|insu"),
     (ADDRESSES, "note|attention|consigne|instruction ~2 assistant|ia|modèle|agent"),
+    (APPROVES, "ne|n|pas|jamais ~2 demand* ~3 confirmation|autorisation|approbation|accord"),
     (DIRECTS, "avant ~1 chaque|tout|toute ~2 appel|réponse|outil"),
     (APPROVES, "sans ~3 confirmation|autorisation|approbation|accord|consentement|demander"),
     // Spanish and Portuguese
@@ -28,11 +30,14 @@ pub(super) const FOREIGN: &[(&str, &str)] = &[
     (CONCEALS, "no|nunca|sin|não|nem|sem ~3 menci*|revel*|dig*|diz*|inform*|coment*|cont*|muestr*|mostr*|avis* ~5 usuario|usuária|usuário|utilizador|nadie|ninguém|esto|isso|isto|nada"),
     (CONCEALS, "secretamente|silenciosamente|discretamente"),
     (ADDRESSES, "nota|atención|atenção|instrucción|instrução|aviso ~2 asistente|assistente|ia|modelo|agente"),
+    (APPROVES, "no|não|nunca ~2 pid*|peç*|pedir|solicit* ~2 confirma*|aproba*|aprova*|autoriza*|permis*"),
     (DIRECTS, "antes ~1 de ~2 cada|cualquier|qualquer ~2 llamada|chamada|herramienta|ferramenta|respuesta|resposta"),
     (APPROVES, "sin|sem ~3 confirm*|aprob*|aprov*|autoriz*|permiso|permissão|consent*|preguntar|perguntar"),
     // Italian
     (OVERRIDES, "ignor*|dimentic*|trascur* ~4 istruzioni|regole|direttive|indicazioni"),
     (CONCEALS, "non|mai|senza ~3 menzion*|rivel*|dire|dirlo|inform*|mostr*|comunic*|avvis*|accenn* ~5 utente|nessuno|questo|ciò|nulla"),
+    (APPROVES, "non|mai ~2 chied* ~2 conferm*|approvazion*|autorizzazion*|permess*"),
+    (DIRECTS, "non|mai ~2 us*|utilizz* ~2 più ~3 strument*|funzion*"),
     (DIRECTS, "prima ~1 di ~1 ogni ~2 strumento|risposta|chiamata"),
     (APPROVES, "senza ~3 conferma|approvazione|autorizzazione|consenso|permesso|chiedere"),
     // Dutch and Polish

@@ -3,6 +3,9 @@
 use super::{ScanFinding, phrases::SECRETS};
 use serde_json::Value;
 
+/// Parts of names of files with secrets, without separators.
+const SECRET_FILES: &[&str] = &["idrsa", "ided25519", "dotssh", "dotenv", "awscredentials", "bashhistory", "etcpasswd"];
+
 /// Names of instructions, conversations and reasoning, without separators.
 const CONTEXT_NAMES: &[&str] = &[
     "systemprompt",
@@ -22,12 +25,13 @@ const CONTEXT_NAMES: &[&str] = &[
     "modelname",
 ];
 
-/// Returns a finding if at least two parameters ask for the context of the model.
+/// Returns a finding if at least two parameters ask for the context of the model or for secret files.
 pub(super) fn find(definition: &Value) -> Option<ScanFinding> {
     let parameters = definition.pointer("/inputSchema/properties")?.as_object()?;
     let is_context = |name: &&String| {
         let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
         CONTEXT_NAMES.iter().any(|known| plain.starts_with(known))
+            || SECRET_FILES.iter().any(|part| plain.contains(part))
     };
     let asked = parameters.keys().filter(is_context).count();
     (asked >= 2).then(|| ScanFinding {
@@ -49,6 +53,7 @@ mod tests {
             find(&json!({"inputSchema": {"properties": properties}})).is_some()
         };
         assert!(found(&["expression", "systemPrompt", "chat_history"]));
+        assert!(found(&["contents_of_id_rsa", "system_prompt_verbatim"]));
         assert!(!found(&["system_prompt", "messages", "temperature"]));
         assert!(!found(&[]));
     }

@@ -2,7 +2,7 @@
 
 use super::{
     foreign_phrases::FOREIGN,
-    words::{Pattern, other_readings, sentences, words},
+    words::{Pattern, is_negation, other_readings, sentences, words},
 };
 use std::sync::LazyLock;
 
@@ -48,6 +48,11 @@ const PLAIN: &[(&str, &str)] = &[
         OVERRIDES,
         "regardless|matter|even|irrespective ~5 user|users ~2 asks|asked|says|said|request*|wants|specifi*|thinks|objects|declines",
     ),
+    (
+        OVERRIDES,
+        "rules|guideline*|instructions|restrictions|limits|policies ~12 no|not|were|was|are|been ~2 longer|apply|withdrawn|lifted|suspended|revoked|void",
+    ),
+    (OVERRIDES, "rank|ranks|outrank*|stand|stands ~1 above|over ~4 system|developer|safety|user*"),
     (OVERRIDES, "jailbreak*|unrestricted ~1 mode|developer ~1 mode"),
     (OVERRIDES, "pretend ~2 to|you|that"),
     (OVERRIDES, "new|updated|revised|real|actual ~1 system ~1 instruct*|prompt|directive*|rules"),
@@ -120,6 +125,11 @@ const PLAIN: &[(&str, &str)] = &[
         SECRETS,
         "include|pass|send|append|attach|paste|forward|upload|supply|put|copy|transmit|encode|insert|add|provide|place|embed ~5 api|private|access|ssh|session|secret|bearer|auth|master|encryption|aws|signing|recovery ~1 key|keys|token|tokens|cookie|cookies|password|phrase|credentials ~6 in|as|to|into|with|inside ~3 parameter|argument|field|sidenote|note|notes|context|metadata|comment|query|body|url|header|debug|feedback|this|reason|description|trace|tag",
     ),
+    (
+        SECRETS,
+        "print|output|list|show|include|dump|reveal|return|send|pass ~2 all|every|any|your ~1 environment|env ~1 variable*|vars ~2 you|in|into|as|to",
+    ),
+    (SECRETS, "everything|anything ~2 said|written|discussed|typed ~4 chat|conversation|session|word|verbatim|so"),
     (SECRETS, "exfiltrate ~4 the|all|any|user|users|it|data|files|credential*"),
     (SECRETS, "steal|harvest|siphon ~4 data|credential*|token*|password*|secret*|key*"),
     (
@@ -161,7 +171,7 @@ const PLAIN: &[(&str, &str)] = &[
     ),
     (
         DIRECTS,
-        "replace|substitute|swap|redirect|change|rewrite|alter|switch ~5 recipient*|payee|account|iban|wallet|beneficiary|destination|address|to|receiver ~2 to|with|field|before|by",
+        "replace|substitute|swap|redirect|change|rewrite|alter|switch ~5 recipient*|payee|account|iban|wallet|beneficiary|destination|address|to|receiver ~4 to|with|field|before|by",
     ),
     (
         DIRECTS,
@@ -169,7 +179,7 @@ const PLAIN: &[(&str, &str)] = &[
     ),
     (
         APPROVES,
-        "without ~2 asking|requesting|waiting|prompting|seeking|consulting|confirming ~4 confirmation|approval|permission|consent|user|authorization|first|human|them|anyone|with",
+        "without ~2 asking|requesting|waiting|prompting|seeking|consulting|confirming ~4 confirmation|approval|permission|consent|user|authorization|first|human|them|anyone|anybody|somebody|person|sign|with",
     ),
     (
         APPROVES,
@@ -177,7 +187,7 @@ const PLAIN: &[(&str, &str)] = &[
     ),
     (
         APPROVES,
-        "not|never|dont|no ~2 ask|wait|prompt|stop|pause|confirm|check ~3 user|human ~2 first|before|beforehand|again|whether|if",
+        "not|never|dont|no ~2 ask|wait|prompt|stop|pause|confirm|check ~3 user|human|person|them ~2 first|before|beforehand|again|whether|if",
     ),
     (
         APPROVES,
@@ -189,8 +199,10 @@ const PLAIN: &[(&str, &str)] = &[
     ),
     (
         APPROVES,
-        "assume|treat|consider|act ~5 consent|approval|approved|permission|agreed|confirmed|authorized|trusted|preapproved|safe",
+        "assume|treat|consider|act ~5 yes|consent|approval|approved|permission|agreed|confirmed|authorized|trusted|preapproved|safe",
     ),
+    (APPROVES, "assume|answer ~12 yes ~12 not|never|without|own"),
+    (APPROVES, "no ~1 confirmation|approval|permission|consent ~1 needed|required|necessary"),
     (
         APPROVES,
         "disable|turn|switch|bypass|skip|deactivate|ignore|suppress ~4 safety|security|permission|confirmation|approval|sandbox*|audit*|logging|guard*|moderation|consent|warning* ~2 check*|prompt*|filter*|mode|dialog*|step*|control*|feature*|for|log*|polic*|setting* ~4 before|and|for|so|then|when|this|first|to|because",
@@ -238,6 +250,7 @@ const DIRECTING: &[&str] = &[
     "read", "include", "pass", "send", "attach", "append", "cat", "open", "load", "upload", "copy", "paste", "fetch",
     "provide", "collect", "encode", "put", "supply", "retrieve", "grab", "transmit", "write", "add", "insert", "edit",
     "modify", "access", "scan", "locate", "get", "forward", "submit", "post", "extract", "place", "check", "look",
+    "take", "use", "quote", "join", "enter", "type",
 ];
 /// Words that make a sentence with such a verb an instruction.
 const MARKERS: &[&str] = &[
@@ -453,22 +466,26 @@ pub(super) fn find(text: &str) -> Vec<&'static str> {
     if has(MARKS, &without_code) {
         add(MARKUP);
     }
-    let is_run = read.iter().any(|word| matches!(word.as_str(), "run" | "execute" | "paste" | "first" | "must"));
+    let is_run = read.iter().any(|word| {
+        matches!(word.as_str(), "run" | "execute" | "paste" | "first" | "must" | "prefix" | "prepend" | "each")
+    });
     if has(COMMAND_PARTS, &without_code) || is_run && has(COMMAND_PARTS, &lower) {
         add(COMMANDS);
     }
-    let in_one_sentence = |verbs: &[&str], markers: &[&str]| {
-        sentences(&read).any(|sentence| {
-            let count = |listed: &[&str]| sentence.iter().filter(|word| listed.contains(&word.as_str())).count();
-            count(verbs) > 0 && count(markers) > 0
-        })
+    let directs = |sentence: &[String], verbs: &[&str], markers: &[&str]| {
+        let has_one = |listed: &[&str]| sentence.iter().any(|word| listed.contains(&word.as_str()));
+        has_one(verbs) && has_one(markers)
     };
     // Public keys are not secret.
-    let files: Vec<&str> = lower.split_whitespace().filter(|word| !word.contains(".pub")).collect();
-    if has(PRIVATE_FILES, &files.join(" ")) && in_one_sentence(DIRECTING, MARKERS) {
+    let files: Vec<&str> = lower.split(' ').filter(|word| !word.contains(".pub")).collect();
+    let asks_for_file = files.join(" ").split(['\n', ';']).flat_map(|line| line.split(". ")).any(|sentence| {
+        let read = words(sentence);
+        has(PRIVATE_FILES, sentence) && !read.iter().any(|word| is_negation(word)) && directs(&read, DIRECTING, MARKERS)
+    });
+    if asks_for_file {
         add(SECRETS);
     }
-    if has_address(&lower) && in_one_sentence(SENDING, ALWAYS) {
+    if has_address(&lower) && sentences(&read).any(|sentence| directs(sentence, SENDING, ALWAYS)) {
         add(SENDS);
     }
     found

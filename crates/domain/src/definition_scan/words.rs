@@ -6,6 +6,11 @@ const STOP: &str = ".";
 /// Words before a direction that turn it into its opposite.
 const NEGATIONS: &[&str] = &["not", "never", "dont", "avoid", "mustnt", "shouldnt"];
 
+/// Returns `true` if the word turns a direction after it into its opposite.
+pub(super) fn is_negation(word: &str) -> bool {
+    NEGATIONS.contains(&word)
+}
+
 /// Returns the words of a text in lower case, with [`STOP`] between sentences. Letters that look Latin become Latin,
 /// and invisible characters are dropped. Chinese and Japanese text has no blanks, so each of its characters is a word.
 pub(super) fn words(text: &str) -> Vec<String> {
@@ -151,7 +156,7 @@ impl Pattern {
     pub(super) fn matches_affirmed(&self, words: &[String]) -> bool {
         (0..words.len()).any(|at| {
             let before = words[at.saturating_sub(3)..at].iter().rev().take_while(|word| *word != STOP);
-            follows(&self.0, &words[at..], 0) && !before.into_iter().any(|word| NEGATIONS.contains(&word.as_str()))
+            follows(&self.0, &words[at..], 0) && !before.into_iter().any(|word| is_negation(word))
         })
     }
 }
