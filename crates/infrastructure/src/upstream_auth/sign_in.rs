@@ -136,8 +136,12 @@ impl UpstreamSignIn {
         let key = token_key(&principal, &issuer, uri);
         let grant = UpstreamGrant::of(&key, &tokens);
         vault.put(&key, tokens).await?;
-        for other in grants_for(vault, &principal, uri).await?.iter().filter(|other| **other != key) {
-            vault.remove(other).await?;
+        // The sign-in is complete. A grant of another authorization server that remains is only unused.
+        let others = grants_for(vault, &principal, uri).await.unwrap_or_default();
+        for other in others.iter().filter(|other| **other != key) {
+            if let Err(error) = vault.remove(other).await {
+                tracing::warn!(error = &error as &dyn std::error::Error, "could not delete a replaced grant");
+            }
         }
         Ok(grant)
     }

@@ -77,7 +77,8 @@ impl Call {
         let messages = MessagePrinter::for_terminal(terminal.clone());
         let questions = terminal
             .map(|terminal| TerminalQuestions::new(terminal, patience).opening(auth::browser(&composition.config)));
-        let outcome = self.call(&composition, arguments, (questions, messages), &mut shutdown).await;
+        let outcome = self.call(&composition, arguments, (questions, messages, global.is_quiet()), &mut shutdown).await;
+        passing("");
         if !global.is_quiet()
             && let Err(ExecuteToolError::NotCallable(failure)) = &outcome
             && failure.kind == ErrorKind::NotFound
@@ -121,7 +122,7 @@ impl Call {
         &self,
         composition: &RunningApp,
         arguments: Value,
-        (questions, messages): (Option<TerminalQuestions>, MessagePrinter),
+        (questions, messages, is_quiet): (Option<TerminalQuestions>, MessagePrinter, bool),
         shutdown: &mut Shutdown,
     ) -> Result<CallOutcome, ExecuteToolError> {
         // Only this user waits, so the whole connect timeout of the server is acceptable.
@@ -136,7 +137,7 @@ impl Call {
                 capabilities: questions.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default(),
                 ..ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")))
             }),
-            caller: Arc::new(CommandLineCaller { hurry: hurry.clone(), questions, messages }),
+            caller: Arc::new(CommandLineCaller { hurry: hurry.clone(), questions, messages, is_quiet }),
             timeout: self.timeout.map(Duration::from_secs),
             cancel: cancel.clone(),
             ..ExecuteToolCommand::new(&*self.name, arguments).within(composition.app.scope(Principal::local(), session))
@@ -278,6 +279,8 @@ struct CommandLineCaller {
     /// `None` if there is no terminal at which questions can be asked.
     questions: Option<TerminalQuestions>,
     messages: MessagePrinter,
+    /// `true` if no progress is shown.
+    is_quiet: bool,
 }
 
 #[async_trait]
@@ -287,10 +290,10 @@ impl Caller for CommandLineCaller {
     }
 
     fn progress(&self, progress: Progress) {
-        if std::io::stderr().is_terminal() {
+        if !self.is_quiet {
             let of = progress.total.map_or(String::new(), |total| format!(" of {total}"));
-            self.messages
-                .print(format_message(&format!("{}{of}", progress.progress), &progress.message.unwrap_or_default()));
+            let message = progress.message.unwrap_or_default();
+            self.messages.show_progress(&format!("{}{of} {message}", progress.progress));
         }
     }
 

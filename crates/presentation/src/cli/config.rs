@@ -92,7 +92,7 @@ fn check(global: &Global, output: &mut Output) -> Outcome {
                 return Ok(Exit::Done);
             }
             output.line(&format!(
-                "the configuration can be used ({} files, {} rules)",
+                "the configuration can be used (files: {}, rules: {})",
                 config.files.len(),
                 config.rules.len()
             ))?;

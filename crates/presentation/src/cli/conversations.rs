@@ -151,7 +151,7 @@ impl StoreCommand {
                     vec![one.id.to_string(), one.updated.to_string(), one.events.to_string(), title]
                 });
                 let rows: Vec<Vec<String>> = rows.collect();
-                Ok(output.line(&table(&["ID", "WENT ON", "EVENTS", "TITLE"], rows))?)
+                Ok(output.line(&table(&["ID", "LAST ACTIVE", "EVENTS", "TITLE"], rows))?)
             }
             Self::Show { id } => {
                 let conversation = find_conversation(store, &parse_selector(&id)).await?;

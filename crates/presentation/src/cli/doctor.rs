@@ -70,12 +70,12 @@ impl Doctor {
 
 fn kernel_findings() -> Vec<Finding> {
     let feature = |what, present: bool, needed: Verdict, missing: &str| match present {
-        true => Finding { verdict: Verdict::Good, what, said: "there".into() },
+        true => Finding { verdict: Verdict::Good, what, said: "available".into() },
         false => Finding { verdict: needed, what, said: missing.into() },
     };
     let features = kernel::features();
     let landlock = match features.landlock_abi {
-        Some(version) => Finding { verdict: Verdict::Good, what: "Landlock", said: format!("there, ABI {version}") },
+        Some(version) => Finding { verdict: Verdict::Good, what: "Landlock", said: format!("available, ABI {version}") },
         None => Finding {
             verdict: Verdict::Worth,
             what: "Landlock",
@@ -164,7 +164,7 @@ async fn application_findings(composition: &RunningApp) -> Vec<Finding> {
         });
     }
     if let count @ 1.. = found::importable(config) {
-        let said = format!("{count} MCP servers can be imported: `toolstead servers found` lists them");
+        let said = format!("MCP servers that can be imported: {count} (`toolstead servers found` lists them)");
         findings.push(good("other programs", said));
     }
     for server in config.mcp_servers.iter().filter(|server| !server.disabled) {

@@ -37,7 +37,7 @@ enum Command {
         /// Only calls of this tool
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
-        /// Only requests of this kind: tool, resource, prompt, completion or question
+        /// Only requests of this kind: tool, resource, prompt, completion, question or task
         #[arg(long)]
         kind: Option<String>,
         /// Only calls of this client: its name, or its name and version

@@ -63,7 +63,7 @@ pub enum CommandError {
 }
 
 /// The exit codes as printed by `--help`.
-pub const EXIT_CODES: &str = "Exit codes: 0 done; 1 the tool answered with an error, or what was asked for is not so; \
+pub const EXIT_CODES: &str = "Exit codes: 0 done; 1 the tool answered with an error, or a check failed; \
     2 wrong usage, configuration or arguments; 3 refused by permission; 4 unknown or unavailable; 5 timed out or \
     cancelled; 6 a budget is used up; 7 it waits for an answer (`toolstead questions`); 70 a fault of Toolstead or its store. With --json a failure is an object \
     {\"error\": {\"kind\", \"message\"}} on standard output.";

@@ -54,6 +54,18 @@ impl MessagePrinter {
         }
     }
 
+    /// Shows a line that the next one replaces, unless a question is open.
+    pub(super) fn show_progress(&self, line: &str) {
+        match &self.terminal {
+            Some(terminal) => {
+                if let Some(_turn) = terminal.quiet_now() {
+                    passing(line);
+                }
+            }
+            None => passing(line),
+        }
+    }
+
     fn print_waiting(&self) {
         for line in std::mem::take(&mut *self.waiting()) {
             if let Some(terminal) = &self.terminal {

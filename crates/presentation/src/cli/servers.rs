@@ -165,7 +165,7 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
     }
     if let count @ 1.. = found::importable(&composition.config) {
         output.line(&format!(
-            "{count} servers of other programs can be imported: `toolstead servers found` lists them"
+            "servers of other programs that can be imported: {count} (`toolstead servers found` lists them)"
         ))?;
     }
     Ok(())

@@ -14,7 +14,7 @@ const FAILURE_LINES: usize = 30;
 pub(super) fn lines(conversation: &Conversation, events: &[ConversationEvent]) -> Vec<String> {
     let mut transcript = TranscriptBuilder::default();
     transcript.line(&format!("{}  {}", conversation.id, conversation.title));
-    let mut about = vec![format!("begun {}", conversation.created), format!("went on {}", conversation.updated)];
+    let mut about = vec![format!("started {}", conversation.created), format!("last active {}", conversation.updated)];
     about.extend(conversation.profile.iter().map(|profile| format!("profile {profile}")));
     about.extend(
         conversation.forked_from.map(|(original, events)| format!("copied from {original} up to event {events}")),
@@ -229,7 +229,7 @@ mod tests {
             (1..).zip(kinds).map(|(number, kind)| ConversationEvent { number, at: Timestamp(0), kind }).collect();
         let conversation = conversation();
         let expected = "01990000-0000-7000-8000-00000000000a  mend it
-begun 1970-01-01T00:00:00.000Z, went on 1970-01-01T00:00:00.000Z
+started 1970-01-01T00:00:00.000Z, last active 1970-01-01T00:00:00.000Z
 
 [1] you
     mend\\u{1b}[31m it

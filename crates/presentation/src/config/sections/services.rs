@@ -271,7 +271,7 @@ impl Reader<'_> {
     fn google(&mut self) -> Result<OAuthClient, String> {
         let said = self.text("google.client_id");
         let client_id = said.or_else(|| self.variable("GOOGLE_CLIENT_ID").map(str::to_owned));
-        let client_id = client_id.ok_or("there is no client: say `[google] client_id`, or set `GOOGLE_CLIENT_ID`")?;
+        let client_id = client_id.ok_or("no client is configured: set `[google] client_id` or `GOOGLE_CLIENT_ID`")?;
         let authorization_url = self.url("google.authorization_url", GOOGLE_SIGN_IN)?;
         let token_url = self.for_tokens("google.token_url", GOOGLE_TOKENS)?;
         let revocation_url = self.for_tokens("google.revocation_url", GOOGLE_REVOCATION)?;

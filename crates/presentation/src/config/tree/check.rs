@@ -24,7 +24,7 @@ use toolstead_infrastructure::{
     builtin,
     egress::{
         address,
-        host::{Host, parse_authority},
+        host::{Host, HostPatterns, parse_authority},
     },
     shell_analysis::catalogue::LOOKED_THROUGH,
 };
@@ -306,14 +306,12 @@ impl Checker<'_> {
                     .map_err(|error| format!("`{text}` is not a valid rule: {}", error.reason))?;
                 Ok(text.to_owned())
             }
-            Kind::Hosts if !is_host_pattern(text) => {
-                Err(format!("{text:?} is not a host pattern such as `example.com` or `*.example.com`"))
-            }
-            Kind::Hosts => match never_reached(text) {
-                Some(reason) => {
+            Kind::Hosts => match (HostPatterns::parse([text]), never_reached(text)) {
+                (Err(error), _) => Err(error.to_string()),
+                (Ok(_), Some(reason)) => {
                     Err(format!("{text:?} could never be reached: {reason}, and commands reach public hosts alone"))
                 }
-                None => Ok(text.to_owned()),
+                (Ok(_), None) => Ok(text.to_owned()),
             },
             Kind::Origins if !is_origin(text) => Err(format!(
                 "{text:?} is not an origin as browsers send it, such as `https://app.example.com` or \
@@ -514,12 +512,6 @@ fn split(text: &str) -> Vec<String> {
         c == ',' && depth == 0
     });
     parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
-}
-
-fn is_host_pattern(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= 253
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '*' | ':' | '[' | ']' | '_'))
 }
 
 /// Returns `true` if a browser may send this as `Origin`: no path and no default port. `*` matches any port.

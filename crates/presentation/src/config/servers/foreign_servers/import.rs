@@ -120,8 +120,12 @@ pub(crate) enum ImportError {
     #[error("{0}")]
     UnusableFile(Problem),
     /// No server has a name that was requested.
-    #[error("no server is called `{name}` in these files; there are {known}")]
-    UnknownServer { name: String, known: String },
+    #[error("no server is called `{name}` in these files; {known}")]
+    UnknownServer {
+        name: String,
+        /// Clause about the servers that exist.
+        known: String,
+    },
     /// A value for a variable that no server refers to.
     #[error("no imported server has an input or a variable `{name}`")]
     UnusedValue { name: String },
@@ -161,7 +165,10 @@ impl ImportPlan {
         }
         let is_named = |name: &String| planner.names.contains(name);
         if let Some(name) = request.servers.iter().find(|name| !is_named(name)) {
-            let known = planner.names.iter().cloned().collect::<Vec<_>>().join(", ");
+            let known = match planner.names.is_empty() {
+                true => "they have no servers: `toolstead servers found` lists the files that exist".to_owned(),
+                false => format!("there are {}", planner.names.iter().cloned().collect::<Vec<_>>().join(", ")),
+            };
             return Err(ImportError::UnknownServer { name: name.clone(), known });
         }
         if let Some(name) = request.values.keys().find(|name| !planner.used.contains(*name)) {

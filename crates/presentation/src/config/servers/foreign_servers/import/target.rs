@@ -77,13 +77,6 @@ impl Target {
         let failed = |file: &Path, error| ImportError::Write { file: file.to_path_buf(), error };
         let folder = self.file.parent().unwrap_or(Path::new("/"));
         make_folder(folder).map_err(|error| failed(folder, error))?;
-        for (file, text) in env_files {
-            let folder = file.parent().unwrap_or(Path::new("/"));
-            make_folder(folder).map_err(|error| failed(folder, error))?;
-            // An existing file may have been left by a server that was removed from the configuration.
-            copy_of(file).map_err(|error| failed(file, error))?;
-            write_private(file, text.as_bytes(), ExistingFile::Replaced).map_err(|error| failed(file, error))?;
-        }
         let now = match read_bounded(&self.file) {
             Ok(bytes) => Some(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -91,6 +84,13 @@ impl Target {
         };
         if now.as_deref() != self.before.as_deref().map(str::as_bytes) {
             return Err(ImportError::Changed { file: self.file });
+        }
+        for (file, text) in env_files {
+            let folder = file.parent().unwrap_or(Path::new("/"));
+            make_folder(folder).map_err(|error| failed(folder, error))?;
+            // An existing file may have been left by a server that was removed from the configuration.
+            copy_of(file).map_err(|error| failed(file, error))?;
+            write_private(file, text.as_bytes(), ExistingFile::Replaced).map_err(|error| failed(file, error))?;
         }
         let mode = self.file.metadata().map_or(0o600, |facts| facts.permissions().mode() & 0o777);
         let mode = if holds_secrets { mode & 0o600 } else { mode };
