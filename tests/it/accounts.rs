@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 use tokio::task::block_in_place;
-use toolstead_domain::{Credentials, Principal, Secret, ports::credentials::Resource};
+use toolstead_domain::{Credentials, Principal, Secret, ports::credentials::ProtectedResource};
 use toolstead_infrastructure::{
     accounts::{
         credentials::{Accounts, AccountsParts},
@@ -467,7 +467,7 @@ async fn a_real_issuer_signs_a_person_in_renews_and_revokes() {
     let seen = stdout(&block_in_place(|| person.wait_with_output().unwrap()));
     assert!(seen.contains("You may close this page."), "{seen}");
     assert!(signed_in.is_renewable);
-    let gmail = Resource { grant: "gmail".into(), origin: "https://gmail.googleapis.com".into() };
+    let gmail = ProtectedResource { grant: "gmail".into(), origin: "https://gmail.googleapis.com".into() };
     let mut headers = accounts.headers(&principal, &gmail).await.unwrap();
     // Its refresh tokens are good once: each renewal keeps the next one.
     for _ in 0..3 {

@@ -16,7 +16,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::mcp::client::{
     Upstream,
-    config::{ToolNames, ToolOutput},
+    config::{OutputLimit, ToolNaming},
 };
 use toolstead_presentation::mcp_server::stdio::StdioSettings;
 use upstream::{Recorder, Saying, TOKEN};
@@ -54,7 +54,7 @@ impl Cell {
         client: Generation,
         server: ProtocolVersion,
         definitions: Vec<Value>,
-        output: ToolOutput,
+        output: OutputLimit,
     ) -> Self {
         let recorder = Recorder::new(server, definitions, list_members());
         let transport = match way {
@@ -62,7 +62,7 @@ impl Cell {
             Way::Http => recorder.over_http().await,
         };
         let mut config = config("recorder", transport);
-        (config.protocol, config.names, config.output) = (Some(server), ToolNames::Plain, output);
+        (config.protocol, config.names, config.output) = (Some(server), ToolNaming::Plain, output);
         let server = Upstream::start(config, deps());
         until_ready(&server).await;
         let policy = PermissionPolicy { mode: Mode::Bypass, ..Default::default() };
@@ -307,7 +307,7 @@ async fn check_cell(way: Way, client: Generation, server: ProtocolVersion) {
     wild.is_tame = true;
     let definitions = definitions(&mut wild);
     wild.is_tame = false;
-    let mut cell = Cell::open(way, client, server, definitions.clone(), ToolOutput::Bounded).await;
+    let mut cell = Cell::open(way, client, server, definitions.clone(), OutputLimit::Bounded).await;
     let listed = cell.exchange("tools/list", Map::new()).await.pop().unwrap();
     let mut list = listed["result"].as_object().unwrap_or_else(|| panic!("{listed}")).clone();
     let listed = list.shift_remove("tools").unwrap().as_array().unwrap().clone();
@@ -356,7 +356,7 @@ async fn a_new_client_hears_a_new_server_as_it_speaks() {
 }
 
 /// Calls a tool of a server with this `output` setting, and returns the result.
-async fn answered_with(output: ToolOutput, said: Map<String, Value>) -> Value {
+async fn answered_with(output: OutputLimit, said: Map<String, Value>) -> Value {
     let definitions = vec![json!({"name": "t00", "inputSchema": {"type": "object"}})];
     let mut cell = Cell::open(Way::Lines, Generation::Legacy, ProtocolVersion::V20251125, definitions, output).await;
     cell.recorder.will_say(Saying { before: Vec::new(), answer: Ok(said) });
@@ -372,8 +372,8 @@ async fn a_large_result_goes_on_whole_where_the_server_is_configured_so() {
     let said =
         json!({"_meta": {"a": "y".repeat(40_000)}, "content": blocks, "structuredContent": {"z": "z".repeat(40_000)}});
     let said = said.as_object().unwrap().clone();
-    check_same(answered_with(ToolOutput::Whole, said.clone()).await, said.clone());
-    let cut = answered_with(ToolOutput::Bounded, said).await;
+    check_same(answered_with(OutputLimit::Whole, said.clone()).await, said.clone());
+    let cut = answered_with(OutputLimit::Bounded, said).await;
     assert!(cut.to_string().len() < 100_000 && cut["structuredContent"].is_null(), "{cut:.2000}");
 }
 
@@ -383,7 +383,7 @@ async fn what_is_about_the_hop_to_a_server_is_no_fault_of_the_client() {
         [(Generation::Legacy, ProtocolVersion::V20251125), (Generation::Modern, ProtocolVersion::V20260728)]
     {
         let definitions = vec![json!({"name": "t00", "inputSchema": {"type": "object"}})];
-        let mut cell = Cell::open(Way::Lines, client, server, definitions, ToolOutput::Bounded).await;
+        let mut cell = Cell::open(Way::Lines, client, server, definitions, OutputLimit::Bounded).await;
         for code in [-32700, -32020, -32022] {
             let said = json!({"code": code, "message": "theirs", "data": {"supported": ["1900-01-01"]}});
             cell.recorder.will_say(Saying { before: Vec::new(), answer: Err(said) });

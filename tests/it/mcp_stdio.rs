@@ -30,7 +30,7 @@ use toolstead_presentation::{
         server_identity::ServerIdentity,
         stdio::{
             StdioSettings,
-            client_roots::{SortedFolders, Workplace},
+            client_roots::{AppHost, SortedFolders},
             serve_stdio_in,
         },
     },
@@ -608,7 +608,7 @@ async fn the_end_of_input_lets_answers_out_and_ends_what_is_left() {
 struct LateWorkplace(App);
 
 #[async_trait(?Send)]
-impl Workplace for LateWorkplace {
+impl AppHost for LateWorkplace {
     async fn sort(&self, _: Vec<PathBuf>) -> SortedFolders {
         SortedFolders::default()
     }

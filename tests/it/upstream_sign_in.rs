@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 use tokio::task::block_in_place;
-use toolstead_domain::{CredentialHeaders, Credentials, NoCredentials, Principal};
+use toolstead_domain::{CredentialHeaders, Credentials, CredentialsError, Principal};
 use toolstead_infrastructure::{
     accounts::vault::Vault,
     egress::{connector::SystemNetwork, host::HostPatterns},
@@ -112,7 +112,7 @@ async fn two_principals_sign_in_renew_and_revoke_at_a_real_authorization_server(
     let signed_out = accounts.sign_out(&ada).await.unwrap();
     assert_eq!(signed_out.iter().map(|one| one.revoked.clone()).collect::<Vec<_>>(), [Ok(())]);
     assert_eq!(server.account(&renewed).await, Err(401));
-    assert!(matches!(accounts.headers(&ada, &resource).await, Err(NoCredentials::SignIn(_))));
+    assert!(matches!(accounts.headers(&ada, &resource).await, Err(CredentialsError::SignIn(_))));
     assert_eq!(server.account(&accounts.headers(&bob, &resource).await.unwrap()).await.as_deref(), Ok("bob"));
 }
 

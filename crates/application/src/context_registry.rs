@@ -4,7 +4,7 @@ pub mod answerer;
 pub mod snapshot;
 
 use crate::definition_pins::{DefinitionPins, PinnedContext};
-use answerer::{Answerer, Answerers};
+use answerer::{ContextRequestTarget, ContextRequestTools};
 use arc_swap::ArcSwap;
 use snapshot::{ContextSnapshot, ProviderCatalogue};
 use std::{
@@ -64,7 +64,7 @@ pub struct ContextEvent {
 
 struct Entry {
     provider: Arc<dyn ContextProvider>,
-    answerers: Arc<Answerers>,
+    answerers: Arc<ContextRequestTools>,
     catalogue: ContextCatalogue,
     /// Instructions that are served, if the provider's definitions are pinned. Otherwise those of the provider are
     /// served.
@@ -177,7 +177,7 @@ impl ContextRegistry {
         }
         let watcher = tokio::spawn(watch_provider(Arc::downgrade(self), provider.clone()));
         let teller = tokio::spawn(forward_log_level(self.log_level.subscribe(), provider.clone()));
-        let answerers = Arc::new(Answerers::of(&provider, &Arc::downgrade(self)));
+        let answerers = Arc::new(ContextRequestTools::of(&provider, &Arc::downgrade(self)));
         entries.push(Entry { provider, answerers, catalogue, instructions, watcher, log_level_task: teller });
         self.renew(&entries);
         Ok(())
@@ -225,7 +225,7 @@ impl ContextRegistry {
 
     /// Returns the answerer of the request. If no known list contains its subject, first waits for servers that are
     /// starting.
-    pub(crate) async fn answerer(&self, request: &ContextRequest) -> Answerer {
+    pub(crate) async fn answerer(&self, request: &ContextRequest) -> ContextRequestTarget {
         let answerer = self.snapshot().answerer(request);
         if answerer.registered.is_some() {
             return answerer;
@@ -239,7 +239,7 @@ impl ContextRegistry {
     pub(crate) async fn read_by(
         &self,
         request: &ContextRequest,
-    ) -> (Answerer, Option<(Arc<Tool>, Arc<dyn ContextProvider>, String)>) {
+    ) -> (ContextRequestTarget, Option<(Arc<Tool>, Arc<dyn ContextProvider>, String)>) {
         let answerer = self.answerer(request).await;
         let found = answerer.registered.as_ref().and_then(|registered| {
             let (provider, own) = self.snapshot().provider_of(request.subject())?;

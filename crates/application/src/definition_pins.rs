@@ -8,7 +8,7 @@ use toolstead_domain::{
     context::Resource,
     pinning::{
         change::{ChangeClass, classify},
-        review::{ItemState, Offer, Review, approved_version, review},
+        review::{ItemState, OfferedDefinitions, Review, approved_version, review},
     },
 };
 
@@ -170,7 +170,7 @@ impl DefinitionPins {
         let launch = OfferedItem { key: ItemKey::new(ItemKind::Launch, ""), definition: pinning.launch.clone() };
         let items: Vec<OfferedItem> = std::iter::once(launch).chain(offered.iter().filter_map(item_of)).collect();
         let kinds = [ItemKind::Launch, ItemKind::Tool];
-        let review = self.record(pinning, Offer { kinds: &kinds, items: &items, other_names }).await?;
+        let review = self.record(pinning, OfferedDefinitions { kinds: &kinds, items: &items, other_names }).await?;
         Ok(serve_tools(offered, &review))
     }
 
@@ -195,8 +195,9 @@ impl DefinitionPins {
         let mut items = vec![OfferedItem { key: ItemKey::new(ItemKind::Instructions, ""), definition: text.into() }];
         if is_listed {
             items.extend(context_items(&offered));
-            let review =
-                self.record(pinning, Offer { kinds: CONTEXT_KINDS, items: &items, other_names: &none }).await?;
+            let review = self
+                .record(pinning, OfferedDefinitions { kinds: CONTEXT_KINDS, items: &items, other_names: &none })
+                .await?;
             return Ok(serve_context(offered, instructions, &review));
         }
         let mut versions = self.history(&pinning.server).await?;
@@ -212,14 +213,15 @@ impl DefinitionPins {
             return Ok(stored);
         }
         let kinds = [ItemKind::Instructions];
-        let review = self.record(pinning, Offer { kinds: &kinds, items: &items, other_names: &none }).await?;
+        let review =
+            self.record(pinning, OfferedDefinitions { kinds: &kinds, items: &items, other_names: &none }).await?;
         let now = serve_context(ContextCatalogue::default(), instructions, &review);
         Ok(PinnedContext { catalogue: stored.catalogue, instructions: now.instructions })
     }
 
     fn stored_context(&self, pinning: &Pinning, versions: &[DefinitionVersion]) -> PinnedContext {
         let items = latest_items(versions, CONTEXT_KINDS);
-        let offer = Offer { kinds: CONTEXT_KINDS, items: &items, other_names: &BTreeSet::new() };
+        let offer = OfferedDefinitions { kinds: CONTEXT_KINDS, items: &items, other_names: &BTreeSet::new() };
         let review = review(versions, offer, pinning.on_change, self.clock.now());
         let mut catalogue = ContextCatalogue::default();
         let mut instructions = None;
@@ -237,7 +239,7 @@ impl DefinitionPins {
         serve_context(catalogue, instructions, &review)
     }
 
-    async fn record(&self, pinning: &Pinning, offer: Offer<'_>) -> Result<Review, StoreError> {
+    async fn record(&self, pinning: &Pinning, offer: OfferedDefinitions<'_>) -> Result<Review, StoreError> {
         // Reviewed again after each addition: another process may have taken the number of a version meanwhile.
         for _ in 0..MAX_REVIEWS {
             let versions = self.history(&pinning.server).await?;
@@ -264,7 +266,7 @@ impl DefinitionPins {
     async fn review_stored(&self, pinning: &Pinning, kinds: &[ItemKind]) -> Result<Review, StoreError> {
         let versions = self.history(&pinning.server).await?;
         let items = latest_items(&versions, kinds);
-        let offer = Offer { kinds, items: &items, other_names: &BTreeSet::new() };
+        let offer = OfferedDefinitions { kinds, items: &items, other_names: &BTreeSet::new() };
         Ok(review(&versions, offer, pinning.on_change, self.clock.now()))
     }
 }

@@ -4,7 +4,7 @@
 //! owner of the task was allowed to make the call, so by default the request needs no further approval.
 
 use crate::{
-    context_registry::{ContextRegistry, answerer::Answerer},
+    context_registry::{ContextRegistry, answerer::ContextRequestTarget},
     execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, adapt_for_client},
     tool_registry::{ToolRegistry, snapshot::RegisteredTool},
 };
@@ -54,7 +54,7 @@ impl ForwardTaskHandler {
         let call = ExecuteToolCommand {
             tool: method.as_str().to_owned(),
             arguments: params.into(),
-            answered_by: Some(Answerer { kind: RequestKind::Task, registered }),
+            answered_by: Some(ContextRequestTarget { kind: RequestKind::Task, registered }),
             ..call
         };
         match self.calls.handle(call).await? {
@@ -84,13 +84,13 @@ impl ForwardTaskHandler {
         let definition = Map::from_iter([("inputSchema".to_owned(), schema)]);
         let stands_for = Tool::new(tool.name().clone(), definition, tool.category, tool.source().clone());
         let (provider, context) = (registered.provider.clone(), self.calls.context().cloned());
-        let asked = AskedTask { provider, context, method, tool, name: task.into(), id: known.id };
+        let asked = TaskRequestProvider { provider, context, method, tool, name: task.into(), id: known.id };
         Some(Arc::new(RegisteredTool::new(Arc::new(stands_for), Arc::new(asked))))
     }
 }
 
 /// One request to the provider of one task.
-struct AskedTask {
+struct TaskRequestProvider {
     provider: Arc<dyn ToolProvider>,
     /// Registry of the published URIs.
     context: Option<Arc<ContextRegistry>>,
@@ -103,7 +103,7 @@ struct AskedTask {
 }
 
 #[async_trait]
-impl ToolProvider for AskedTask {
+impl ToolProvider for TaskRequestProvider {
     fn name(&self) -> &str {
         self.provider.name()
     }

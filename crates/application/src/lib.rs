@@ -39,7 +39,7 @@ pub use self::{
     cancel_signal::CancelSignal,
     context_registry::{
         ContextChanges, ContextEvent, ContextRegistry, ContextRegistryError,
-        answerer::Answerer,
+        answerer::ContextRequestTarget,
         snapshot::{ContextSnapshot, PublishedDefinition},
     },
     definition_pins::{DefinitionPins, UnapprovedItem},
@@ -58,7 +58,7 @@ pub use self::{
     list_executions::ListExecutionsHandler,
     list_tools::{InvalidCursor, ListToolsHandler, ListToolsQuery, PageSize, ToolFilter, ToolPage},
     open_calls::{NotAdmitted, OpenCallGuard, OpenCalls},
-    orchestration::{Agents, Examples, Orchestration},
+    orchestration::{Examples, Orchestration, SubagentPorts},
     permission_book::{CallIdentity, PermissionBook},
     provider_notifications::{LogListener, ProviderNotifications},
     refresh_tools::{RefreshToolsCommand, RefreshToolsHandler},

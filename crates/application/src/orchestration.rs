@@ -13,8 +13,8 @@ use batch::Batch;
 use call_tool::CallTool;
 use serde_json::Value;
 use std::time::Duration;
-pub use subagent::Agents;
 use subagent::Subagent;
+pub use subagent::SubagentPorts;
 use tool_search::ToolSearchTool;
 use toolstead_domain::{
     Access, Alias, CallContext, CallOutcome, ProviderError, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult,
@@ -61,7 +61,7 @@ trait OrchestratingTool: Send + Sync {
 }
 
 /// Returns all tools.
-fn all(examples: Examples, agents: Option<Agents>, search: ToolSearch) -> Vec<Box<dyn OrchestratingTool>> {
+fn all(examples: Examples, agents: Option<SubagentPorts>, search: ToolSearch) -> Vec<Box<dyn OrchestratingTool>> {
     vec![
         Box::new(Batch { example: examples.batch }),
         Box::new(Subagent::new(examples.subagent, agents)),
@@ -85,7 +85,7 @@ impl std::fmt::Debug for Orchestration {
 impl Orchestration {
     /// Creates the provider, with these examples in its definitions. `aliases` returns the aliases of a tool. Without
     /// agents, no work can be delegated.
-    pub fn new(examples: Examples, aliases: impl Fn(&str) -> Vec<Alias>, agents: Option<Agents>) -> Self {
+    pub fn new(examples: Examples, aliases: impl Fn(&str) -> Vec<Alias>, agents: Option<SubagentPorts>) -> Self {
         Self::with_search(examples, aliases, agents, ToolSearch::default())
     }
 
@@ -93,7 +93,7 @@ impl Orchestration {
     pub fn with_search(
         examples: Examples,
         aliases: impl Fn(&str) -> Vec<Alias>,
-        agents: Option<Agents>,
+        agents: Option<SubagentPorts>,
         search: ToolSearch,
     ) -> Self {
         let tools = all(examples, agents, search);

@@ -63,14 +63,14 @@ struct Sessions {
 struct SessionKey {
     principal: Principal,
     session: Arc<str>,
-    window: Option<Window>,
+    window: Option<ViewIdentity>,
 }
 
 /// The identity of a restricted view.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Window {
+enum ViewIdentity {
     /// Identified by its name and the view around it.
-    Named(Arc<str>, Option<Arc<Window>>),
+    Named(Arc<str>, Option<Arc<ViewIdentity>>),
     Run(Run),
 }
 
@@ -92,7 +92,7 @@ impl Hash for Run {
     }
 }
 
-impl Window {
+impl ViewIdentity {
     fn of(view: &Arc<View>) -> Self {
         match view.is_run {
             true => Self::Run(Run(Arc::downgrade(view))),
@@ -111,7 +111,7 @@ impl Window {
 
 impl SessionKey {
     fn through(scope: &Scope, view: Option<&Arc<View>>) -> Self {
-        let window = view.map(Window::of);
+        let window = view.map(ViewIdentity::of);
         Self { principal: scope.principal.clone(), session: scope.session.clone(), window }
     }
 
@@ -386,7 +386,7 @@ impl Sessions {
     /// Returns the approvals under the key, and creates them if needed. Approvals of ended runs are deleted first.
     fn of(&mut self, key: SessionKey) -> &mut SessionApprovals {
         if !self.by_key.contains_key(&key) {
-            self.by_key.retain(|key, _| !key.window.as_ref().is_some_and(Window::is_over));
+            self.by_key.retain(|key, _| !key.window.as_ref().is_some_and(ViewIdentity::is_over));
         }
         if self.by_key.len() >= MAX_SESSIONS && !self.by_key.contains_key(&key) {
             let oldest = self.by_key.iter().min_by_key(|(_, approvals)| approvals.used).map(|(key, _)| key.clone());

@@ -185,7 +185,7 @@ pub struct RunAgentHandler {
 }
 
 /// Context of a run whose work was delegated by a call.
-pub(crate) struct Child<'a> {
+pub(crate) struct DelegationContext<'a> {
     /// Port for the run's calls, which are nested in the delegating call.
     pub(crate) calls: &'a dyn Calls,
     /// The delegating call, with its session.
@@ -221,7 +221,7 @@ impl RunAgentHandler {
     pub(crate) fn child<'a>(
         &self,
         command: RunAgentCommand,
-        child: Child<'a>,
+        child: DelegationContext<'a>,
     ) -> (impl Future<Output = ()> + Send + 'a, mpsc::UnboundedReceiver<AgentEvent>) {
         let (telling, events) = mpsc::unbounded_channel();
         let cancel = command.cancel.child();

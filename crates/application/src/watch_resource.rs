@@ -3,7 +3,7 @@
 use crate::{
     context_registry::{
         ContextRegistry,
-        answerer::{self, Answerer},
+        answerer::{self, ContextRequestTarget},
     },
     execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler},
     tool_registry::snapshot::RegisteredTool,
@@ -89,10 +89,11 @@ impl WatchResourceHandler {
         let (read, found) = self.registry.read_by(&request).await;
         let begun = Arc::new(Mutex::new(None));
         let watching = |(tool, provider, own): (Arc<Tool>, Arc<dyn ContextProvider>, String)| {
-            let watching = Watching { watches: self.watches.clone(), provider, uri: own, begun: begun.clone() };
+            let watching =
+                WatchRequestProvider { watches: self.watches.clone(), provider, uri: own, begun: begun.clone() };
             Arc::new(RegisteredTool::new(tool, Arc::new(watching)))
         };
-        let answerer = Answerer { registered: found.map(watching), ..read };
+        let answerer = ContextRequestTarget { registered: found.map(watching), ..read };
         let call = ExecuteToolCommand {
             answered_by: Some(answerer),
             // The call must not ask the client any question, whatever the client can answer.
@@ -217,7 +218,7 @@ impl Drop for ResourceWatch {
 }
 
 /// Adapter to the call path: a tool that starts to watch.
-struct Watching {
+struct WatchRequestProvider {
     watches: Arc<Watches>,
     provider: Arc<dyn ContextProvider>,
     /// URI as the provider knows it.
@@ -227,7 +228,7 @@ struct Watching {
 }
 
 #[async_trait]
-impl ToolProvider for Watching {
+impl ToolProvider for WatchRequestProvider {
     fn name(&self) -> &str {
         self.provider.name()
     }

@@ -99,7 +99,7 @@ pub struct CommandAccess {
     pub built_in_rule: Option<BuiltInRule>,
     /// Extent of a rule with wildcards beyond this command; `None` where only a rule with the exact command is offered.
     #[cfg_attr(feature = "serde", serde(default))]
-    pub widening: Option<Widening>,
+    pub widening: Option<WildcardLimits>,
 }
 
 /// Built-in rule, which allows commands without an access that a rule could apply to.
@@ -131,7 +131,7 @@ impl BuiltInRule {
 /// Extent of a rule with wildcards beyond one command, in words at its beginning that the rule must contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Widening {
+pub struct WildcardLimits {
     /// Minimum number of words with which a rule of the user must begin. At least 1.
     pub least: u8,
     /// Number of words before the wildcard of the offered rule; `None` if only the exact command is offered.

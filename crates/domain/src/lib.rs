@@ -57,7 +57,7 @@ pub mod tool_selection;
 pub mod workspace_roots;
 
 pub use self::{
-    access::{Access, AccessKind, BuiltInRule, CommandAccess, ParseConfidence, PathAccess, Widening},
+    access::{Access, AccessKind, BuiltInRule, CommandAccess, ParseConfidence, PathAccess, WildcardLimits},
     agent::{
         budget::{Budget, Budgets},
         command_text::CommandTextError,
@@ -76,7 +76,7 @@ pub use self::{
     context::{
         ContextCatalogue, InvalidDefinition, Prompt, ResourceTemplate,
         notice::ContextNotice,
-        request::{Completion, CompletionOf, ContextRequest},
+        request::{Completion, CompletionReference, ContextRequest},
         uri_template::{InvalidUriTemplate, UriTemplate},
     },
     conversation::{
@@ -94,9 +94,9 @@ pub use self::{
         usage::{Prices, Usage},
     },
     permission::{
-        command_pattern::Outline,
+        command_pattern::PatternWords,
         decision::{Cause, Decision, Finding, NearMiss, Verdict},
-        grant::{Grant, ReadingBelow},
+        grant::{FolderReadGrant, Grant},
         offered_rule::UnusableRule,
         path_pattern::PatternBase,
         policy::{Mode, OuterPolicies, PermissionPolicy},
@@ -104,7 +104,7 @@ pub use self::{
         rule::{Effect, InvalidRule, PermissionRule, RuleSubject},
     },
     pinning::{
-        OnChange, PendingDefinition, Pinning,
+        ChangePolicy, PendingDefinition, Pinning,
         item::{DefinitionVersion, ItemKey, ItemKind, OfferedItem, PinnedServer, VersionApproval},
     },
     ports::{
@@ -121,7 +121,7 @@ pub use self::{
         clock::{Clock, Timestamp},
         context_provider::ContextProvider,
         conversation_store::{AppendError, ConversationStore, NoConversations},
-        credentials::{CredentialHeaders, Credentials, NoAccounts, NoCredentials},
+        credentials::{CredentialHeaders, Credentials, CredentialsError, NoAccounts},
         definition_store::DefinitionStore,
         embeddings::{Embeddings, EmbeddingsError},
         event_sink::{EventSink, NoEvents},
@@ -132,14 +132,16 @@ pub use self::{
         question_store::{QuestionError, QuestionStore},
         read_state::ReadState,
         rule_store::{NoRuleStore, RuleNotSaved, RuleStore},
-        schema_validator::{NoSchemaValidator, NotValidated, SchemaValidator},
+        schema_validator::{NoSchemaValidator, SchemaValidator, SchemaValidatorError},
         stores::Stores,
         tasks::{NewTask, NoTasks, TaskEnd, TaskOutput, TaskWork, Tasks},
         todo_store::TodoStore,
-        tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookTimeout, HookVerdict, ToolHook},
+        tool_hook::{
+            AfterCallResponse, BeforeCallResponse, EndedCall, HookContext, HookTimeout, HookVerdict, ToolHook,
+        },
         tool_provider::{
-            Answers, CallContext, CallOutcome, ForwardedMembers, InputRequired, ProviderError, ProviderState,
-            ToolProvider,
+            CallContext, CallOutcome, ForwardedMembers, InputRequired, InputRequiredResponse, ProviderError,
+            ProviderState, ToolProvider,
         },
         tool_repository::{Catalogue, DefinitionChange, StoreError, ToolRepository},
         web_search::{Domains, Freshness, SearchBounds, WebHit, WebQuery, WebSearch, WebSearchError},
@@ -150,7 +152,7 @@ pub use self::{
     sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
     scope::{
         Scope, View,
-        view_content::{SharedName, ViewContent, ViewLimits},
+        view_content::{DuplicateToolName, ViewContent, ViewLimits},
     },
     secret::Secret,
     server_name::{InvalidServerName, ServerName},
@@ -176,7 +178,7 @@ pub use self::{
 };
 
 #[cfg(feature = "json-schema")]
-pub use self::tool_input_schema::{NotValid, ToolInputSchema, UnboundedCost};
+pub use self::tool_input_schema::{ArgumentValidationError, ToolInputSchema, UnboundedCost};
 
 #[cfg(feature = "serde")]
 pub use self::tool_result::TextBlock;

@@ -19,7 +19,7 @@ use serde_json::Value;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
-pub enum OnChange {
+pub enum ChangePolicy {
     /// The approved definition continues to be served. A wider schema and a new tool require approval at the next call.
     #[default]
     Pin,
@@ -29,7 +29,7 @@ pub enum OnChange {
     Quarantine,
 }
 
-impl OnChange {
+impl ChangePolicy {
     /// All treatments.
     pub const ALL: [Self; 3] = [Self::Pin, Self::Pass, Self::Quarantine];
 
@@ -54,7 +54,7 @@ pub struct Pinning {
     /// Key of the stored definitions.
     pub server: PinnedServer,
     /// Treatment of changes.
-    pub on_change: OnChange,
+    pub on_change: ChangePolicy,
     /// Way in which the server is started or reached, without secrets.
     pub launch: Value,
 }

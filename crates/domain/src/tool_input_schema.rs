@@ -15,6 +15,6 @@ mod nearest_name;
 #[cfg(feature = "json-schema")]
 pub use bounds::UnboundedCost;
 #[cfg(feature = "json-schema")]
-pub use compiled::{NotValid, ToolInputSchema};
+pub use compiled::{ArgumentValidationError, ToolInputSchema};
 pub use invalid::{Formats, InvalidArguments, InvalidSchema, UnlistedViolations, Violation};
 pub use nearest_name::nearest_name;

@@ -5,7 +5,7 @@
 
 use std::{error::Error, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::timeout;
-use toolstead_domain::{Credentials, Principal, Secret, ports::credentials::Resource};
+use toolstead_domain::{Credentials, Principal, Secret, ports::credentials::ProtectedResource};
 use toolstead_infrastructure::{
     accounts::{
         credentials::{Accounts, AccountsParts},
@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let came = timeout(Duration::from_secs(120), sign_in.wait_for_code()).await??;
     println!("granted: {}", sign_in.finish(came).await?.scopes.join(" "));
     // What every request to the service bears; they are renewed when they are asked for.
-    let gmail = Resource { grant: GMAIL.name.into(), origin: service.origin().ascii_serialization().into() };
+    let gmail = ProtectedResource { grant: GMAIL.name.into(), origin: service.origin().ascii_serialization().into() };
     for (name, _) in accounts.headers(&person, &gmail).await? {
         println!("a request has the header {name}");
     }

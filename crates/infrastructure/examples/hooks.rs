@@ -12,7 +12,7 @@ use toolstead_infrastructure::{
     helper::{end_helpers, enter_if_helper},
     hooks::{
         command_hooks::{CommandHooks, HookSurroundings},
-        definition::{HookDefinition, HookEvent, HookProgram, OnError},
+        definition::{FailurePolicy, HookDefinition, HookEvent, HookProgram},
         matcher::Matcher,
     },
     sandbox::launcher::Launcher,
@@ -38,7 +38,7 @@ async fn ask() -> Result<(), Box<dyn Error>> {
         environment: BTreeMap::new(),
         timeout: Duration::from_secs(10),
         gate: true,
-        on_error: OnError::Deny,
+        on_error: FailurePolicy::Deny,
         in_background: false,
     };
     let surroundings = HookSurroundings {

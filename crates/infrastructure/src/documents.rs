@@ -131,7 +131,7 @@ fn shortened(mut name: String) -> String {
 
 /// Request to the child process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Order {
+struct DocumentParseOptions {
     pages: Option<Selection>,
     limits: DocumentLimits,
 }
@@ -146,7 +146,7 @@ enum Reply {
 
 /// Reads a document: the work of the child process. Takes the bytes of a document and returns a [`Reply`] as JSON.
 pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
-    let reply = match serde_json::from_str::<Order>(order) {
+    let reply = match serde_json::from_str::<DocumentParseOptions>(order) {
         Ok(order) => catch_unwind(AssertUnwindSafe(|| parsed(&order, input)))
             .unwrap_or_else(|_| Err(DocumentError::Damaged("the reader crashed on it".into()))),
         Err(error) => Err(DocumentError::Damaged(format!("the request is invalid: {error}"))),
@@ -158,7 +158,7 @@ pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
 }
 
 /// Parses a document by its content alone, because names are unreliable.
-fn parsed(order: &Order, input: &mut dyn Read) -> Result<Document, DocumentError> {
+fn parsed(order: &DocumentParseOptions, input: &mut dyn Read) -> Result<Document, DocumentError> {
     let limit = order.limits.document_bytes;
     let mut bytes = Vec::new();
     input

@@ -25,14 +25,14 @@ const FLAGS: [&str; 3] = [
 /// Foreign text without [invisible](toolstead_domain::invisible_characters::is_invisible) characters, except for those that the text
 /// around them needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenText {
+pub struct VisibleText {
     /// The remaining text.
     pub text: String,
     /// Number of removed characters. White space that is a control character (such as carriage returns) does not count.
     pub removed: usize,
 }
 
-impl SeenText {
+impl VisibleText {
     /// Removes [invisible](toolstead_domain::invisible_characters::is_invisible) characters. Retained are
     ///
     /// - zero-width joiners and non-joiners between letters that are shaped by them (UAX 31, rules A1, A2 and B), and
@@ -187,7 +187,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn seen(text: &str) -> (String, usize) {
-        SeenText::of(text).map_or((text.to_owned(), 0), |seen| (seen.text, seen.removed))
+        VisibleText::of(text).map_or((text.to_owned(), 0), |seen| (seen.text, seen.removed))
     }
 
     #[track_caller]

@@ -18,7 +18,7 @@ use toolstead_infrastructure::{
     helper::{end_helpers, enter_if_helper},
     helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
     sandbox::helper::Helpers,
-    web::page::{Form, Page, PageLimits, PageOrder, read},
+    web::page::{HtmlPage, Page, PageFormat, PageLimits, read},
 };
 use url::Url;
 
@@ -54,10 +54,10 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(&self, html: impl Into<Vec<u8>>, form: Form, limits: PageLimits) -> Result<Page, ToolFailure> {
+    fn read(&self, html: impl Into<Vec<u8>>, form: PageFormat, limits: PageLimits) -> Result<Page, ToolFailure> {
         let content_type = Some("text/html".to_owned());
         let url = Url::parse("https://site.example/dir/page.html").unwrap();
-        let order = PageOrder { html: html.into(), content_type, url, form };
+        let order = HtmlPage { html: html.into(), content_type, url, form };
         let deadline = Instant::now() + Duration::from_secs(120);
         self.runtime.block_on(read(&self.helpers, limits, deadline, order))
     }
@@ -116,9 +116,9 @@ fn nested_lists(reader: &Reader) {
     // Without a bound of depth this takes minutes of the processor, and a debug build is many times slower than a release.
     let limits = PageLimits { seconds: 5, ..PageLimits::default() };
     let html = format!("{}the end", "<ul><li>".repeat(64 << 10));
-    let page = reader.read(html.clone(), Form::Markdown, limits.clone()).unwrap();
+    let page = reader.read(html.clone(), PageFormat::Markdown, limits.clone()).unwrap();
     assert!(page.text.ends_with("the end"), "{:?}", page.notes);
-    assert!(reader.read(html, Form::Article, limits).unwrap().text.ends_with("the end"));
+    assert!(reader.read(html, PageFormat::Article, limits).unwrap().text.ends_with("the end"));
 }
 
 fn hostile_markup(reader: &Reader) {
@@ -139,7 +139,7 @@ fn hostile_markup(reader: &Reader) {
         ("unclosed", megabyte("<p><b><div><table><li>")),
     ];
     for (name, html) in pages {
-        for form in [Form::Markdown, Form::Text] {
+        for form in [PageFormat::Markdown, PageFormat::Text] {
             match reader.read(html.clone(), form, PageLimits { seconds: 60, ..PageLimits::default() }) {
                 Ok(page) => assert!(page.text.len() <= PageLimits::default().text_bytes, "{name}"),
                 Err(failure) => panic!("{name}: {failure}"),
@@ -152,11 +152,11 @@ fn attributes_without_end(reader: &Reader) {
     let html: String =
         std::iter::once("<p>first<p ".to_owned()).chain((0..400_000).map(|n| format!("a{n} "))).collect();
     let limits = PageLimits { seconds: 1, ..PageLimits::default() };
-    match reader.read(html, Form::Markdown, limits.clone()) {
+    match reader.read(html, PageFormat::Markdown, limits.clone()) {
         Ok(page) => assert!(page.text.starts_with("first"), "{}", page.text),
         Err(failure) => assert_eq!(failure.kind, ErrorKind::Timeout, "{failure}"),
     }
-    assert_eq!(reader.read("<p>next", Form::Markdown, limits).unwrap().text, "next");
+    assert_eq!(reader.read("<p>next", PageFormat::Markdown, limits).unwrap().text, "next");
 }
 
 fn costly_article(reader: &Reader) {
@@ -164,21 +164,21 @@ fn costly_article(reader: &Reader) {
                      which takes more of them than fit on one line, and then some, and then the last ones of all.</p>";
     let html = paragraph.repeat(30);
     let limits = PageLimits { memory_bytes: 1 << 30, ..PageLimits::default() };
-    let page = reader.read(html, Form::Article, limits).unwrap();
+    let page = reader.read(html, PageFormat::Article, limits).unwrap();
     assert!(page.is_article, "{:?}", page.notes);
     assert!(
-        reader.read("<ul><li><a href=/x>x</a></ul>", Form::Article, PageLimits::default()).unwrap().notes[0]
+        reader.read("<ul><li><a href=/x>x</a></ul>", PageFormat::Article, PageLimits::default()).unwrap().notes[0]
             .contains("no article")
     );
     // So little memory that nothing is read.
     let limits = PageLimits { memory_bytes: 16 << 20, ..PageLimits::default() };
-    let failure = reader.read(paragraph.repeat(30_000), Form::Article, limits).unwrap_err();
+    let failure = reader.read(paragraph.repeat(30_000), PageFormat::Article, limits).unwrap_err();
     assert!(matches!(failure.kind, ErrorKind::TooLarge | ErrorKind::ExecutionFailed), "{failure}");
 }
 
 fn larger_page(reader: &Reader) {
     let limits = PageLimits { page_bytes: 1_000, ..PageLimits::default() };
-    let page = reader.read("<p>words</p>".repeat(1_000), Form::Text, limits).unwrap();
+    let page = reader.read("<p>words</p>".repeat(1_000), PageFormat::Text, limits).unwrap();
     assert!(page.text.starts_with("words\n\nwords") && page.text.len() < 1_000, "{}", page.text);
     assert!(page.notes[0].contains("larger than the 1000 bytes"), "{:?}", page.notes);
 }
@@ -187,7 +187,7 @@ fn charset_of_the_sender(reader: &Reader) {
     let url = Url::parse("https://site.example/").unwrap();
     let content_type = Some("text/html; Charset=\"Shift_JIS\"".to_owned());
     let html = b"<meta charset=utf-8><p>\x83\x5c\x81\x5b\x83\x58".to_vec();
-    let order = PageOrder { html, content_type, url, form: Form::Text };
+    let order = HtmlPage { html, content_type, url, form: PageFormat::Text };
     let deadline = Instant::now() + Duration::from_secs(60);
     let page = reader.runtime.block_on(read(&reader.helpers, PageLimits::default(), deadline, order)).unwrap();
     assert_eq!(page.text, "ソース");
@@ -202,8 +202,9 @@ fn installed_pages(reader: &Reader) {
     for file in &pages {
         let Ok(html) = fs::read(file) else { continue };
         let limits = PageLimits { seconds: 60, ..PageLimits::default() };
-        let page =
-            reader.read(html, Form::Markdown, limits).unwrap_or_else(|failure| panic!("{}: {failure}", file.display()));
+        let page = reader
+            .read(html, PageFormat::Markdown, limits)
+            .unwrap_or_else(|failure| panic!("{}: {failure}", file.display()));
         assert!(!page.text.trim().is_empty(), "{}", file.display());
         for heading in &page.outline {
             let line = page.text.lines().nth(heading.line - 1).unwrap();

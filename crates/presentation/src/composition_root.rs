@@ -40,13 +40,13 @@ use crate::{
         },
         sections::{
             policy::{check_parameters, check_tool_names},
-            services::OutsideSettings,
+            services::NetworkToolSettings,
         },
         tree::problem::ConfigError,
         views::check_overlays,
         workspace::make_folders_beside,
     },
-    cores::Cores,
+    cores::RuntimePool,
     event_file::{EventFile, EventTarget},
     mcp_server::elicitation_approver::ElicitationApprover,
     surroundings::{InstructionFiles, WorkspaceSurroundings},
@@ -164,7 +164,7 @@ pub struct AppBuilder {
     session_lifetime: Option<SessionLifetime>,
     clients: ExpectedClients,
     starts_when_used: bool,
-    cores: Option<Cores>,
+    cores: Option<RuntimePool>,
     network: Arc<dyn Network>,
     web_search: Option<Arc<dyn WebSearch>>,
 }
@@ -525,7 +525,7 @@ impl AppBuilder {
 
     /// Spreads upstream servers over these runtimes. By default they run on the runtime of the caller.
     #[must_use]
-    pub(crate) fn spread_over(mut self, cores: Cores) -> Self {
+    pub(crate) fn spread_over(mut self, cores: RuntimePool) -> Self {
         self.cores = Some(cores);
         self
     }
@@ -876,7 +876,7 @@ fn known_names(tools: &[Tool]) -> Vec<&str> {
 }
 
 /// Returns the configured access to hosts.
-fn web_client(network: Arc<dyn Network>, outside: &OutsideSettings) -> Result<WebClient, InvalidAddress> {
+fn web_client(network: Arc<dyn Network>, outside: &NetworkToolSettings) -> Result<WebClient, InvalidAddress> {
     let reach = WebClient::new(network, outside.private_hosts.clone());
     match &outside.proxy {
         Some(proxy) => reach.with_proxy(proxy),

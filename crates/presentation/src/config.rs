@@ -35,7 +35,7 @@ use sections::{
     policy,
     profiles::{self, NoSuchProfile, Profile},
     section,
-    services::{self, OutsideSettings},
+    services::{self, NetworkToolSettings},
     tool_block, tool_choice, tool_search,
 };
 use servers::{
@@ -65,7 +65,7 @@ use tree::{
     origin::Origin,
     problem::{ConfigError, Problem},
     source_file::{self, SourceFile},
-    value::{Item, Value},
+    value::{TextItem, Value},
 };
 use trust::{
     TrustedFiles,
@@ -114,7 +114,7 @@ pub struct Config {
     /// Embeddings that rank tools; `None`: words rank them.
     pub embeddings: Option<EmbeddingsSettings>,
     /// Outbound network access, and the services that tools use.
-    pub outside: OutsideSettings,
+    pub outside: NetworkToolSettings,
     /// `true` if the event of a completed call includes its input and result.
     pub tool_call_details: bool,
     /// Confinement of commands.
@@ -142,7 +142,7 @@ pub struct Config {
     /// Remarks to report that are not errors.
     pub notes: Vec<Problem>,
     /// Every name used in a selection of tools.
-    selected: Vec<Item>,
+    selected: Vec<TextItem>,
     tool_timeouts: BTreeMap<String, Duration>,
 }
 

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 /// Handles of the runtimes. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Cores(Arc<CoreSet>);
+pub struct RuntimePool(Arc<CoreSet>);
 
 #[derive(Debug)]
 struct CoreSet {
@@ -32,11 +32,11 @@ struct Core {
 /// The runtime of one connection. Dropping it decrements the number of connections there.
 #[derive(Debug)]
 pub(crate) struct ConnectionCore {
-    cores: Cores,
+    cores: RuntimePool,
     index: usize,
 }
 
-impl Cores {
+impl RuntimePool {
     /// Creates the cores from the handles of these runtimes, of which there is at least one.
     pub(crate) fn new(runtimes: impl IntoIterator<Item = Handle>) -> Self {
         let cores = runtimes.into_iter().map(|runtime| Core { runtime, connections: AtomicUsize::new(0) }).collect();
@@ -93,7 +93,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     /// Spawns a connection. Returns the runtime that it runs on, and the sender that ends it.
-    async fn connect(cores: &Cores) -> (tokio::runtime::Id, oneshot::Sender<()>) {
+    async fn connect(cores: &RuntimePool) -> (tokio::runtime::Id, oneshot::Sender<()>) {
         let ((end, ended), (report, reported)) = (oneshot::channel(), oneshot::channel());
         cores.for_connection().spawn(async move {
             report.send(Handle::current().id()).unwrap();
@@ -106,7 +106,7 @@ mod tests {
     async fn connections_run_on_the_runtime_that_has_the_fewest() {
         let other = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
         let (here, there) = (Handle::current().id(), other.handle().id());
-        let cores = Cores::new([Handle::current(), other.handle().clone()]);
+        let cores = RuntimePool::new([Handle::current(), other.handle().clone()]);
         let (first, end_first) = connect(&cores).await;
         let (second, _end_second) = connect(&cores).await;
         assert_eq!(
@@ -127,9 +127,9 @@ mod tests {
     async fn upstream_servers_take_the_runtimes_in_turn() {
         let other = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
         let (here, there) = (Handle::current().id(), other.handle().id());
-        let cores = Cores::new([Handle::current(), other.handle().clone()]);
+        let cores = RuntimePool::new([Handle::current(), other.handle().clone()]);
         assert_eq!([(); 3].map(|()| cores.next_runtime().id()), [here, there, here]);
-        assert_eq!([(); 2].map(|()| Cores::current().next_runtime().id()), [here, here]);
+        assert_eq!([(); 2].map(|()| RuntimePool::current().next_runtime().id()), [here, here]);
         other.shutdown_background();
     }
 }

@@ -1,6 +1,6 @@
 //! The tokio runtimes of both binaries.
 
-use crate::{cli::output::note, cores::Cores};
+use crate::{cli::output::note, cores::RuntimePool};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::{env, fs, io, num::NonZero, ops::Range, path::Path, pin::pin, process::ExitCode, thread, time::Duration};
 use tokio::runtime::{Builder, Runtime};
@@ -36,7 +36,7 @@ pub fn run(program: impl Future<Output = ExitCode>, give_back: fn()) -> ExitCode
 
 /// Like [`run`], for the server: with one more runtime of one thread for each processor, for connections and upstream
 /// servers. The program itself, which accepts connections, has a runtime of its own.
-pub fn run_server<F: Future<Output = ExitCode>>(server: impl FnOnce(Cores) -> F, give_back: fn()) -> ExitCode {
+pub fn run_server<F: Future<Output = ExitCode>>(server: impl FnOnce(RuntimePool) -> F, give_back: fn()) -> ExitCode {
     protect_memory();
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let blocking = (MAX_BLOCKING_THREADS / processors).max(MIN_BLOCKING_THREADS);
@@ -45,7 +45,7 @@ pub fn run_server<F: Future<Output = ExitCode>>(server: impl FnOnce(Cores) -> F,
         (Ok(own), Ok(cores)) => (own, cores),
         (Err(error), _) | (_, Err(error)) => return not_started(&error),
     };
-    let program = server(Cores::new(cores.iter().map(|runtime| runtime.handle().clone())));
+    let program = server(RuntimePool::new(cores.iter().map(|runtime| runtime.handle().clone())));
     run_on(own, cores, program, give_back)
 }
 

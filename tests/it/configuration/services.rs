@@ -7,7 +7,7 @@ use toolstead_infrastructure::{
     egress::host::HostPatterns,
     services::settings::{SearchProvider, Services},
 };
-use toolstead_presentation::config::sections::services::OutsideSettings;
+use toolstead_presentation::config::sections::services::NetworkToolSettings;
 
 const LOCAL: &str = "home/project/toolstead.local.toml";
 const NOBODY_SEARCHES: &str = "no search provider is set: `[search] provider` names one (brave, searxng, tavily, exa, \
@@ -26,7 +26,7 @@ fn machine(text: &str, variables: &[(&str, &str)]) -> Machine {
 }
 
 /// Each service: its address and what goes there, or why there is none.
-fn told(outside: &OutsideSettings) -> [String; 5] {
+fn told(outside: &NetworkToolSettings) -> [String; 5] {
     let Services { search, gmail, calendar, linkedin, anthropic_admin } = &outside.services;
     let secret = || outside.google.as_ref().map_or("", |client| client.client_secret.expose());
     let search = search.as_ref().map(|search| {

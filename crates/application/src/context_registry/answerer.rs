@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
 use toolstead_domain::{
-    Access, AccessKind, CallContext, CallOutcome, Category, Completion, CompletionOf, ContextProvider, ContextRequest,
-    ProviderError, RequestKind, ServerName, Suggestion, Tool, ToolCall, ToolFailure, ToolName, ToolProvider,
-    ToolResult, ToolSource,
+    Access, AccessKind, CallContext, CallOutcome, Category, Completion, CompletionReference, ContextProvider,
+    ContextRequest, ProviderError, RequestKind, ServerName, Suggestion, Tool, ToolCall, ToolFailure, ToolName,
+    ToolProvider, ToolResult, ToolSource,
     context::{GET_PROMPT, READ_RESOURCE, server_uri},
     error_kind::ErrorKind,
     tool::BUILT_IN,
@@ -17,13 +17,13 @@ use toolstead_domain::{
 /// The provider that answers a request. Created only by [`forward_request`](crate::forward_request) and
 /// [`forward_task`](crate::forward_task).
 #[derive(Debug, Clone)]
-pub struct Answerer {
+pub struct ContextRequestTarget {
     pub(crate) kind: RequestKind,
     /// `None`: no provider offers the subject of the request.
     pub(crate) registered: Option<SharedTool>,
 }
 
-impl Answerer {
+impl ContextRequestTarget {
     /// Returns the failure of a request whose subject no provider offers.
     pub(crate) fn unknown(&self, subject: &str) -> ToolFailure {
         let shown: String = subject.chars().take(128).collect();
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Provider {
 
 /// The tools that represent the requests to one provider.
 #[derive(Debug)]
-pub(super) struct Answerers {
+pub(super) struct ContextRequestTools {
     pub(super) provider: Provider,
     read: SharedTool,
     get: SharedTool,
@@ -61,7 +61,7 @@ pub(super) struct Answerers {
     complete_prompt: SharedTool,
 }
 
-impl Answerers {
+impl ContextRequestTools {
     pub(super) fn of(provider: &Arc<dyn ContextProvider>, registry: &Weak<ContextRegistry>) -> Self {
         let registered = |kind, name: &str, parameters: Value, required: &[&str]| {
             let schema = json!({"type": "object", "properties": parameters, "required": required});
@@ -134,11 +134,12 @@ pub(crate) async fn accesses(
 ) -> Result<Vec<Access>, ToolFailure> {
     let of_provider = provider.accesses(request).await?;
     let requested = match request {
-        ContextRequest::Read { uri } | ContextRequest::Complete(Completion { of: CompletionOf::Template(uri), .. }) => {
+        ContextRequest::Read { uri }
+        | ContextRequest::Complete(Completion { of: CompletionReference::Template(uri), .. }) => {
             resource(provider, uri)
         }
         ContextRequest::Get { name, .. }
-        | ContextRequest::Complete(Completion { of: CompletionOf::Prompt(name), .. }) => prompt(provider, name),
+        | ContextRequest::Complete(Completion { of: CompletionReference::Prompt(name), .. }) => prompt(provider, name),
     };
     Ok(std::iter::once(requested).chain(of_provider).collect())
 }
@@ -171,7 +172,8 @@ impl ContextToolProvider {
         let mut request = ContextRequest::parse(self.kind, &call.arguments)?;
         if let (
             Some(server),
-            ContextRequest::Read { uri } | ContextRequest::Complete(Completion { of: CompletionOf::Template(uri), .. }),
+            ContextRequest::Read { uri }
+            | ContextRequest::Complete(Completion { of: CompletionReference::Template(uri), .. }),
         ) = (self.provider.server(), &mut request)
             && let Some(own) = server_uri::within(server.as_str(), uri)
         {

@@ -1,6 +1,6 @@
 //! Snapshot of all resources and prompts.
 
-use super::answerer::{self, Answerer, Answerers};
+use super::answerer::{self, ContextRequestTarget, ContextRequestTools};
 use serde_json::{Map, Value};
 use std::{
     borrow::Cow,
@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    Access, Completion, CompletionOf, ContextCatalogue, ContextProvider, ContextRequest, Prompt, RequestKind,
+    Access, Completion, CompletionReference, ContextCatalogue, ContextProvider, ContextRequest, Prompt, RequestKind,
     ResourceTemplate, Tool, ToolResult,
     context::{Resource, server_uri},
 };
@@ -21,7 +21,7 @@ pub struct ContextSnapshot {
     templates: Vec<PublishedDefinition<ResourceTemplate>>,
     prompts: Vec<PublishedDefinition<Prompt>>,
     /// The providers, in the order in which their templates are tried: in-process providers first.
-    providers: Vec<Arc<Answerers>>,
+    providers: Vec<Arc<ContextRequestTools>>,
 }
 
 /// A definition and its provider.
@@ -31,12 +31,12 @@ pub struct PublishedDefinition<T> {
     pub definition: T,
     /// The provider's own URI or name, if it differs.
     own: Option<String>,
-    answerers: Arc<Answerers>,
+    answerers: Arc<ContextRequestTools>,
 }
 
 /// The catalogue of one provider.
 pub(super) struct ProviderCatalogue<'a> {
-    pub(super) answerers: &'a Arc<Answerers>,
+    pub(super) answerers: &'a Arc<ContextRequestTools>,
     pub(super) catalogue: &'a ContextCatalogue,
 }
 
@@ -203,21 +203,21 @@ impl ContextSnapshot {
     }
 
     /// Returns the answerer of the request. It may have no provider.
-    pub(crate) fn answerer(&self, request: &ContextRequest) -> Answerer {
+    pub(crate) fn answerer(&self, request: &ContextRequest) -> ContextRequestTarget {
         let (answerers, kind) = match request {
             ContextRequest::Read { uri } => (self.of_resource(uri), RequestKind::Resource),
             ContextRequest::Get { name, .. } => (self.of_prompt(name), RequestKind::Prompt),
-            ContextRequest::Complete(Completion { of: CompletionOf::Prompt(name), .. }) => {
+            ContextRequest::Complete(Completion { of: CompletionReference::Prompt(name), .. }) => {
                 let registered = self.of_prompt(name).map(|answerers| answerers.completing_prompts().clone());
-                return Answerer { kind: RequestKind::Completion, registered };
+                return ContextRequestTarget { kind: RequestKind::Completion, registered };
             }
-            ContextRequest::Complete(Completion { of: CompletionOf::Template(text), .. }) => {
+            ContextRequest::Complete(Completion { of: CompletionReference::Template(text), .. }) => {
                 let template = self.templates.binary_search_by(|one| one.definition.template().as_str().cmp(text));
                 let template = template.ok().map(|at| &self.templates[at].answerers);
                 (template.or_else(|| self.listed(text)), RequestKind::Completion)
             }
         };
-        Answerer { kind, registered: answerers.map(|answerers| answerers.of_kind(kind).clone()) }
+        ContextRequestTarget { kind, registered: answerers.map(|answerers| answerers.of_kind(kind).clone()) }
     }
 
     /// Returns the provider of the resource, and the URI by which that provider knows it.
@@ -299,19 +299,19 @@ impl ContextSnapshot {
         }
     }
 
-    fn listed(&self, uri: &str) -> Option<&Arc<Answerers>> {
+    fn listed(&self, uri: &str) -> Option<&Arc<ContextRequestTools>> {
         let at = self.resources.binary_search_by(|one| one.definition.uri().cmp(uri)).ok()?;
         Some(&self.resources[at].answerers)
     }
 
-    fn of_prompt(&self, name: &str) -> Option<&Arc<Answerers>> {
+    fn of_prompt(&self, name: &str) -> Option<&Arc<ContextRequestTools>> {
         let at = self.prompts.binary_search_by(|one| one.definition.name().cmp(name)).ok()?;
         Some(&self.prompts[at].answerers)
     }
 
     /// Returns the provider that lists the URI; else the server for which the URI was made distinct; else the first
     /// provider with a matching template.
-    fn of_resource(&self, uri: &str) -> Option<&Arc<Answerers>> {
+    fn of_resource(&self, uri: &str) -> Option<&Arc<ContextRequestTools>> {
         if let Some(listed) = self.listed(uri) {
             return Some(listed);
         }

@@ -4,7 +4,7 @@ use super::{
     command::ExecuteToolCommand,
     error::ExecuteToolError,
     nesting::Nesting,
-    preview::Previews,
+    preview::PreviewContext,
     question_channel::QuestionChannel,
     record::{Record, digest},
     running,
@@ -28,11 +28,11 @@ const MESSAGE_CHARACTERS: usize = 1_000;
 
 /// Context of an approval request.
 #[derive(Clone, Copy)]
-pub(super) struct Approvals<'a> {
+pub(super) struct ApprovalContext<'a> {
     pub(super) approver: &'a dyn Approver,
     pub(super) book: &'a PermissionBook,
     pub(super) policy: &'a PermissionPolicy,
-    pub(super) previews: Previews<'a>,
+    pub(super) previews: PreviewContext<'a>,
     pub(super) open_calls: &'a Arc<OpenCalls>,
     /// Maximum time for an answer.
     pub(super) timeout: Duration,
@@ -61,7 +61,7 @@ impl CallApproval {
     }
 }
 
-impl Approvals<'_> {
+impl ApprovalContext<'_> {
     /// Returns at once if the decision allows the call, requests approval if it requires that, and refuses otherwise.
     pub(super) async fn obtain(
         self,

@@ -2,7 +2,7 @@
 
 use super::{
     ExecuteToolHandler, answer_limit,
-    approval::{self, Approvals},
+    approval::{self, ApprovalContext},
     arguments::{self, PreparedArguments},
     command::ExecuteToolCommand,
     error::{AuditFailure, ExecuteToolError},
@@ -10,11 +10,11 @@ use super::{
     hooks::HookOutcome,
     output::{self, overflow_writer::OverflowWriter},
     pending_definition,
-    preview::Previews,
+    preview::PreviewContext,
     record::Record,
     resolution,
-    running::{self, Running},
-    validation::Validation,
+    running::{self, PermittedCall},
+    validation::ValidationContext,
     window_label::labels_in,
 };
 use crate::{open_calls::OpenCallGuard, tool_registry::SharedTool};
@@ -90,7 +90,7 @@ impl<'a> CallInProgress<'a> {
         let grant = Grant::new(policy, call.tool.clone(), approved);
         let (handler, provider) = (self.handler, registered.provider.as_ref());
         let (command, record) = (&*self.command, &self.record);
-        let running = Running { handler, provider, command, call: &call, grant: &grant, record, is_on_record };
+        let running = PermittedCall { handler, provider, command, call: &call, grant: &grant, record, is_on_record };
         let mut outcome = pin!(running::run(&running)).await;
         self.publish_resources(provider, &mut outcome);
         self.bound(&registered, &call, max_output, outcome).await
@@ -127,7 +127,7 @@ impl<'a> CallInProgress<'a> {
         let Self { handler, command, record, hooks, arguments, .. } = self;
         let (ports, arguments) = (&handler.ports, std::mem::take(arguments));
         let (outputs, schemas) = (ports.outputs.as_ref(), ports.schemas.as_ref());
-        let validation = Validation { beside: schemas, cancel: &command.cancel, time };
+        let validation = ValidationContext { beside: schemas, cancel: &command.cancel, time };
         let PreparedArguments { arguments, references, max_output } =
             arguments::prepare(registered, command, arguments, outputs, record, validation).await?;
         let mut call = ToolCall {
@@ -301,9 +301,13 @@ impl<'a> CallInProgress<'a> {
 }
 
 impl ExecuteToolHandler {
-    fn approvals<'a>(&'a self, policy: &'a Arc<PermissionPolicy>, provider: &'a dyn ToolProvider) -> Approvals<'a> {
-        Approvals {
-            previews: Previews { provider, ports: &self.ports, settings: &self.settings, policy },
+    fn approvals<'a>(
+        &'a self,
+        policy: &'a Arc<PermissionPolicy>,
+        provider: &'a dyn ToolProvider,
+    ) -> ApprovalContext<'a> {
+        ApprovalContext {
+            previews: PreviewContext { provider, ports: &self.ports, settings: &self.settings, policy },
             approver: self.ports.approver.as_ref(),
             book: &self.permissions,
             policy,

@@ -1,7 +1,7 @@
 //! The command that calls a tool.
 
 use super::nesting::Nesting;
-use crate::{cancel_signal::CancelSignal, context_registry::answerer::Answerer};
+use crate::{cancel_signal::CancelSignal, context_registry::answerer::ContextRequestTarget};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{CallId, Caller, ClientProfile, InputResponses, Labels, Scope, SilentCaller};
@@ -38,7 +38,7 @@ pub struct ExecuteToolCommand {
     pub began_by: Option<CallId>,
     /// Provider of the answer to a request that is not a call of a tool
     /// ([`forward_request`](crate::forward_request)); `None`: the tool of that name.
-    pub answered_by: Option<Answerer>,
+    pub answered_by: Option<ContextRequestTarget>,
 }
 
 impl ExecuteToolCommand {

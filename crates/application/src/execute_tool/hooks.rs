@@ -9,16 +9,16 @@ use super::{
     output_budget::OutputBudget,
     record::Record,
     running,
-    validation::Validation,
+    validation::ValidationContext,
 };
 use crate::tool_registry::SharedTool;
 use futures::FutureExt;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
-    Access, AfterCall, BeforeCall, CallOutcome, Cause, Decision, EndedCall, Finding, HookContext, HookVerdict,
-    LogLevel, LogMessage, ToolCall, ToolExecution, ToolFailure, ToolHook, ToolResult, Verdict, error_kind::ErrorKind,
-    tool_result::text_block,
+    Access, AfterCallResponse, BeforeCallResponse, CallOutcome, Cause, Decision, EndedCall, Finding, HookContext,
+    HookVerdict, LogLevel, LogMessage, ToolCall, ToolExecution, ToolFailure, ToolHook, ToolResult, Verdict,
+    error_kind::ErrorKind, tool_result::text_block,
 };
 
 /// Timeout of a hook after a cancelled call, whose caller waits for it.
@@ -45,7 +45,7 @@ impl HookOutcome {
         call: &mut ToolCall,
         record: &mut Record,
         command: &ExecuteToolCommand,
-        validation: Validation<'_>,
+        validation: ValidationContext<'_>,
     ) -> Result<(), ExecuteToolError> {
         let mut accesses = KnownAccesses::Unknown;
         for hook in hooks {
@@ -61,8 +61,8 @@ impl HookOutcome {
             // A hook that fails or times out denies the call.
             let said = match said {
                 Ok(Ok(said)) => said,
-                Ok(Err(_)) => BeforeCall::deny(format!("it did not answer within {} s", patience.as_secs())),
-                Err(_) => BeforeCall::deny("it panicked"),
+                Ok(Err(_)) => BeforeCallResponse::deny(format!("it did not answer within {} s", patience.as_secs())),
+                Err(_) => BeforeCallResponse::deny("it panicked"),
             };
             self.context.extend(named(hook.as_ref(), said.context));
             log_messages(command, hook.as_ref(), said.messages);
@@ -140,7 +140,7 @@ impl HookOutcome {
                 Some(Ok(Ok(said))) => said,
                 _ => {
                     tracing::warn!(hook = hook.name(), call = %execution.id, "the hook failed at the end of the call");
-                    AfterCall::default()
+                    AfterCallResponse::default()
                 }
             };
             context.extend(named(hook.as_ref(), said.context));

@@ -17,7 +17,7 @@ use cut::JoinedText;
 use overflow_writer::{OverflowWriter, StoredPart};
 use serde_json::Value;
 use toolstead_domain::{
-    CallOutcome, NotValid, SchemaValidator, ToolFailure, ToolInputSchema, ToolResult, UpstreamError,
+    ArgumentValidationError, CallOutcome, SchemaValidator, ToolFailure, ToolInputSchema, ToolResult, UpstreamError,
     error_kind::ErrorKind, json_memory::has_too_many_values, tool_result::text_block,
 };
 
@@ -310,8 +310,8 @@ fn schema_mismatch(registered: &SharedTool, result: &ToolResult) -> Option<Strin
     match result.structured_content() {
         Some(content) => match schema.validate(content) {
             // A log line does not justify a costly validation.
-            Ok(()) | Err(NotValid::Unbounded(_)) => None,
-            Err(NotValid::Invalid(invalid)) => Some(invalid.to_string()),
+            Ok(()) | Err(ArgumentValidationError::Unbounded(_)) => None,
+            Err(ArgumentValidationError::Invalid(invalid)) => Some(invalid.to_string()),
         },
         None => Some("there is no structured content".to_owned()),
     }

@@ -9,7 +9,7 @@ mod waiting_room;
 
 use super::{command::ExecuteToolCommand, error::ExecuteToolError, record::each_piece};
 use crate::open_calls::{NotAdmitted, OpenCalls};
-use parked_call::{AttachError, ParkedCall, Terms};
+use parked_call::{AttachError, CallProperties, ParkedCall};
 use sealed_state::{Digest, Seal};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -41,7 +41,7 @@ impl ParkedCalls {
         if !command.caller.answers_by_retry() || !CAPABILITIES.iter().any(|name| declared.contains_key(*name)) {
             return None;
         }
-        let terms = Terms {
+        let terms = CallProperties {
             id,
             principal: command.scope.principal.clone(),
             session: command.scope.session.clone(),

@@ -13,14 +13,14 @@ const AT_MOST: Duration = Duration::from_secs(5);
 
 /// Context of previews.
 #[derive(Clone, Copy)]
-pub(super) struct Previews<'a> {
+pub(super) struct PreviewContext<'a> {
     pub(super) provider: &'a dyn ToolProvider,
     pub(super) ports: &'a ExecuteToolPorts,
     pub(super) settings: &'a CallSettings,
     pub(super) policy: &'a Arc<PermissionPolicy>,
 }
 
-impl Previews<'_> {
+impl PreviewContext<'_> {
     /// Returns a preview of the call's changes; `None` if it cannot be determined, or would itself require approval.
     ///
     /// # Errors

@@ -28,9 +28,10 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    Access, Answers, CallContext, CallOutcome, Caller, CancelReason, Capability, ForwardedMembers, Generation, Grant,
-    InputRequired, InputResponses, NoCalls, NotAnswered, ProtocolVersion, SilentCaller, Tool, ToolCall, ToolFailure,
-    ToolProvider, ToolResult, ToolSource, error_chain::with_causes, error_kind::ErrorKind, ports::calls::WHOLE_OUTPUT,
+    Access, CallContext, CallOutcome, Caller, CancelReason, Capability, ForwardedMembers, Generation, Grant,
+    InputRequired, InputRequiredResponse, InputResponses, NoCalls, NotAnswered, ProtocolVersion, SilentCaller, Tool,
+    ToolCall, ToolFailure, ToolProvider, ToolResult, ToolSource, error_chain::with_causes, error_kind::ErrorKind,
+    ports::calls::WHOLE_OUTPUT,
 };
 
 /// Maximum number of rounds of questions of a provider per call.
@@ -53,7 +54,7 @@ pub(super) async fn accesses(
 }
 
 /// Permitted call, and the state that it needs to run.
-pub(super) struct Running<'a> {
+pub(super) struct PermittedCall<'a> {
     pub(super) handler: &'a Arc<ExecuteToolHandler>,
     pub(super) provider: &'a dyn ToolProvider,
     pub(super) command: &'a ExecuteToolCommand,
@@ -66,8 +67,8 @@ pub(super) struct Running<'a> {
 
 /// Runs the call until it ends, is cancelled, or exceeds its deadline and grace period. In each case the provider's
 /// future is dropped when this returns, and all nested calls are recorded.
-pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToolError> {
-    let Running { handler, provider, command, call, grant, record, is_on_record } = *running;
+pub(super) async fn run(running: &PermittedCall<'_>) -> Result<CallOutcome, ExecuteToolError> {
+    let PermittedCall { handler, provider, command, call, grant, record, is_on_record } = *running;
     let (ports, settings) = (&handler.ports, &handler.settings);
     let (parent, wanted) = (command.parent.as_ref(), command.timeout.or_else(|| provider.requested_time(call)));
     let time = settings.time_for(&call.tool, wanted, command);
@@ -86,7 +87,7 @@ pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToo
         Some(wanted) => settings.output_characters.min(wanted),
     };
     let output_characters = output_characters.min(command.scope.limits().output_characters.unwrap_or(usize::MAX));
-    let given = command.answers.clone().map(|responses| Answers { responses, state: None });
+    let given = command.answers.clone().map(|responses| InputRequiredResponse { responses, state: None });
     let context = CallContext {
         calls: &calls,
         output_characters,
@@ -161,7 +162,10 @@ async fn later_rounds(
 }
 
 /// Obtains the client's answers to a provider's questions. Returns them with the provider's state.
-async fn obtain_answers(required: InputRequired, context: &CallContext<'_>) -> Result<Answers, ToolFailure> {
+async fn obtain_answers(
+    required: InputRequired,
+    context: &CallContext<'_>,
+) -> Result<InputRequiredResponse, ToolFailure> {
     let unavailable = |message: &str| {
         ToolFailure::new(ErrorKind::Unavailable, message).next("Answer it another way, or use another tool.")
     };
@@ -187,7 +191,7 @@ async fn obtain_answers(required: InputRequired, context: &CallContext<'_>) -> R
     });
     let answers: Result<InputResponses, NotAnswered> = try_join_all(asked).await.map(|all| all.into_iter().collect());
     match answers {
-        Ok(responses) => Ok(Answers { responses, state: required.state }),
+        Ok(responses) => Ok(InputRequiredResponse { responses, state: required.state }),
         Err(NotAnswered::Unsupported) => {
             Err(unavailable("The tool needs an answer from the user, who cannot be asked here."))
         }

@@ -5,13 +5,13 @@ use crate::cancel_signal::CancelSignal;
 use serde_json::Value;
 use std::time::Duration;
 use toolstead_domain::{
-    InvalidArguments, NotValid, NotValidated, SchemaValidator, Tool, ToolFailure, ToolInputSchema,
-    error_kind::ErrorKind,
+    ArgumentValidationError, InvalidArguments, SchemaValidator, SchemaValidatorError, Tool, ToolFailure,
+    ToolInputSchema, error_kind::ErrorKind,
 };
 
 /// Context of a validation.
 #[derive(Clone, Copy)]
-pub(super) struct Validation<'a> {
+pub(super) struct ValidationContext<'a> {
     /// Validator for schemas that are too costly to evaluate in this process.
     pub(super) beside: &'a dyn SchemaValidator,
     pub(super) cancel: &'a CancelSignal,
@@ -26,14 +26,14 @@ pub(super) enum ValidationError {
     Unknown(ExecuteToolError),
 }
 
-impl Validation<'_> {
+impl ValidationContext<'_> {
     /// Validates arguments of the tool.
     pub(super) async fn of(self, tool: &Tool, schema: &ToolInputSchema, value: &Value) -> Result<(), ValidationError> {
         match schema.validate(value) {
             Ok(()) => Ok(()),
-            Err(NotValid::Invalid(invalid)) => Err(ValidationError::Invalid(invalid)),
+            Err(ArgumentValidationError::Invalid(invalid)) => Err(ValidationError::Invalid(invalid)),
             // Boxed: rare.
-            Err(NotValid::Unbounded(_)) => Box::pin(self.beside_process(tool, schema, value)).await,
+            Err(ArgumentValidationError::Unbounded(_)) => Box::pin(self.beside_process(tool, schema, value)).await,
         }
     }
 
@@ -46,7 +46,7 @@ impl Validation<'_> {
             Err(ended) => return Err(ValidationError::Unknown(ended)),
         };
         told.map_err(|why| match why {
-            NotValidated::Invalid(invalid) => ValidationError::Invalid(invalid),
+            SchemaValidatorError::Invalid(invalid) => ValidationError::Invalid(invalid),
             other => ValidationError::Unknown(unknown(tool, schema, other)),
         })
     }
@@ -57,30 +57,30 @@ pub(super) async fn validated(
     beside: &dyn SchemaValidator,
     schema: &ToolInputSchema,
     value: &Value,
-) -> Result<(), NotValidated> {
+) -> Result<(), SchemaValidatorError> {
     match schema.validate(value) {
         Ok(()) => Ok(()),
-        Err(NotValid::Invalid(invalid)) => Err(invalid.into()),
-        Err(NotValid::Unbounded(_)) => beside.validate(schema.as_value(), schema.formats(), value).await,
+        Err(ArgumentValidationError::Invalid(invalid)) => Err(invalid.into()),
+        Err(ArgumentValidationError::Unbounded(_)) => beside.validate(schema.as_value(), schema.formats(), value).await,
     }
 }
 
-fn unknown(tool: &Tool, schema: &ToolInputSchema, why: NotValidated) -> ExecuteToolError {
+fn unknown(tool: &Tool, schema: &ToolInputSchema, why: SchemaValidatorError) -> ExecuteToolError {
     let name = tool.name();
-    if let NotValidated::Schema(invalid) = &why {
+    if let SchemaValidatorError::Schema(invalid) = &why {
         let message = format!("the tool `{name}` cannot be called: {invalid}");
         return ExecuteToolError::NotCallable(ToolFailure::new(ErrorKind::Unavailable, message));
     }
     let (kind, next) = match &why {
-        NotValidated::OutOfProcessorTime(_) => (ErrorKind::Timeout, "Call it with fewer or simpler arguments."),
-        NotValidated::Late => (ErrorKind::Timeout, "Call it again."),
-        NotValidated::OutOfMemory => (ErrorKind::TooLarge, "Call it with fewer or simpler arguments."),
+        SchemaValidatorError::OutOfProcessorTime(_) => (ErrorKind::Timeout, "Call it with fewer or simpler arguments."),
+        SchemaValidatorError::Late => (ErrorKind::Timeout, "Call it again."),
+        SchemaValidatorError::OutOfMemory => (ErrorKind::TooLarge, "Call it with fewer or simpler arguments."),
         _ => (ErrorKind::Unavailable, "Use another tool; the operator finds the reason in the log."),
     };
     // Names the reason for the separate process if it is in the schema and not in these arguments.
     let because = schema.validate(&Value::Null).err().map_or_else(String::new, |error| match error {
-        NotValid::Unbounded(unbounded) => format!(" (of its schema: {unbounded})"),
-        NotValid::Invalid(_) => String::new(),
+        ArgumentValidationError::Unbounded(unbounded) => format!(" (of its schema: {unbounded})"),
+        ArgumentValidationError::Invalid(_) => String::new(),
     });
     tracing::warn!(tool = %name, reason = %why, because, "arguments could not be validated");
     let message = format!("The arguments of `{name}` cannot be validated, so it was not called: {why}{because}");

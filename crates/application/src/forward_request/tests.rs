@@ -9,10 +9,10 @@ use crate::{
 use async_trait::async_trait;
 use std::{path::PathBuf, sync::Mutex};
 use toolstead_domain::{
-    Access, AfterCall, BeforeCall, CallContext, Completion, CompletionOf, ContextCatalogue, ContextProvider,
-    DefaultSuggestions, Effect, EndedCall, InputRequest, InputResponse, NoApprover, NoOutputs, NoSchemaValidator,
-    Outcome, PatternBase, PermissionPolicy, PermissionRule, ProviderError, ServerName, Timestamp, ToolCall,
-    ToolExecution, ToolFailure, ToolHook, WorkspaceRoots,
+    Access, AfterCallResponse, BeforeCallResponse, CallContext, Completion, CompletionReference, ContextCatalogue,
+    ContextProvider, DefaultSuggestions, Effect, EndedCall, InputRequest, InputResponse, NoApprover, NoOutputs,
+    NoSchemaValidator, Outcome, PatternBase, PermissionPolicy, PermissionRule, ProviderError, ServerName, Timestamp,
+    ToolCall, ToolExecution, ToolFailure, ToolHook, WorkspaceRoots,
     error_kind::ErrorKind,
     permission::rule::RuleOrigin,
     testing::{
@@ -67,13 +67,13 @@ fn get(name: &str) -> ContextRequest {
     ContextRequest::Get { name: name.into(), arguments: [("code".to_owned(), "x".to_owned())].into() }
 }
 
-fn complete(of: CompletionOf, value: &str) -> ContextRequest {
+fn complete(of: CompletionReference, value: &str) -> ContextRequest {
     let argument = "path".to_owned();
     ContextRequest::Complete(Completion { of, argument, value: value.into(), known: Default::default() })
 }
 
 fn path(value: &str) -> ContextRequest {
-    complete(CompletionOf::Template("file:///{path}".into()), value)
+    complete(CompletionReference::Template("file:///{path}".into()), value)
 }
 
 impl House {
@@ -116,7 +116,7 @@ async fn every_request_is_answered_and_has_a_row_of_its_kind() {
             json!({"completion": {"values": ["a!"], "hasMore": false}}),
         ),
         (
-            complete(CompletionOf::Prompt("p".into()), "b"),
+            complete(CompletionReference::Prompt("p".into()), "b"),
             RequestKind::Completion,
             "get_prompt",
             "p",
@@ -136,8 +136,8 @@ async fn what_nobody_offers_is_not_found_and_on_record() {
     let unknown = [
         read("config://b"),
         get("q"),
-        complete(CompletionOf::Template("other:///{path}".into()), ""),
-        complete(CompletionOf::Prompt("q".into()), ""),
+        complete(CompletionReference::Template("other:///{path}".into()), ""),
+        complete(CompletionReference::Prompt("q".into()), ""),
     ];
     for (count, request) in unknown.into_iter().enumerate() {
         let kind = request.kind();
@@ -186,7 +186,7 @@ async fn an_answer_that_is_too_large_is_refused_and_never_cut() {
 
 /// A gate with a scripted answer.
 struct Gate {
-    before: fn(&ToolCall) -> BeforeCall,
+    before: fn(&ToolCall) -> BeforeCallResponse,
     output: Option<&'static str>,
     heard: Mutex<Vec<String>>,
 }
@@ -197,28 +197,28 @@ impl ToolHook for Gate {
         "gate"
     }
 
-    async fn before(&self, call: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
+    async fn before(&self, call: &ToolCall, _: Option<&[Access]>) -> BeforeCallResponse {
         self.heard.lock().unwrap().push(call.tool.name().to_string());
         (self.before)(call)
     }
 
-    async fn after(&self, _: EndedCall<'_>) -> AfterCall {
+    async fn after(&self, _: EndedCall<'_>) -> AfterCallResponse {
         let output = self.output.map(ToolResult::text);
-        AfterCall { output, ..AfterCall::default() }
+        AfterCallResponse { output, ..AfterCallResponse::default() }
     }
 }
 
 #[tokio::test]
 async fn hooks_hear_of_requests_and_may_refuse_rewrite_and_replace() {
     let gate = |before, output| Arc::new(Gate { before, output, heard: Mutex::default() });
-    let shut = gate(|_| BeforeCall::deny("not today"), None);
+    let shut = gate(|_| BeforeCallResponse::deny("not today"), None);
     let closed = house(&[], vec![shut.clone()], CallSettings::default()).await;
     assert_eq!(closed.asked(read("config://a")).await, Err(ErrorKind::PermissionDenied));
     assert_eq!(*shut.heard.lock().unwrap(), ["read_resource"]);
 
-    let to_secret = |_: &ToolCall| BeforeCall {
+    let to_secret = |_: &ToolCall| BeforeCallResponse {
         arguments: Some(json!({"uri": "file:///w/secret/a"}).as_object().unwrap().clone()),
-        ..BeforeCall::default()
+        ..BeforeCallResponse::default()
     };
     let deny = [(Effect::Deny, "Read(//w/secret/**)")];
     let rewritten = house(&deny, vec![gate(to_secret, None)], CallSettings::default()).await;
@@ -228,13 +228,15 @@ async fn hooks_hear_of_requests_and_may_refuse_rewrite_and_replace() {
         "what was rewritten is judged"
     );
 
-    let replaced = house(&[], vec![gate(|_| BeforeCall::default(), Some("hidden"))], CallSettings::default()).await;
+    let replaced =
+        house(&[], vec![gate(|_| BeforeCallResponse::default(), Some("hidden"))], CallSettings::default()).await;
     let text = json!({"contents": [{"uri": "config://a", "mimeType": "text/plain", "text": "hidden"}]});
     assert_eq!(replaced.asked(read("config://a")).await, Ok(text));
     let message = json!({"role": "user", "content": {"type": "text", "text": "hidden"}});
     assert_eq!(replaced.asked(get("p")).await, Ok(json!({"messages": [message]})));
 
-    let talks = |_: &ToolCall| BeforeCall { context: vec!["mind the gap".into()], ..BeforeCall::default() };
+    let talks =
+        |_: &ToolCall| BeforeCallResponse { context: vec!["mind the gap".into()], ..BeforeCallResponse::default() };
     let told = house(&[], vec![gate(talks, None)], CallSettings::default()).await;
     let whole = json!({"contents": [{"uri": "config://a", "text": "config://a"}]});
     assert_eq!(told.asked(read("config://a")).await, Ok(whole), "what a hook says is beside it");
@@ -256,7 +258,7 @@ async fn requests_of_a_server_are_judged_by_its_name_and_reach_it_with_its_own_u
     let (closed, half) = (server("closed"), server("half"));
     house.handler.registry.register(closed.clone()).await.unwrap();
     house.handler.registry.register(half.clone()).await.unwrap();
-    let template = |text: &str| complete(CompletionOf::Template(text.into()), "v");
+    let template = |text: &str| complete(CompletionReference::Template(text.into()), "v");
     for request in [read("a://x"), read("b://7"), template("b://{y}"), get("mcp__closed__p"), get("mcp__half__p")] {
         let subject = request.subject().to_owned();
         assert_eq!(house.asked(request).await, Err(ErrorKind::PermissionDenied), "{subject}");

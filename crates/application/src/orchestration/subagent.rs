@@ -22,7 +22,7 @@ use toolstead_domain::{
     ToolFailure, ToolResult, ToolSelection, error_kind::ErrorKind, tool_input_schema::nearest_name,
 };
 use uuid::Uuid;
-use work::{InBackground, Work};
+use work::{DetachedWork, Work};
 
 pub(super) const NAME: &str = "subagent";
 /// Maximum depth of delegation: by the user's agent, and by the agent that received the work.
@@ -36,7 +36,7 @@ const INHERIT: &str = "inherit";
 
 /// The dependencies of delegation.
 #[derive(Clone)]
-pub struct Agents {
+pub struct SubagentPorts {
     /// Runs the agents.
     pub run_agent: Arc<RunAgentHandler>,
     /// Models of the agents.
@@ -57,7 +57,7 @@ pub struct Agents {
 
 pub(super) struct Subagent {
     example: &'static str,
-    agents: Option<Agents>,
+    agents: Option<SubagentPorts>,
 }
 
 #[derive(Deserialize)]
@@ -79,11 +79,11 @@ struct SelectedAgent {
 }
 
 impl Subagent {
-    pub(super) fn new(example: &'static str, agents: Option<Agents>) -> Self {
+    pub(super) fn new(example: &'static str, agents: Option<SubagentPorts>) -> Self {
         Self { example, agents }
     }
 
-    fn agents(&self) -> Result<&Agents, ToolFailure> {
+    fn agents(&self) -> Result<&SubagentPorts, ToolFailure> {
         let nobody = || ToolFailure::new(ErrorKind::Unavailable, "No agents are available here.");
         self.agents.as_ref().ok_or_else(nobody)
     }
@@ -92,7 +92,7 @@ impl Subagent {
 #[async_trait]
 impl OrchestratingTool for Subagent {
     fn definition(&self) -> Tool {
-        let known = self.agents.as_ref().map(Agents::known).unwrap_or_default();
+        let known = self.agents.as_ref().map(SubagentPorts::known).unwrap_or_default();
         let mut tool = definition(&known, self.example);
         let missing = match &self.agents {
             None => Some("no agents are available here".to_owned()),
@@ -160,7 +160,7 @@ impl OrchestratingTool for Subagent {
         let title = input.description.clone().unwrap_or_else(|| input.prompt.clone());
         let mut task = NewTask::new(call.principal.clone(), call.session.clone(), format!("{name}: {title}"));
         (task.description, task.call) = (input.description, Some(call.id));
-        let task_id = agents.tasks.begin(task, Box::new(InBackground { work, calls })).await?;
+        let task_id = agents.tasks.begin(task, Box::new(DetachedWork { work, calls })).await?;
         let text = format!(
             "The agent `{name}` runs in the background as `{task_id}`. The next call after its end reports it; \
              the tools for tasks show its output, wait for it and stop it.\n[agent_id: {conversation}]"
@@ -180,7 +180,7 @@ impl Input {
     }
 }
 
-impl Agents {
+impl SubagentPorts {
     /// Returns all agents, sorted by name, with the default agent first.
     fn known(&self) -> Vec<Arc<AgentDefinition>> {
         let written = self.catalogue.agents();
@@ -288,7 +288,7 @@ fn selection(agent: &AgentDefinition, depth: u32, calls: &dyn Calls) -> ToolSele
     ToolSelection::canonical(chosen.map(|tool| tool.rule_name().to_string()))
 }
 
-impl fmt::Debug for Agents {
+impl fmt::Debug for SubagentPorts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agents").field("own", &self.own.len()).finish_non_exhaustive()
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toolstead_domain::{OfferedTool, Tool, ToolSelection, tool_input_schema::nearest_name};
 
 /// The offered tools. Their order is stable: a new tool is always added at the end.
-pub(super) struct Offer {
+pub(super) struct AvailableTools {
     /// Tools in the request.
     tools: Vec<Arc<Tool>>,
     /// Tools that are not in the request but that `tool_search` can find.
@@ -27,7 +27,7 @@ pub fn offered_tool(tool: &Tool) -> OfferedTool {
     }
 }
 
-impl Offer {
+impl AvailableTools {
     pub(super) fn new(offered: &OfferedTools) -> Self {
         Self { tools: Vec::new(), deferred_tools: Vec::new(), is_closed: !matches!(offered, OfferedTools::Listed) }
     }

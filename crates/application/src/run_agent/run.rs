@@ -1,14 +1,14 @@
 //! One run, from its prompt to its end. This file contains the order of the steps; each step is in a file of its own.
 
 use super::{
-    Child, OfferedTools, RunAgentCommand, RunAgentHandler, RunAgentPorts,
+    DelegationContext, OfferedTools, RunAgentCommand, RunAgentHandler, RunAgentPorts,
     answer::{Answer, End, ask},
     calls::{Calls, FinishedCall, RunCallContext},
     history::History,
     hooks::{HookPoint, Hooks},
     long_answer::fitted,
     loop_detector::{LoopDetector, LoopVerdict},
-    offer::Offer,
+    offer::AvailableTools,
     request_builder::{NotShortened, RequestBuilder},
     result,
     run_registry::{RunEntry, RunInProgress},
@@ -56,7 +56,7 @@ pub(super) struct Run<'w> {
     ledger: Arc<BudgetLedger>,
     /// Registration as a run in progress, until it is dropped.
     entry: Option<RunEntry>,
-    offer: Offer,
+    offer: AvailableTools,
     request_builder: RequestBuilder,
     spending: Spending,
     loop_detector: LoopDetector,
@@ -86,11 +86,11 @@ impl<'w> Run<'w> {
         mut command: RunAgentCommand,
         cancel: CancelSignal,
         events: UnboundedSender<AgentEvent>,
-        child: Option<Child<'w>>,
+        child: Option<DelegationContext<'w>>,
     ) -> Self {
         let ports = agents.ports.clone();
         let (within, handed_over, above) = match child {
-            Some(Child { calls, handed_over, above }) => (Some(calls), Some(handed_over), above),
+            Some(DelegationContext { calls, handed_over, above }) => (Some(calls), Some(handed_over), above),
             None => (None, None, None),
         };
         // Undoing a conversation looks for its calls in this session.
@@ -142,7 +142,7 @@ impl<'w> Run<'w> {
             scale: TokenRatio::default(),
             last_request_size: Size::default(),
         };
-        let offer = Offer::new(&command.offered);
+        let offer = AvailableTools::new(&command.offered);
         let surroundings = Surroundings::new(ports.surroundings.clone().filter(|_| command.has_surroundings));
         let spending = Spending::new(ledger.clone(), command.model.facts().prices);
         Self {

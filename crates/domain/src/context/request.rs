@@ -27,7 +27,7 @@ pub enum ContextRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
     /// Prompt or template that the value belongs to.
-    pub of: CompletionOf,
+    pub of: CompletionReference,
     /// Name of the argument or variable.
     pub argument: String,
     /// Value so far.
@@ -38,7 +38,7 @@ pub struct Completion {
 
 /// Prompt or template that a value to complete belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CompletionOf {
+pub enum CompletionReference {
     /// Name of a prompt.
     Prompt(String),
     /// Text of a resource template.
@@ -78,7 +78,10 @@ impl ContextRequest {
         match self {
             Self::Read { uri } => uri,
             Self::Get { name, .. } => name,
-            Self::Complete(Completion { of: CompletionOf::Prompt(name) | CompletionOf::Template(name), .. }) => name,
+            Self::Complete(Completion {
+                of: CompletionReference::Prompt(name) | CompletionReference::Template(name),
+                ..
+            }) => name,
         }
     }
 
@@ -89,8 +92,8 @@ impl ContextRequest {
             Self::Get { name, arguments } => json!({"name": name, "arguments": arguments}),
             Self::Complete(Completion { of, argument, value, known }) => {
                 let of = match of {
-                    CompletionOf::Prompt(name) => json!({"type": "ref/prompt", "name": name}),
-                    CompletionOf::Template(uri) => json!({"type": "ref/resource", "uri": uri}),
+                    CompletionReference::Prompt(name) => json!({"type": "ref/prompt", "name": name}),
+                    CompletionReference::Template(uri) => json!({"type": "ref/resource", "uri": uri}),
                 };
                 let argument = json!({"name": argument, "value": value});
                 json!({"ref": of, "argument": argument, "context": {"arguments": known}})
@@ -103,8 +106,8 @@ impl Completion {
     /// Returns the template that the value belongs to, if it is one.
     pub fn of_template(&self) -> Option<&str> {
         match &self.of {
-            CompletionOf::Template(template) => Some(template),
-            CompletionOf::Prompt(_) => None,
+            CompletionReference::Template(template) => Some(template),
+            CompletionReference::Prompt(_) => None,
         }
     }
 
@@ -115,8 +118,8 @@ impl Completion {
         };
         let (of, argument) = (object("ref")?, object("argument")?);
         let of = match of.get("type").and_then(Value::as_str) {
-            Some("ref/prompt") => CompletionOf::Prompt(text(of, "name", "the name of a prompt")?),
-            Some("ref/resource") => CompletionOf::Template(text(of, "uri", "the URI template of a resource")?),
+            Some("ref/prompt") => CompletionReference::Prompt(text(of, "name", "the name of a prompt")?),
+            Some("ref/resource") => CompletionReference::Template(text(of, "uri", "the URI template of a resource")?),
             _ => return Err(wrong("`ref.type` must be `ref/prompt` or `ref/resource`")),
         };
         let known = params.get("context").and_then(|context| context.get("arguments"));

@@ -38,7 +38,7 @@ pub(crate) enum Purpose<'a> {
 /// Whole words of a pattern. Each command that the pattern covers consists of the head, any words, the tail, and, if
 /// the outline is open, any further words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outline {
+pub struct PatternWords {
     /// Words before the first wildcard. Never empty.
     pub head: Vec<String>,
     /// Words after the wildcard.
@@ -142,7 +142,7 @@ impl CommandPattern {
 
     /// Returns the words of every command that the pattern covers; `None` for a pattern without wildcards, and for one
     /// that leaves the program open.
-    pub(crate) fn outline(&self) -> Option<Outline> {
+    pub(crate) fn outline(&self) -> Option<PatternWords> {
         let Matcher::Wildcard(forms) = &self.words else { return None };
         let (first, rest) = forms.last()?.split_first()?;
         let mut words: Vec<&str> = first.split(BETWEEN).collect();
@@ -150,7 +150,7 @@ impl CommandPattern {
         let beginning = words.pop()?;
         if words.is_empty() {
             // A path remains a path, whatever follows.
-            let outline = Outline { head: vec![beginning.into()], tail: Vec::new(), is_open: true };
+            let outline = PatternWords { head: vec![beginning.into()], tail: Vec::new(), is_open: true };
             return beginning.contains('/').then_some(outline);
         }
         let head = words.into_iter().map(str::to_owned).collect();
@@ -163,7 +163,7 @@ impl CommandPattern {
             _ => ("", true),
         };
         let tail: Vec<String> = tail.split(BETWEEN).filter(|word| !word.is_empty()).map(str::to_owned).collect();
-        Some(Outline { head, is_open: is_open || tail.is_empty(), tail })
+        Some(PatternWords { head, is_open: is_open || tail.is_empty(), tail })
     }
 
     /// Returns `true` if a deny or ask rule catches this command, in any of its readings.

@@ -119,8 +119,8 @@ impl Grant {
     }
 
     /// Returns the rules on reading below a folder, compiled once for a walk over many files.
-    pub fn reading_below(&self, folder: &PathAccess) -> ReadingBelow<'_> {
-        ReadingBelow { rules: self.policy.read_rules(&self.tool, folder), approved: &self.approved }
+    pub fn reading_below(&self, folder: &PathAccess) -> FolderReadGrant<'_> {
+        FolderReadGrant { rules: self.policy.read_rules(&self.tool, folder), approved: &self.approved }
     }
 
     /// Returns `true` if another tool may be listed to the caller of this call. Lists of tools use the same decision.
@@ -136,12 +136,12 @@ impl Grant {
 
 /// Part of a [`Grant`] that applies below one folder.
 #[derive(Debug)]
-pub struct ReadingBelow<'a> {
+pub struct FolderReadGrant<'a> {
     rules: Vec<ReadRules<'a>>,
     approved: &'a [Access],
 }
 
-impl ReadingBelow<'_> {
+impl FolderReadGrant<'_> {
     /// Returns `true` if some path below the folder may be unreadable, as far as that can be determined without the
     /// names of its entries.
     pub fn is_limited(&self) -> bool {

@@ -104,10 +104,10 @@ fn narrower(head: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{access::Widening, testing::samples};
+    use crate::{access::WildcardLimits, testing::samples};
 
     fn command(line: &str, widening: Option<(u8, Option<u8>)>) -> Access {
-        let widening = widening.map(|(least, offered)| Widening { least, offered });
+        let widening = widening.map(|(least, offered)| WildcardLimits { least, offered });
         Access::RunCommand(CommandAccess { widening, ..CommandAccess::program(line.split(' ')) })
     }
 

@@ -9,7 +9,7 @@ use crate::{
     access::{Access, AccessKind, PathAccess},
     category::Category,
     context,
-    permission::{command_pattern::Outline, path_pattern::PatternBase},
+    permission::{command_pattern::PatternWords, path_pattern::PatternBase},
     tool::{Tool, ToolSource},
     workspace_roots::WorkspaceRoots,
 };
@@ -269,7 +269,7 @@ impl PermissionRule {
     }
 
     /// Returns the words that are common to all commands that an allow rule with wildcards may cover.
-    pub fn outline(&self) -> Option<Outline> {
+    pub fn outline(&self) -> Option<PatternWords> {
         self.spec().filter(|_| self.effect == Effect::Allow)?.outline()
     }
 

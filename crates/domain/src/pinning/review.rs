@@ -1,7 +1,7 @@
 //! Comparison of what a server offers now with the stored versions.
 
 use super::{
-    OnChange, PendingDefinition,
+    ChangePolicy, PendingDefinition,
     change::{ChangeClass, classify},
     diff::diff,
     item::{DefinitionVersion, ItemKey, ItemKind, OfferedItem, VersionApproval, fingerprinted},
@@ -19,7 +19,7 @@ const AS_APPROVED: &str = "equal to the approved version";
 
 /// The current offer of a server.
 #[derive(Debug, Clone, Copy)]
-pub struct Offer<'a> {
+pub struct OfferedDefinitions<'a> {
     /// Kinds of which `items` contains all items. An item of such a kind that is missing was removed.
     pub kinds: &'a [ItemKind],
     /// Items, with unique keys.
@@ -60,7 +60,12 @@ pub enum ItemState {
 
 /// Reviews an offer at the time `now`. `versions` are the stored versions of this server, in ascending order of their
 /// numbers for each item.
-pub fn review(versions: &[DefinitionVersion], offer: Offer<'_>, on_change: OnChange, now: Timestamp) -> Review {
+pub fn review(
+    versions: &[DefinitionVersion],
+    offer: OfferedDefinitions<'_>,
+    on_change: ChangePolicy,
+    now: Timestamp,
+) -> Review {
     let mut stored: BTreeMap<&ItemKey, Vec<&DefinitionVersion>> = BTreeMap::new();
     for version in versions.iter().filter(|version| offer.kinds.contains(&version.key.kind)) {
         stored.entry(&version.key).or_default().push(version);
@@ -117,7 +122,7 @@ pub fn approved_version<'v>(history: &[&'v DefinitionVersion]) -> Option<&'v Def
 struct ItemReview<'a> {
     item: &'a OfferedItem,
     history: &'a [&'a DefinitionVersion],
-    on_change: OnChange,
+    on_change: ChangePolicy,
     now: Timestamp,
     is_first_sight: bool,
 }
@@ -148,11 +153,11 @@ impl<'a> ItemReview<'a> {
             _ if self.is_first_sight => Some(FIRST_SIGHT),
             // Servers add and remove resources and prompts often, and a model receives them only on request.
             None if matches!(key.kind, ItemKind::Prompt | ItemKind::Resource | ItemKind::Template)
-                && self.on_change == OnChange::Pin =>
+                && self.on_change == ChangePolicy::Pin =>
             {
                 Some(FIRST_SIGHT)
             }
-            _ if self.on_change == OnChange::Pass => Some(PASSED),
+            _ if self.on_change == ChangePolicy::Pass => Some(PASSED),
             _ => None,
         };
         DefinitionVersion {
@@ -170,7 +175,7 @@ impl<'a> ItemReview<'a> {
         if latest.approval.is_some() {
             return ItemState::Current { is_approved: latest.has_hard_finding };
         }
-        let is_passed = self.on_change == OnChange::Pass && !latest.has_hard_finding;
+        let is_passed = self.on_change == ChangePolicy::Pass && !latest.has_hard_finding;
         let OfferedItem { key, definition } = self.item;
         let approved = self.approved();
         let old = approved.and_then(|approved| approved.definition.as_ref());
@@ -178,7 +183,7 @@ impl<'a> ItemReview<'a> {
         if is_passed {
             return ItemState::Current { is_approved: false };
         }
-        let is_withheld = latest.has_hard_finding || self.on_change == OnChange::Quarantine;
+        let is_withheld = latest.has_hard_finding || self.on_change == ChangePolicy::Quarantine;
         let asks = is_withheld || classes.iter().any(|class| class.requires_approval());
         let pending = asks.then(|| PendingDefinition {
             reason: reason(latest, &classes),
@@ -250,11 +255,11 @@ mod tests {
     /// Server whose versions are stored after each offer.
     struct Server {
         versions: Vec<DefinitionVersion>,
-        on_change: OnChange,
+        on_change: ChangePolicy,
     }
 
     impl Server {
-        fn known(on_change: OnChange) -> Self {
+        fn known(on_change: ChangePolicy) -> Self {
             let mut server = Self { versions: Vec::new(), on_change };
             let state = server.offer(&[("t", base())]);
             assert_eq!(state["t"], ItemState::Current { is_approved: false });
@@ -270,7 +275,7 @@ mod tests {
                 })
                 .collect();
             let none = BTreeSet::new();
-            let offer = Offer { kinds: &[ItemKind::Tool], items: &items, other_names: &none };
+            let offer = OfferedDefinitions { kinds: &[ItemKind::Tool], items: &items, other_names: &none };
             let review = review(&self.versions, offer, self.on_change, Timestamp(1));
             self.versions.extend(review.added);
             review.states.into_iter().map(|(key, state)| (key.name, state)).collect()
@@ -305,7 +310,8 @@ mod tests {
 
     #[track_caller]
     fn check(offered: Value, pin: &str, pass: &str, quarantine: &str) {
-        for (on_change, expected) in [(OnChange::Pin, pin), (OnChange::Pass, pass), (OnChange::Quarantine, quarantine)]
+        for (on_change, expected) in
+            [(ChangePolicy::Pin, pin), (ChangePolicy::Pass, pass), (ChangePolicy::Quarantine, quarantine)]
         {
             let mut server = Server::known(on_change);
             assert_eq!(outcome(&server.offer(&[("t", offered.clone())])["t"]), expected, "{on_change:?} {offered}");
@@ -331,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_new_tool_of_a_known_server_asks_and_a_returning_one_does_not() {
-        let mut server = Server::known(OnChange::Pin);
+        let mut server = Server::known(ChangePolicy::Pin);
         let states = server.offer(&[("t", base()), ("u", base())]);
         assert_eq!((outcome(&states["t"]).as_str(), outcome(&states["u"]).as_str()), ("current", "asks"));
         server.approve();
@@ -345,7 +351,7 @@ mod tests {
 
     #[test]
     fn hidden_text_is_withheld_at_first_sight() {
-        let mut server = Server { versions: Vec::new(), on_change: OnChange::Pin };
+        let mut server = Server { versions: Vec::new(), on_change: ChangePolicy::Pin };
         let states = server.offer(&[("t", base()), ("u", json!({"description": "x\u{e0041}"}))]);
         assert_eq!((outcome(&states["t"]).as_str(), outcome(&states["u"]).as_str()), ("current", "withheld"));
         server.approve();
@@ -355,7 +361,7 @@ mod tests {
 
     #[test]
     fn an_approval_shows_what_changed() {
-        let mut server = Server::known(OnChange::Pin);
+        let mut server = Server::known(ChangePolicy::Pin);
         let wider = json!({"a": {"type": "string"}, "cc": {"type": "string"}});
         let states = server.offer(&[("t", with("/inputSchema/properties", wider))]);
         let ItemState::Approved { definition, pending: Some(pending) } = &states["t"] else { panic!("{states:?}") };

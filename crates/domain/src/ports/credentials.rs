@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Service that credentials are for. They are sent to this origin only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Resource {
+pub struct ProtectedResource {
     /// Grant that the user gives as a unit, by its name in commands: `gmail`, `calendar`.
     pub grant: Arc<str>,
     /// Scheme, host and port of the service, as in a URL: `https://gmail.googleapis.com`. For an MCP server, its
@@ -43,7 +43,7 @@ impl Challenge {
 
 /// Reason why there are no credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoCredentials {
+pub enum CredentialsError {
     /// The principal has not signed in, or the grant has expired or was revoked. Signing in again solves it.
     #[error("{0}")]
     SignIn(String),
@@ -59,38 +59,42 @@ pub enum NoCredentials {
 #[async_trait]
 pub trait Credentials: Send + Sync {
     /// Returns the reason why no principal can have credentials for this service; `None` if signing in may work.
-    fn unavailable(&self, resource: &Resource) -> Option<String>;
+    fn unavailable(&self, resource: &ProtectedResource) -> Option<String>;
 
     /// Returns headers for one request. Credentials that are about to expire are renewed first.
     ///
     /// # Errors
-    /// [`NoCredentials`] if there are none.
-    async fn headers(&self, principal: &Principal, resource: &Resource) -> Result<CredentialHeaders, NoCredentials>;
+    /// [`CredentialsError`] if there are none.
+    async fn headers(
+        &self,
+        principal: &Principal,
+        resource: &ProtectedResource,
+    ) -> Result<CredentialHeaders, CredentialsError>;
 
     /// Returns headers in place of those that the service refused. If they have been renewed in the meantime, returns
     /// the renewed ones.
     ///
     /// # Errors
-    /// [`NoCredentials`] if there are none.
+    /// [`CredentialsError`] if there are none.
     async fn renewed(
         &self,
         principal: &Principal,
-        resource: &Resource,
+        resource: &ProtectedResource,
         refused: &CredentialHeaders,
-    ) -> Result<CredentialHeaders, NoCredentials>;
+    ) -> Result<CredentialHeaders, CredentialsError>;
 
     /// Returns headers in place of those that the service refused with this challenge. Credentials that lack a scope
     /// are requested again with all scopes. The default implementation calls [`renewed`](Self::renewed).
     ///
     /// # Errors
-    /// [`NoCredentials`] if there are none, or if the principal must sign in again for the missing scopes.
+    /// [`CredentialsError`] if there are none, or if the principal must sign in again for the missing scopes.
     async fn challenged(
         &self,
         principal: &Principal,
-        resource: &Resource,
+        resource: &ProtectedResource,
         refused: &CredentialHeaders,
         challenge: &Challenge,
-    ) -> Result<CredentialHeaders, NoCredentials> {
+    ) -> Result<CredentialHeaders, CredentialsError> {
         let _ = challenge;
         self.renewed(principal, resource, refused).await
     }
@@ -98,13 +102,13 @@ pub trait Credentials: Send + Sync {
     /// Signs the caller in through a page that the user opens, and returns once the credentials are available.
     ///
     /// # Errors
-    /// [`NoCredentials::SignIn`] if no user can be sent to a page.
+    /// [`CredentialsError::SignIn`] if no user can be sent to a page.
     async fn sign_in(
         &self,
         principal: &Principal,
-        resource: &Resource,
+        resource: &ProtectedResource,
         caller: &dyn Caller,
-    ) -> Result<(), NoCredentials>;
+    ) -> Result<(), CredentialsError>;
 }
 
 /// Credentials for no service.
@@ -113,24 +117,33 @@ pub struct NoAccounts;
 
 #[async_trait]
 impl Credentials for NoAccounts {
-    fn unavailable(&self, _: &Resource) -> Option<String> {
+    fn unavailable(&self, _: &ProtectedResource) -> Option<String> {
         Some("this program does not support signing in".into())
     }
 
-    async fn headers(&self, _: &Principal, resource: &Resource) -> Result<CredentialHeaders, NoCredentials> {
-        Err(NoCredentials::Unavailable(self.unavailable(resource).unwrap_or_default()))
+    async fn headers(
+        &self,
+        _: &Principal,
+        resource: &ProtectedResource,
+    ) -> Result<CredentialHeaders, CredentialsError> {
+        Err(CredentialsError::Unavailable(self.unavailable(resource).unwrap_or_default()))
     }
 
     async fn renewed(
         &self,
         principal: &Principal,
-        resource: &Resource,
+        resource: &ProtectedResource,
         _: &CredentialHeaders,
-    ) -> Result<CredentialHeaders, NoCredentials> {
+    ) -> Result<CredentialHeaders, CredentialsError> {
         self.headers(principal, resource).await
     }
 
-    async fn sign_in(&self, principal: &Principal, resource: &Resource, _: &dyn Caller) -> Result<(), NoCredentials> {
+    async fn sign_in(
+        &self,
+        principal: &Principal,
+        resource: &ProtectedResource,
+        _: &dyn Caller,
+    ) -> Result<(), CredentialsError> {
         self.headers(principal, resource).await.map(drop)
     }
 }

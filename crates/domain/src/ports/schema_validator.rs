@@ -16,13 +16,13 @@ pub trait SchemaValidator: Send + Sync + 'static {
     /// Checks the value against the schema.
     ///
     /// # Errors
-    /// [`NotValidated`] if it does not match, or could not be checked.
-    async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), NotValidated>;
+    /// [`SchemaValidatorError`] if it does not match, or could not be checked.
+    async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), SchemaValidatorError>;
 }
 
 /// Reason why a value is not known to match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotValidated {
+pub enum SchemaValidatorError {
     /// The value does not match.
     #[error(transparent)]
     Invalid(#[from] InvalidArguments),
@@ -52,7 +52,7 @@ pub struct NoSchemaValidator;
 
 #[async_trait]
 impl SchemaValidator for NoSchemaValidator {
-    async fn validate(&self, _: &Value, _: Formats, _: &Value) -> Result<(), NotValidated> {
-        Err(NotValidated::Unavailable("no validation process is available".into()))
+    async fn validate(&self, _: &Value, _: Formats, _: &Value) -> Result<(), SchemaValidatorError> {
+        Err(SchemaValidatorError::Unavailable("no validation process is available".into()))
     }
 }

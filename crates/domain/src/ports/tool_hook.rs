@@ -46,7 +46,7 @@ impl<T: Into<String>> From<T> for HookContext {
 /// assert!(HookVerdict::Ask("why".into()) < HookVerdict::Deny("why".into()));
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct BeforeCall {
+pub struct BeforeCallResponse {
     /// Decision of the hook.
     pub verdict: HookVerdict,
     /// Author of the decision, if one hook answers for several.
@@ -62,7 +62,7 @@ pub struct BeforeCall {
     pub labels: Labels,
 }
 
-impl BeforeCall {
+impl BeforeCallResponse {
     /// Returns a response without objection.
     pub fn proceed() -> Self {
         Self::default()
@@ -84,7 +84,7 @@ impl BeforeCall {
     }
 }
 
-impl From<HookVerdict> for BeforeCall {
+impl From<HookVerdict> for BeforeCallResponse {
     fn from(verdict: HookVerdict) -> Self {
         Self { verdict, ..Self::default() }
     }
@@ -105,7 +105,7 @@ pub struct EndedCall<'a> {
 
 /// Response of a hook after a call. It does not change what happened.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct AfterCall {
+pub struct AfterCallResponse {
     /// Result that the model receives in place of the original one. The audit log stores the digest of the original.
     pub output: Option<ToolResult>,
     /// Author of the change, if one hook answers for several.
@@ -178,8 +178,8 @@ pub trait ToolHook: Send + Sync {
 
     /// Runs before a call is checked. `accesses` are the accesses of the call with its current arguments; `None` if
     /// they cannot be determined. They are determined again before the check.
-    async fn before<'s, 'c, 'a>(&'s self, call: &'c ToolCall, accesses: Option<&'a [Access]>) -> BeforeCall;
+    async fn before<'s, 'c, 'a>(&'s self, call: &'c ToolCall, accesses: Option<&'a [Access]>) -> BeforeCallResponse;
 
     /// Runs after a call, even if the call did not run, and before its record is written.
-    async fn after<'s, 'e>(&'s self, ended: EndedCall<'e>) -> AfterCall;
+    async fn after<'s, 'e>(&'s self, ended: EndedCall<'e>) -> AfterCallResponse;
 }

@@ -198,7 +198,7 @@ pub struct CallContext<'a> {
     /// Labels of the call, those of hooks included.
     pub labels: &'a Labels,
     /// Answers to the provider's earlier [`InputRequired`] for this call.
-    pub answers: Option<&'a Answers>,
+    pub answers: Option<&'a InputRequiredResponse>,
     /// Channel to the client.
     pub caller: &'a dyn Caller,
     /// Calls of other tools, within the scope of this call.
@@ -259,7 +259,7 @@ pub struct InputRequired {
 
 /// Answers to an [`InputRequired`] of a provider.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answers {
+pub struct InputRequiredResponse {
     /// Answers, by the keys of their questions.
     pub responses: InputResponses,
     /// [`InputRequired::state`], unchanged.

@@ -50,7 +50,7 @@ pub struct ViewLimits {
 /// Error: a view shows two tools under one name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{first}` and `{second}` are both shown as `{name}`: give each tool a name of its own")]
-pub struct SharedName {
+pub struct DuplicateToolName {
     /// Name in the view.
     pub name: String,
     /// Own name of the first tool.
@@ -77,13 +77,13 @@ impl ViewContent {
     /// Creates the content of a view with these overlays by the name of the tool, and without resources and prompts.
     ///
     /// # Errors
-    /// [`SharedName`] if two overlays have the same name.
-    pub fn new(overlays: BTreeMap<String, ToolOverlay>) -> Result<Self, SharedName> {
+    /// [`DuplicateToolName`] if two overlays have the same name.
+    pub fn new(overlays: BTreeMap<String, ToolOverlay>) -> Result<Self, DuplicateToolName> {
         let mut by_shown_name: HashMap<String, String> = HashMap::new();
         for (tool, overlay) in &overlays {
             let Some(name) = &overlay.name else { continue };
             if let Some(first) = by_shown_name.insert(name.to_string(), tool.clone()) {
-                return Err(SharedName { name: name.to_string(), first, second: tool.clone() });
+                return Err(DuplicateToolName { name: name.to_string(), first, second: tool.clone() });
             }
         }
         Ok(Self { overlays, by_shown_name, ..Self::default() })

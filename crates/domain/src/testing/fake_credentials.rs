@@ -3,7 +3,7 @@
 use crate::{
     ports::{
         caller::Caller,
-        credentials::{CredentialHeaders, Credentials, NoCredentials, Resource},
+        credentials::{CredentialHeaders, Credentials, CredentialsError, ProtectedResource},
     },
     principal::Principal,
     secret::Secret,
@@ -69,18 +69,22 @@ fn bearer(token: &str) -> CredentialHeaders {
     vec![("authorization".into(), Secret::new(format!("Bearer {token}")))]
 }
 
-fn not_signed_in(resource: &Resource) -> NoCredentials {
+fn not_signed_in(resource: &ProtectedResource) -> CredentialsError {
     let grant = &resource.grant;
-    NoCredentials::SignIn(format!("nobody is signed in for `{grant}`"))
+    CredentialsError::SignIn(format!("nobody is signed in for `{grant}`"))
 }
 
 #[async_trait]
 impl Credentials for FakeCredentials {
-    fn unavailable(&self, _: &Resource) -> Option<String> {
+    fn unavailable(&self, _: &ProtectedResource) -> Option<String> {
         None
     }
 
-    async fn headers(&self, principal: &Principal, resource: &Resource) -> Result<CredentialHeaders, NoCredentials> {
+    async fn headers(
+        &self,
+        principal: &Principal,
+        resource: &ProtectedResource,
+    ) -> Result<CredentialHeaders, CredentialsError> {
         let mut state = self.state();
         state.asked.push(format!("headers {}", resource.grant));
         let held = state.tokens.get(&(principal.clone(), resource.grant.to_string()));
@@ -90,9 +94,9 @@ impl Credentials for FakeCredentials {
     async fn renewed(
         &self,
         principal: &Principal,
-        resource: &Resource,
+        resource: &ProtectedResource,
         refused: &CredentialHeaders,
-    ) -> Result<CredentialHeaders, NoCredentials> {
+    ) -> Result<CredentialHeaders, CredentialsError> {
         let mut state = self.state();
         state.asked.push(format!("renewed {}", resource.grant));
         let key = (principal.clone(), resource.grant.to_string());
@@ -112,7 +116,12 @@ impl Credentials for FakeCredentials {
         }
     }
 
-    async fn sign_in(&self, principal: &Principal, resource: &Resource, _: &dyn Caller) -> Result<(), NoCredentials> {
+    async fn sign_in(
+        &self,
+        principal: &Principal,
+        resource: &ProtectedResource,
+        _: &dyn Caller,
+    ) -> Result<(), CredentialsError> {
         let mut state = self.state();
         state.asked.push(format!("sign_in {}", resource.grant));
         let token = state.by_signing_in.clone().ok_or_else(|| not_signed_in(resource))?;

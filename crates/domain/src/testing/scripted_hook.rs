@@ -3,7 +3,7 @@
 use super::{lock, signal::Signal};
 use crate::{
     access::Access,
-    ports::tool_hook::{AfterCall, BeforeCall, EndedCall, HookTimeout, ToolHook},
+    ports::tool_hook::{AfterCallResponse, BeforeCallResponse, EndedCall, HookTimeout, ToolHook},
     tool_call::{CallId, ToolCall},
     tool_execution::ToolExecution,
     tool_result::ToolResult,
@@ -17,8 +17,8 @@ use std::{collections::VecDeque, sync::Mutex};
 pub struct ScriptedHook {
     name: String,
     timeout: HookTimeout,
-    before: Mutex<VecDeque<Option<BeforeCall>>>,
-    after: Mutex<VecDeque<AfterCall>>,
+    before: Mutex<VecDeque<Option<BeforeCallResponse>>>,
+    after: Mutex<VecDeque<AfterCallResponse>>,
     received_before: Mutex<Vec<BeforeCallArguments>>,
     received_after: Mutex<Vec<AfterCallArguments>>,
     asked: Signal,
@@ -54,7 +54,7 @@ impl ScriptedHook {
 
     /// Adds an answer for before a call.
     #[must_use]
-    pub fn answering_before(self, answer: BeforeCall) -> Self {
+    pub fn answering_before(self, answer: BeforeCallResponse) -> Self {
         lock(&self.before).push_back(Some(answer));
         self
     }
@@ -68,7 +68,7 @@ impl ScriptedHook {
 
     /// Adds an answer for after a call.
     #[must_use]
-    pub fn answering_after(self, answer: AfterCall) -> Self {
+    pub fn answering_after(self, answer: AfterCallResponse) -> Self {
         lock(&self.after).push_back(answer);
         self
     }
@@ -105,7 +105,7 @@ impl ToolHook for ScriptedHook {
         self.timeout
     }
 
-    async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
+    async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCallResponse {
         lock(&self.received_before).push(BeforeCallArguments {
             id: call.id,
             tool: call.tool.name().to_string(),
@@ -117,11 +117,11 @@ impl ToolHook for ScriptedHook {
         match scripted {
             Some(Some(answer)) => answer,
             Some(None) => std::future::pending().await,
-            None => BeforeCall::proceed(),
+            None => BeforeCallResponse::proceed(),
         }
     }
 
-    async fn after(&self, ended: EndedCall<'_>) -> AfterCall {
+    async fn after(&self, ended: EndedCall<'_>) -> AfterCallResponse {
         let heard = AfterCallArguments { execution: ended.execution.clone(), result: ended.result.cloned() };
         lock(&self.received_after).push(heard);
         lock(&self.after).pop_front().unwrap_or_default()
@@ -150,15 +150,15 @@ mod tests {
             meta: Map::new(),
         };
         let hook = ScriptedHook::named("guard")
-            .answering_before(BeforeCall::deny("no"))
-            .answering_after(AfterCall { messages: vec!["over".into()], ..AfterCall::default() });
+            .answering_before(BeforeCallResponse::deny("no"))
+            .answering_after(AfterCallResponse { messages: vec!["over".into()], ..AfterCallResponse::default() });
         let before = || block_on(hook.before(&call, Some(&[])));
-        assert_eq!([before(), before()], [BeforeCall::deny("no"), BeforeCall::proceed()]);
+        assert_eq!([before(), before()], [BeforeCallResponse::deny("no"), BeforeCallResponse::proceed()]);
         block_on(hook.asked(2));
         let row = samples::execution(1);
         let ended = EndedCall { call: Some(&call), accesses: None, execution: &row, result: None };
         assert_eq!(block_on(hook.after(ended)).messages, ["over"]);
-        assert_eq!(block_on(hook.after(ended)), AfterCall::default());
+        assert_eq!(block_on(hook.after(ended)), AfterCallResponse::default());
         let heard = &hook.received_before()[0];
         assert_eq!(
             (&*heard.tool, &heard.arguments, heard.accesses.as_deref()),

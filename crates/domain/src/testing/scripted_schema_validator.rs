@@ -2,8 +2,8 @@
 
 use super::lock;
 use crate::{
-    ports::schema_validator::{NotValidated, SchemaValidator},
-    tool_input_schema::{Formats, NotValid, ToolInputSchema},
+    ports::schema_validator::{SchemaValidator, SchemaValidatorError},
+    tool_input_schema::{ArgumentValidationError, Formats, ToolInputSchema},
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use std::sync::Mutex;
 /// set to fail.
 #[derive(Debug, Default)]
 pub struct ScriptedSchemaValidator {
-    failure: Option<NotValidated>,
+    failure: Option<SchemaValidatorError>,
     received_values: Mutex<Vec<Value>>,
 }
 
@@ -24,7 +24,7 @@ impl ScriptedSchemaValidator {
     }
 
     /// Creates a validator that always fails in this way.
-    pub fn failing(failure: NotValidated) -> Self {
+    pub fn failing(failure: SchemaValidatorError) -> Self {
         Self { failure: Some(failure), ..Self::default() }
     }
 
@@ -36,15 +36,15 @@ impl ScriptedSchemaValidator {
 
 #[async_trait]
 impl SchemaValidator for ScriptedSchemaValidator {
-    async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), NotValidated> {
+    async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), SchemaValidatorError> {
         lock(&self.received_values).push(value.clone());
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
         let schema = ToolInputSchema::compile_unbounded(schema, formats)?;
         schema.validate(value).map_err(|wrong| match wrong {
-            NotValid::Invalid(invalid) => NotValidated::Invalid(invalid),
-            NotValid::Unbounded(unbounded) => NotValidated::Unavailable(unbounded.to_string()),
+            ArgumentValidationError::Invalid(invalid) => SchemaValidatorError::Invalid(invalid),
+            ArgumentValidationError::Unbounded(unbounded) => SchemaValidatorError::Unavailable(unbounded.to_string()),
         })
     }
 }

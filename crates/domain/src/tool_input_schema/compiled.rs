@@ -8,7 +8,7 @@ use super::{
     bounds::{self, NotCompiled, SchemaCost, UnboundedCost},
     invalid::{Formats, InvalidArguments, InvalidSchema, UnlistedViolations, Violation},
     lengths,
-    load::{self, Load},
+    load::{self, InstanceSize},
     nearest_name::nearest_name,
 };
 use crate::json_depth::is_deeper_than;
@@ -124,9 +124,9 @@ impl ToolInputSchema {
     /// Validates arguments.
     ///
     /// # Errors
-    /// [`NotValid`] with the first violations, sorted by path, and their number; or [`NotValid::Unbounded`] if the
+    /// [`ArgumentValidationError`] with the first violations, sorted by path, and their number; or [`ArgumentValidationError::Unbounded`] if the
     /// validation here could cost too much.
-    pub fn validate(&self, arguments: &Value) -> Result<(), NotValid> {
+    pub fn validate(&self, arguments: &Value) -> Result<(), ArgumentValidationError> {
         // Too long texts and lists are not examined further.
         let mut kept = match self.limits_lengths {
             true => lengths::too_long(&self.schema, arguments, MAX_VIOLATIONS),
@@ -137,16 +137,16 @@ impl ToolInputSchema {
         let (validator, cost) = match &self.engine {
             Engine::InProcess(validator, cost) => (validator, *cost),
             Engine::Separate(_) if is_too_long => return only_too_long(kept),
-            Engine::Separate(unbounded) => return Err(NotValid::Unbounded(*unbounded)),
+            Engine::Separate(unbounded) => return Err(ArgumentValidationError::Unbounded(*unbounded)),
         };
-        let load = Load::of(arguments);
+        let load = InstanceSize::of(arguments);
         let collects = load.looked_at(cost) <= MAX_COLLECTING_STEPS;
         let is_bounded = load.steps(cost) <= MAX_STEPS;
         if is_too_long && !(collects && is_bounded) {
             return only_too_long(kept);
         }
         if !is_bounded {
-            return Err(NotValid::Unbounded(UnboundedCost::Instance));
+            return Err(ArgumentValidationError::Unbounded(UnboundedCost::Instance));
         }
         if !is_too_long && validator.is_valid(arguments) {
             return Ok(());
@@ -339,7 +339,7 @@ fn validator(schema: &Value, formats: Formats, pattern_memory: usize) -> Result<
 
 /// Reason why arguments are not known to be valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotValid {
+pub enum ArgumentValidationError {
     /// The arguments are invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidArguments),
@@ -440,11 +440,11 @@ mod tests {
         let large = json!({"properties": {"a": {"pattern": "^(\\w{300}){300}$"}}});
         for (schema, unbounded) in [(&twice, UnboundedCost::Ambiguous), (&large, UnboundedCost::Patterns)] {
             let here = compile(schema.clone());
-            assert_eq!(here.validate(&json!({})), Err(NotValid::Unbounded(unbounded)));
+            assert_eq!(here.validate(&json!({})), Err(ArgumentValidationError::Unbounded(unbounded)));
         }
         let elsewhere = ToolInputSchema::compile_unbounded(&twice, Formats::Asserted).unwrap();
         assert_eq!(elsewhere.validate(&json!({"a": {"a": {}}})), Ok(()));
-        assert!(matches!(elsewhere.validate(&json!({"a": {"b": {}}})), Err(NotValid::Invalid(_))));
+        assert!(matches!(elsewhere.validate(&json!({"a": {"b": {}}})), Err(ArgumentValidationError::Invalid(_))));
         let invalid = ToolInputSchema::compile_unbounded(&large, Formats::Asserted).unwrap_err();
         assert!(invalid.to_string().starts_with("the schema cannot be used: "), "{invalid}");
     }
@@ -457,7 +457,7 @@ mod tests {
         }))
         .validate(arguments)
         {
-            Err(NotValid::Invalid(invalid)) => (invalid.violations.len(), invalid.more),
+            Err(ArgumentValidationError::Invalid(invalid)) => (invalid.violations.len(), invalid.more),
             other => panic!("{other:?}"),
         }
         };
@@ -466,7 +466,7 @@ mod tests {
         assert_eq!(told(&json!({"all": vec![json!({}); 50_000]})), (1, UnlistedViolations::Unknown));
         // Too many values for so few steps.
         let many = compile(json!({"items": {"type": "integer"}})).validate(&json!(vec![0; 1_100_000]));
-        assert_eq!(many, Err(NotValid::Unbounded(UnboundedCost::Instance)));
+        assert_eq!(many, Err(ArgumentValidationError::Unbounded(UnboundedCost::Instance)));
     }
 
     #[test]
@@ -512,7 +512,7 @@ mod tests {
             chain = if at % 2 == 0 { json!({"allOf": [chain]}) } else { json!({"anyOf": [chain]}) };
         }
         let instance = (0..120).fold(json!({}), |inner, _| json!({"a": inner}));
-        let work = move || matches!(compile(chain).validate(&instance), Err(NotValid::Invalid(_)));
+        let work = move || matches!(compile(chain).validate(&instance), Err(ArgumentValidationError::Invalid(_)));
         let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(work).unwrap();
         assert!(thread.join().unwrap());
     }

@@ -11,12 +11,12 @@ const MATCHED_BYTES_A_STEP: u64 = 64;
 
 /// Size of an instance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Load {
+pub(super) struct InstanceSize {
     values: u64,
     text_bytes: u64,
 }
 
-impl Load {
+impl InstanceSize {
     pub(super) fn of(instance: &Value) -> Self {
         let mut load = Self::default();
         load.add(instance);

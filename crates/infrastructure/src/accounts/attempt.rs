@@ -45,7 +45,7 @@ pub(crate) struct Code {
 
 /// Reason why a redirect has no code.
 #[derive(Debug)]
-pub(crate) enum NoCode {
+pub(crate) enum RedirectError {
     /// The redirect does not belong to this attempt, which continues.
     Foreign(&'static str),
     /// The redirect belongs to this attempt, which has failed.
@@ -85,41 +85,41 @@ impl Attempt {
     }
 
     /// Parses the query of the redirect URL.
-    pub(crate) fn parse_redirect(&self, query: &str) -> Result<Code, NoCode> {
+    pub(crate) fn parse_redirect(&self, query: &str) -> Result<Code, RedirectError> {
         if query.len() > MAX_ANSWER {
-            return Err(NoCode::Foreign("it is too long"));
+            return Err(RedirectError::Foreign("it is too long"));
         }
-        let only = |name: &str| -> Result<Option<Cow<'_, str>>, NoCode> {
+        let only = |name: &str| -> Result<Option<Cow<'_, str>>, RedirectError> {
             let mut values = form_urlencoded::parse(query.as_bytes()).filter(|(one, _)| one == name);
             match (values.next(), values.next()) {
                 (first, None) => Ok(first.map(|(_, value)| value)),
                 // "Request and response parameters MUST NOT be included more than once" (RFC 6749, section 3.1).
-                (_, Some(_)) => Err(NoCode::Foreign("it repeats a parameter")),
+                (_, Some(_)) => Err(RedirectError::Foreign("it repeats a parameter")),
             }
         };
-        let state = only("state")?.ok_or(NoCode::Foreign("it has no state"))?;
+        let state = only("state")?.ok_or(RedirectError::Foreign("it has no state"))?;
         // Digests are compared, so that the time taken reveals nothing about the bytes.
         if digest(&SHA256, state.as_bytes()).as_ref() != digest(&SHA256, self.state.expose().as_bytes()).as_ref() {
-            return Err(NoCode::Foreign("its state belongs to another sign-in"));
+            return Err(RedirectError::Foreign("its state belongs to another sign-in"));
         }
         let (issuer, error, code) = (only("iss")?, only("error")?, only("code")?);
         if let (Some(named), Some(own)) = (&issuer, &self.issuer)
             && named.trim_end_matches('/') != own.trim_end_matches('/')
         {
-            return Err(NoCode::Over(SignInError::OtherIssuer));
+            return Err(RedirectError::Over(SignInError::OtherIssuer));
         }
         match (error, code) {
-            (Some(error), _) => Err(NoCode::Over(SignInError::Denied(word(&error)))),
+            (Some(error), _) => Err(RedirectError::Over(SignInError::Denied(word(&error)))),
             (None, Some(code)) => {
-                let code = code_of(&code).map_err(NoCode::Over)?;
+                let code = code_of(&code).map_err(RedirectError::Over)?;
                 Ok(Code { issuer: issuer.map(Cow::into_owned), ..code })
             }
-            (None, None) => Err(NoCode::Over(SignInError::NoCode("it has neither a code nor an error"))),
+            (None, None) => Err(RedirectError::Over(SignInError::NoCode("it has neither a code nor an error"))),
         }
     }
 
     /// Parses a text that the user pasted: the whole redirect URL, or the code alone.
-    pub(crate) fn pasted(&self, text: &str) -> Result<Code, NoCode> {
+    pub(crate) fn pasted(&self, text: &str) -> Result<Code, RedirectError> {
         let text = text.trim();
         let is_address = text.contains("://") || text.contains('=');
         match text.split_once('?') {
@@ -129,7 +129,7 @@ impl Attempt {
             None => {
                 let pair = format!("code={}", text.replace('+', "%2B").replace('&', "%26"));
                 let code = form_urlencoded::parse(pair.as_bytes()).next().map(|(_, code)| code.into_owned());
-                code_of(&code.unwrap_or_default()).map_err(|_| NoCode::Foreign("it is not a valid code"))
+                code_of(&code.unwrap_or_default()).map_err(|_| RedirectError::Foreign("it is not a valid code"))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Access tokens of principals: lookup, renewal, sign-in and sign-out.
 
 use super::{
-    attempt::{Attempt, Code, NoCode},
+    attempt::{Attempt, Code, RedirectError},
     bearer::{bearer_headers, bearer_token},
     grant::Grant,
     import::{self, FoundTokens, ImportPlan},
@@ -18,8 +18,8 @@ use async_trait::async_trait;
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
-    Caller, Clock, CredentialHeaders, Credentials, NoCredentials, Principal, Secret, Timestamp,
-    error_chain::with_causes, ports::credentials::Resource,
+    Caller, Clock, CredentialHeaders, Credentials, CredentialsError, Principal, Secret, Timestamp,
+    error_chain::with_causes, ports::credentials::ProtectedResource,
 };
 use url::Url;
 
@@ -61,7 +61,7 @@ struct Inner {
 
 /// Grant that a principal is signed in to. Contains no tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignedIn {
+pub struct AccountGrant {
     /// Issuer.
     pub issuer: String,
     /// Name of the grant.
@@ -80,14 +80,14 @@ pub struct SignedIn {
 #[derive(Debug)]
 pub struct AccountStatus {
     /// Grants that the principal is signed in to, sorted.
-    pub signed_in: Vec<SignedIn>,
+    pub signed_in: Vec<AccountGrant>,
     /// Tokens that cannot be used.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<UnreadableTokens>,
 }
 
 /// Stored tokens that cannot be read.
 #[derive(Debug)]
-pub struct Unreadable {
+pub struct UnreadableTokens {
     /// Grant and origin of the tokens, if known.
     pub resource: Option<String>,
     /// Reason why the tokens cannot be read.
@@ -96,7 +96,7 @@ pub struct Unreadable {
 
 /// Tokens that were deleted at sign-out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignedOut {
+pub struct DeletedTokens {
     /// Issuer of the tokens.
     pub issuer: String,
     /// Origin that the tokens were sent to.
@@ -146,15 +146,15 @@ impl Accounts {
     pub async fn status(&self, principal: &Principal) -> Result<AccountStatus, SignInError> {
         let vault = self.inner.vault()?;
         let listed = vault.list(principal).await?;
-        let unreadable = listed.unreadable.into_iter().map(|error| Unreadable { resource: None, error });
+        let unreadable = listed.unreadable.into_iter().map(|error| UnreadableTokens { resource: None, error });
         let mut status = AccountStatus { signed_in: Vec::new(), unreadable: unreadable.collect() };
         // Grants of MCP servers are listed by `upstream_auth`.
         for key in listed.keys.into_iter().filter(|key| key.grant() != MCP_SERVER) {
             match vault.get(&key).await {
-                Ok(Some(tokens)) => status.signed_in.push(SignedIn::of(&key, &tokens)),
+                Ok(Some(tokens)) => status.signed_in.push(AccountGrant::of(&key, &tokens)),
                 // The tokens were removed meanwhile.
                 Ok(None) => {}
-                Err(error) => status.unreadable.push(Unreadable { resource: Some(key.resource), error }),
+                Err(error) => status.unreadable.push(UnreadableTokens { resource: Some(key.resource), error }),
             }
         }
         Ok(status)
@@ -166,7 +166,11 @@ impl Accounts {
     ///
     /// # Errors
     /// Returns [`SignInError`] if the tokens cannot be deleted.
-    pub async fn sign_out(&self, principal: &Principal, grant: &'static Grant) -> Result<Vec<SignedOut>, SignInError> {
+    pub async fn sign_out(
+        &self,
+        principal: &Principal,
+        grant: &'static Grant,
+    ) -> Result<Vec<DeletedTokens>, SignInError> {
         let vault = self.inner.vault()?;
         let mut keys = vault.list(principal).await?.keys;
         keys.retain(|key| key.grant() == grant.name);
@@ -181,7 +185,7 @@ impl Accounts {
         for key in keys {
             if let Some(revoked) = self.forget(vault, &key).await? {
                 let (issuer, origin) = (key.issuer_alone().to_owned(), key.origin().to_owned());
-                all.push(SignedOut { issuer, origin, revoked });
+                all.push(DeletedTokens { issuer, origin, revoked });
             }
         }
         Ok(all)
@@ -241,15 +245,15 @@ impl Accounts {
             let grant = Grant::named(name).ok_or_else(|| unavailable("it is not a grant of this program"))?;
             Ok::<_, SignInError>((*name, self.resource_of(grant)?.0))
         });
-        let resources: BTreeMap<&str, Resource> = resources.collect::<Result<_, _>>()?;
+        let resources: BTreeMap<&str, ProtectedResource> = resources.collect::<Result<_, _>>()?;
         Ok(found.take(self.inner.vault()?, |grant| token_key(principal, &resources[grant], &client)).await?)
     }
 
-    fn resource_of(&self, grant: &Grant) -> Result<(Resource, Issuer), SignInError> {
+    fn resource_of(&self, grant: &Grant) -> Result<(ProtectedResource, Issuer), SignInError> {
         let issuer = self.inner.issuer()?;
         let (_, origin) =
             self.inner.origins.get(grant.name).ok_or_else(|| unavailable("it is not a grant of this program"))?;
-        Ok((Resource { grant: grant.name.into(), origin: origin.clone() }, issuer))
+        Ok((ProtectedResource { grant: grant.name.into(), origin: origin.clone() }, issuer))
     }
 }
 
@@ -263,7 +267,7 @@ impl Inner {
         self.vault.as_ref().map_err(|why| unavailable(why))
     }
 
-    fn grant(&self, resource: &Resource) -> Result<&'static Grant, SignInError> {
+    fn grant(&self, resource: &ProtectedResource) -> Result<&'static Grant, SignInError> {
         let known = self.origins.get(&*resource.grant);
         let (grant, origin) = known.ok_or_else(|| unavailable(&format!("there is no grant `{}`", resource.grant)))?;
         match *origin == resource.origin {
@@ -276,7 +280,7 @@ impl Inner {
     fn account(
         &self,
         principal: &Principal,
-        resource: &Resource,
+        resource: &ProtectedResource,
     ) -> Result<(&'static Grant, Issuer, &Vault, TokenKey), SignInError> {
         let grant = self.grant(resource)?;
         let issuer = self.issuer()?;
@@ -287,7 +291,7 @@ impl Inner {
     fn begin(
         self: &Arc<Self>,
         principal: &Principal,
-        resource: &Resource,
+        resource: &ProtectedResource,
         issuer: Issuer,
     ) -> Result<SignIn, SignInError> {
         let grant = self.grant(resource)?;
@@ -303,11 +307,11 @@ impl Inner {
     async fn renewed(
         self: Arc<Self>,
         principal: Principal,
-        resource: Resource,
+        resource: ProtectedResource,
         refused: Option<Secret>,
-    ) -> Result<CredentialHeaders, NoCredentials> {
+    ) -> Result<CredentialHeaders, CredentialsError> {
         let (grant, issuer, vault, key) = self.account(&principal, &resource)?;
-        let sign_in = |why: &str| NoCredentials::SignIn(must_sign_in(grant, why));
+        let sign_in = |why: &str| CredentialsError::SignIn(must_sign_in(grant, why));
         let outcome = vault
             .update(&key, async |tokens| {
                 let Some(tokens) = tokens else {
@@ -374,8 +378,8 @@ impl SignIn {
     pub fn pasted(&self, text: &str) -> Result<Result<SignInCode, &'static str>, SignInError> {
         match self.attempt.pasted(text) {
             Ok(code) => Ok(Ok(SignInCode(code))),
-            Err(NoCode::Foreign(why)) => Ok(Err(why)),
-            Err(NoCode::Over(error)) => Err(error),
+            Err(RedirectError::Foreign(why)) => Ok(Err(why)),
+            Err(RedirectError::Over(error)) => Err(error),
         }
     }
 
@@ -383,7 +387,7 @@ impl SignIn {
     ///
     /// # Errors
     /// Returns [`SignInError`]; nothing is stored in this case.
-    pub async fn finish(self, code: SignInCode) -> Result<SignedIn, SignInError> {
+    pub async fn finish(self, code: SignInCode) -> Result<AccountGrant, SignInError> {
         // Runs in a task, so that a grant is always either stored or revoked, even if the caller is cancelled.
         let finishing = tokio::spawn(async move {
             let Self { accounts, issuer, grant, key, attempt, loopback } = self;
@@ -397,7 +401,7 @@ impl SignIn {
                 }
                 return Err(SignInError::Missing(missing));
             }
-            let signed_in = SignedIn::of(&key, &tokens);
+            let signed_in = AccountGrant::of(&key, &tokens);
             accounts.vault()?.put(&key, tokens).await?;
             Ok(signed_in)
         });
@@ -405,7 +409,7 @@ impl SignIn {
     }
 
     /// Waits at most this long for the redirect, and finishes the sign-in.
-    async fn within(self, patience: Duration) -> Result<(), NoCredentials> {
+    async fn within(self, patience: Duration) -> Result<(), CredentialsError> {
         let code = timeout(patience, self.wait_for_code()).await.map_err(|_| SignInError::Late(patience))??;
         self.finish(code).await?;
         Ok(())
@@ -419,7 +423,7 @@ impl SignInCode {
     }
 }
 
-impl SignedIn {
+impl AccountGrant {
     fn of(key: &TokenKey, tokens: &Tokens) -> Self {
         Self {
             issuer: key.issuer_alone().to_owned(),
@@ -434,14 +438,18 @@ impl SignedIn {
 
 #[async_trait]
 impl Credentials for Accounts {
-    fn unavailable(&self, resource: &Resource) -> Option<String> {
+    fn unavailable(&self, resource: &ProtectedResource) -> Option<String> {
         self.inner.account(&Principal::local(), resource).err().map(|error| error.to_string())
     }
 
-    async fn headers(&self, principal: &Principal, resource: &Resource) -> Result<CredentialHeaders, NoCredentials> {
+    async fn headers(
+        &self,
+        principal: &Principal,
+        resource: &ProtectedResource,
+    ) -> Result<CredentialHeaders, CredentialsError> {
         let (grant, _, vault, key) = self.inner.account(principal, resource)?;
         let tokens = vault.get(&key).await.map_err(SignInError::Vault)?;
-        let nobody = || NoCredentials::SignIn(must_sign_in(grant, "You are not signed in"));
+        let nobody = || CredentialsError::SignIn(must_sign_in(grant, "You are not signed in"));
         let tokens = tokens.ok_or_else(nobody)?;
         match self.inner.lasts(&tokens, EARLY) {
             true => Ok(bearer_headers(&tokens.access_token)),
@@ -452,20 +460,20 @@ impl Credentials for Accounts {
     async fn renewed(
         &self,
         principal: &Principal,
-        resource: &Resource,
+        resource: &ProtectedResource,
         refused: &CredentialHeaders,
-    ) -> Result<CredentialHeaders, NoCredentials> {
+    ) -> Result<CredentialHeaders, CredentialsError> {
         self.renewing(principal, resource, bearer_token(refused)).await
     }
 
     async fn sign_in(
         &self,
         principal: &Principal,
-        resource: &Resource,
+        resource: &ProtectedResource,
         caller: &dyn Caller,
-    ) -> Result<(), NoCredentials> {
+    ) -> Result<(), CredentialsError> {
         let (grant, issuer, ..) = self.inner.account(principal, resource)?;
-        let sign_in = |why: &str| NoCredentials::SignIn(must_sign_in(grant, why));
+        let sign_in = |why: &str| CredentialsError::SignIn(must_sign_in(grant, why));
         // The page redirects to this machine, so only the local user can sign in.
         if *principal != Principal::local() {
             return Err(sign_in("You are not signed in"));
@@ -474,7 +482,7 @@ impl Credentials for Accounts {
         let patience = self.inner.patience;
         let shared = self.inner.signing_in.join(key, || {
             let begun = self.inner.begin(principal, resource, issuer)?;
-            Ok::<_, NoCredentials>(SharedSignIn::begin(begun.page().clone(), begun.within(patience)))
+            Ok::<_, CredentialsError>(SharedSignIn::begin(begun.page().clone(), begun.within(patience)))
         })?;
         shared.ask_user(caller, grant.about, &sign_in).await
     }
@@ -485,13 +493,13 @@ impl Accounts {
     async fn renewing(
         &self,
         principal: &Principal,
-        resource: &Resource,
+        resource: &ProtectedResource,
         refused: Option<Secret>,
-    ) -> Result<CredentialHeaders, NoCredentials> {
+    ) -> Result<CredentialHeaders, CredentialsError> {
         let renewing = self.inner.clone().renewed(principal.clone(), resource.clone(), refused);
         let renewed = tokio::spawn(renewing).await;
         renewed.unwrap_or_else(|_| {
-            Err(NoCredentials::Failed("the renewal of the sign-in ended because of an internal error".into()))
+            Err(CredentialsError::Failed("the renewal of the sign-in ended because of an internal error".into()))
         })
     }
 }
@@ -515,7 +523,7 @@ impl fmt::Debug for AccountsParts {
 }
 
 /// Returns the vault key of a grant at the origin that its tokens are sent to, with the origins of their issuer.
-pub(super) fn token_key(principal: &Principal, resource: &Resource, client: &OAuthClient) -> TokenKey {
+pub(super) fn token_key(principal: &Principal, resource: &ProtectedResource, client: &OAuthClient) -> TokenKey {
     let resource = format!("{} {}", resource.grant, resource.origin);
     TokenKey { principal: principal.clone(), issuer: client.issuer_and_origins(), resource }
 }

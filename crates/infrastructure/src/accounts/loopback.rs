@@ -4,7 +4,7 @@
 //! with this exact host and the state of the attempt.
 
 use super::{
-    attempt::{Attempt, Code, MAX_ANSWER, NoCode},
+    attempt::{Attempt, Code, MAX_ANSWER, RedirectError},
     sign_in_error::SignInError,
 };
 use bytes::Bytes;
@@ -134,11 +134,11 @@ impl Loopback {
                     page(StatusCode::OK, "You may close this page.", "The sign-in continues where you started it.");
                 (done, Some(Ok(code)))
             }
-            Err(NoCode::Foreign(why)) => {
+            Err(RedirectError::Foreign(why)) => {
                 tracing::debug!(why, "ignored the response to another sign-in");
                 refused(StatusCode::BAD_REQUEST, "It belongs to another sign-in. Start the sign-in again.")
             }
-            Err(NoCode::Over(why)) => {
+            Err(RedirectError::Over(why)) => {
                 let told = page(StatusCode::OK, "You are not signed in.", "You may close this page.");
                 (told, Some(Err(why)))
             }

@@ -10,7 +10,7 @@ use tokio::{
     sync::{Mutex as AsyncMutex, watch},
     task::AbortHandle,
 };
-use toolstead_domain::{Caller, InputRequest, NoCredentials, NotAnswered};
+use toolstead_domain::{Caller, CredentialsError, InputRequest, NotAnswered};
 use url::Url;
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ use uuid::Uuid;
 #[derive(Debug, Default)]
 pub(super) struct SharedSignIns(Mutex<HashMap<TokenKey, Arc<SharedSignIn>>>);
 
-type Outcome = Result<(), NoCredentials>;
+type Outcome = Result<(), CredentialsError>;
 
 /// Shared sign-in. It continues on its own once a user has agreed to open its page, even if the call that asked ends.
 #[derive(Debug)]
@@ -83,11 +83,12 @@ impl SharedSignIn {
     async fn wait_for_outcome(&self) -> Outcome {
         let mut outcome = self.outcome.subscribe();
         let reached = outcome.wait_for(Option::is_some).await.ok().and_then(|reached| reached.clone());
-        reached.unwrap_or_else(|| Err(NoCredentials::Failed("the sign-in ended because of an internal error".into())))
+        reached
+            .unwrap_or_else(|| Err(CredentialsError::Failed("the sign-in ended because of an internal error".into())))
     }
 
     /// Ends the sign-in for all waiting calls.
-    fn end(&self, outcome: NoCredentials) -> NoCredentials {
+    fn end(&self, outcome: CredentialsError) -> CredentialsError {
         self.working.abort();
         self.outcome.send_if_modified(|reached| {
             let is_open = reached.is_none();
@@ -107,7 +108,7 @@ impl Waiting {
         self,
         caller: &dyn Caller,
         about: &str,
-        sign_in: &(dyn Fn(&str) -> NoCredentials + Sync),
+        sign_in: &(dyn Fn(&str) -> CredentialsError + Sync),
     ) -> Outcome {
         let shared = &self.0;
         let _turn = tokio::select! {
@@ -144,8 +145,8 @@ impl Waiting {
                 caller.elicitation_completed(&id);
                 outcome
             }
-            Ok("decline") => Err(shared.end(NoCredentials::Unavailable("the user declined to sign in".into()))),
-            Ok("cancel") => Err(shared.end(NoCredentials::Unavailable("the user did not sign in".into()))),
+            Ok("decline") => Err(shared.end(CredentialsError::Unavailable("the user declined to sign in".into()))),
+            Ok("cancel") => Err(shared.end(CredentialsError::Unavailable("the user did not sign in".into()))),
             Ok(_) => Err(sign_in("The client gave an invalid answer to the sign-in request")),
             Err(NotAnswered::Unsupported) => Err(sign_in("You are not signed in")),
             Err(why) => Err(sign_in(&format!("You are not signed in, and {why}"))),
@@ -158,7 +159,7 @@ impl Drop for Waiting {
         let mut calls = lock(&self.0.calls);
         calls.waiting -= 1;
         if calls.waiting == 0 && !calls.was_accepted {
-            self.0.end(NoCredentials::SignIn("no call waits for the sign-in any more".into()));
+            self.0.end(CredentialsError::SignIn("no call waits for the sign-in any more".into()));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{token_error::TokenError, vault::VaultError};
 use std::{io, time::Duration};
-use toolstead_domain::{NoCredentials, error_chain::with_causes, error_kind::ErrorKind};
+use toolstead_domain::{CredentialsError, error_chain::with_causes, error_kind::ErrorKind};
 
 /// Reason why a sign-in failed. Nothing is stored in this case.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ impl SignInError {
     }
 }
 
-impl From<SignInError> for NoCredentials {
+impl From<SignInError> for CredentialsError {
     fn from(error: SignInError) -> Self {
         let said = with_causes(&error);
         match error {

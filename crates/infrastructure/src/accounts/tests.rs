@@ -31,7 +31,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
-use toolstead_domain::{Clock, Principal, Secret, Timestamp, ports::credentials::Resource};
+use toolstead_domain::{Clock, Principal, Secret, Timestamp, ports::credentials::ProtectedResource};
 use url::Url;
 
 const CLIENT_SECRET: &str = "GOCSPX-word";
@@ -120,8 +120,8 @@ fn client(issuer: &TestServer) -> OAuthClient {
     }
 }
 
-fn gmail() -> Resource {
-    Resource { grant: "gmail".into(), origin: GMAIL_ORIGIN.into() }
+fn gmail() -> ProtectedResource {
+    ProtectedResource { grant: "gmail".into(), origin: GMAIL_ORIGIN.into() }
 }
 
 /// Returns Google's response with tokens.

@@ -1,6 +1,6 @@
 //! The accessibility tree of one frame, from `Accessibility.getFullAXTree`. A page controls everything in it.
 
-use crate::seen_text::SeenText;
+use crate::seen_text::VisibleText;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use std::{collections::HashMap, ops::Range, sync::Arc};
@@ -233,7 +233,7 @@ impl PlainLine {
         if is_plain(text) {
             return Self { text: text.to_owned(), removed: 0 };
         }
-        match SeenText::of(text) {
+        match VisibleText::of(text) {
             Some(seen) => Self { text: made_plain(&seen.text), removed: seen.removed },
             None => Self { text: made_plain(text), removed: 0 },
         }
@@ -337,7 +337,7 @@ mod tests {
         #[test]
         fn a_text_that_is_plain_already_would_not_be_changed(words in prop::collection::vec("[!-~é<\u{200b}]{0,9}", 0..9)) {
             let text = words.join(" ");
-            prop_assert!(!is_plain(&text) || SeenText::of(&text).is_none() && made_plain(&text) == text);
+            prop_assert!(!is_plain(&text) || VisibleText::of(&text).is_none() && made_plain(&text) == text);
         }
     }
 

@@ -16,7 +16,7 @@ use prompts::Prompts;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_domain::{
-    Access, CallContext, Completion, CompletionOf, ContextCatalogue, ContextProvider, ContextRequest, Prompt,
+    Access, CallContext, Completion, CompletionReference, ContextCatalogue, ContextProvider, ContextRequest, Prompt,
     PromptCommand, ProviderError, ToolFailure, error_kind::ErrorKind, tool::BUILT_IN,
 };
 
@@ -87,7 +87,7 @@ impl ContextProvider for BuiltInContext {
         match request {
             ContextRequest::Read { uri } if self.report(uri).is_some() => Ok(Vec::new()),
             ContextRequest::Read { uri } => self.files.accesses(uri).await,
-            ContextRequest::Complete(Completion { of: CompletionOf::Template(of), value, .. })
+            ContextRequest::Complete(Completion { of: CompletionReference::Template(of), value, .. })
                 if self.report(of).is_none() =>
             {
                 self.files.completion_accesses(value).await
@@ -117,13 +117,13 @@ impl ContextProvider for BuiltInContext {
             }
             ContextRequest::Complete(completion) => {
                 let (values, total) = match &completion.of {
-                    CompletionOf::Prompt(name) => match self.command(name) {
+                    CompletionReference::Prompt(name) => match self.command(name) {
                         Some(command) => commands::values(&command, completion)?,
                         None => self.prompts.values(name, completion)?,
                     },
                     // A report has no variables to complete.
-                    CompletionOf::Template(of) if self.report(of).is_some() => (Vec::new(), 0),
-                    CompletionOf::Template(_) => self.files.values(completion, context).await?,
+                    CompletionReference::Template(of) if self.report(of).is_some() => (Vec::new(), 0),
+                    CompletionReference::Template(_) => self.files.values(completion, context).await?,
                 };
                 let more = total > values.len();
                 ("completion", json!({"values": values, "total": total, "hasMore": more}))

@@ -3,7 +3,7 @@
 use crate::{
     builtin::{tool_context::ToolContext, tool_environment::ToolEnvironment},
     services::google::{GoogleAccount, resource},
-    web::web_client::Judge,
+    web::web_client::HostCheck,
 };
 use toolstead_domain::{Access, Availability, ToolFailure, error_kind::ErrorKind};
 use url::Url;
@@ -50,7 +50,11 @@ impl GoogleService {
     ///
     /// # Errors
     /// As [`address`](Self::address).
-    pub(super) fn account<'a>(self, run: &ToolContext<'a>, judge: Judge<'a>) -> Result<GoogleAccount<'a>, ToolFailure> {
+    pub(super) fn account<'a>(
+        self,
+        run: &ToolContext<'a>,
+        judge: HostCheck<'a>,
+    ) -> Result<GoogleAccount<'a>, ToolFailure> {
         let (world, context) = (run.environment(), run.context());
         Ok(GoogleAccount {
             service: self.name,

@@ -26,7 +26,8 @@ pub fn advertised_schema<T: JsonSchema>() -> Value {
 }
 
 fn marked_schema<T: JsonSchema>() -> Value {
-    let mut schema = plain_schema(SchemaSettings::draft2020_12().for_deserialize().into_root::<T>(), Null::LeftOut);
+    let mut schema =
+        plain_schema(SchemaSettings::draft2020_12().for_deserialize().into_root::<T>(), NullHandling::LeftOut);
     if let Value::Object(members) = &mut schema {
         members.entry("properties").or_insert_with(|| json!({}));
         if !ALTERNATIVES.iter().any(|name| members.contains_key(*name)) {
@@ -76,13 +77,13 @@ fn close_parts(schema: &mut Value, close_alternative: fn(&mut Value)) {
 /// Returns the schema of a tool's structured content. Members that are `None` must be skipped in serialization
 /// (`skip_serializing_if`).
 pub fn output_schema<T: JsonSchema>() -> Value {
-    plain_schema(SchemaSettings::draft2020_12().for_serialize().into_root::<T>(), Null::LeftOut)
+    plain_schema(SchemaSettings::draft2020_12().for_serialize().into_root::<T>(), NullHandling::LeftOut)
 }
 
 /// Returns the schema of the serialized type, if that is always an object. Members may be null where the type allows
 /// it.
 pub(super) fn answer_schema<T: JsonSchema>() -> Option<Value> {
-    let mut schema = plain_schema(SchemaSettings::draft2020_12().for_serialize().into_root::<T>(), Null::Kept);
+    let mut schema = plain_schema(SchemaSettings::draft2020_12().for_serialize().into_root::<T>(), NullHandling::Kept);
     if !is_object(&schema) {
         return None;
     }
@@ -101,7 +102,7 @@ fn is_object(schema: &Value) -> bool {
 
 /// Treatment of "or null" in a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Null {
+enum NullHandling {
     Kept,
     LeftOut,
 }
@@ -120,7 +121,7 @@ impl IntoRoot for SchemaSettings {
     }
 }
 
-fn plain_schema(mut schema: Value, null: Null) -> Value {
+fn plain_schema(mut schema: Value, null: NullHandling) -> Value {
     if let Value::Object(members) = &mut schema {
         // The tool has a title and a description of its own.
         members.shift_remove("title");
@@ -183,10 +184,10 @@ fn says_nothing(default: &Value) -> bool {
 }
 
 /// Removes what has a meaning only in Rust: "or null" of an `Option`, the widths of numbers, trivial defaults.
-fn make_plain(schema: &mut Value, null: Null) {
+fn make_plain(schema: &mut Value, null: NullHandling) {
     match schema {
         Value::Object(members) => {
-            if null == Null::LeftOut {
+            if null == NullHandling::LeftOut {
                 without_null(members);
             }
             if members.get("format").and_then(Value::as_str).is_some_and(is_width) {

@@ -13,7 +13,7 @@ use crate::{
         tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
-    sandbox::workspace::{FolderNames, Workspace, granted_workspace::GrantedWorkspace, stop::Stop},
+    sandbox::workspace::{FolderNames, Workspace, granted_workspace::GrantedWorkspace, stop::StopCondition},
 };
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
@@ -198,7 +198,8 @@ impl Bench {
         let world = &self.run.world;
         let run = ToolContext { environment: world, tools: &[], explained: &[], call: &call, context: &context };
         let recording = ChangeRecorder::of(&run);
-        let files = GrantedWorkspace::new(world.workspace().clone(), grant.clone(), Stop::at(context.deadline));
+        let files =
+            GrantedWorkspace::new(world.workspace().clone(), grant.clone(), StopCondition::at(context.deadline));
         std::thread::scope(|scope| scope.spawn(|| work(&files, &recording)).join().unwrap())
     }
 

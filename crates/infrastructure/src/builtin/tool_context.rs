@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{blocking::on_blocking_thread, tool_environment::ToolEnvironment},
-    sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::Stop},
+    sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::StopCondition},
 };
 use serde_json::Value;
 use std::{path::PathBuf, time::Instant};
@@ -99,7 +99,7 @@ impl<'a> ToolContext<'a> {
         &self,
         work: impl FnOnce(&GrantedWorkspace) -> Result<T, ToolFailure> + Send + 'static,
     ) -> Result<T, ToolFailure> {
-        let stop = Stop::at(self.deadline());
+        let stop = StopCondition::at(self.deadline());
         let _abandon = stop.when_dropped();
         let granted = GrantedWorkspace::new(self.environment.workspace().clone(), self.context.grant.clone(), stop);
         on_blocking_thread(move || work(&granted)).await

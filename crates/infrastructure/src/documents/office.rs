@@ -1,9 +1,11 @@
 //! Recognises the type of an Office document by its content, not by its name.
 
-use crate::documents::{Document, Order, document_error::DocumentError, docx, package::Package, pptx, xlsx};
+use crate::documents::{
+    Document, DocumentParseOptions, document_error::DocumentError, docx, package::Package, pptx, xlsx,
+};
 
 /// Reads a zip archive.
-pub(super) fn read(bytes: Vec<u8>, order: &Order) -> Result<Document, DocumentError> {
+pub(super) fn read(bytes: Vec<u8>, order: &DocumentParseOptions) -> Result<Document, DocumentError> {
     let mut package = Package::open(bytes, &order.limits)?;
     let pages = order.pages.as_ref();
     let main = package.relationships("")?.into_iter().find(|one| one.kind == "officeDocument").map(|one| one.target);

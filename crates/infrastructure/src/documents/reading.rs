@@ -2,7 +2,7 @@
 
 use crate::{
     documents::{
-        HELPER, Order, Reply,
+        DocumentParseOptions, HELPER, Reply,
         document_error::DocumentError,
         document_limits::DocumentLimits,
         pdf,
@@ -97,7 +97,7 @@ impl DocumentReader<'_> {
                 .suggest(Suggestion::ChangeSettings("`document_bytes` in `[files]` sets the limit".into())));
         }
         let pages = request.pages.as_deref().map(Selection::parse).transpose().map_err(|error| refused(&error))?;
-        let order = Order { pages, limits: limits.clone() };
+        let order = DocumentParseOptions { pages, limits: limits.clone() };
         let call = HelperCall {
             name: HELPER,
             order: HelperCall::order_of(&order).map_err(|error| failed(&path, error))?,

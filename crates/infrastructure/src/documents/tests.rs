@@ -21,7 +21,7 @@ fn fixture(name: &str) -> Vec<u8> {
 fn read(bytes: &[u8], pages: Option<&str>) -> Result<Document, DocumentError> {
     let limits = DocumentLimits::default();
     let pages = pages.map(Selection::parse).transpose()?;
-    parsed(&Order { pages, limits }, &mut Cursor::new(bytes))
+    parsed(&DocumentParseOptions { pages, limits }, &mut Cursor::new(bytes))
 }
 
 /// Compares with a file in `expected/`; `TOOLSTEAD_WRITE_FIXTURES=1` writes it instead.
@@ -245,14 +245,14 @@ fn an_encrypted_entry_is_refused_as_such() {
 fn an_archive_that_unpacks_to_more_than_all_may_is_refused() {
     let limits = DocumentLimits { zip_total_bytes: 1000, zip_entry_bytes: 900, ..DocumentLimits::default() };
     let told = |document: &str| {
-        let order = Order { pages: None, limits: limits.clone() };
+        let order = DocumentParseOptions { pages: None, limits: limits.clone() };
         parsed(&order, &mut Cursor::new(docx(document))).unwrap_err().to_string()
     };
     assert!(
         told(&format!("<a>{}</a>", "x".repeat(895))).contains("`word/document.xml` unpacks to more than 900 bytes")
     );
     assert!(told(&format!("<a>{}</a>", "x".repeat(888))).contains("its archive unpacks to more than 1000 bytes"));
-    let order = Order { pages: None, limits: DocumentLimits { document_bytes: 10, ..limits } };
+    let order = DocumentParseOptions { pages: None, limits: DocumentLimits { document_bytes: 10, ..limits } };
     let error = parsed(&order, &mut Cursor::new(docx("<a/>"))).unwrap_err();
     assert_eq!(error.to_string(), "it is over a limit: it has more than 10 bytes");
 }
@@ -313,7 +313,8 @@ fn a_pdf_that_makes_the_library_panic_is_refused() {
 fn titles_and_labels_are_short_whatever_a_document_says() {
     let notebook = serde_json::json!({"nbformat": 4, "nbformat_minor": 5, "cells": [],
         "metadata": {"title": "ä".repeat(1 << 20)}});
-    let order = serde_json::to_string(&Order { pages: None, limits: DocumentLimits::default() }).unwrap();
+    let order =
+        serde_json::to_string(&DocumentParseOptions { pages: None, limits: DocumentLimits::default() }).unwrap();
     let answered = answer(&order, &mut notebook.to_string().as_bytes());
     let Ok(Reply::Document(document)) = serde_json::from_slice(&answered) else { panic!("{answered:?}") };
     assert_eq!(document.title, Some("ä".repeat(200) + "…"));

@@ -25,12 +25,12 @@ pub struct NotGlobal {
     /// Address that was checked.
     pub address: IpAddr,
     /// Range that contains the address.
-    pub range: Range,
+    pub range: NonPublicRange,
 }
 
 /// Range of an address that is not public.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Range {
+pub enum NonPublicRange {
     /// Addresses of this machine.
     Loopback,
     /// A private network: RFC 1918, shared (RFC 6598), unique local (RFC 4193).
@@ -45,7 +45,7 @@ pub enum Range {
     Special,
 }
 
-impl Range {
+impl NonPublicRange {
     /// Returns a description that follows "is" or "but".
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,54 +64,54 @@ impl Range {
 }
 
 /// Networks, where the first match counts.
-const V4: &[(Ipv4Addr, u32, Range)] = &[
-    (Ipv4Addr::new(0, 0, 0, 0), 8, Range::Special),
-    (Ipv4Addr::new(10, 0, 0, 0), 8, Range::Private),
+const V4: &[(Ipv4Addr, u32, NonPublicRange)] = &[
+    (Ipv4Addr::new(0, 0, 0, 0), 8, NonPublicRange::Special),
+    (Ipv4Addr::new(10, 0, 0, 0), 8, NonPublicRange::Private),
     // Alibaba Cloud.
-    (Ipv4Addr::new(100, 100, 100, 200), 32, Range::Metadata),
-    (Ipv4Addr::new(100, 64, 0, 0), 10, Range::Private),
-    (Ipv4Addr::new(127, 0, 0, 0), 8, Range::Loopback),
+    (Ipv4Addr::new(100, 100, 100, 200), 32, NonPublicRange::Metadata),
+    (Ipv4Addr::new(100, 64, 0, 0), 10, NonPublicRange::Private),
+    (Ipv4Addr::new(127, 0, 0, 0), 8, NonPublicRange::Loopback),
     // Azure.
-    (Ipv4Addr::new(168, 63, 129, 16), 32, Range::Metadata),
-    (Ipv4Addr::new(169, 254, 0, 0), 16, Range::LinkLocal),
-    (Ipv4Addr::new(172, 16, 0, 0), 12, Range::Private),
-    (Ipv4Addr::new(192, 0, 0, 0), 24, Range::Special),
-    (Ipv4Addr::new(192, 0, 2, 0), 24, Range::Special),
-    (Ipv4Addr::new(192, 168, 0, 0), 16, Range::Private),
-    (Ipv4Addr::new(198, 18, 0, 0), 15, Range::Special),
-    (Ipv4Addr::new(198, 51, 100, 0), 24, Range::Special),
-    (Ipv4Addr::new(203, 0, 113, 0), 24, Range::Special),
-    (Ipv4Addr::new(224, 0, 0, 0), 3, Range::Special),
+    (Ipv4Addr::new(168, 63, 129, 16), 32, NonPublicRange::Metadata),
+    (Ipv4Addr::new(169, 254, 0, 0), 16, NonPublicRange::LinkLocal),
+    (Ipv4Addr::new(172, 16, 0, 0), 12, NonPublicRange::Private),
+    (Ipv4Addr::new(192, 0, 0, 0), 24, NonPublicRange::Special),
+    (Ipv4Addr::new(192, 0, 2, 0), 24, NonPublicRange::Special),
+    (Ipv4Addr::new(192, 168, 0, 0), 16, NonPublicRange::Private),
+    (Ipv4Addr::new(198, 18, 0, 0), 15, NonPublicRange::Special),
+    (Ipv4Addr::new(198, 51, 100, 0), 24, NonPublicRange::Special),
+    (Ipv4Addr::new(203, 0, 113, 0), 24, NonPublicRange::Special),
+    (Ipv4Addr::new(224, 0, 0, 0), 3, NonPublicRange::Special),
 ];
 
 /// Networks, where the first match counts. An address without a match is not global, because only 2000::/3 is.
-const V6: &[(Ipv6Addr, u32, Option<Range>)] = &[
-    (Ipv6Addr::LOCALHOST, 128, Some(Range::Loopback)),
+const V6: &[(Ipv6Addr, u32, Option<NonPublicRange>)] = &[
+    (Ipv6Addr::LOCALHOST, 128, Some(NonPublicRange::Loopback)),
     // Amazon and Google.
-    (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128, Some(Range::Metadata)),
-    (Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254), 128, Some(Range::Metadata)),
-    (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7, Some(Range::Private)),
-    (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10, Some(Range::LinkLocal)),
+    (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128, Some(NonPublicRange::Metadata)),
+    (Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254), 128, Some(NonPublicRange::Metadata)),
+    (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7, Some(NonPublicRange::Private)),
+    (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10, Some(NonPublicRange::LinkLocal)),
     // Teredo, documentation, 6to4, documentation.
-    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32, Some(Range::Special)),
-    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32, Some(Range::Special)),
-    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, Some(Range::Special)),
-    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20, Some(Range::Special)),
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32, Some(NonPublicRange::Special)),
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32, Some(NonPublicRange::Special)),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, Some(NonPublicRange::Special)),
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20, Some(NonPublicRange::Special)),
     (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3, None),
 ];
 
-fn range_of_v4(address: Ipv4Addr) -> Option<Range> {
-    let fits = |(network, length, _): &&(Ipv4Addr, u32, Range)| {
+fn range_of_v4(address: Ipv4Addr) -> Option<NonPublicRange> {
+    let fits = |(network, length, _): &&(Ipv4Addr, u32, NonPublicRange)| {
         (address.to_bits() ^ network.to_bits()).leading_zeros() >= *length
     };
     V4.iter().find(fits).map(|(.., range)| *range)
 }
 
-fn range_of_v6(address: Ipv6Addr) -> Option<Range> {
-    let fits = |(network, length, _): &&(Ipv6Addr, u32, Option<Range>)| {
+fn range_of_v6(address: Ipv6Addr) -> Option<NonPublicRange> {
+    let fits = |(network, length, _): &&(Ipv6Addr, u32, Option<NonPublicRange>)| {
         (address.to_bits() ^ network.to_bits()).leading_zeros() >= *length
     };
-    V6.iter().find(fits).map_or(Some(Range::Special), |(.., range)| *range)
+    V6.iter().find(fits).map_or(Some(NonPublicRange::Special), |(.., range)| *range)
 }
 
 /// Returns the IPv4 address that receives packets to this IPv6 address.
@@ -137,7 +137,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[track_caller]
-    fn check(text: &str, range: Option<Range>) {
+    fn check(text: &str, range: Option<NonPublicRange>) {
         let address = text.parse().unwrap();
         assert_eq!(check_public(address).err().map(|error| error.range), range, "{text}");
     }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn every_other_range_is_named_in_each_of_its_forms() {
-        use Range::{LinkLocal, Loopback, Metadata, Private, Special};
+        use NonPublicRange::{LinkLocal, Loopback, Metadata, Private, Special};
         for (text, range) in [
             ("0.0.0.0", Special),
             ("0.255.255.255", Special),

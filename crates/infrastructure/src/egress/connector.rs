@@ -2,7 +2,7 @@
 //! which might differ, is never requested.
 
 use crate::egress::{
-    address::{self, NotGlobal, Range},
+    address::{self, NonPublicRange, NotGlobal},
     host::{Host, HostMatch, HostPatterns},
 };
 use async_trait::async_trait;
@@ -86,25 +86,25 @@ impl Network for SystemNetwork {
 #[derive(Debug, Clone)]
 pub struct Connector {
     network: Arc<dyn Network>,
-    private: Private,
+    private: PrivateHosts,
 }
 
 /// Hosts that may have addresses that are not public.
 #[derive(Debug, Clone)]
-enum Private {
+enum PrivateHosts {
     These(Arc<HostPatterns>),
     All,
 }
 
-impl Private {
+impl PrivateHosts {
     /// Returns `true` if addresses of this range are permitted for the host.
-    fn opens(&self, range: Range, host: &Host, port: u16) -> bool {
+    fn opens(&self, range: NonPublicRange, host: &Host, port: u16) -> bool {
         match self {
             Self::These(hosts) => match range {
-                Range::Private => hosts.match_host(host, port) == HostMatch::Yes,
+                NonPublicRange::Private => hosts.match_host(host, port) == HostMatch::Yes,
                 // The owner of any other name could otherwise redirect to services that listen only on this machine.
-                Range::Loopback => names_this_machine(host) && hosts.match_host(host, port) == HostMatch::Yes,
-                Range::LinkLocal | Range::Metadata | Range::Special => false,
+                NonPublicRange::Loopback => names_this_machine(host) && hosts.match_host(host, port) == HostMatch::Yes,
+                NonPublicRange::LinkLocal | NonPublicRange::Metadata | NonPublicRange::Special => false,
             },
             Self::All => range.can_be_opened(),
         }
@@ -123,13 +123,13 @@ impl Connector {
     /// Creates a connector for which the hosts of `private` may have private addresses, and loopback addresses if they
     /// are literal addresses or `localhost`.
     pub fn new(network: Arc<dyn Network>, private: HostPatterns) -> Self {
-        Self { network, private: Private::These(Arc::new(private)) }
+        Self { network, private: PrivateHosts::These(Arc::new(private)) }
     }
 
     /// Creates a connector for hosts from the user's own configuration. All of them may have loopback and private
     /// addresses.
     pub fn to_configured_hosts(network: Arc<dyn Network>) -> Self {
-        Self { network, private: Private::All }
+        Self { network, private: PrivateHosts::All }
     }
 
     /// Returns the addresses of a host, all of which may be connected to. There is at least one.
@@ -255,11 +255,11 @@ mod tests {
         for (addresses, refused) in [
             (&["93.184.216.34"][..], None),
             (&["93.184.216.34", "2606:4700::1111"], None),
-            (&["93.184.216.34", "10.0.0.1"], Some(Range::Private)),
-            (&["2606:4700::1111", "::1"], Some(Range::Loopback)),
-            (&["::ffff:169.254.169.254"], Some(Range::LinkLocal)),
-            (&["64:ff9b::7f00:1"], Some(Range::Loopback)),
-            (&["0.0.0.0"], Some(Range::Special)),
+            (&["93.184.216.34", "10.0.0.1"], Some(NonPublicRange::Private)),
+            (&["2606:4700::1111", "::1"], Some(NonPublicRange::Loopback)),
+            (&["::ffff:169.254.169.254"], Some(NonPublicRange::LinkLocal)),
+            (&["64:ff9b::7f00:1"], Some(NonPublicRange::Loopback)),
+            (&["0.0.0.0"], Some(NonPublicRange::Special)),
         ] {
             network.name("example.com", &[addresses]);
             let answer = connector(&network, &[]).addresses(&Host::parse("example.com").unwrap(), 443).await;
@@ -346,11 +346,11 @@ mod tests {
             ("192.168.0.7", &[], None),
             ("[::1]", &[], None),
             // The owner of the name would otherwise receive the response of the metadata service.
-            ("mcp.example", &["169.254.169.254"], Some(Range::LinkLocal)),
-            ("mcp.corp", &["10.1.2.3", "fe80::1"], Some(Range::LinkLocal)),
-            ("mcp.corp", &["::ffff:169.254.169.254"], Some(Range::LinkLocal)),
-            ("169.254.169.254", &[], Some(Range::LinkLocal)),
-            ("mcp.example", &["0.0.0.0"], Some(Range::Special)),
+            ("mcp.example", &["169.254.169.254"], Some(NonPublicRange::LinkLocal)),
+            ("mcp.corp", &["10.1.2.3", "fe80::1"], Some(NonPublicRange::LinkLocal)),
+            ("mcp.corp", &["::ffff:169.254.169.254"], Some(NonPublicRange::LinkLocal)),
+            ("169.254.169.254", &[], Some(NonPublicRange::LinkLocal)),
+            ("mcp.example", &["0.0.0.0"], Some(NonPublicRange::Special)),
         ] {
             network.name(host, &[addresses]);
             network.forget();
@@ -460,6 +460,9 @@ mod tests {
     async fn the_machines_own_resolver_knows_this_machine_which_is_not_public() {
         let connector = Connector::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
         let error = connector.connect(&Host::parse("localhost").unwrap(), 443).await.unwrap_err();
-        assert!(matches!(error, ConnectError::NotGlobal { reason, .. } if reason.range == Range::Loopback), "{error}");
+        assert!(
+            matches!(error, ConnectError::NotGlobal { reason, .. } if reason.range == NonPublicRange::Loopback),
+            "{error}"
+        );
     }
 }

@@ -100,7 +100,7 @@ impl fmt::Debug for ProxyPolicy {
 /// A running proxy. Dropping it closes all of its connections.
 #[derive(Debug)]
 pub struct EgressProxy {
-    gate: Arc<Gate>,
+    gate: Arc<TargetConnector>,
     address: SocketAddr,
     _serving: AbortOnDropHandle<()>,
 }
@@ -114,7 +114,7 @@ impl EgressProxy {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let address = listener.local_addr()?;
-        let gate = Arc::new(Gate { connector, policy, report: Mutex::default(), bytes: AtomicU64::new(0) });
+        let gate = Arc::new(TargetConnector { connector, policy, report: Mutex::default(), bytes: AtomicU64::new(0) });
         let serving = tokio::spawn(serve(listener, gate.clone()));
         Ok(Self { gate, address, _serving: AbortOnDropHandle::new(serving) })
     }
@@ -203,14 +203,14 @@ impl ProxyReport {
 }
 
 /// Checks and connects the targets of all connections of one proxy.
-struct Gate {
+struct TargetConnector {
     connector: Connector,
     policy: ProxyPolicy,
     report: Mutex<ProxyReport>,
     bytes: AtomicU64,
 }
 
-impl Gate {
+impl TargetConnector {
     /// Checks a target and connects to it.
     async fn open(&self, host: &Host, port: u16) -> Result<TcpStream, Refusal> {
         let policy = &self.policy;
@@ -267,13 +267,13 @@ impl Gate {
     }
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for TargetConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gate").field("policy", &self.policy).finish_non_exhaustive()
     }
 }
 
-async fn serve(listener: TcpListener, gate: Arc<Gate>) {
+async fn serve(listener: TcpListener, gate: Arc<TargetConnector>) {
     // Dropping this set ends the connections with this task.
     let mut connections = JoinSet::new();
     loop {
@@ -295,7 +295,7 @@ async fn serve(listener: TcpListener, gate: Arc<Gate>) {
 }
 
 /// Serves one connection until it ends or is idle for too long.
-async fn attend(stream: TcpStream, gate: Arc<Gate>) {
+async fn attend(stream: TcpStream, gate: Arc<TargetConnector>) {
     let (client, traffic) = ClientStream::new(stream, gate.clone());
     tokio::select! {
         () = converse(client, &gate) => {}
@@ -306,7 +306,7 @@ async fn attend(stream: TcpStream, gate: Arc<Gate>) {
 }
 
 /// Selects the protocol by the first byte.
-async fn converse(client: ClientStream, gate: &Gate) {
+async fn converse(client: ClientStream, gate: &TargetConnector) {
     let mut first = [0];
     match timeout(gate.policy.limits.head_time, client.peek(&mut first)).await {
         Ok(Ok(1)) if first[0] == socks::VERSION => socks::serve(client, gate).await,

@@ -4,7 +4,7 @@ use super::{
     answer::Answer,
     command_hooks::{CommandHooks, HookOutcome, HookReport, after, verdict},
     definition::{HookDefinition, HookEvent},
-    input::Occasion,
+    input::HookPayload,
     text::MAX_TEXT,
 };
 use async_trait::async_trait;
@@ -20,7 +20,7 @@ impl CommandHooks {
         // For a subagent this is the session that started it.
         let of_subagent = moment.delegated_by.filter(|_| event.is_of_subagent());
         let session = of_subagent.map_or_else(|| moment.conversation.session(), |by| by.session.clone());
-        let reports = self.run(Occasion::Agent(event, &session, moment)).await;
+        let reports = self.run(HookPayload::Agent(event, &session, moment)).await;
         let word = combine_answers(&reports);
         (reports, word)
     }
@@ -116,7 +116,7 @@ mod tests {
         child_environment,
         hooks::{
             command_hooks::HookSurroundings,
-            definition::{HookProgram, OnError},
+            definition::{FailurePolicy, HookProgram},
             matcher::Matcher,
         },
         sandbox::launcher::Launcher,
@@ -137,7 +137,7 @@ mod tests {
             environment: BTreeMap::new(),
             timeout: Duration::from_secs(300),
             gate: false,
-            on_error: OnError::Allow,
+            on_error: FailurePolicy::Allow,
             in_background: false,
         }
     }
@@ -285,8 +285,11 @@ mod tests {
     #[tokio::test]
     async fn a_gate_before_prompts_that_breaks_or_says_nothing_keeps_the_prompt_back() {
         for (line, opens) in [("exit 1", false), ("true", false), (r#"echo '{"decision": "approve"}'"#, true)] {
-            let gate =
-                HookDefinition { gate: true, on_error: OnError::Deny, ..hook(HookEvent::UserPromptSubmit, "*", line) };
+            let gate = HookDefinition {
+                gate: true,
+                on_error: FailurePolicy::Deny,
+                ..hook(HookEvent::UserPromptSubmit, "*", line)
+            };
             let word = said(vec![gate], HookEvent::UserPromptSubmit, "mend it").await;
             assert_eq!(word.block.is_none(), opens, "{line}: {word:?}");
         }

@@ -2,9 +2,9 @@
 
 use super::{
     answer::{Answer, HookDecision, as_result},
-    definition::{HookDefinition, HookEvent, HookProgram, OnError},
+    definition::{FailurePolicy, HookDefinition, HookEvent, HookProgram},
     dialect_names::DialectNames,
-    input::{Occasion, input},
+    input::{HookPayload, input},
     text::clean,
 };
 use crate::sandbox::{
@@ -23,8 +23,8 @@ use std::{
 };
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use toolstead_domain::{
-    Access, AfterCall, BeforeCall, EndedCall, HookContext, HookTimeout, HookVerdict, Mode, SandboxPolicy, ToolCall,
-    ToolHook, ToolResult, WorkspaceRoots,
+    Access, AfterCallResponse, BeforeCallResponse, EndedCall, HookContext, HookTimeout, HookVerdict, Mode,
+    SandboxPolicy, ToolCall, ToolHook, ToolResult, WorkspaceRoots,
 };
 
 /// Maximum number of sessions to remember, so that each begins once. Older ones are forgotten.
@@ -99,7 +99,7 @@ pub enum HookOutcome {
 
 /// Reports of an event's hooks for a call that was not made.
 #[derive(Debug)]
-pub struct Rehearsal {
+pub struct HookDryRun {
     /// Reports of all hooks of the event.
     pub reports: Vec<HookReport>,
     /// Combined verdict. Always `Continue` for events after a call.
@@ -124,7 +124,7 @@ impl CommandHooks {
     /// Runs the `SessionEnd` hooks of every session that had a call, then kills hooks in the background.
     pub async fn close(&self) {
         let sessions = std::mem::take(&mut *self.sessions.lock().unwrap_or_else(PoisonError::into_inner));
-        let ends = sessions.iter().map(|session| self.run(Occasion::Session(HookEvent::SessionEnd, session)));
+        let ends = sessions.iter().map(|session| self.run(HookPayload::Session(HookEvent::SessionEnd, session)));
         if timeout(TIME_FOR_ENDS, join_all(ends)).await.is_err() {
             tracing::warn!("killed hooks that exceeded their time at the end of a session");
         }
@@ -133,11 +133,11 @@ impl CommandHooks {
 
     /// Runs the hooks of an event as they would run for a real call, and reports on each of them and on their combined
     /// effect. `ended` has the result of the call, for events after it.
-    pub async fn rehearse(&self, event: HookEvent, call: &ToolCall, ended: EndedCall<'_>) -> Rehearsal {
+    pub async fn rehearse(&self, event: HookEvent, call: &ToolCall, ended: EndedCall<'_>) -> HookDryRun {
         let occasion = match event {
-            HookEvent::PreToolUse | HookEvent::PermissionRequest => Occasion::Call(event, call, ended.accesses),
-            HookEvent::SessionStart | HookEvent::SessionEnd => Occasion::Session(event, &call.session),
-            _ => Occasion::Ended(event, call, ended),
+            HookEvent::PreToolUse | HookEvent::PermissionRequest => HookPayload::Call(event, call, ended.accesses),
+            HookEvent::SessionStart | HookEvent::SessionEnd => HookPayload::Session(event, &call.session),
+            _ => HookPayload::Ended(event, call, ended),
         };
         let reports = self.run(occasion).await;
         let (verdict, together) = match event {
@@ -148,7 +148,7 @@ impl CommandHooks {
             }
             _ => (HookVerdict::Continue, describe_after_call(&after(&reports))),
         };
-        Rehearsal { reports, verdict, together }
+        HookDryRun { reports, verdict, together }
     }
 
     /// Runs the `PermissionRequest` hooks. Returns the strictest decision, and of several equally strict ones the
@@ -158,7 +158,7 @@ impl CommandHooks {
         call: &ToolCall,
         accesses: &[Access],
     ) -> Option<(String, HookDecision)> {
-        let reports = self.run(Occasion::Call(HookEvent::PermissionRequest, call, Some(accesses))).await;
+        let reports = self.run(HookPayload::Call(HookEvent::PermissionRequest, call, Some(accesses))).await;
         let decided = |report: &HookReport| match &report.outcome {
             HookOutcome::Ran { answer, .. } => {
                 let decision = match (&answer.fault, verdict(&report.hook, answer)) {
@@ -181,7 +181,7 @@ impl CommandHooks {
     }
 
     /// Runs the matching hooks in parallel, and reports on every hook of the event.
-    pub(super) async fn run(&self, occasion: Occasion<'_>) -> Vec<HookReport> {
+    pub(super) async fn run(&self, occasion: HookPayload<'_>) -> Vec<HookReport> {
         let of_event: Vec<_> = self.definitions.iter().filter(|hook| hook.event == occasion.event()).collect();
         if of_event.is_empty() {
             return Vec::new();
@@ -251,7 +251,7 @@ impl CommandHooks {
             }
             sessions.push_back(session.clone());
         }
-        self.run(Occasion::Session(HookEvent::SessionStart, session)).await
+        self.run(HookPayload::Session(HookEvent::SessionStart, session)).await
     }
 }
 
@@ -315,10 +315,10 @@ fn reported(ran: RunResult, answer: Answer) -> HookOutcome {
 pub(super) fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
     let broken = |what: String| match hook.on_error {
         // A gate never opens because of a fault, however it is configured.
-        OnError::Allow if hook.gate => HookVerdict::Deny(what),
-        OnError::Allow => HookVerdict::Continue,
-        OnError::Ask => HookVerdict::Ask(what),
-        OnError::Deny => HookVerdict::Deny(what),
+        FailurePolicy::Allow if hook.gate => HookVerdict::Deny(what),
+        FailurePolicy::Allow => HookVerdict::Continue,
+        FailurePolicy::Ask => HookVerdict::Ask(what),
+        FailurePolicy::Deny => HookVerdict::Deny(what),
     };
     match (&answer.fault, &answer.decision) {
         (Some(fault), _) => broken(format!("the hook failed: {fault}")),
@@ -331,8 +331,8 @@ pub(super) fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
 
 /// Combines the answers of all hooks of one call: deny over defer over ask over allow. The first of the strictest
 /// decides.
-fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCall {
-    let mut whole = BeforeCall::default();
+fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCallResponse {
+    let mut whole = BeforeCallResponse::default();
     let names = DialectNames::of(call);
     let mut rewriter: Option<&str> = None;
     for HookReport { hook, outcome } in reports {
@@ -379,8 +379,8 @@ fn rank(verdict: &HookVerdict) -> u8 {
 }
 
 /// Combines the answers of all hooks after a call.
-pub(super) fn after(reports: &[HookReport]) -> AfterCall {
-    let mut whole = AfterCall::default();
+pub(super) fn after(reports: &[HookReport]) -> AfterCallResponse {
+    let mut whole = AfterCallResponse::default();
     for HookReport { hook, outcome } in reports {
         let HookOutcome::Ran { answer, .. } = outcome else { continue };
         let name = &hook.name;
@@ -407,7 +407,7 @@ pub(super) fn after(reports: &[HookReport]) -> AfterCall {
     whole
 }
 
-fn describe_before_call(answer: &BeforeCall) -> String {
+fn describe_before_call(answer: &BeforeCallResponse) -> String {
     let by = answer.by.as_deref().unwrap_or_default();
     let verdict = match &answer.verdict {
         HookVerdict::Continue => "continue: rules and defaults decide".to_owned(),
@@ -419,7 +419,7 @@ fn describe_before_call(answer: &BeforeCall) -> String {
     describe(verdict, arguments.map(|arguments| format!("arguments: {arguments}")), &answer.context)
 }
 
-fn describe_after_call(answer: &AfterCall) -> String {
+fn describe_after_call(answer: &AfterCallResponse) -> String {
     let output = answer.output.as_ref().map(|output| format!("output: {}", output.joined_text()));
     describe("nothing is changed".to_owned(), output, &answer.context)
 }
@@ -447,19 +447,19 @@ impl ToolHook for CommandHooks {
         }
     }
 
-    async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
+    async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCallResponse {
         let begun = self.begin(&call.session).await;
-        let mut answer = combined(&self.run(Occasion::Call(HookEvent::PreToolUse, call, accesses)).await, call);
-        let AfterCall { context, messages, .. } = after(&begun);
+        let mut answer = combined(&self.run(HookPayload::Call(HookEvent::PreToolUse, call, accesses)).await, call);
+        let AfterCallResponse { context, messages, .. } = after(&begun);
         answer.context.splice(0..0, context);
         answer.messages.splice(0..0, messages);
         answer
     }
 
-    async fn after(&self, ended: EndedCall<'_>) -> AfterCall {
-        match Occasion::of_end(ended) {
+    async fn after(&self, ended: EndedCall<'_>) -> AfterCallResponse {
+        match HookPayload::of_end(ended) {
             Some(occasion) => after(&self.run(occasion).await),
-            None => AfterCall::default(),
+            None => AfterCallResponse::default(),
         }
     }
 }

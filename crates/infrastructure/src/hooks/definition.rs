@@ -123,7 +123,7 @@ pub struct HookDefinition {
     /// `true` if the action requires the hook's explicit approval.
     pub gate: bool,
     /// Consequence of a fault before a call.
-    pub on_error: OnError,
+    pub on_error: FailurePolicy,
     /// `true` to run the hook in the background and ignore its answer.
     pub in_background: bool,
 }
@@ -139,7 +139,7 @@ pub enum HookProgram {
 
 /// Consequence of a fault before a call: the hook cannot be started, times out, crashes or returns an invalid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnError {
+pub enum FailurePolicy {
     /// The call continues, and the user is notified.
     #[default]
     Allow,
@@ -149,7 +149,7 @@ pub enum OnError {
     Deny,
 }
 
-impl OnError {
+impl FailurePolicy {
     /// Returns the value in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {

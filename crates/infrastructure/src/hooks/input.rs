@@ -10,7 +10,7 @@ use toolstead_domain::{Access, AgentHookEvent, EndedCall, Mode, Outcome, ToolCal
 
 /// Event with its data.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Occasion<'a> {
+pub(super) enum HookPayload<'a> {
     /// Call with its accesses, before the permission decision or before the user is asked.
     Call(HookEvent, &'a ToolCall, Option<&'a [Access]>),
     /// Ended call with its outcome.
@@ -21,7 +21,7 @@ pub(super) enum Occasion<'a> {
     Agent(HookEvent, &'a str, AgentHookEvent<'a>),
 }
 
-impl<'a> Occasion<'a> {
+impl<'a> HookPayload<'a> {
     /// Returns the event for an ended call. `None` for calls without hooks: those of unresolved tools, and those that
     /// ended before the permission decision.
     pub(super) fn of_end(ended: EndedCall<'a>) -> Option<Self> {
@@ -100,7 +100,7 @@ const REASON: &str = "other";
 
 /// Returns the input of a hook. Its members are those of Claude Code, and `canonical_tool_name`, `canonical_tool_input`
 /// and `called_as` for hooks written for Toolstead.
-pub(super) fn input(occasion: Occasion<'_>, mode: Mode, start: &Path) -> Value {
+pub(super) fn input(occasion: HookPayload<'_>, mode: Mode, start: &Path) -> Value {
     let mut input = Map::new();
     let mut put = |name: &str, value: Value| input.insert(name.to_owned(), value);
     put("session_id", occasion.session().into());
@@ -120,10 +120,10 @@ pub(super) fn input(occasion: Occasion<'_>, mode: Mode, start: &Path) -> Value {
         put("canonical_tool_input", arguments.into());
     }
     match occasion {
-        Occasion::Session(HookEvent::SessionStart, _) => drop(put("source", SOURCE.into())),
-        Occasion::Session(..) => drop(put("reason", REASON.into())),
-        Occasion::Call(..) => {}
-        Occasion::Agent(event, _, moment) => match event {
+        HookPayload::Session(HookEvent::SessionStart, _) => drop(put("source", SOURCE.into())),
+        HookPayload::Session(..) => drop(put("reason", REASON.into())),
+        HookPayload::Call(..) => {}
+        HookPayload::Agent(event, _, moment) => match event {
             HookEvent::UserPromptSubmit => drop(put("prompt", moment.text.into())),
             HookEvent::Stop => {
                 put("stop_hook_active", moment.goes_on_by_hook.into());
@@ -147,7 +147,7 @@ pub(super) fn input(occasion: Occasion<'_>, mode: Mode, start: &Path) -> Value {
                 put("notification_type", kind_of_notification(moment.text).into());
             }
         },
-        Occasion::Ended(event, _, EndedCall { execution, result, .. }) => {
+        HookPayload::Ended(event, _, EndedCall { execution, result, .. }) => {
             let duration = execution.ended.unwrap_or(execution.started).since(execution.started);
             put("duration_ms", u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into());
             match event {
@@ -229,7 +229,7 @@ pub(super) mod tests {
     #[test]
     fn a_hook_reads_what_claude_code_would_tell_it_and_the_canonical_call() {
         let call = call("write_file", json!({"path": "a", "content": "b"}));
-        let told = input(Occasion::Call(HookEvent::PreToolUse, &call, None), Mode::AcceptEdits, Path::new("/w"));
+        let told = input(HookPayload::Call(HookEvent::PreToolUse, &call, None), Mode::AcceptEdits, Path::new("/w"));
         assert_eq!(
             told,
             json!({
@@ -249,7 +249,7 @@ pub(super) mod tests {
         let result = ToolResult::text("done");
         let occasion = |row: &ToolExecution| {
             let ended = EndedCall { call: Some(&call), accesses: None, execution: row, result: Some(&result) };
-            Occasion::of_end(ended).map(|occasion| input(occasion, Mode::Default, Path::new("/w")))
+            HookPayload::of_end(ended).map(|occasion| input(occasion, Mode::Default, Path::new("/w")))
         };
         row.outcome = Outcome::Succeeded;
         let told = occasion(&row).unwrap();

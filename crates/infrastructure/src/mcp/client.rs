@@ -12,7 +12,7 @@ pub mod transport;
 use crate::mcp::client::{
     calls::{outcome::CallTarget, tasks},
     catalogue::identity,
-    config::{ToolOutput, UpstreamConfig},
+    config::{OutputLimit, UpstreamConfig},
     connection::{
         UpstreamDeps, profile_advice, question_kind,
         request::{ForwardedRequest, Params},
@@ -272,7 +272,7 @@ impl ToolProvider for Upstream {
     }
 
     fn bounds_output(&self) -> bool {
-        self.shared.config.output == ToolOutput::Bounded
+        self.shared.config.output == OutputLimit::Bounded
     }
 
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {

@@ -5,7 +5,7 @@ use crate::{
     http::client::HttpClient,
     mcp::client::{
         Upstream, UpstreamStatus,
-        config::{HttpUpstream, McpTransport, StdioUpstream, ToolNames, UpstreamConfig},
+        config::{HttpUpstream, McpTransport, StdioUpstream, ToolNaming, UpstreamConfig},
         connection::{UpstreamDeps, question_kind::Clients},
         transport::server_launcher::ServerLauncher,
     },
@@ -125,7 +125,7 @@ impl McpClient {
             http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
             clients: Clients::default(),
         };
-        let config = UpstreamConfig { names: ToolNames::Plain, ..UpstreamConfig::new(name(UNNAMED)?, transport) };
+        let config = UpstreamConfig { names: ToolNaming::Plain, ..UpstreamConfig::new(name(UNNAMED)?, transport) };
         Self::connect_with(config, deps).await
     }
 

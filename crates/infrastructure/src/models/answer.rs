@@ -2,7 +2,7 @@
 
 use super::{
     failure::Fault,
-    key::{Key, KeyInHand},
+    key::{Key, RequestKey},
     protocol::{Decoder, Protocol, incomplete_answer},
     redaction::Redaction,
     settings::ModelSettings,
@@ -111,7 +111,7 @@ struct Exchange {
 enum Step {
     Ask,
     Wait(Duration),
-    Read(Box<Reading>),
+    Read(Box<ResponseReader>),
     Over,
 }
 
@@ -167,7 +167,7 @@ impl Exchange {
     async fn ask(&mut self) -> Result<(), Fault> {
         self.tries += 1;
         let Provider { protocol, endpoint, key, .. } = &*self.provider;
-        let KeyInHand { secret, may_be_stale } = key.now().await.map_err(Fault::lasting)?;
+        let RequestKey { secret, may_be_stale } = key.now().await.map_err(Fault::lasting)?;
         let mut headers = self.provider.headers.clone();
         self.secrets = self.provider.settings.headers.values().map(Secret::new).collect();
         let configured = self.provider.settings.headers.iter();
@@ -182,7 +182,7 @@ impl Exchange {
         let request = Request { method: Method::POST, headers, body: self.body.clone() };
         let response = timeout(SILENCE, Box::pin(endpoint.send(request))).await.map_err(|_| silent())??;
         if response.status().is_success() {
-            self.step = Step::Read(Box::new(Reading::of(response, protocol.decoder(&self.request))?));
+            self.step = Step::Read(Box::new(ResponseReader::of(response, protocol.decoder(&self.request))?));
             return Ok(());
         }
         let (status, headers) = (response.status(), response.headers().clone());
@@ -228,7 +228,7 @@ impl Exchange {
 }
 
 /// Response body being read.
-struct Reading {
+struct ResponseReader {
     response: Response,
     form: Form,
     decoder: Box<dyn Decoder>,
@@ -243,7 +243,7 @@ enum Form {
     Whole(Vec<u8>),
 }
 
-impl Reading {
+impl ResponseReader {
     fn of(response: Response, decoder: Box<dyn Decoder>) -> Result<Self, Fault> {
         let media_type =
             response.headers().get(header::CONTENT_TYPE).map(|value| value.as_bytes().to_ascii_lowercase());

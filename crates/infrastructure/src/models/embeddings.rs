@@ -2,7 +2,7 @@
 
 use super::{
     failure::Fault,
-    key::{Key, KeyInHand},
+    key::{Key, RequestKey},
     model::InvalidModel,
     protocol::add_bearer_token,
     settings::KeySource,
@@ -110,7 +110,7 @@ impl Embeddings for EmbeddingsModel {
         let failed = |text: &str, key: Option<&Secret>| {
             EmbeddingsError(format!("the model `{}`: {}", self.model, words::clean(text, key)))
         };
-        let KeyInHand { secret, .. } =
+        let RequestKey { secret, .. } =
             self.key.now().await.map_err(|error: ModelError| failed(&error.to_string(), None))?;
         match timeout(TIME, self.vectors(&texts, secret.as_ref())).await {
             Ok(vectors) => vectors.map_err(|text| failed(&text, secret.as_ref())),

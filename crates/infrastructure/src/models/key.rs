@@ -23,7 +23,7 @@ pub(super) struct Key {
 
 /// Key for one request.
 #[derive(Debug)]
-pub(super) struct KeyInHand {
+pub(super) struct RequestKey {
     /// Key; `None` if none is needed.
     pub(super) secret: Option<Secret>,
     /// `true` if the key is from an earlier request and may be outdated.
@@ -35,8 +35,8 @@ impl Key {
     ///
     /// # Errors
     /// Returns [`ModelError::Unauthorized`], which says what to do. It contains no part of a key.
-    pub(super) async fn now(&self) -> Result<KeyInHand, ModelError> {
-        let fresh = |secret| KeyInHand { secret, may_be_stale: false };
+    pub(super) async fn now(&self) -> Result<RequestKey, ModelError> {
+        let fresh = |secret| RequestKey { secret, may_be_stale: false };
         match &self.source {
             KeySource::None => Ok(fresh(None)),
             KeySource::Known(secret) => Ok(fresh(Some(checked(secret.expose(), "the key")?))),
@@ -51,7 +51,7 @@ impl Key {
             KeySource::Command(words) => {
                 let mut remembered = self.remembered.lock().await;
                 if let Some(secret) = &*remembered {
-                    return Ok(KeyInHand { secret: Some(secret.clone()), may_be_stale: true });
+                    return Ok(RequestKey { secret: Some(secret.clone()), may_be_stale: true });
                 }
                 let secret = self.run_key_command(words).await?;
                 *remembered = Some(secret.clone());

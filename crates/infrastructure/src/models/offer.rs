@@ -17,12 +17,12 @@ const MALFORMED: &str = "malformed_arguments";
 
 /// Conversion of the names of tools and of their arguments' properties.
 #[derive(Debug)]
-pub(super) struct Offer {
+pub(super) struct ToolMapping {
     names: NameMap,
     members: BTreeMap<String, ArgumentNames>,
 }
 
-impl Offer {
+impl ToolMapping {
     /// Creates the offer of these tools to a provider whose names have at most `max` bytes of allowed characters.
     pub(super) fn of(kind: ProviderKind, tools: &[OfferedTool], allowed: CharacterCheck, max: usize) -> Self {
         let members = tools
@@ -127,7 +127,7 @@ mod tests {
     fn members_of_arguments_go_there_and_come_back() {
         let schema = json!({"type": "object", "properties": {"-A": {"type": "integer"}}});
         let tools = [OfferedTool { name: "Grep".into(), description: String::new(), input_schema: Arc::new(schema) }];
-        let offer = Offer::of(ProviderKind::Gemini, &tools, |_, _| true, 64);
+        let offer = ToolMapping::of(ProviderKind::Gemini, &tools, |_, _| true, 64);
         let theirs = Map::from_iter([("_A".to_owned(), json!(3))]);
         let call = offer.call("c".into(), "Grep", ToolArguments::Object(theirs.clone()), None);
         assert_eq!(call.arguments, ToolArguments::Object(Map::from_iter([("-A".to_owned(), json!(3))])));

@@ -41,14 +41,14 @@ pub(super) struct Groups {
     name: String,
     /// Locked, so that no other process removes it as abandoned.
     folder: OwnedFd,
-    bounds: Bounds,
+    bounds: SupportedLimits,
     runs: Vec<RunGroup>,
     created_count: u64,
 }
 
 /// Resources that groups can limit on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bounds {
+pub struct SupportedLimits {
     /// `true` if the memory of all processes of a run together is limited, including shared memory.
     pub memory: bool,
     /// `true` if the number of processes of a run is limited.
@@ -105,11 +105,11 @@ impl fmt::Display for OutOfMemory {
 /// Returns the resources that groups can limit, by creating one and removing it again.
 ///
 /// # Errors The reason why runs have no groups.
-pub fn tried() -> Result<Bounds, String> {
+pub fn tried() -> Result<SupportedLimits, String> {
     Groups::found().map(|groups| groups.bounds.clone())
 }
 
-impl fmt::Display for Bounds {
+impl fmt::Display for SupportedLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match (self.memory, self.processes) {
             (true, true) => "memory and processes",
@@ -153,7 +153,7 @@ impl Groups {
             parent: folder,
             name,
             folder: own,
-            bounds: Bounds { memory: false, processes: false, lacks: None },
+            bounds: SupportedLimits { memory: false, processes: false, lacks: None },
             runs: Vec::new(),
             created_count: 0,
         };
@@ -166,7 +166,7 @@ impl Groups {
         let own_lacks = parent_group::enable(&groups.folder);
         let has = text(&groups.folder, parent_group::ENABLED)?;
         let has = |name| has.split_whitespace().any(|one| one == name);
-        groups.bounds = Bounds { memory: has("memory"), processes: has("pids"), lacks: None };
+        groups.bounds = SupportedLimits { memory: has("memory"), processes: has("pids"), lacks: None };
         if !groups.bounds.is_complete() {
             groups.bounds.lacks = lacks.or(own_lacks);
         }
@@ -228,7 +228,7 @@ impl Drop for Groups {
     }
 }
 
-impl Bounds {
+impl SupportedLimits {
     const fn is_complete(&self) -> bool {
         self.memory && self.processes
     }

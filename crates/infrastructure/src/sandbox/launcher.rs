@@ -17,8 +17,8 @@ use crate::sandbox::{
 };
 use confined_run::{ConfinedRun, Listeners};
 use futures::future::BoxFuture;
-use gate::Gate;
-use open::{Group, is_reaped, start_program};
+use gate::ConfinementCheck;
+use open::{ProcessGroup, is_reaped, start_program};
 use path_lookups::PathLookups;
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
@@ -62,7 +62,7 @@ const REAPING_INTERVAL: Duration = Duration::from_millis(5);
 /// cheap.
 #[derive(Debug, Clone)]
 pub struct Launcher {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<LaunchThreadCommand>,
     /// State of the launching thread. It lives as long as any launcher does.
     thread_state: Weak<LaunchThreadState>,
     shared: &'static SharedLauncherState,
@@ -80,7 +80,7 @@ pub struct Launcher {
 pub(super) struct SharedLauncherState {
     pub(super) zygotes: Zygotes,
     /// Known tiers of this machine: for launchers that require all layers, and for those that accept tier 2.
-    gates: [Gate; 2],
+    gates: [ConfinementCheck; 2],
     /// Thread pool for resolving the paths of a child. A disk that does not respond then blocks no thread of the async
     /// runtime.
     path_lookups: PathLookups,
@@ -93,7 +93,7 @@ impl SharedLauncherState {
     pub(super) const fn new(trying: TierProbe) -> Self {
         Self {
             zygotes: Zygotes::new(),
-            gates: [Gate::new(trying), Gate::new(trying)],
+            gates: [ConfinementCheck::new(trying), ConfinementCheck::new(trying)],
             path_lookups: PathLookups::new(64, Duration::from_secs(30)),
             toolchain_cache: ToolchainCache::new(),
         }
@@ -142,7 +142,7 @@ enum ProgramOrigin {
     Outside { sees_whole_path: bool },
 }
 
-enum Order {
+enum LaunchThreadCommand {
     Launch {
         prepared: Box<PreparedLaunch>,
         launcher: Launcher,
@@ -179,14 +179,14 @@ enum LaunchProgress {
 }
 
 enum StartedProcess {
-    Open(Group),
+    Open(ProcessGroup),
     /// Socket with the reports of the run.
     Confined(OwnedFd, Launcher, Layers),
 }
 
 #[derive(Debug)]
 enum Process {
-    Open(Arc<Group>),
+    Open(Arc<ProcessGroup>),
     Confined(ConfinedRun),
 }
 
@@ -223,7 +223,7 @@ impl Launcher {
         Self { allows_tier_2: is_allowed, ..self }
     }
 
-    fn gate(&self) -> &'static Gate {
+    fn gate(&self) -> &'static ConfinementCheck {
         &self.shared.gates[usize::from(self.allows_tier_2)]
     }
 
@@ -342,7 +342,7 @@ impl Launcher {
             (_, prepared) => prepared,
         };
         let (reply, started) = oneshot::channel();
-        let order = Order::Launch { prepared: Box::new(prepared), launcher: self.clone(), reply };
+        let order = LaunchThreadCommand::Launch { prepared: Box::new(prepared), launcher: self.clone(), reply };
         self.orders.send(order).map_err(|_| LaunchError::Stopped)?;
         Ok(LaunchProgress::Queued(started))
     }
@@ -395,7 +395,7 @@ impl Launcher {
         // Without the thread, there is nothing to release.
         if let Some(held) = self.thread_state.upgrade() {
             held.releases.fetch_add(1, Ordering::Release);
-            let _ = self.orders.send(Order::Release(session));
+            let _ = self.orders.send(LaunchThreadCommand::Release(session));
         }
     }
 }
@@ -525,7 +525,7 @@ impl Process {
     }
 }
 
-impl fmt::Debug for Order {
+impl fmt::Debug for LaunchThreadCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Launch { .. } => "Launch",
@@ -544,7 +544,7 @@ fn into_non_blocking_file(end: OwnedFd) -> io::Result<File> {
 }
 
 /// Runs the launching thread.
-fn serve(queue: &mpsc::Receiver<Order>, held: &LaunchThreadState) {
+fn serve(queue: &mpsc::Receiver<LaunchThreadCommand>, held: &LaunchThreadState) {
     let mut killed: Vec<OwnedFd> = Vec::new();
     let mut ending: Vec<confined_run::EndingRun> = Vec::new();
     loop {
@@ -555,12 +555,12 @@ fn serve(queue: &mpsc::Receiver<Order>, held: &LaunchThreadState) {
         };
         match order {
             // If the caller has stopped waiting, the child is dropped, which ends it.
-            Ok(Order::Launch { prepared, launcher, reply }) => {
+            Ok(LaunchThreadCommand::Launch { prepared, launcher, reply }) => {
                 drop(reply.send(start(*prepared, launcher, held)));
             }
-            Ok(Order::Reap(handle)) => killed.push(handle),
-            Ok(Order::End(handle)) => ending.push(confined_run::EndingRun::of(handle)),
-            Ok(Order::Release(session)) => {
+            Ok(LaunchThreadCommand::Reap(handle)) => killed.push(handle),
+            Ok(LaunchThreadCommand::End(handle)) => ending.push(confined_run::EndingRun::of(handle)),
+            Ok(LaunchThreadCommand::Release(session)) => {
                 held.zygotes.iter().filter_map(OnceLock::get).for_each(|zygote| zygote.release(&session));
                 held.releases.fetch_sub(1, Ordering::Release);
             }

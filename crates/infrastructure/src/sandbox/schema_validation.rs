@@ -10,8 +10,8 @@ use std::{
     time::Instant,
 };
 use toolstead_domain::{
-    Formats, InvalidArguments, InvalidSchema, NotValid, NotValidated, SchemaValidator, ToolInputSchema,
-    UnlistedViolations, Violation,
+    ArgumentValidationError, Formats, InvalidArguments, InvalidSchema, SchemaValidator, SchemaValidatorError,
+    ToolInputSchema, UnlistedViolations, Violation,
 };
 
 /// Name of the helper that validates.
@@ -30,7 +30,7 @@ pub struct HelperSchemaValidator {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Order {
+struct ValidationOptions {
     asserts_formats: bool,
 }
 
@@ -65,15 +65,16 @@ impl HelperSchemaValidator {
 
 #[async_trait]
 impl SchemaValidator for HelperSchemaValidator {
-    async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), NotValidated> {
+    async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), SchemaValidatorError> {
         let question = serde_json::to_vec(&ValidationRequest { schema, value });
-        let input = question.map_err(|error| NotValidated::Ended(error.to_string()))?;
+        let input = question.map_err(|error| SchemaValidatorError::Ended(error.to_string()))?;
         if input.len() as u64 > MAX_INPUT_BYTES {
-            return Err(NotValidated::OutOfMemory);
+            return Err(SchemaValidatorError::OutOfMemory);
         }
         let call = HelperCall {
             name: HELPER,
-            order: HelperCall::order_of(&Order { asserts_formats: formats == Formats::Asserted }).map_err(failed)?,
+            order: HelperCall::order_of(&ValidationOptions { asserts_formats: formats == Formats::Asserted })
+                .map_err(failed)?,
             input: Box::new(Cursor::new(input)),
             input_bytes: MAX_INPUT_BYTES,
             answer_bytes: MAX_ANSWER_BYTES,
@@ -82,7 +83,8 @@ impl SchemaValidator for HelperSchemaValidator {
             deadline: Instant::now().checked_add(BOUNDS.backstop()),
         };
         let answer = self.helpers.call(call).await.map_err(failed)?;
-        let verdict = serde_json::from_slice(&answer).map_err(|error| NotValidated::Ended(error.to_string()))?;
+        let verdict =
+            serde_json::from_slice(&answer).map_err(|error| SchemaValidatorError::Ended(error.to_string()))?;
         match verdict {
             Verdict::Valid => Ok(()),
             Verdict::Invalid { violations, more } => Err(InvalidArguments {
@@ -98,21 +100,21 @@ impl SchemaValidator for HelperSchemaValidator {
             }
             .into()),
             Verdict::NoSchema(reason) => Err(InvalidSchema::new(reason).into()),
-            Verdict::Unknown(reason) => Err(NotValidated::Ended(reason)),
+            Verdict::Unknown(reason) => Err(SchemaValidatorError::Ended(reason)),
         }
     }
 }
 
-fn failed(error: HelperError) -> NotValidated {
+fn failed(error: HelperError) -> SchemaValidatorError {
     match error {
-        HelperError::OutOfProcessorTime(seconds) => NotValidated::OutOfProcessorTime(counted_seconds(seconds)),
-        HelperError::Late => NotValidated::Late,
-        HelperError::OutOfMemory => NotValidated::OutOfMemory,
+        HelperError::OutOfProcessorTime(seconds) => SchemaValidatorError::OutOfProcessorTime(counted_seconds(seconds)),
+        HelperError::Late => SchemaValidatorError::Late,
+        HelperError::OutOfMemory => SchemaValidatorError::OutOfMemory,
         HelperError::NoSandbox | HelperError::NoDoor | HelperError::NotStarted(_) => {
-            NotValidated::Unavailable(format!("the schema is validated in a process of its own, and {error}"))
+            SchemaValidatorError::Unavailable(format!("the schema is validated in a process of its own, and {error}"))
         }
         HelperError::Died { .. } | HelperError::AnswerTooLarge(_) | HelperError::Input(_) => {
-            NotValidated::Ended(error.to_string())
+            SchemaValidatorError::Ended(error.to_string())
         }
     }
 }
@@ -125,8 +127,8 @@ pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
 fn judged(order: &str, input: &mut dyn Read) -> Verdict {
     let unknown = |error: serde_json::Error| Verdict::Unknown(error.to_string());
     let formats = match serde_json::from_str(order) {
-        Ok(Order { asserts_formats: true }) => Formats::Asserted,
-        Ok(Order { asserts_formats: false }) => Formats::Annotations,
+        Ok(ValidationOptions { asserts_formats: true }) => Formats::Asserted,
+        Ok(ValidationOptions { asserts_formats: false }) => Formats::Annotations,
         Err(error) => return unknown(error),
     };
     let mut text = Vec::new();
@@ -144,8 +146,8 @@ fn judged(order: &str, input: &mut dyn Read) -> Verdict {
     };
     match schema.validate(&value) {
         Ok(()) => Verdict::Valid,
-        Err(NotValid::Unbounded(unbounded)) => Verdict::Unknown(unbounded.to_string()),
-        Err(NotValid::Invalid(InvalidArguments { violations, more })) => Verdict::Invalid {
+        Err(ArgumentValidationError::Unbounded(unbounded)) => Verdict::Unknown(unbounded.to_string()),
+        Err(ArgumentValidationError::Invalid(InvalidArguments { violations, more })) => Verdict::Invalid {
             violations: violations.into_iter().map(|one| [one.path, one.expected, one.got]).collect(),
             more: match more {
                 UnlistedViolations::None => Some(0),

@@ -30,7 +30,7 @@ mod stage;
 mod view;
 
 pub(super) use identity::DEDICATED_ID;
-use request::{Failure, Order, Report, Request, packed, receive, send};
+use request::{Failure, Report, Request, ZygoteCommand, packed, receive, send};
 use rustix::{
     net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair},
     process::{Resource, Rlimit, getrlimit, setrlimit},
@@ -225,7 +225,7 @@ impl Zygote {
     /// Requests a run. Its reports arrive on the returned socket; closing the socket ends the run.
     pub(super) fn launch(&self, request: Request, streams: [OwnedFd; 3]) -> Result<OwnedFd, ZygoteError> {
         let (ours, theirs) = channel().map_err(ZygoteError::Request)?;
-        let order = packed(&Order::Launch(Box::new(request))).map_err(ZygoteError::Request)?;
+        let order = packed(&ZygoteCommand::Launch(Box::new(request))).map_err(ZygoteError::Request)?;
         let [stdin, stdout, stderr] = &streams;
         let descriptors = [order.as_fd(), theirs.as_fd(), stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
         send(&self.socket, b"o", &descriptors).map_err(|error| match error.kind() {
@@ -239,7 +239,7 @@ impl Zygote {
 
     /// Releases the resources that the runs of a session share.
     pub(super) fn release(&self, session: &str) {
-        if let Ok(order) = packed(&Order::Release(session.into())) {
+        if let Ok(order) = packed(&ZygoteCommand::Release(session.into())) {
             // A zygote that has ended holds nothing.
             let _ = send(&self.socket, b"o", &[order.as_fd()]);
         }

@@ -9,7 +9,7 @@ pub mod totals;
 use crate::{
     http::pause::wanted_pause,
     services::{address::below, error_message::extract_message, settings::AnthropicAdmin},
-    web::web_client::{Judge, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
+    web::web_client::{HostCheck, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
@@ -34,7 +34,7 @@ pub struct AdminApi<'a> {
     /// HTTP client.
     pub reach: &'a WebClient,
     /// Decides before each request whether the host may be reached.
-    pub judge: Judge<'a>,
+    pub judge: HostCheck<'a>,
     /// Deadline of all requests together.
     pub deadline: Instant,
 }

@@ -1,6 +1,6 @@
 //! Cleaning of foreign text, so that it can be shown next to text of Toolstead.
 
-use crate::seen_text::SeenText;
+use crate::seen_text::VisibleText;
 use crate::services::call_marks::neutralized;
 
 /// Text without characters that move, hide or reorder text, and without marks of calls. Its lines end with line feeds.
@@ -16,7 +16,7 @@ impl CleanText {
     /// Cleans a text.
     pub fn of(text: &str) -> Self {
         let lines = with_line_feeds(text);
-        let SeenText { text, removed } = SeenText::of(&lines).unwrap_or(SeenText { text: lines, removed: 0 });
+        let VisibleText { text, removed } = VisibleText::of(&lines).unwrap_or(VisibleText { text: lines, removed: 0 });
         Self { text: neutralized(text), removed }
     }
 }

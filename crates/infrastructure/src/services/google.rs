@@ -5,7 +5,7 @@
 
 use crate::{
     services::{error_message::without_keys, one_line::one_line},
-    web::web_client::{Judge, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
+    web::web_client::{HostCheck, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -13,8 +13,8 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout_at};
 use toolstead_domain::{
-    Caller, CredentialHeaders, Credentials, NoCredentials, Principal, Suggestion, ToolFailure, error_kind::ErrorKind,
-    ports::credentials::Resource,
+    Caller, CredentialHeaders, Credentials, CredentialsError, Principal, Suggestion, ToolFailure,
+    error_kind::ErrorKind, ports::credentials::ProtectedResource,
 };
 use url::Url;
 
@@ -40,9 +40,9 @@ pub struct GoogleAccount<'a> {
     /// Owner of the account.
     pub principal: &'a Principal,
     /// Grant and origin of the credentials.
-    pub resource: Resource,
+    pub resource: ProtectedResource,
     /// Decides before each request whether the host may be reached.
-    pub judge: Judge<'a>,
+    pub judge: HostCheck<'a>,
     /// Caller that is asked to sign in if necessary. Its waiting time is added to the deadline.
     pub caller: &'a dyn Caller,
     /// Deadline of the call.
@@ -81,8 +81,8 @@ pub enum Effect {
 }
 
 /// Returns the resource of a grant at the service with this address: its origin, without path or query.
-pub fn resource(grant: &str, base_url: &Url) -> Resource {
-    Resource { grant: grant.into(), origin: base_url.origin().ascii_serialization().into() }
+pub fn resource(grant: &str, base_url: &Url) -> ProtectedResource {
+    ProtectedResource { grant: grant.into(), origin: base_url.origin().ascii_serialization().into() }
 }
 
 /// Returns an address below that of a service. Segments are escaped.
@@ -107,7 +107,7 @@ impl GoogleAccount<'_> {
     /// `upstream_http`; `too_large` for an answer above the limit.
     pub async fn call(&self, request: &GoogleRequest) -> Result<Value, ToolFailure> {
         let mut headers = match self.credentials.headers(self.principal, &self.resource).await {
-            Err(NoCredentials::SignIn(_)) => self.sign_in().await?,
+            Err(CredentialsError::SignIn(_)) => self.sign_in().await?,
             found => found.map_err(|none| self.without(none))?,
         };
         let mut was_renewed = false;
@@ -118,7 +118,7 @@ impl GoogleAccount<'_> {
             if answer.status == StatusCode::UNAUTHORIZED && !was_renewed {
                 was_renewed = true;
                 headers = match self.credentials.renewed(self.principal, &self.resource, &headers).await {
-                    Err(NoCredentials::SignIn(_)) => self.sign_in().await?,
+                    Err(CredentialsError::SignIn(_)) => self.sign_in().await?,
                     found => found.map_err(|none| self.without(none))?,
                 };
                 continue;
@@ -149,16 +149,16 @@ impl GoogleAccount<'_> {
         self.credentials.headers(self.principal, &self.resource).await.map_err(|none| self.without(none))
     }
 
-    fn without(&self, none: NoCredentials) -> ToolFailure {
+    fn without(&self, none: CredentialsError) -> ToolFailure {
         let kind = match &none {
-            NoCredentials::SignIn(_) => ErrorKind::AuthRequired,
-            NoCredentials::Unavailable(_) => ErrorKind::Unavailable,
-            NoCredentials::Failed(_) => ErrorKind::UpstreamProtocol,
+            CredentialsError::SignIn(_) => ErrorKind::AuthRequired,
+            CredentialsError::Unavailable(_) => ErrorKind::Unavailable,
+            CredentialsError::Failed(_) => ErrorKind::UpstreamProtocol,
         };
         let failure = ToolFailure::new(kind, format!("{}: {none}", self.service));
         match none {
-            NoCredentials::SignIn(_) => failure.suggest(self.signing_in()),
-            NoCredentials::Unavailable(_) | NoCredentials::Failed(_) => failure,
+            CredentialsError::SignIn(_) => failure.suggest(self.signing_in()),
+            CredentialsError::Unavailable(_) | CredentialsError::Failed(_) => failure,
         }
     }
 
@@ -174,7 +174,7 @@ impl GoogleAccount<'_> {
             let name = HeaderName::try_from(name.as_str());
             let value = HeaderValue::try_from(value.expose());
             let (Ok(name), Ok(mut value)) = (name, value) else {
-                return Err(self.without(NoCredentials::Failed("the credentials are not valid in a header".into())));
+                return Err(self.without(CredentialsError::Failed("the credentials are not valid in a header".into())));
             };
             value.set_sensitive(true);
             headers.insert(name, value);

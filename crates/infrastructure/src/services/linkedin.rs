@@ -14,7 +14,7 @@ mod search;
 pub use crate::services::linkedin::{
     asking::GuestPages,
     job_id::JobId,
-    pace::Pace,
+    pace::RateLimiter,
     pages::{Card, Criterion, Job, answer},
     query::{EXPERIENCE, Filter, JOB_TYPE, JobQuery, POSTED, SORTING, WORKPLACE},
     reading::HELPER,

@@ -49,7 +49,7 @@ pub struct SearchService {
 }
 
 /// One request to a service.
-struct Order {
+struct ServiceRequest {
     method: Method,
     url: Url,
     headers: HeaderMap,
@@ -75,7 +75,7 @@ impl SearchService {
         Self { settings, reach, helpers, clock }
     }
 
-    fn order(&self, query: &WebQuery) -> Result<Order, WebSearchError> {
+    fn order(&self, query: &WebQuery) -> Result<ServiceRequest, WebSearchError> {
         let service = Service { base_url: &self.settings.base_url, key: self.settings.key.as_ref() };
         match self.settings.provider {
             SearchProvider::Brave => brave::order(&service, query),
@@ -227,13 +227,13 @@ impl Refusal<'_> {
 
 impl Service<'_> {
     /// Creates a GET request for JSON.
-    fn get(&self, url: Url) -> Order {
+    fn get(&self, url: Url) -> ServiceRequest {
         let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static("application/json"))]);
-        Order { method: Method::GET, url, headers, body: Bytes::new(), skipped: 0 }
+        ServiceRequest { method: Method::GET, url, headers, body: Bytes::new(), skipped: 0 }
     }
 
     /// Creates a POST request with a JSON body.
-    fn post(&self, url: Url, body: &Value) -> Order {
+    fn post(&self, url: Url, body: &Value) -> ServiceRequest {
         let mut order = self.get(url);
         order.method = Method::POST;
         order.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -242,7 +242,12 @@ impl Service<'_> {
     }
 
     /// Adds the key to the request in this header, if there is one.
-    fn with_key(&self, mut order: Order, name: HeaderName, before: &str) -> Result<Order, WebSearchError> {
+    fn with_key(
+        &self,
+        mut order: ServiceRequest,
+        name: HeaderName,
+        before: &str,
+    ) -> Result<ServiceRequest, WebSearchError> {
         if let Some(key) = self.key {
             let value = HeaderValue::try_from(format!("{before}{}", key.expose()));
             let mut value = value

@@ -34,7 +34,7 @@ pub(super) enum Dynamic {
 }
 
 /// Message why bash may read a word differently from the syntax tree.
-pub(super) type Misread = &'static str;
+pub(super) type MisreadReason = &'static str;
 
 /// Expansions by the offset of their first byte.
 pub(super) type Expansions = BTreeMap<usize, Expansion>;
@@ -68,7 +68,7 @@ impl Word {
     }
 
     /// Parses exactly this range as one word.
-    pub(super) fn read(text: &str, range: Range<usize>, expansions: &Expansions) -> Result<Self, Misread> {
+    pub(super) fn read(text: &str, range: Range<usize>, expansions: &Expansions) -> Result<Self, MisreadReason> {
         let end = range.end;
         let (word, stop) = Reader { bytes: text.as_bytes(), text, end, expansions }.word(range.start)?;
         if stop != end {
@@ -79,7 +79,11 @@ impl Word {
     }
 
     /// Parses this range as words separated by blanks.
-    pub(super) fn read_all(text: &str, range: Range<usize>, expansions: &Expansions) -> Result<Vec<Self>, Misread> {
+    pub(super) fn read_all(
+        text: &str,
+        range: Range<usize>,
+        expansions: &Expansions,
+    ) -> Result<Vec<Self>, MisreadReason> {
         let reader = Reader { bytes: text.as_bytes(), text, end: range.end, expansions };
         let mut words = Vec::new();
         let mut at = range.start;
@@ -100,7 +104,7 @@ impl Word {
 }
 
 /// Checks that bash ends a word at this byte as well.
-fn ends_here(bytes: &[u8], end: usize, word: &Word) -> Result<(), Misread> {
+fn ends_here(bytes: &[u8], end: usize, word: &Word) -> Result<(), MisreadReason> {
     match bytes.get(end) {
         None | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'`') => Ok(()),
         Some(b'<' | b'>') if bytes.get(end + 1) == Some(&b'(') => Err("bash continues a word"),
@@ -123,7 +127,7 @@ struct Reader<'t> {
 impl Reader<'_> {
     /// Parses a word up to the first byte that ends it, at most to the end of the range. Returns the word and the
     /// offset of that byte.
-    fn word(&self, start: usize) -> Result<(Word, usize), Misread> {
+    fn word(&self, start: usize) -> Result<(Word, usize), MisreadReason> {
         let mut word = Word::default();
         let mut braces = Braces::default();
         let mut bracket = false;
@@ -193,7 +197,7 @@ impl Reader<'_> {
     }
 
     /// Parses up to the closing double quote. Returns the offset of the byte after it.
-    fn double_quotes(&self, start: usize, word: &mut Word) -> Result<usize, Misread> {
+    fn double_quotes(&self, start: usize, word: &mut Word) -> Result<usize, MisreadReason> {
         word.quoted = true;
         let mut at = start;
         while at < self.end {
@@ -239,7 +243,7 @@ impl Reader<'_> {
 
     /// Returns the expansion that starts at this offset, if there is one. A `$` that starts no expansion is a literal
     /// character.
-    fn expansion(&self, at: usize) -> Result<Option<&Expansion>, Misread> {
+    fn expansion(&self, at: usize) -> Result<Option<&Expansion>, MisreadReason> {
         if let Some(expansion) = self.expansions.get(&at) {
             return Ok(Some(expansion));
         }
@@ -254,7 +258,7 @@ impl Reader<'_> {
     }
 
     /// Parses `$'..'` from the byte after the opening quote. Returns the offset of the byte after the closing quote.
-    fn ansi_c(&self, start: usize, word: &mut Word) -> Result<usize, Misread> {
+    fn ansi_c(&self, start: usize, word: &mut Word) -> Result<usize, MisreadReason> {
         word.quoted = true;
         let mut characters = self.rest(start).char_indices().peekable();
         while let Some((offset, character)) = characters.next() {
@@ -308,7 +312,7 @@ impl Reader<'_> {
     }
 
     /// Returns the number of bytes before the next occurrence of this byte.
-    fn until(&self, start: usize, byte: u8) -> Result<usize, Misread> {
+    fn until(&self, start: usize, byte: u8) -> Result<usize, MisreadReason> {
         let rest = self.bytes.get(start..self.end).ok_or("a quote is not closed")?;
         rest.iter().position(|candidate| *candidate == byte).ok_or("a quote is not closed")
     }

@@ -26,7 +26,7 @@ pub(super) struct SqliteReadState {
 }
 
 /// Key of a row: a file in a session.
-struct Name {
+struct ReadStateKey {
     principal: String,
     workspace: Vec<u8>,
     session: String,
@@ -39,8 +39,8 @@ impl SqliteReadState {
         Self { writer, readers, workspace }
     }
 
-    fn name(&self, principal: &Principal, session: &str, real: &Path) -> Name {
-        Name {
+    fn name(&self, principal: &Principal, session: &str, real: &Path) -> ReadStateKey {
+        ReadStateKey {
             principal: principal.id().to_owned(),
             workspace: self.workspace.as_os_str().as_bytes().to_vec(),
             session: session.to_owned(),
@@ -48,7 +48,7 @@ impl SqliteReadState {
         }
     }
 
-    async fn read(&self, name: Name) -> Result<Option<ContentDigest>, Fault> {
+    async fn read(&self, name: ReadStateKey) -> Result<Option<ContentDigest>, Fault> {
         let digest: Option<Vec<u8>> = sqlx::query_scalar(
             "SELECT digest FROM seen_files WHERE principal = $1 AND workspace = $2 AND session = $3 AND path = $4",
         )
@@ -94,7 +94,7 @@ impl ReadState for SqliteReadState {
 }
 
 /// Replaces the digest of the file, and deletes the oldest rows over the limits.
-async fn keep(connection: &mut SqliteConnection, name: Name, digest: ContentDigest) -> Result<(), Fault> {
+async fn keep(connection: &mut SqliteConnection, name: ReadStateKey, digest: ContentDigest) -> Result<(), Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     sqlx::query(
         "INSERT OR REPLACE INTO seen_files (seq, principal, workspace, session, path, digest)
@@ -126,7 +126,7 @@ async fn keep(connection: &mut SqliteConnection, name: Name, digest: ContentDige
     Ok(())
 }
 
-async fn delete(connection: &mut SqliteConnection, name: Name) -> Result<(), Fault> {
+async fn delete(connection: &mut SqliteConnection, name: ReadStateKey) -> Result<(), Fault> {
     sqlx::query("DELETE FROM seen_files WHERE principal = $1 AND workspace = $2 AND session = $3 AND path = $4")
         .bind(name.principal)
         .bind(name.workspace)

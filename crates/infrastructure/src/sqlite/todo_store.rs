@@ -26,13 +26,13 @@ pub(super) struct SqliteTodoStore {
 }
 
 /// Key of a plan.
-struct Name {
+struct TodoListKey {
     principal: String,
     workspace: Vec<u8>,
     session: String,
 }
 
-impl Name {
+impl TodoListKey {
     fn new(principal: &Principal, workspace: &Path, session: &str) -> Self {
         Self {
             principal: principal.id().to_owned(),
@@ -50,7 +50,7 @@ impl SqliteTodoStore {
         Self { writer, readers, workspace }
     }
 
-    async fn read(&self, name: Name) -> Result<TodoList, Fault> {
+    async fn read(&self, name: TodoListKey) -> Result<TodoList, Fault> {
         let text: Option<String> = sqlx::query_scalar(READ)
             .bind(name.principal)
             .bind(name.workspace)
@@ -64,13 +64,13 @@ impl SqliteTodoStore {
 #[async_trait]
 impl TodoStore for SqliteTodoStore {
     async fn todos(&self, principal: &Principal, session: &str) -> Result<TodoList, StoreError> {
-        let read = self.read(Name::new(principal, &self.workspace, session)).await;
+        let read = self.read(TodoListKey::new(principal, &self.workspace, session)).await;
         read.map_err(|fault| store_error("read the plan", fault))
     }
 
     async fn replace(&self, principal: &Principal, session: &str, todos: TodoList) -> Result<TodoList, StoreError> {
         let failed = |fault: Arc<Fault>| store_error("store the plan", fault);
-        let name = Name::new(principal, &self.workspace, session);
+        let name = TodoListKey::new(principal, &self.workspace, session);
         let text = match todos.0.is_empty() {
             true => None,
             false => Some(serde_json::to_string(&todos).map_err(|error| failed(Fault::Refused(error.into()).into()))?),
@@ -88,7 +88,7 @@ fn plan(text: Option<String>) -> Result<TodoList, Fault> {
 }
 
 /// Replaces the plan and deletes the oldest ones over the limits. Returns the previous plan.
-async fn write(connection: &mut SqliteConnection, name: Name, text: Option<String>) -> Result<TodoList, Fault> {
+async fn write(connection: &mut SqliteConnection, name: TodoListKey, text: Option<String>) -> Result<TodoList, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let before: Option<String> = sqlx::query_scalar(READ)
         .bind(&name.principal)

@@ -8,7 +8,7 @@ use super::{
     upstream_auth_error::UpstreamAuthError,
 };
 use crate::accounts::{
-    attempt::{Attempt, Code, NoCode},
+    attempt::{Attempt, Code, RedirectError},
     issuer::read_tokens,
     loopback::Loopback,
     sign_in_error::SignInError,
@@ -105,8 +105,8 @@ impl UpstreamSignIn {
     pub fn pasted(&self, text: &str) -> Result<Result<UpstreamCode, &'static str>, UpstreamAuthError> {
         match self.attempt.pasted(text) {
             Ok(code) => Ok(Ok(UpstreamCode(code))),
-            Err(NoCode::Foreign(why)) => Ok(Err(why)),
-            Err(NoCode::Over(error)) => Err(error.into()),
+            Err(RedirectError::Foreign(why)) => Ok(Err(why)),
+            Err(RedirectError::Over(error)) => Err(error.into()),
         }
     }
 

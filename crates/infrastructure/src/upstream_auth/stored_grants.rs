@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     accounts::{
-        credentials::{EARLY, SignedOut},
+        credentials::{DeletedTokens, EARLY},
         issuer::read_tokens,
         vault::{TokenKey, Tokens, Vault, VaultError},
     },
@@ -69,7 +69,7 @@ impl StoredGrants {
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`] if a grant cannot be deleted.
-    pub(super) async fn sign_out(&self, principal: &Principal) -> Result<Vec<SignedOut>, UpstreamAuthError> {
+    pub(super) async fn sign_out(&self, principal: &Principal) -> Result<Vec<DeletedTokens>, UpstreamAuthError> {
         let mut all = Vec::new();
         for key in grants_for(&self.vault, principal, &self.uri).await? {
             // Runs under the lock: a renewal in progress ends first, and its new tokens are revoked.
@@ -87,7 +87,7 @@ impl StoredGrants {
                 Ok(revoked) => revoked,
             };
             if let Some(revoked) = revoked {
-                all.push(SignedOut { issuer: key.issuer.clone(), origin: self.uri.clone(), revoked });
+                all.push(DeletedTokens { issuer: key.issuer.clone(), origin: self.uri.clone(), revoked });
             }
         }
         Ok(all)

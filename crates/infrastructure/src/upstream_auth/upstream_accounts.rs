@@ -13,7 +13,7 @@ use super::{
 use crate::{
     accounts::{
         bearer::{bearer_headers, bearer_token},
-        credentials::{EARLY, SignedOut},
+        credentials::{DeletedTokens, EARLY},
         vault::{Tokens, Vault},
     },
     web::web_client::WebClient,
@@ -28,8 +28,8 @@ use std::{
 };
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use toolstead_domain::{
-    Caller, Clock, CredentialHeaders, Credentials, NoCredentials, Principal, Secret, Timestamp,
-    ports::credentials::{Challenge, Resource},
+    Caller, Clock, CredentialHeaders, Credentials, CredentialsError, Principal, Secret, Timestamp,
+    ports::credentials::{Challenge, ProtectedResource},
 };
 use url::Url;
 
@@ -119,8 +119,8 @@ impl UpstreamAccounts {
     }
 
     /// Returns the resource to request credentials for.
-    pub fn resource(&self) -> Resource {
-        Resource { grant: "mcp_server".into(), origin: self.inner.uri.as_str().into() }
+    pub fn resource(&self) -> ProtectedResource {
+        ProtectedResource { grant: "mcp_server".into(), origin: self.inner.uri.as_str().into() }
     }
 
     /// Begins a sign-in for a principal. The redirect target of the page is listening when this returns.
@@ -152,7 +152,7 @@ impl UpstreamAccounts {
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`] if the tokens cannot be deleted.
-    pub async fn sign_out(&self, principal: &Principal) -> Result<Vec<SignedOut>, UpstreamAuthError> {
+    pub async fn sign_out(&self, principal: &Principal) -> Result<Vec<DeletedTokens>, UpstreamAuthError> {
         let signed_out = self.inner.grants()?.sign_out(principal).await?;
         self.inner.lock().remove(principal);
         Ok(signed_out)
@@ -164,12 +164,12 @@ impl UpstreamAccounts {
         principal: &Principal,
         cache: OwnedMutexGuard<TokenCache>,
         refused: Option<Secret>,
-    ) -> Result<CredentialHeaders, NoCredentials> {
+    ) -> Result<CredentialHeaders, CredentialsError> {
         let (inner, principal) = (self.inner.clone(), principal.clone());
         let obtaining = tokio::spawn(async move { inner.obtain(&principal, cache, refused).await });
         match obtaining.await {
             Ok(obtained) => Ok(bearer_headers(&obtained?.access_token)),
-            Err(_) => Err(NoCredentials::Failed("the renewal of the sign-in panicked".into())),
+            Err(_) => Err(CredentialsError::Failed("the renewal of the sign-in panicked".into())),
         }
     }
 
@@ -262,11 +262,15 @@ impl Inner {
 
 #[async_trait]
 impl Credentials for UpstreamAccounts {
-    fn unavailable(&self, _: &Resource) -> Option<String> {
+    fn unavailable(&self, _: &ProtectedResource) -> Option<String> {
         self.inner.check().and_then(|()| self.inner.grants().map(drop)).err().map(|error| error.to_string())
     }
 
-    async fn headers(&self, principal: &Principal, resource: &Resource) -> Result<CredentialHeaders, NoCredentials> {
+    async fn headers(
+        &self,
+        principal: &Principal,
+        resource: &ProtectedResource,
+    ) -> Result<CredentialHeaders, CredentialsError> {
         self.inner.check()?;
         self.check_resource(resource)?;
         let cache = self.lock_tokens(principal).await;
@@ -279,9 +283,9 @@ impl Credentials for UpstreamAccounts {
     async fn renewed(
         &self,
         principal: &Principal,
-        resource: &Resource,
+        resource: &ProtectedResource,
         refused: &CredentialHeaders,
-    ) -> Result<CredentialHeaders, NoCredentials> {
+    ) -> Result<CredentialHeaders, CredentialsError> {
         self.inner.check()?;
         self.check_resource(resource)?;
         let refused = bearer_token(refused);
@@ -292,7 +296,7 @@ impl Credentials for UpstreamAccounts {
             && self.inner.clock.now().since(at) < RENEWAL_PAUSE
         {
             let reason = "the server refuses a token that was renewed less than a minute ago";
-            return Err(NoCredentials::Failed(reason.into()));
+            return Err(CredentialsError::Failed(reason.into()));
         }
         match &cache.token {
             // Another call has renewed it.
@@ -306,10 +310,10 @@ impl Credentials for UpstreamAccounts {
     async fn challenged(
         &self,
         principal: &Principal,
-        resource: &Resource,
+        resource: &ProtectedResource,
         refused: &CredentialHeaders,
         challenge: &Challenge,
-    ) -> Result<CredentialHeaders, NoCredentials> {
+    ) -> Result<CredentialHeaders, CredentialsError> {
         if !challenge.is_insufficient_scope() {
             return self.renewed(principal, resource, refused).await;
         }
@@ -330,26 +334,28 @@ impl Credentials for UpstreamAccounts {
         let missing: Vec<String> = scopes.into_iter().filter(|scope| !known.contains(scope)).collect();
         if missing.is_empty() {
             let reason = format!("the server refuses a token that has all scopes it requires ({scope})");
-            return Err(NoCredentials::Unavailable(reason));
+            return Err(CredentialsError::Unavailable(reason));
         }
         if cache.further_scopes.len() + missing.len() > MAX_FURTHER_SCOPES {
-            return Err(NoCredentials::Unavailable("the server requires too many scopes".into()));
+            return Err(CredentialsError::Unavailable("the server requires too many scopes".into()));
         }
         cache.further_scopes.extend(missing);
         self.obtain(principal, cache, None).await
     }
 
-    async fn sign_in(&self, _: &Principal, _: &Resource, _: &dyn Caller) -> Result<(), NoCredentials> {
+    async fn sign_in(&self, _: &Principal, _: &ProtectedResource, _: &dyn Caller) -> Result<(), CredentialsError> {
         Err(UpstreamAuthError::NotSignedIn.into())
     }
 }
 
 impl UpstreamAccounts {
     /// Refuses credentials for another server.
-    fn check_resource(&self, resource: &Resource) -> Result<(), NoCredentials> {
+    fn check_resource(&self, resource: &ProtectedResource) -> Result<(), CredentialsError> {
         match *resource.origin == *self.inner.uri {
             true => Ok(()),
-            false => Err(NoCredentials::Unavailable(format!("tokens for `{}` are not sent elsewhere", self.inner.uri))),
+            false => {
+                Err(CredentialsError::Unavailable(format!("tokens for `{}` are not sent elsewhere", self.inner.uri)))
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::accounts::{sign_in_error::SignInError, token_error::TokenError, vault::VaultError};
 use rmcp::transport::auth::AuthError;
-use toolstead_domain::{NoCredentials, error_chain::with_causes, error_kind::ErrorKind};
+use toolstead_domain::{CredentialsError, error_chain::with_causes, error_kind::ErrorKind};
 
 /// Maximum length of a text of an authorization server to report, in characters.
 const MAX_MESSAGE_CHARS: usize = 300;
@@ -85,7 +85,7 @@ impl From<TokenError> for UpstreamAuthError {
     }
 }
 
-impl From<UpstreamAuthError> for NoCredentials {
+impl From<UpstreamAuthError> for CredentialsError {
     fn from(error: UpstreamAuthError) -> Self {
         let text = with_causes(&error);
         match error {

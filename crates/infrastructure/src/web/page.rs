@@ -14,12 +14,12 @@ pub mod tree;
 
 pub use crate::web::page::{
     plain::{LinkStyle, text_below},
-    reading::{PageOrder, read},
+    reading::{HtmlPage, read},
 };
 
 use crate::web::page::{
     addresses::Addresses,
-    tree::{Step, Tree},
+    tree::{Tree, WalkEvent},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -60,7 +60,7 @@ impl Default for PageLimits {
 /// Requested form of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum PageFormat {
     /// The article as Markdown; the whole page if no article is found.
     Article,
     /// The whole page as Markdown.
@@ -112,8 +112,8 @@ pub struct Link {
 
 /// Request to the child process.
 #[derive(Debug, Serialize, Deserialize)]
-struct Order {
-    form: Form,
+struct PageRenderRequest {
+    form: PageFormat,
     charset: Option<String>,
     url: Url,
     text_bytes: usize,
@@ -123,7 +123,7 @@ struct Order {
 /// only in a confined process.
 pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
-    let page = serde_json::from_str::<Order>(order).ok().map(|order| {
+    let page = serde_json::from_str::<PageRenderRequest>(order).ok().map(|order| {
         // If the input fails, the page is read up to that point.
         let _ = input.read_to_end(&mut html);
         page(&html, &order)
@@ -132,17 +132,17 @@ pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
 }
 
 /// Reads a page. Only the child process may call it on untrusted bytes, never the runtime.
-fn page(html: &[u8], order: &Order) -> Page {
+fn page(html: &[u8], order: &PageRenderRequest) -> Page {
     let tree = tree::parse(html, order.charset.as_deref());
     let addresses = Addresses::of(&tree, &order.url);
     let metadata = read_metadata(&tree);
-    let article = (order.form == Form::Article)
+    let article = (order.form == PageFormat::Article)
         // Third-party code processes an untrusted page.
         .then(|| catch_unwind(AssertUnwindSafe(|| article::article(&tree, &addresses))).ok().flatten())
         .flatten();
     let is_article = article.is_some();
     let mut page = match (order.form, article) {
-        (Form::Text, _) => plain::page(&tree, &addresses, order.text_bytes),
+        (PageFormat::Text, _) => plain::page(&tree, &addresses, order.text_bytes),
         (_, Some(article)) => {
             let mut page = markdown::page(&article.tree, &addresses, order.text_bytes);
             page.notes.push(article.note);
@@ -150,7 +150,7 @@ fn page(html: &[u8], order: &Order) -> Page {
         }
         (_, None) => markdown::page(&tree, &addresses, order.text_bytes),
     };
-    if order.form == Form::Article && !is_article {
+    if order.form == PageFormat::Article && !is_article {
         page.notes.push("no article was found in the page, so this is all of it".into());
     }
     if tree.is_cut() {
@@ -178,7 +178,7 @@ fn read_metadata(tree: &Tree) -> PageMetadata {
     let mut metadata = PageMetadata::default();
     let mut walk = tree.walk(tree.root());
     while let Some(step) = walk.next() {
-        let Step::Enter(node) = step else { continue };
+        let WalkEvent::Enter(node) = step else { continue };
         match tree.tag(node) {
             Some("title") if metadata.title.is_none() => {
                 let text: String = tree.descendants(node).filter_map(|text| tree.text(text)).collect();

@@ -5,7 +5,7 @@ mod path_pattern;
 mod rules;
 
 use crate::web::{
-    web_client::{Judge, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest},
+    web_client::{HostCheck, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest},
     web_error::WebError,
 };
 use http::{HeaderMap, Method};
@@ -48,7 +48,7 @@ impl Robots {
         &self,
         url: &Url,
         reach: &WebClient,
-        judge: Judge<'_>,
+        judge: HostCheck<'_>,
         now: Timestamp,
         deadline: Instant,
     ) -> Result<bool, WebError> {
@@ -86,7 +86,7 @@ fn target(url: &Url) -> String {
 async fn read(
     url: &Url,
     reach: &WebClient,
-    judge: Judge<'_>,
+    judge: HostCheck<'_>,
     deadline: Instant,
 ) -> Result<Option<Arc<Rules>>, WebError> {
     let mut place = url.clone();

@@ -42,7 +42,7 @@ const UNPACKED_ANYWAY: usize = 1 << 20;
 const CROSS_ORIGIN_HEADERS: [HeaderName; 3] = [header::ACCEPT, header::ACCEPT_LANGUAGE, header::USER_AGENT];
 
 /// Checks that a host (lower case, without port) may be reached, before any part of a request to it.
-pub type Judge<'a> = &'a (dyn Fn(&str) -> Result<(), ToolFailure> + Sync);
+pub type HostCheck<'a> = &'a (dyn Fn(&str) -> Result<(), ToolFailure> + Sync);
 
 /// A client for the web. Cheap to clone; clones share their connections.
 #[derive(Debug, Clone)]
@@ -159,7 +159,7 @@ impl WebClient {
     ///
     /// # Errors
     /// [`WebError`], whose message is suitable for a model.
-    pub async fn send(&self, asked: WebRequest<'_>, judge: Judge<'_>) -> Result<WebResponse, WebError> {
+    pub async fn send(&self, asked: WebRequest<'_>, judge: HostCheck<'_>) -> Result<WebResponse, WebError> {
         let deadline = asked.deadline;
         // Boxed, because callers store it in their own futures.
         let answered = timeout_at(deadline.into(), Box::pin(self.follow(asked, judge))).await;
@@ -167,7 +167,7 @@ impl WebClient {
     }
 
     /// Sends the request, and follows redirects as far as allowed.
-    async fn follow(&self, mut asked: WebRequest<'_>, judge: Judge<'_>) -> Result<WebResponse, WebError> {
+    async fn follow(&self, mut asked: WebRequest<'_>, judge: HostCheck<'_>) -> Result<WebResponse, WebError> {
         let mut url = asked.url.clone();
         let mut followed = 0;
         loop {
@@ -202,7 +202,7 @@ impl WebClient {
     }
 
     /// Returns the endpoint of a URL, if it may be reached.
-    fn endpoint_for(&self, url: &Url, named_by: UrlSource, judge: Judge<'_>) -> Result<Endpoint, WebError> {
+    fn endpoint_for(&self, url: &Url, named_by: UrlSource, judge: HostCheck<'_>) -> Result<Endpoint, WebError> {
         let host = address::host_of(url).map_err(|error| WebError::Address(error.to_string()))?;
         let port = url.port_or_known_default().unwrap_or_default();
         let is_open = match named_by {

@@ -19,7 +19,7 @@ const MOST_IMAGES: usize = 20;
 
 /// Arguments that form the prompt.
 #[derive(Debug, Args)]
-pub(super) struct AskedPrompt {
+pub(super) struct PromptArgs {
     /// The prompt; `-` reads it from standard input, `@FILE` from a file. Piped input is appended
     #[arg(value_name = "TEXT|-|@FILE")]
     words: Vec<String>,
@@ -28,7 +28,7 @@ pub(super) struct AskedPrompt {
     image: Vec<PathBuf>,
 }
 
-impl AskedPrompt {
+impl PromptArgs {
     /// Reads the prompt, including piped standard input. Returns no blocks if there is no prompt.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ mod tests {
     use std::fs;
 
     fn read(words: &[&str], image: &[&Path], piped: Option<&str>) -> Result<Vec<Block>, String> {
-        let asked = AskedPrompt {
+        let asked = PromptArgs {
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             image: image.iter().map(|path| path.to_path_buf()).collect(),
         };
@@ -158,7 +158,7 @@ mod tests {
         }
         let error = read(&["@/nowhere/p.md"], &[], None).unwrap_err();
         assert!(error.starts_with("could not read `/nowhere/p.md`: No such file"), "{error}");
-        let asked = AskedPrompt { words: Vec::new(), image: Vec::new() };
+        let asked = PromptArgs { words: Vec::new(), image: Vec::new() };
         let error = asked.read_with(&mut &b"\xff\xd8\xff"[..], true).unwrap_err().to_string();
         assert!(error.contains("pass images with `--image FILE`"), "{error}");
         let endless = &mut io::repeat(b'a').take(MOST_TEXT + 2);

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use toolstead_domain::Principal;
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{AccountStatus, Accounts, SignedIn, SignedOut, Unreadable},
+        credentials::{AccountGrant, AccountStatus, Accounts, DeletedTokens, UnreadableTokens},
         grant::{GRANTS, Grant},
     },
     sandbox::browser::Browser,
@@ -190,7 +190,7 @@ async fn status(
         all.extend(server.status(principal).await?);
     }
     if as_json {
-        let of_unreadable = |one: &Unreadable| json!({"resource": one.resource, "error": one.error.to_string()});
+        let of_unreadable = |one: &UnreadableTokens| json!({"resource": one.resource, "error": one.error.to_string()});
         let all: Vec<Value> = all.into_iter().chain(unreadable.iter().map(of_unreadable)).collect();
         output.json(&json!({"accounts": all}))?;
     } else {
@@ -213,7 +213,7 @@ async fn status(
             (true, false) => {}
             (false, _) => output.line(&table(&["GRANT", "ISSUER", "SERVICE", "UNTIL", "SCOPES"], rows))?,
         }
-        for Unreadable { resource, error } in &unreadable {
+        for UnreadableTokens { resource, error } in &unreadable {
             let named = resource.as_ref().map(|resource| format!("{resource}: ")).unwrap_or_default();
             output.line(&visible(&format!("{named}{error}")))?;
         }
@@ -237,7 +237,7 @@ async fn logout(
         } else if signed_out.is_empty() {
             output.line(&format!("{name}: was not signed in."))?;
         }
-        for SignedOut { issuer, origin, revoked } in &signed_out {
+        for DeletedTokens { issuer, origin, revoked } in &signed_out {
             is_kept_there |= revoked.is_err();
             if as_json {
                 all.push(json!({
@@ -306,7 +306,7 @@ async fn import(
     Ok(Exit::Done)
 }
 
-fn to_json(signed_in: &SignedIn) -> Value {
+fn to_json(signed_in: &AccountGrant) -> Value {
     json!({
         "grant": signed_in.grant, "issuer": signed_in.issuer, "origin": signed_in.origin, "scopes": signed_in.scopes,
         "expires_at": signed_in.expires_at.map(|end| end.to_string()), "is_renewable": signed_in.is_renewable,

@@ -15,7 +15,7 @@ use toolstead_domain::{
     Principal, RecordedDecision, RequestKind, Timestamp, ToolCall, ToolExecution, ToolResult, error_kind::ErrorKind,
 };
 use toolstead_infrastructure::hooks::{
-    command_hooks::{HookOutcome, HookReport, Rehearsal},
+    command_hooks::{HookDryRun, HookOutcome, HookReport},
     definition::HookEvent,
 };
 use uuid::Uuid;
@@ -127,7 +127,7 @@ async fn test(
     let (execution, result) = (row(event, &call), ToolResult::text("(the call was not made)"));
     let ended =
         EndedCall { call: Some(&call), accesses: accesses.as_deref(), execution: &execution, result: Some(&result) };
-    let Rehearsal { reports, verdict, together } = hooks.rehearse(event, &call, ended).await;
+    let HookDryRun { reports, verdict, together } = hooks.rehearse(event, &call, ended).await;
     let exit = match verdict {
         HookVerdict::Continue => Exit::Done,
         HookVerdict::Ask(_) | HookVerdict::Defer(_) => Exit::Unmet,

@@ -33,7 +33,7 @@ pub(super) enum Piece {
 
 /// Converts events to pieces, for successive runs.
 #[derive(Debug)]
-pub(super) struct Narration {
+pub(super) struct RunRenderer {
     /// `true` if the text of the model is shown as it arrives. Otherwise the last answer is shown at the end, and text
     /// between calls is shown as [`Piece::Note`].
     streams: bool,
@@ -61,7 +61,7 @@ struct RunningCall {
     newest: String,
 }
 
-impl Narration {
+impl RunRenderer {
     /// Creates a narration without any events.
     pub(super) fn new(streams: bool, is_verbose: bool) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use super::{
     Outcome,
     agent::{Agent, AgentFlags, exit, summary},
-    asked_prompt::AskedPrompt,
+    asked_prompt::PromptArgs,
     conversation_choice::{ConversationSelector, find_conversation},
     exit::{CommandError, Exit},
     global::Global,
@@ -20,7 +20,7 @@ use uuid::Uuid;
 #[derive(Debug, Args)]
 pub struct Query {
     #[command(flatten)]
-    prompt: AskedPrompt,
+    prompt: PromptArgs,
     #[command(flatten)]
     agent: AgentFlags,
     /// Resumes the conversation with this id, or the only one whose id begins with it

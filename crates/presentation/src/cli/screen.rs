@@ -4,7 +4,7 @@ use super::{
     columns::{beginning, columns, end, folded},
     global::Global,
     keyboard::Keyboard,
-    narration::{Narration, Piece, ending},
+    narration::{Piece, RunRenderer, ending},
     output::{Output, note, passing, visible},
     terminal::Terminal,
     typed_ahead::TypedAhead,
@@ -32,7 +32,7 @@ const TIME_TO_CLOSE: Duration = Duration::from_secs(1);
 /// Display of runs.
 pub(super) struct Screen<'a> {
     output: &'a mut Output,
-    narration: Narration,
+    narration: RunRenderer,
     as_json: bool,
     is_quiet: bool,
     /// `true` if a line is shown that the next one replaces.
@@ -59,7 +59,7 @@ impl<'a> Screen<'a> {
         let is_verbose = matches!(global.verbosity(), Verbosity::Verbose | Verbosity::Debug);
         Self {
             output,
-            narration: Narration::new(io::stdout().is_terminal(), is_verbose),
+            narration: RunRenderer::new(io::stdout().is_terminal(), is_verbose),
             as_json: global.json,
             is_quiet: global.is_quiet(),
             is_passing: false,

@@ -15,7 +15,7 @@ use crate::{
         layers::environment::Environment,
         sections::token::{ServerToken, server_token},
     },
-    cores::Cores,
+    cores::RuntimePool,
     mcp_server::http::{
         HttpServer,
         settings::{BearerToken, HttpSettings},
@@ -53,12 +53,12 @@ pub struct Serve {
 
 impl Serve {
     /// Serves until a signal requests shutdown. Starts logging as configured.
-    pub async fn run(self, cores: Cores) -> ExitCode {
+    pub async fn run(self, cores: RuntimePool) -> ExitCode {
         let as_json = self.global.json;
         exit::conclude(self.serve(cores).await, as_json)
     }
 
-    async fn serve(self, cores: Cores) -> Outcome {
+    async fn serve(self, cores: RuntimePool) -> Outcome {
         let mut shutdown = Shutdown::of_server()?;
         let environment = Environment::of_process();
         let (config, notes) = self.global.load_for_server(self.listen.clone())?;

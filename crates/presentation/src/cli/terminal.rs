@@ -61,7 +61,7 @@ pub(super) enum Input {
 
 /// Reason why a question has no answer.
 #[derive(Debug)]
-pub(super) enum NoAnswer {
+pub(super) enum TerminalQuestionError {
     /// The terminal cannot be used.
     Unavailable,
     /// The timeout expired.
@@ -131,12 +131,12 @@ impl Terminal {
         input: Input,
         patience: Duration,
         put: impl FnOnce(&File, &AtomicBool) -> io::Result<T> + Send + 'static,
-    ) -> Result<T, NoAnswer> {
+    ) -> Result<T, TerminalQuestionError> {
         let asked = async {
             let turn = self.quiet().await;
             self.ask_in(&turn, input, put).await
         };
-        tokio::time::timeout(patience, asked).await.unwrap_or(Err(NoAnswer::Late))
+        tokio::time::timeout(patience, asked).await.unwrap_or(Err(TerminalQuestionError::Late))
     }
 
     /// Asks within a turn on the terminal, so that no other question can open between two that belong together. The
@@ -146,7 +146,7 @@ impl Terminal {
         _turn: &MutexGuard<'_, ()>,
         input: Input,
         put: impl FnOnce(&File, &AtomicBool) -> io::Result<T> + Send + 'static,
-    ) -> Result<T, NoAnswer> {
+    ) -> Result<T, TerminalQuestionError> {
         let answer = async {
             self.clear_below();
             let guard = InputModeGuard::of(self.file.clone(), input)?;
@@ -158,7 +158,7 @@ impl Terminal {
         };
         answer.await.map_err(|error| {
             tracing::debug!(error = &error as &dyn std::error::Error, "the terminal cannot be asked");
-            NoAnswer::Unavailable
+            TerminalQuestionError::Unavailable
         })
     }
 }

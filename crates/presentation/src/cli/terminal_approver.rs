@@ -7,7 +7,8 @@ use self::{answers::Grants, rule_edit::EditableRule};
 use super::{
     pager::{Pager, ReadingOutcome},
     terminal::{
-        CTRL_C, CTRL_D, Input, NoAnswer, Terminal, TypedLine, fitted, forget_typed, typed_line, wrapped, write_escaped,
+        CTRL_C, CTRL_D, Input, Terminal, TerminalQuestionError, TypedLine, fitted, forget_typed, typed_line, wrapped,
+        write_escaped,
     },
 };
 use crate::approval_question::{ApprovalQuestion, Row};
@@ -77,8 +78,8 @@ impl Approver for TerminalApprover {
                 }
                 Approval::Cancelled
             }
-            Err(NoAnswer::Unavailable) => Approval::Unattended,
-            Err(NoAnswer::Late) => Approval::TimedOut,
+            Err(TerminalQuestionError::Unavailable) => Approval::Unattended,
+            Err(TerminalQuestionError::Late) => Approval::TimedOut,
         }
     }
 }
@@ -88,14 +89,14 @@ impl TerminalApprover {
     async fn answer(
         &self,
         put: impl FnOnce(&File, &AtomicBool) -> io::Result<KeyAnswer> + Send + 'static,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<Answer, TerminalQuestionError> {
         let deadline = Instant::now() + self.patience;
         let by_keys = async {
             let turn = self.terminal.quiet().await;
             let answer = self.terminal.ask_in(&turn, Input::Keys, put).await?;
             Ok((turn, answer))
         };
-        let (turn, answer) = timeout_at(deadline, by_keys).await.unwrap_or(Err(NoAnswer::Late))?;
+        let (turn, answer) = timeout_at(deadline, by_keys).await.unwrap_or(Err(TerminalQuestionError::Late))?;
         Ok(match answer {
             KeyAnswer::Granted(grants) => Answer::Granted(grants),
             KeyAnswer::Denied => Answer::Denied(None),

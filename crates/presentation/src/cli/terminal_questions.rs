@@ -2,7 +2,9 @@
 
 mod form;
 
-use super::terminal::{CTRL_C, CTRL_D, Input, NoAnswer, Terminal, bell, fitted, forget_typed, key, line, wrapped};
+use super::terminal::{
+    CTRL_C, CTRL_D, Input, Terminal, TerminalQuestionError, bell, fitted, forget_typed, key, line, wrapped,
+};
 use crate::{cli::output::visible, escaping_writer::EscapingWriter};
 use form::{Field, Form};
 use serde_json::{Map, Value, json};
@@ -89,8 +91,8 @@ impl TerminalQuestions {
             Ok(Answer::Opened) => Ok(InputResponse(json!({"action": "accept"}))),
             Ok(Answer::Decline) => Ok(InputResponse(json!({"action": "decline"}))),
             Ok(Answer::Cancel) => Ok(InputResponse(json!({"action": "cancel"}))),
-            Err(NoAnswer::Unavailable) => Err(NotAnswered::Unsupported),
-            Err(NoAnswer::Late) => Err(NotAnswered::TimedOut),
+            Err(TerminalQuestionError::Unavailable) => Err(NotAnswered::Unsupported),
+            Err(TerminalQuestionError::Late) => Err(NotAnswered::TimedOut),
         }
     }
 }

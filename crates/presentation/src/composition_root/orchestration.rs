@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use std::sync::Arc;
-use toolstead_application::{Agents, Examples, Orchestration, ToolSearch};
+use toolstead_application::{Examples, Orchestration, SubagentPorts, ToolSearch};
 use toolstead_domain::{AgentDefinition, Tasks, ToolSelection};
 use toolstead_infrastructure::builtin::aliases_of;
 
@@ -42,7 +42,7 @@ pub fn orchestration() -> Orchestration {
 
 /// Returns the provider of these tools.
 pub(super) fn orchestration_of(app: &App, tasks: Arc<dyn Tasks>, search: ToolSearch) -> Orchestration {
-    let agents = Agents {
+    let agents = SubagentPorts {
         run_agent: app.run_agent.clone(),
         models: Arc::new(app.models.clone()),
         own: own_agents(),

@@ -3,7 +3,7 @@
 use super::{Servers, StartupError, accounts::upstream_accounts};
 use crate::{
     config::{Config, servers::mcp_server::ConfiguredServer},
-    cores::Cores,
+    cores::RuntimePool,
 };
 use std::sync::Arc;
 use toolstead_domain::{Clock, ServerName, ToolRepository};
@@ -58,7 +58,7 @@ pub(super) async fn start(
     added: Vec<UpstreamConfig>,
     clients: impl Future<Output = Clients>,
     known: Option<Arc<dyn ToolRepository>>,
-    cores: Option<&Cores>,
+    cores: Option<&RuntimePool>,
     (web, clock): (&WebClient, &Arc<dyn Clock>),
 ) -> Result<Vec<Arc<Upstream>>, StartupError> {
     let is_wanted = |server: &&ConfiguredServer| match wanted {

@@ -23,7 +23,7 @@ use std::{
 };
 use toolstead_domain::WorkspaceRoots;
 use toolstead_infrastructure::hooks::{
-    definition::{HookDefinition, HookEvent, HookProgram, OnError},
+    definition::{FailurePolicy, HookDefinition, HookEvent, HookProgram},
     filter::HookFilter,
     matcher::Matcher,
 };
@@ -99,7 +99,7 @@ struct HookEntry {
     env: BTreeMap<String, String>,
     timeout: Option<Duration>,
     gate: bool,
-    on_error: Option<OnError>,
+    on_error: Option<FailurePolicy>,
     background: bool,
     /// `true` if the hook is defined in a file of Claude Code.
     is_of_claude_code: bool,
@@ -229,7 +229,7 @@ impl HookEntry {
             ("matcher", _) => self.matcher = placed(),
             ("if", _) => self.filter = placed(),
             ("command", _) => self.command = text(),
-            ("on_error", _) => self.on_error = value.as_text().and_then(OnError::parse),
+            ("on_error", _) => self.on_error = value.as_text().and_then(FailurePolicy::parse),
             ("args", _) => self.args = Some(value.items().iter().map(|item| item.text.clone()).collect()),
             ("env", Value::Map(members)) => {
                 self.env = members.iter().map(|(name, item)| (name.clone(), item.text.clone())).collect();
@@ -266,7 +266,7 @@ impl Hooks {
         if written.gate && !event.may_be_gate() {
             return Err(format!("`gate` is for `PreToolUse` and `UserPromptSubmit`, and this is `{}`", event.as_str()));
         }
-        if written.gate && (written.on_error == Some(OnError::Allow) || written.background) {
+        if written.gate && (written.on_error == Some(FailurePolicy::Allow) || written.background) {
             return Err("a gate that does not stop anything is none: drop `gate`, `background` or `on_error`".into());
         }
         let program = match written.args {
@@ -304,7 +304,7 @@ impl Hooks {
             environment,
             timeout: written.timeout.unwrap_or(timeout),
             gate: written.gate,
-            on_error: written.on_error.unwrap_or(if written.gate { OnError::Deny } else { OnError::Allow }),
+            on_error: written.on_error.unwrap_or(if written.gate { FailurePolicy::Deny } else { FailurePolicy::Allow }),
             in_background: written.background,
         });
         Ok(())

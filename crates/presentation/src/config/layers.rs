@@ -9,7 +9,7 @@ use crate::config::tree::{
     expansion,
     origin::Origin,
     schema::{self, KEY_GROUPS, Key, KeyGroup, Merging, Strictness, UntrustedEffect},
-    value::{Item, Value},
+    value::{TextItem, Value},
 };
 use std::collections::BTreeMap;
 use toolstead_application::redaction::redacted;
@@ -142,7 +142,7 @@ impl Layers {
 
     /// Returns the items of a combined list at this dotted path that are in trusted layers, each with the kind of its
     /// layer.
-    pub(super) fn trusted_items(&self, path: &str) -> Vec<(LayerKind, Item)> {
+    pub(super) fn trusted_items(&self, path: &str) -> Vec<(LayerKind, TextItem)> {
         let trusted = self.contributions(path).filter(|one| one.trusted);
         trusted.flat_map(|one| one.value.items().iter().map(|item| (one.kind, item.clone()))).collect()
     }
@@ -297,7 +297,7 @@ fn default_of(key: &Key) -> Option<Value> {
         serde_json::Value::String(text) => Value::Text(text),
         serde_json::Value::Array(items) => {
             let texts = items.iter().filter_map(|item| item.as_str());
-            Value::List(texts.map(|text| Item::new(text, Origin::Default)).collect())
+            Value::List(texts.map(|text| TextItem::new(text, Origin::Default)).collect())
         }
         serde_json::Value::Object(_) if key.kind == schema::Kind::Json => Value::Json(serde_json::Map::new()),
         serde_json::Value::Object(_) => Value::Map(Vec::new()),
@@ -327,7 +327,7 @@ impl Strictness {
     fn join(self, a: &Value, b: &Value) -> Value {
         let first = match (self, a, b) {
             (Self::Hosts, Value::List(a), Value::List(b)) => {
-                let both = |item: &&Item| b.iter().any(|other| other.text == item.text);
+                let both = |item: &&TextItem| b.iter().any(|other| other.text == item.text);
                 return Value::List(a.iter().filter(both).cloned().collect());
             }
             (Self::Lowest, Value::Integer(a), Value::Integer(b)) => a <= b,
@@ -476,7 +476,7 @@ impl Setting {
     /// Masks values of environments and headers, except for their references to variables. Removes text that resembles a
     /// key from settings of servers, hooks, models and services.
     fn masked(&self, value: &Value) -> Value {
-        let with_text = |item: &Item, text: String| Item::new(text, item.origin.clone());
+        let with_text = |item: &TextItem, text: String| TextItem::new(text, item.origin.clone());
         let without_keys = |text: &str| redacted(text).into_owned();
         let may_hold_keys =
             ["mcp_servers", "hooks", "models", "web", "search", "google", "linkedin", "anthropic_admin"]

@@ -10,7 +10,7 @@ use toolstead_infrastructure::models::{KeySource, ModelSettings};
 
 /// Origins of a model's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelPlaces {
+pub struct ModelOrigins {
     /// Origin of the address.
     pub address: Origin,
     /// Description of the location of the key.
@@ -20,7 +20,7 @@ pub struct ModelPlaces {
 }
 
 /// Returns the origins of the model's address and key.
-pub fn places(config: &Config, model: &ModelSettings) -> ModelPlaces {
+pub fn places(config: &Config, model: &ModelSettings) -> ModelOrigins {
     let setting = |key: &str| config.resolved.at(&["models", &model.name, key]).filter(|one| one.value.is_some());
     let first = |setting: &Setting| setting.origins.first().cloned();
     let named = KEY_FROM.iter().find_map(|key| setting(key));
@@ -39,7 +39,7 @@ pub fn places(config: &Config, model: &ModelSettings) -> ModelPlaces {
             format!("what `{}` prints", words.first().map_or_else(String::new, |word| without_keys(word)))
         }
     };
-    ModelPlaces {
+    ModelOrigins {
         address: setting("base_url").and_then(first).unwrap_or(Origin::Default),
         key,
         key_origin: named.and_then(first).unwrap_or(Origin::Default),

@@ -13,7 +13,7 @@ use crate::config::{
     tree::{
         origin::Origin,
         problem::Problem,
-        value::{Item, Value},
+        value::{TextItem, Value},
     },
 };
 use serde_json::{Map, json};
@@ -90,7 +90,7 @@ pub(super) fn views(
     folders: &Folders,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
-) -> (Vec<ConfiguredView>, Vec<Item>) {
+) -> (Vec<ConfiguredView>, Vec<TextItem>) {
     let mut by_name: BTreeMap<String, Vec<Setting>> = BTreeMap::new();
     for setting in resolved.all_in("views") {
         by_name.entry(setting.path[1].clone()).or_default().push(setting);
@@ -148,7 +148,7 @@ impl ViewKeys<'_> {
         &self,
         name: &str,
         folders: &Folders,
-        chosen: &mut Vec<Item>,
+        chosen: &mut Vec<TextItem>,
         problems: &mut Vec<Problem>,
     ) -> Option<ConfiguredView> {
         let first = self.keys.values().chain(self.overlays.values().flat_map(BTreeMap::values)).next();
@@ -157,7 +157,7 @@ impl ViewKeys<'_> {
         chosen.extend(self.items("tools").iter().cloned());
         // These names produce a note if no such server is configured. Other names are checked with the overlays.
         let upstream = self.overlay_origins().into_iter().filter(|(tool, _)| tool.starts_with("mcp__"));
-        chosen.extend(upstream.map(|(tool, origin)| Item::new(tool, origin)));
+        chosen.extend(upstream.map(|(tool, origin)| TextItem::new(tool, origin)));
         let (resources, prompts) = (texts("resources"), texts("prompts"));
         let tools = match self.keys.get("tools") {
             None => ToolSelection::all(),
@@ -225,7 +225,7 @@ impl ViewKeys<'_> {
         overlays
     }
 
-    fn items(&self, key: &str) -> &[Item] {
+    fn items(&self, key: &str) -> &[TextItem] {
         self.keys.get(key).map_or(&[], |one| one.value.items())
     }
 

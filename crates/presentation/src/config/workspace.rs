@@ -14,7 +14,7 @@ use crate::config::{
         origin::Origin,
         ownership::close_to_others,
         problem::Problem,
-        value::{Item, Value},
+        value::{TextItem, Value},
     },
 };
 use std::{
@@ -129,22 +129,26 @@ pub(super) fn default_root(folders: &Folders) -> Option<PathBuf> {
     (!too_wide).then(|| folders.start.clone())
 }
 
-fn existing(items: &[Item], problems: &mut Vec<Problem>) -> Vec<PathBuf> {
+fn existing(items: &[TextItem], problems: &mut Vec<Problem>) -> Vec<PathBuf> {
     items.iter().filter_map(|item| folder(item).map_err(|problem| problems.push(problem)).ok()).collect()
 }
 
-fn folder(item: &Item) -> Result<PathBuf, Problem> {
+fn folder(item: &TextItem) -> Result<PathBuf, Problem> {
     let wrong = |reason: String| Problem::new(item.origin.clone(), format!("the root `{}` {reason}", item.text));
     let path = Path::new(&item.text).canonicalize().map_err(|error| wrong(format!("cannot be used: {error}")))?;
     if path.is_dir() { Ok(path) } else { Err(wrong("is not a folder".into())) }
 }
 
 /// Removes and returns the waiting folders for which `within` returns `true`.
-fn admit(setting: &mut Setting, within: impl Fn(&Path) -> bool, problems: &mut Vec<Problem>) -> Vec<(PathBuf, Item)> {
+fn admit(
+    setting: &mut Setting,
+    within: impl Fn(&Path) -> bool,
+    problems: &mut Vec<Problem>,
+) -> Vec<(PathBuf, TextItem)> {
     let mut admitted = Vec::new();
     setting.waiting.retain(|Waiting { value, origin }| {
         let Some(text) = value.as_text() else { return true };
-        let item = Item::new(text, origin.clone());
+        let item = TextItem::new(text, origin.clone());
         match folder(&item) {
             Ok(path) if within(&path) => {
                 admitted.push((path, item));
@@ -160,7 +164,7 @@ fn admit(setting: &mut Setting, within: impl Fn(&Path) -> bool, problems: &mut V
     admitted
 }
 
-fn list(items: Vec<Item>) -> (Option<Value>, Vec<Origin>) {
+fn list(items: Vec<TextItem>) -> (Option<Value>, Vec<Origin>) {
     let origins = items.iter().map(|item| item.origin.clone()).collect();
     (Some(Value::List(items)), origins)
 }

@@ -36,7 +36,7 @@ pub(super) struct ClientCaller {
     progress_token: Option<Value>,
     threshold: LogThreshold,
     cancel: CancelSignal,
-    outlet: Outlet,
+    outlet: NotificationTarget,
     /// `None` if the client accepts no requests.
     asking: Option<QuestionChannel>,
     answers_by_retry: bool,
@@ -52,7 +52,7 @@ struct QuestionChannel {
 
 /// Destination of notifications.
 #[derive(Debug)]
-pub(super) enum Outlet {
+pub(super) enum NotificationTarget {
     /// The single stream of a connection.
     Lines(LineSender),
     /// The response of this call, for which [`ClientCaller::next_notification`] returns the notifications.
@@ -77,7 +77,7 @@ impl ClientCaller {
         progress_token: Option<Value>,
         threshold: LogThreshold,
         cancel: CancelSignal,
-        outlet: Outlet,
+        outlet: NotificationTarget,
     ) -> Self {
         let state = State {
             open: true,
@@ -109,10 +109,10 @@ impl ClientCaller {
         Self { answers_by_retry: true, ..self }
     }
 
-    /// Returns the next notification of this call, for [`Outlet::Response`]. Never returns if there cannot be another
+    /// Returns the next notification of this call, for [`NotificationTarget::Response`]. Never returns if there cannot be another
     /// one. Cancel-safe.
     pub(super) async fn next_notification(&self) -> Vec<u8> {
-        let Outlet::Response(news) = &self.outlet else { return std::future::pending().await };
+        let NotificationTarget::Response(news) = &self.outlet else { return std::future::pending().await };
         loop {
             if let Some(notification) = self.take(&mut self.lock()) {
                 return notification;
@@ -136,8 +136,8 @@ impl ClientCaller {
     /// Queues the notification. Returns `false` if the queue is full.
     fn offer(&self, state: &mut State, notification: Vec<u8>) -> bool {
         match &self.outlet {
-            Outlet::Lines(lines) => lines.try_send(notification),
-            Outlet::Response(news) => {
+            NotificationTarget::Lines(lines) => lines.try_send(notification),
+            NotificationTarget::Response(news) => {
                 let room = state.waiting.len() < WAITING_NOTIFICATIONS;
                 if room {
                     state.waiting.push_back(notification);
@@ -145,7 +145,7 @@ impl ClientCaller {
                 news.notify_one();
                 room
             }
-            Outlet::Nowhere => true,
+            NotificationTarget::Nowhere => true,
         }
     }
 
@@ -171,7 +171,7 @@ impl ClientCaller {
 #[async_trait]
 impl Caller for ClientCaller {
     fn wants_progress(&self) -> bool {
-        self.progress_token.is_some() && !matches!(self.outlet, Outlet::Nowhere)
+        self.progress_token.is_some() && !matches!(self.outlet, NotificationTarget::Nowhere)
     }
 
     fn answers_by_retry(&self) -> bool {
@@ -230,12 +230,12 @@ impl Caller for ClientCaller {
         let message = message.to_string().into_bytes();
         let mut question = SentQuestion { caller: self, open, answered: false };
         match &self.outlet {
-            Outlet::Lines(lines) => lines.send(message).await.map_err(|_| NotAnswered::Disconnected)?,
-            Outlet::Response(news) => {
+            NotificationTarget::Lines(lines) => lines.send(message).await.map_err(|_| NotAnswered::Disconnected)?,
+            NotificationTarget::Response(news) => {
                 self.listening().ok_or(NotAnswered::Disconnected)?.waiting.push_back(message);
                 news.notify_one();
             }
-            Outlet::Nowhere => return Err(NotAnswered::Unsupported),
+            NotificationTarget::Nowhere => return Err(NotAnswered::Unsupported),
         }
         let outcome = question.open.answered().await.ok_or(NotAnswered::Disconnected)?;
         question.answered = true;
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
     use toolstead_domain::LogLevel;
 
-    fn caller(progress_token: Option<Value>, outlet: Outlet) -> ClientCaller {
+    fn caller(progress_token: Option<Value>, outlet: NotificationTarget) -> ClientCaller {
         ClientCaller::new(progress_token, LogThreshold::Request(Some(LogLevel::Info)), CancelSignal::new(), outlet)
     }
 
@@ -299,11 +299,11 @@ mod tests {
 
     #[test]
     fn progress_is_told_only_when_asked_for_and_only_upwards() {
-        let silent = caller(None, Outlet::Response(Notify::new()));
+        let silent = caller(None, NotificationTarget::Response(Notify::new()));
         silent.progress(progress(1.0));
         assert_eq!(sent(&silent), Vec::<Value>::new());
 
-        let asked = caller(Some(json!("t")), Outlet::Response(Notify::new()));
+        let asked = caller(Some(json!("t")), NotificationTarget::Response(Notify::new()));
         for value in [1.0, 0.5, 1.0, f64::NAN, f64::INFINITY, 2.5] {
             asked.progress(progress(value));
         }
@@ -316,13 +316,13 @@ mod tests {
 
     #[test]
     fn nothing_is_sent_after_the_end_or_a_cancellation() {
-        let ended = caller(Some(json!(1)), Outlet::Response(Notify::new()));
+        let ended = caller(Some(json!(1)), NotificationTarget::Response(Notify::new()));
         ended.finish();
         ended.progress(progress(1.0));
         ended.log(log(LogLevel::Error));
         assert_eq!(sent(&ended), Vec::<Value>::new());
 
-        let cancelled = caller(Some(json!(1)), Outlet::Response(Notify::new()));
+        let cancelled = caller(Some(json!(1)), NotificationTarget::Response(Notify::new()));
         cancelled.cancel.cancel(toolstead_domain::tool_execution::CancelReason::Client);
         cancelled.progress(progress(1.0));
         cancelled.log(log(LogLevel::Error));
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_slow_client_gets_the_latest_progress_and_memory_stays_bounded() {
-        let slow = caller(Some(json!(1)), Outlet::Response(Notify::new()));
+        let slow = caller(Some(json!(1)), NotificationTarget::Response(Notify::new()));
         for value in 0..10_000 {
             slow.progress(progress(f64::from(value)));
             slow.log(log(LogLevel::Error));
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn logs_below_the_clients_level_are_not_sent() {
-        let caller = caller(None, Outlet::Response(Notify::new()));
+        let caller = caller(None, NotificationTarget::Response(Notify::new()));
         caller.log(log(LogLevel::Debug));
         caller.log(log(LogLevel::Notice));
         let sent = sent(&caller);
@@ -353,7 +353,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_response_is_fed_as_things_happen() {
-        let caller = caller(Some(json!(1)), Outlet::Response(Notify::new()));
+        let caller = caller(Some(json!(1)), NotificationTarget::Response(Notify::new()));
         caller.progress(progress(1.0));
         assert!(caller.next_notification().await.ends_with(br#""progress":1}}"#));
         let (next, ()) = tokio::join!(caller.next_notification(), async { caller.progress(progress(2.0)) });
@@ -365,7 +365,8 @@ mod tests {
         let questions = Arc::new(Questions::default());
         let capabilities = json!({"elicitation": {"url": {}}}).as_object().unwrap().clone();
         let client = ClientProfile { capabilities, ..ClientProfile::without_protocol("test") };
-        let caller = caller(None, Outlet::Response(Notify::new())).with_questions(questions.clone(), Arc::new(client));
+        let caller = caller(None, NotificationTarget::Response(Notify::new()))
+            .with_questions(questions.clone(), Arc::new(client));
         let params = json!({"mode": "url", "url": "https://a.org", "elicitationId": "e", "message": "m"});
         let ask = caller.ask(InputRequest { method: "elicitation/create".into(), params });
         let answering = async {

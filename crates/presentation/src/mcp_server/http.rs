@@ -26,7 +26,7 @@ mod shared_stream;
 mod stateless_sessions;
 
 use super::McpServer;
-use crate::{app::App, cores::Cores, telemetry::SERVER};
+use crate::{app::App, cores::RuntimePool, telemetry::SERVER};
 use connections::{Connections, End};
 use endpoint::{Endpoint, EndpointHandle};
 use head_deadline::HeadDeadline;
@@ -79,11 +79,16 @@ impl HttpServer {
     /// # Errors
     /// Returns the operating system's error if the listener has no address.
     pub fn start(listener: TcpListener, app: App, settings: HttpSettings) -> io::Result<Self> {
-        Self::start_on(Cores::current(), listener, app, settings)
+        Self::start_on(RuntimePool::current(), listener, app, settings)
     }
 
     /// Starts the server like [`start`](Self::start) and distributes connections over these runtimes.
-    pub(crate) fn start_on(cores: Cores, listener: TcpListener, app: App, settings: HttpSettings) -> io::Result<Self> {
+    pub(crate) fn start_on(
+        cores: RuntimePool,
+        listener: TcpListener,
+        app: App,
+        settings: HttpSettings,
+    ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let server = McpServer::new(app.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
         let (head_timeout, connections) = (settings.head_timeout, Connections::new(settings.max_connections));
@@ -152,7 +157,7 @@ struct Acceptor {
     head_timeout: Duration,
     end: CancellationToken,
     open: TaskTracker,
-    cores: Cores,
+    cores: RuntimePool,
 }
 
 impl Acceptor {

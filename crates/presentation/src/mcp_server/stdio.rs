@@ -8,7 +8,7 @@ mod server_handle;
 
 use super::{McpServer, server_identity::ServerIdentity};
 use crate::app::App;
-use client_roots::{ClientRoots, RootsEventSender, Workplace};
+use client_roots::{AppHost, ClientRoots, RootsEventSender};
 use connection::Connection;
 use futures::{FutureExt, future::FusedFuture};
 use server_handle::{ServerHandle, Stage};
@@ -100,7 +100,7 @@ where
 /// # Errors
 /// The error of the reader if the input could not be read.
 pub async fn serve_stdio_in<R, W>(
-    workplace: &dyn Workplace,
+    workplace: &dyn AppHost,
     settings: StdioSettings,
     patience: Duration,
     reader: R,

@@ -22,7 +22,7 @@ use toolstead_infrastructure::sandbox::workspace::{
     FolderNames, OpenWorkspaceError, Workspace,
     facts::FileKind,
     granted_workspace::GrantedWorkspace,
-    stop::Stop,
+    stop::StopCondition,
     walk::{Entry, Visit, Visitor, WalkLimits, WalkOrder},
 };
 
@@ -187,7 +187,7 @@ impl InstructionFiles {
     fn granted_in(&self, workspace: Arc<Workspace>, policy: Arc<PermissionPolicy>) -> GrantedWorkspace {
         let grant = Grant::new(policy, self.tool.clone(), Vec::new());
         let now = Instant::now();
-        GrantedWorkspace::new(workspace, grant, Stop::at(now.checked_add(READING).unwrap_or(now)))
+        GrantedWorkspace::new(workspace, grant, StopCondition::at(now.checked_add(READING).unwrap_or(now)))
     }
 
     fn with_workspace(&self, trusted: &TrustedFolders, work: impl FnOnce(&InstructionSource<'_>)) {

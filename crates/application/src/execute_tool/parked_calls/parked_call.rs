@@ -34,7 +34,7 @@ pub(in crate::execute_tool) type Outcome = Result<CallOutcome, ExecuteToolError>
 /// Call of a client that answers with retries. The call's path uses it as its caller. Its questions are sent when the
 /// path can make no progress without answers; its progress and log messages go to the attached round.
 pub(in crate::execute_tool) struct ParkedCall {
-    pub(super) terms: Terms,
+    pub(super) terms: CallProperties,
     /// Wakes the path: another task of its tool may ask a question.
     pub(super) waker: AtomicWaker,
     /// Notified when the attached round may end.
@@ -46,7 +46,7 @@ pub(in crate::execute_tool) struct ParkedCall {
 }
 
 /// Properties of a call that do not change.
-pub(super) struct Terms {
+pub(super) struct CallProperties {
     pub(super) id: CallId,
     pub(super) principal: Principal,
     pub(super) session: Arc<str>,
@@ -104,7 +104,7 @@ pub(super) enum AttachError {
 }
 
 impl ParkedCall {
-    pub(super) fn new(terms: Terms, caller: Arc<dyn Caller>) -> Arc<Self> {
+    pub(super) fn new(terms: CallProperties, caller: Arc<dyn Caller>) -> Arc<Self> {
         let state = State {
             round: 0,
             is_waiting: false,
@@ -396,7 +396,7 @@ mod tests {
 
     fn held() -> Arc<ParkedCall> {
         let capabilities = json!({"elicitation": {}}).as_object().unwrap().clone();
-        let terms = Terms {
+        let terms = CallProperties {
             id: call_id(1),
             principal: Principal::local(),
             session: "s".into(),

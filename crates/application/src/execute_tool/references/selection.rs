@@ -60,7 +60,7 @@ struct PointerSteps<'s> {
 }
 
 /// Error: the pointer leads nowhere.
-struct End {
+struct PointerError {
     /// Number of steps that could not be followed.
     left: usize,
     /// Description of the value at the last step.
@@ -68,7 +68,7 @@ struct End {
 }
 
 impl<'de> DeserializeSeed<'de> for PointerSteps<'_> {
-    type Value = Result<&'de RawValue, End>;
+    type Value = Result<&'de RawValue, PointerError>;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
         match self.steps {
@@ -79,14 +79,14 @@ impl<'de> DeserializeSeed<'de> for PointerSteps<'_> {
 }
 
 impl PointerSteps<'_> {
-    fn ends<'de, E>(self, instead: impl Into<String>) -> Result<Result<&'de RawValue, End>, E> {
-        Ok(Err(End { left: self.steps.len(), instead: instead.into() }))
+    fn ends<'de, E>(self, instead: impl Into<String>) -> Result<Result<&'de RawValue, PointerError>, E> {
+        Ok(Err(PointerError { left: self.steps.len(), instead: instead.into() }))
     }
 }
 
 /// One step. Values outside of the pointer's path are skipped.
 impl<'de> Visitor<'de> for PointerSteps<'_> {
-    type Value = Result<&'de RawValue, End>;
+    type Value = Result<&'de RawValue, PointerError>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")

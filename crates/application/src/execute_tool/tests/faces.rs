@@ -69,7 +69,8 @@ async fn a_face_answers_under_its_name_and_in_its_dialect_under_the_tools_own() 
 
 #[tokio::test]
 async fn a_failure_keeps_its_kind_and_what_hooks_say_in_every_face() {
-    let says = || AfterCall { context: vec![HookContext::from("mind the gap")], ..AfterCall::default() };
+    let says =
+        || AfterCallResponse { context: vec![HookContext::from("mind the gap")], ..AfterCallResponse::default() };
     let hook = ScriptedHook::named("guard").answering_after(says()).answering_after(says());
     let house = Plan { hooks: vec![Arc::new(hook)], ..Default::default() }.house(looking()).await;
     let told = house.call("PeekInVain", json!({"at": "b"})).await;
@@ -81,7 +82,8 @@ async fn a_failure_keeps_its_kind_and_what_hooks_say_in_every_face() {
 #[tokio::test]
 async fn what_a_hook_puts_in_the_place_of_an_output_is_said_as_it_is() {
     let output = Some(ToolResult::text("hidden"));
-    let hook = ScriptedHook::named("guard").answering_after(AfterCall { output, ..AfterCall::default() });
+    let hook =
+        ScriptedHook::named("guard").answering_after(AfterCallResponse { output, ..AfterCallResponse::default() });
     let house = Plan { hooks: vec![Arc::new(hook)], ..Default::default() }.house(looking()).await;
     assert_eq!(house.call("Peek", json!({"at": "b"})).await, "hidden");
 }

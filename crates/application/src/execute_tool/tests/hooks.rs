@@ -12,28 +12,30 @@ impl ToolHook for Guard {
         "guard"
     }
 
-    async fn before(&self, call: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
-        let rewritten = |arguments: Value| BeforeCall::rewrite(arguments.as_object().unwrap().clone());
+    async fn before(&self, call: &ToolCall, _: Option<&[Access]>) -> BeforeCallResponse {
+        let rewritten = |arguments: Value| BeforeCallResponse::rewrite(arguments.as_object().unwrap().clone());
         match call.arguments.get("path").and_then(Value::as_str) {
-            Some("secret") => BeforeCall::deny("not that one"),
+            Some("secret") => BeforeCallResponse::deny("not that one"),
             Some("old") => rewritten(json!({"path": "new"})),
             Some("bad") => rewritten(json!({"path": 7})),
-            Some("doubtful") => BeforeCall::ask("is that meant?"),
+            Some("doubtful") => BeforeCallResponse::ask("is that meant?"),
             Some("later") => HookVerdict::Defer("after the release".into()).into(),
             Some("panic") => panic!("a hook that panics"),
-            Some("context") => BeforeCall { context: vec!["mind the gap".into()], ..Default::default() },
-            _ => BeforeCall::proceed(),
+            Some("context") => BeforeCallResponse { context: vec!["mind the gap".into()], ..Default::default() },
+            _ => BeforeCallResponse::proceed(),
         }
     }
 
-    async fn after(&self, ended: EndedCall<'_>) -> AfterCall {
+    async fn after(&self, ended: EndedCall<'_>) -> AfterCallResponse {
         assert_eq!(ended.execution.outcome == Outcome::Succeeded, ended.result.is_some());
         self.0.fetch_add(1, Ordering::SeqCst);
         match ended.call.and_then(|call| call.arguments.get("path")?.as_str()) {
-            Some("hide") => AfterCall { output: Some(ToolResult::text("hidden")), ..Default::default() },
-            Some("flood") => AfterCall { output: Some(ToolResult::text("x".repeat(40_000))), ..Default::default() },
-            Some("talk") => AfterCall { context: vec!["y".repeat(20_000).into()], ..Default::default() },
-            _ => AfterCall::default(),
+            Some("hide") => AfterCallResponse { output: Some(ToolResult::text("hidden")), ..Default::default() },
+            Some("flood") => {
+                AfterCallResponse { output: Some(ToolResult::text("x".repeat(40_000))), ..Default::default() }
+            }
+            Some("talk") => AfterCallResponse { context: vec!["y".repeat(20_000).into()], ..Default::default() },
+            _ => AfterCallResponse::default(),
         }
     }
 }
@@ -126,15 +128,15 @@ impl ToolHook for Witness {
         "witness"
     }
 
-    async fn before(&self, _: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
+    async fn before(&self, _: &ToolCall, accesses: Option<&[Access]>) -> BeforeCallResponse {
         self.hears(accesses);
         let rewritten = json!({"path": "/w/b"}).as_object().unwrap().clone();
-        if self.rewrites { BeforeCall::rewrite(rewritten) } else { BeforeCall::proceed() }
+        if self.rewrites { BeforeCallResponse::rewrite(rewritten) } else { BeforeCallResponse::proceed() }
     }
 
-    async fn after(&self, ended: EndedCall<'_>) -> AfterCall {
+    async fn after(&self, ended: EndedCall<'_>) -> AfterCallResponse {
         self.hears(ended.accesses);
-        AfterCall::default()
+        AfterCallResponse::default()
     }
 }
 
@@ -168,15 +170,15 @@ impl ToolHook for Doubt {
         "doubt"
     }
 
-    async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
+    async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCallResponse {
         match self.0.fetch_add(1, Ordering::SeqCst) {
-            0 => BeforeCall::proceed(),
-            _ => BeforeCall::ask("again?"),
+            0 => BeforeCallResponse::proceed(),
+            _ => BeforeCallResponse::ask("again?"),
         }
     }
 
-    async fn after(&self, _: EndedCall<'_>) -> AfterCall {
-        AfterCall::default()
+    async fn after(&self, _: EndedCall<'_>) -> AfterCallResponse {
+        AfterCallResponse::default()
     }
 }
 

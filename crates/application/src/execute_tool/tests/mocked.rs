@@ -18,8 +18,8 @@ mock! {
     #[async_trait]
     impl ToolHook for Guard {
         fn name(&self) -> &str;
-        async fn before<'s, 'c, 'a>(&'s self, call: &'c ToolCall, accesses: Option<&'a [Access]>) -> BeforeCall;
-        async fn after<'s, 'e>(&'s self, ended: EndedCall<'e>) -> AfterCall;
+        async fn before<'s, 'c, 'a>(&'s self, call: &'c ToolCall, accesses: Option<&'a [Access]>) -> BeforeCallResponse;
+        async fn after<'s, 'e>(&'s self, ended: EndedCall<'e>) -> AfterCallResponse;
     }
 }
 
@@ -50,11 +50,11 @@ async fn a_call_passes_a_mocked_hook_a_mocked_approver_and_a_mocked_provider() {
     hook.expect_before()
         .once()
         .withf(|call, accesses| call.tool.name().as_str() == "publish" && *accesses == Some(&write("/w/site")[..]))
-        .returning(|_, _| BeforeCall::proceed());
+        .returning(|_, _| BeforeCallResponse::proceed());
     hook.expect_after()
         .once()
         .withf(|ended| ended.execution.outcome == Outcome::Succeeded)
-        .returning(|_| AfterCall::default());
+        .returning(|_| AfterCallResponse::default());
 
     let mut approver = MockAsker::new();
     approver

@@ -297,13 +297,13 @@ impl ToolHook for Yields {
     fn name(&self) -> &str {
         "yields"
     }
-    async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
+    async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCallResponse {
         yield_now().await;
-        BeforeCall::proceed()
+        BeforeCallResponse::proceed()
     }
-    async fn after(&self, _: EndedCall<'_>) -> AfterCall {
+    async fn after(&self, _: EndedCall<'_>) -> AfterCallResponse {
         yield_now().await;
-        AfterCall::default()
+        AfterCallResponse::default()
     }
 }
 

@@ -169,14 +169,14 @@ impl ToolHook for Labeller {
         "labeller"
     }
 
-    async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
+    async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCallResponse {
         let labels = Labels::default().with("risk", "high").unwrap().with("team", "other").unwrap();
-        BeforeCall { labels, ..BeforeCall::default() }
+        BeforeCallResponse { labels, ..BeforeCallResponse::default() }
     }
 
-    async fn after(&self, ended: EndedCall<'_>) -> AfterCall {
+    async fn after(&self, ended: EndedCall<'_>) -> AfterCallResponse {
         assert_eq!(ended.execution.labels.get("risk"), Some("high"));
-        AfterCall::default()
+        AfterCallResponse::default()
     }
 }
 

@@ -302,12 +302,12 @@ impl ToolHook for Wordy {
         "wordy"
     }
 
-    async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
-        BeforeCall::ask(format!("reason {}", self.0.fetch_add(1, Ordering::SeqCst)))
+    async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCallResponse {
+        BeforeCallResponse::ask(format!("reason {}", self.0.fetch_add(1, Ordering::SeqCst)))
     }
 
-    async fn after(&self, _: EndedCall<'_>) -> AfterCall {
-        AfterCall::default()
+    async fn after(&self, _: EndedCall<'_>) -> AfterCallResponse {
+        AfterCallResponse::default()
     }
 }
 

@@ -26,16 +26,16 @@ async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_i
     check(ScriptedSchemaValidator::new(), json!({"a": 1}), "refused invalid_input: The arguments do not fit").await;
     let why = "(of its schema: it contains itself, and refers twice to one place of what it describes)";
     for (failure, kind) in [
-        (NotValidated::OutOfProcessorTime("1 second".into()), "refused timeout"),
-        (NotValidated::Late, "refused timeout"),
-        (NotValidated::OutOfMemory, "refused too_large"),
-        (NotValidated::Unavailable("there is no other process".into()), "refused unavailable"),
-        (NotValidated::Ended("killed".into()), "refused unavailable"),
+        (SchemaValidatorError::OutOfProcessorTime("1 second".into()), "refused timeout"),
+        (SchemaValidatorError::Late, "refused timeout"),
+        (SchemaValidatorError::OutOfMemory, "refused too_large"),
+        (SchemaValidatorError::Unavailable("there is no other process".into()), "refused unavailable"),
+        (SchemaValidatorError::Ended("killed".into()), "refused unavailable"),
     ] {
         check(ScriptedSchemaValidator::failing(failure.clone()), deep_value(), kind).await;
         check(ScriptedSchemaValidator::failing(failure), deep_value(), why).await;
     }
-    let broken = NotValidated::Schema(toolstead_domain::tool_input_schema::InvalidSchema::new("it is none"));
+    let broken = SchemaValidatorError::Schema(toolstead_domain::tool_input_schema::InvalidSchema::new("it is none"));
     check(
         ScriptedSchemaValidator::failing(broken),
         json!({}),
@@ -130,14 +130,14 @@ impl ToolHook for Listener {
         "listener"
     }
 
-    async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
+    async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCallResponse {
         let heard = (call.arguments.clone().into(), accesses.unwrap_or_default().to_vec());
         self.0.lock().unwrap().push(heard);
-        BeforeCall::proceed()
+        BeforeCallResponse::proceed()
     }
 
-    async fn after(&self, _: EndedCall<'_>) -> AfterCall {
-        AfterCall::default()
+    async fn after(&self, _: EndedCall<'_>) -> AfterCallResponse {
+        AfterCallResponse::default()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Delegated work: its run, its events and its report.
 
-use super::{Agents, MAX_TEXT};
+use super::{MAX_TEXT, SubagentPorts};
 use crate::{
     cancel_signal::CancelSignal,
-    run_agent::{Child, RunAgentCommand, run_registry::RunInProgress},
+    run_agent::{DelegationContext, RunAgentCommand, run_registry::RunInProgress},
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -20,14 +20,14 @@ use toolstead_domain::{
 
 /// Delegated work before it starts.
 pub(super) struct Work {
-    pub(super) agents: Agents,
+    pub(super) agents: SubagentPorts,
     pub(super) command: RunAgentCommand,
     pub(super) delegation: Delegation,
     pub(super) above: Option<Arc<RunInProgress>>,
 }
 
 /// Work that outlives the delegating call.
-pub(super) struct InBackground {
+pub(super) struct DetachedWork {
     pub(super) work: Work,
     pub(super) calls: Box<dyn Calls>,
 }
@@ -80,7 +80,7 @@ impl Work {
             SubagentPublisher { above, delegation: handed_over.clone(), conversation, end_published: false };
         let session =
             Session { agents: &agents, principal: &principal, session: conversation.session(), is_over: false };
-        let child = Child { calls, handed_over, above: watched.above.clone() };
+        let child = DelegationContext { calls, handed_over, above: watched.above.clone() };
         let (run, mut events) = agents.run_agent.child(command, child);
         let mut run = pin!(run);
         let (mut is_done, mut is_within_line) = (false, false);
@@ -121,7 +121,7 @@ impl Work {
 }
 
 #[async_trait]
-impl TaskWork for InBackground {
+impl TaskWork for DetachedWork {
     async fn run(self: Box<Self>, output: Arc<dyn TaskOutput>) -> TaskEnd {
         let Self { work, calls } = *self;
         let (agent, conversation) = (work.delegation.agent.clone(), work.command.conversation);
@@ -272,7 +272,7 @@ impl Drop for SubagentPublisher {
 /// The session of the work. It ends with the work, together with the processes that it left running and the approvals
 /// that it received.
 struct Session<'a> {
-    agents: &'a Agents,
+    agents: &'a SubagentPorts,
     principal: &'a Principal,
     session: Arc<str>,
     is_over: bool,

@@ -1,7 +1,7 @@
 //! Delegated work: its permissions, its budgets, its ends, and its events.
 
 use super::{surroundings::Desk, *};
-use crate::orchestration::{Agents, Examples, Orchestration};
+use crate::orchestration::{Examples, Orchestration, SubagentPorts};
 use async_trait::async_trait;
 use proptest::prelude::*;
 use std::{collections::BTreeMap, sync::Mutex};
@@ -62,7 +62,7 @@ async fn house_of(
     let house = Plan { rules, surroundings, ..plan }.house(provider).await;
     let mut reader = AgentDefinition::new("reader", "Reads.", "You read.");
     reader.tools = readers;
-    let agents = Agents {
+    let agents = SubagentPorts {
         run_agent: house.handler.clone(),
         models: Arc::new(Cast(models.into_iter().chain([("usual", model([]))]).collect())),
         own: vec![Arc::new(AgentDefinition::new("general", "Does anything.", "You do.")), Arc::new(reader)],

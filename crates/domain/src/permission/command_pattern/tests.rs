@@ -93,7 +93,7 @@ fn the_outline_of_a_pattern_is_what_all_that_it_covers_has_in_common() {
         ("npx tsc", None),
     ] {
         let outline = CommandPattern::parse(pattern, ALLOW).unwrap().outline();
-        let written = outline.map(|Outline { head, tail, is_open }| {
+        let written = outline.map(|PatternWords { head, tail, is_open }| {
             format!("{} | {}{}", head.join(" "), tail.join(" "), if is_open { " | …" } else { "" })
                 .replace("|  |", "| |")
         });

@@ -11,7 +11,7 @@ mod request;
 use super::{Effect, RuleSubject};
 use crate::{
     access::{Access, AccessKind, CommandAccess, PathAccess},
-    permission::{command_pattern::Outline, path_pattern::PatternBase},
+    permission::{command_pattern::PatternWords, path_pattern::PatternBase},
     tool::Tool,
     workspace_roots::WorkspaceRoots,
 };
@@ -64,7 +64,7 @@ pub(super) trait RuleKind: fmt::Debug + Send + Sync {
     }
 
     /// Returns the words of every command that the rule covers.
-    fn outline(&self) -> Option<Outline> {
+    fn outline(&self) -> Option<PatternWords> {
         None
     }
 

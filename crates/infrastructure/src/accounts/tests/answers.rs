@@ -175,7 +175,7 @@ proptest! {
             let attempt = attempt.unwrap();
             for query in [query.clone(), format!("code=c&state={state}"), format!("code=c&state={state}&{query}")] {
                 let outcome = attempt.parse_redirect(&query);
-                prop_assert!(matches!(outcome, Err(crate::accounts::attempt::NoCode::Foreign(_))), "{query}");
+                prop_assert!(matches!(outcome, Err(crate::accounts::attempt::RedirectError::Foreign(_))), "{query}");
             }
             Ok(())
         })?;

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use std::sync::Mutex;
 use tokio::{sync::Notify, task::yield_now, time::timeout};
 use toolstead_domain::{
-    Caller, Credentials, InputRequest, InputResponse, LogMessage, NoCredentials, NotAnswered, Progress,
+    Caller, Credentials, CredentialsError, InputRequest, InputResponse, LogMessage, NotAnswered, Progress,
 };
 
 /// Client that behaves as the test defines.
@@ -73,7 +73,7 @@ async fn bench() -> Bench {
     .await
 }
 
-async fn signed_in(bench: &Bench, principal: Principal, client: &Client) -> Result<(), NoCredentials> {
+async fn signed_in(bench: &Bench, principal: Principal, client: &Client) -> Result<(), CredentialsError> {
     timeout(2 * SOON, bench.accounts.sign_in(&principal, &gmail(), client)).await.expect("it ends")
 }
 
@@ -99,7 +99,7 @@ async fn a_person_who_comes_back_before_their_client_answers_is_signed_in() {
 }
 
 /// Signs in with a client whose answer ends the sign-in.
-async fn refused(client: Client) -> NoCredentials {
+async fn refused(client: Client) -> CredentialsError {
     let bench = bench().await;
     let none = signed_in(&bench, Principal::local(), &client).await.unwrap_err();
     let went = client.answer == Some(Ok(json!({"action": "accept"})));
@@ -111,20 +111,20 @@ async fn refused(client: Client) -> NoCredentials {
 async fn what_the_person_says_is_respected_and_a_client_without_pages_must_sign_in() {
     for (action, word) in [("decline", "declined"), ("cancel", "did not sign in")] {
         let none = refused(Client::of(json!({"action": action}), None)).await;
-        assert!(matches!(&none, NoCredentials::Unavailable(told) if told.contains(word)), "{none}");
+        assert!(matches!(&none, CredentialsError::Unavailable(told) if told.contains(word)), "{none}");
     }
     let none = refused(Client::of(json!({"action": "accept"}), Some("error=access_denied"))).await;
-    assert!(matches!(&none, NoCredentials::Unavailable(told) if told.contains("access_denied")), "{none}");
+    assert!(matches!(&none, CredentialsError::Unavailable(told) if told.contains("access_denied")), "{none}");
     for answer in [Err(NotAnswered::Unsupported), Err(NotAnswered::TimedOut), Ok(json!({"action": "maybe"}))] {
         let none = refused(Client { answer: Some(answer), ..Client::default() }).await;
-        assert!(matches!(&none, NoCredentials::SignIn(told) if !told.contains("toolstead ")), "{none}");
+        assert!(matches!(&none, CredentialsError::SignIn(told) if !told.contains("toolstead ")), "{none}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_yes_to_open_the_page_is_no_success() {
     let none = refused(Client::of(json!({"action": "accept"}), None)).await;
-    assert!(matches!(&none, NoCredentials::SignIn(told) if told.contains("within 60 seconds")), "{none}");
+    assert!(matches!(&none, CredentialsError::SignIn(told) if told.contains("within 60 seconds")), "{none}");
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn who_may_be_at_another_machine_is_sent_to_no_page_that_leads_to_this_one
     let bench = bench().await;
     let client = Client::of(json!({"action": "accept"}), Some("code=c"));
     let none = signed_in(&bench, Principal::token("ada"), &client).await.unwrap_err();
-    assert!(matches!(&none, NoCredentials::SignIn(_)), "{none}");
+    assert!(matches!(&none, CredentialsError::SignIn(_)), "{none}");
     assert!(client.asked().is_empty());
 }
 

@@ -5,7 +5,7 @@ use crate::accounts::sign_in_error::SignInError;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
 use tokio::sync::Notify;
-use toolstead_domain::{Credentials, NoCredentials};
+use toolstead_domain::{Credentials, CredentialsError};
 
 /// Returns an issuer like Google's with numbered access tokens. It grants all requested scopes.
 async fn google() -> Bench {
@@ -58,7 +58,7 @@ async fn tokens_are_one_principals_one_grants_and_go_to_one_origin_alone() {
         (Principal::local(), "gmail", "https://gmail.googleapis.com:8443"),
         (Principal::local(), "drive", GMAIL_ORIGIN),
     ] {
-        let resource = Resource { grant: grant.into(), origin: origin.into() };
+        let resource = ProtectedResource { grant: grant.into(), origin: origin.into() };
         let none = bench.accounts.headers(&principal, &resource).await;
         assert!(none.is_err(), "{principal} {grant} {origin}");
         let known = bench.accounts.headers(&Principal::local(), &gmail()).await.unwrap();
@@ -78,9 +78,9 @@ async fn a_service_at_another_address_gets_nothing_of_what_was_granted_for_the_f
         services: vec![(&GMAIL, Url::parse("https://evil.example/gmail").unwrap())],
         ..parts(&bench)
     });
-    let there = Resource { grant: "gmail".into(), origin: "https://evil.example".into() };
-    assert!(matches!(moved.headers(&Principal::local(), &there).await, Err(NoCredentials::SignIn(_))));
-    assert!(matches!(moved.headers(&Principal::local(), &gmail()).await, Err(NoCredentials::Unavailable(_))));
+    let there = ProtectedResource { grant: "gmail".into(), origin: "https://evil.example".into() };
+    assert!(matches!(moved.headers(&Principal::local(), &there).await, Err(CredentialsError::SignIn(_))));
+    assert!(matches!(moved.headers(&Principal::local(), &gmail()).await, Err(CredentialsError::Unavailable(_))));
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn an_issuer_that_renews_or_revokes_at_another_address_gets_no_tokens_of_t
         let services = vec![(&GMAIL, Url::parse(GMAIL_ORIGIN).unwrap())];
         let moved = Accounts::new(AccountsParts { client: Ok(client), services, ..parts(&bench) });
         let none = moved.headers(&Principal::local(), &gmail()).await;
-        assert!(matches!(none, Err(NoCredentials::SignIn(_))), "{none:?}");
+        assert!(matches!(none, Err(CredentialsError::SignIn(_))), "{none:?}");
     }
     assert!(elsewhere.requests().is_empty());
     let status = bench.accounts.status(&Principal::local()).await.unwrap();
@@ -320,12 +320,12 @@ async fn a_renewal_that_comes_while_somebody_signs_out_puts_nothing_back() {
     go.notify_one();
     assert_eq!(signing_out.await.unwrap().unwrap()[0].revoked, Ok(()));
     let none = renewal.await.unwrap();
-    assert!(matches!(none, Err(NoCredentials::SignIn(_))), "{none:?}");
+    assert!(matches!(none, Err(CredentialsError::SignIn(_))), "{none:?}");
     assert_eq!((bench.kept(), bench.forms("/token").len()), (0, 1));
 }
 
 /// Renews at an issuer with this answer. Returns the failure, and `true` if the tokens are still stored.
-async fn renewal(answer: Reply, seconds: u64) -> (NoCredentials, bool) {
+async fn renewal(answer: Reply, seconds: u64) -> (CredentialsError, bool) {
     let bench = Bench::new(move |seen| match seen.form("grant_type").as_deref() {
         Some("authorization_code") => issued("ya29.0", Some("1//refresh"), GMAIL.scopes),
         _ => answer.clone(),
@@ -344,10 +344,10 @@ async fn renewal(answer: Reply, seconds: u64) -> (NoCredentials, bool) {
 #[tokio::test]
 async fn a_grant_that_is_over_is_forgotten_and_a_fault_of_the_issuer_forgets_nothing() {
     let (none, is_kept) = renewal(refusal(400, "invalid_grant"), 4000).await;
-    assert!(matches!(&none, NoCredentials::SignIn(told) if !told.contains("toolstead ")));
+    assert!(matches!(&none, CredentialsError::SignIn(told) if !told.contains("toolstead ")));
     assert!(!is_kept);
     let (none, is_kept) = renewal(issued("ya29.1", None, &[GMAIL.scopes[0]]), 4000).await;
-    assert!(matches!(&none, NoCredentials::SignIn(told) if told.contains("gmail.send")), "{none}");
+    assert!(matches!(&none, CredentialsError::SignIn(told) if told.contains("gmail.send")), "{none}");
     assert!(!is_kept);
     for (answer, expected) in [
         (refusal(401, "invalid_client"), "client_id"),
@@ -366,7 +366,7 @@ async fn a_grant_that_is_over_is_forgotten_and_a_fault_of_the_issuer_forgets_not
     ] {
         let (none, is_kept) = renewal(answer, 4000).await;
         assert!(none.to_string().contains(expected), "{expected}: {none}");
-        assert!(!matches!(none, NoCredentials::SignIn(_)) && is_kept, "{expected}: {none:?}");
+        assert!(!matches!(none, CredentialsError::SignIn(_)) && is_kept, "{expected}: {none:?}");
     }
 }
 
@@ -379,7 +379,7 @@ async fn a_token_that_lasts_for_a_moment_yet_serves_where_the_issuer_is_not_reac
     drop(issuer);
     assert_eq!(value(&accounts.headers(&Principal::local(), &gmail()).await.unwrap()), "Bearer ya29.0");
     clock.0.fetch_add(100, Ordering::SeqCst);
-    assert!(matches!(accounts.headers(&Principal::local(), &gmail()).await, Err(NoCredentials::Failed(_))));
+    assert!(matches!(accounts.headers(&Principal::local(), &gmail()).await, Err(CredentialsError::Failed(_))));
     drop(folder);
 }
 
@@ -436,7 +436,7 @@ async fn signing_out_revokes_and_forgets_also_where_the_issuer_does_not_hear() {
         }
         assert_eq!(bench.kept(), 0);
         let none = bench.accounts.headers(&Principal::local(), &gmail()).await;
-        assert!(matches!(none, Err(NoCredentials::SignIn(_))), "{none:?}");
+        assert!(matches!(none, Err(CredentialsError::SignIn(_))), "{none:?}");
         assert_eq!(bench.accounts.sign_out(&Principal::local(), &GMAIL).await.unwrap(), []);
     }
 }

@@ -49,8 +49,8 @@ struct OutputBuffer {
     spool: Option<Spool>,
     /// Error of the disk after which output is lost.
     fault: Option<io::Error>,
-    stdout: Ends,
-    stderr: Ends,
+    stdout: HeadAndTail,
+    stderr: HeadAndTail,
     /// Stream of each turn, and the position after it.
     turns: VecDeque<(Stream, u64)>,
     /// Position from which on the stream of each byte is known.
@@ -77,7 +77,7 @@ impl OutputBuffer {
 
 /// Beginning and end of a stream.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ends {
+pub(crate) struct HeadAndTail {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
@@ -227,7 +227,7 @@ impl Capture {
     }
 
     /// Returns the beginning and the end of a stream.
-    pub(crate) fn ends(&self, stream: Stream) -> Ends {
+    pub(crate) fn ends(&self, stream: Stream) -> HeadAndTail {
         let printed = self.lock();
         match stream {
             Stream::Stdout => printed.stdout.clone(),
@@ -241,7 +241,7 @@ impl Capture {
     }
 }
 
-impl Ends {
+impl HeadAndTail {
     fn append(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(ENDS - self.head.len()));

@@ -11,7 +11,7 @@ use crate::{
         Workspace,
         facts::FileKind,
         granted_workspace::GrantedWorkspace,
-        stop::Stop,
+        stop::StopCondition,
         walk::{Entry, Folder, UnreadableReason, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
     },
 };
@@ -57,7 +57,7 @@ impl ClosedPaths {
         // roots are visible, too.
         let mut closed = Self { hidden: grant.roots().forbidden.clone(), ..Self::default() };
         if grant.has_rules_against_paths() {
-            let stop = Stop::at(context.deadline);
+            let stop = StopCondition::at(context.deadline);
             let _abandon = stop.when_dropped();
             let (workspace, grant) = (workspace.clone(), grant.of_running_command());
             let walk =

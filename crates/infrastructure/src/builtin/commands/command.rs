@@ -67,7 +67,7 @@ pub(crate) struct Command {
     pub(crate) process: u32,
     pub(crate) started: Instant,
     end: watch::Receiver<Option<CommandEnd>>,
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<CommandControl>,
     input: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
 }
 
@@ -110,7 +110,7 @@ pub(crate) enum EndCause {
 
 /// Order to a running command.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum CommandControl {
     Signal(ChildSignal),
     /// SIGTERM, then SIGKILL after the grace period.
     Stop,
@@ -125,7 +125,7 @@ pub(crate) enum Order {
 #[derive(Debug)]
 pub(crate) struct RemoteChannels {
     pub(crate) ended: watch::Sender<Option<CommandEnd>>,
-    pub(crate) orders: mpsc::UnboundedReceiver<Order>,
+    pub(crate) orders: mpsc::UnboundedReceiver<CommandControl>,
     /// Texts for its input.
     pub(crate) texts: mpsc::Receiver<Vec<u8>>,
 }
@@ -212,22 +212,22 @@ impl Command {
 
     /// Sends SIGTERM, then SIGKILL after the grace period. Does nothing once the command has ended.
     pub(crate) fn stop(&self) {
-        let _ = self.orders.send(Order::Stop);
+        let _ = self.orders.send(CommandControl::Stop);
     }
 
     /// Ends the command as its own timeout would.
     pub(crate) fn time_out(&self) {
-        let _ = self.orders.send(Order::TimeOut);
+        let _ = self.orders.send(CommandControl::TimeOut);
     }
 
     /// Kills the command.
     pub(crate) fn kill(&self) {
-        let _ = self.orders.send(Order::Kill);
+        let _ = self.orders.send(CommandControl::Kill);
     }
 
     /// Sends a signal to the command.
     pub(crate) fn signal(&self, signal: ChildSignal) {
-        let _ = self.orders.send(Order::Signal(signal));
+        let _ = self.orders.send(CommandControl::Signal(signal));
     }
 
     /// Writes to the input, and closes it if requested.
@@ -258,7 +258,7 @@ impl Command {
         }
         if close {
             *input = None;
-            let _ = self.orders.send(Order::CloseInput);
+            let _ = self.orders.send(CommandControl::CloseInput);
         }
         Ok(())
     }
@@ -430,7 +430,11 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>, deadline: Option<Instant>) -> CommandEnd {
+    async fn run(
+        mut self,
+        mut orders: mpsc::UnboundedReceiver<CommandControl>,
+        deadline: Option<Instant>,
+    ) -> CommandEnd {
         let far = || Instant::now() + Duration::from_secs(86_400 * 365);
         let deadline = deadline.unwrap_or_else(far);
         let (mut cause, mut kill_at, mut has_owner, mut may_have_printed) = (EndCause::Itself, None, true, true);
@@ -440,20 +444,20 @@ impl Supervisor {
                 bytes = self.stdout.read() => take(&self.capture, &self.stdout, bytes).await,
                 bytes = self.stderr.read() => take(&self.capture, &self.stderr, bytes).await,
                 order = orders.recv(), if has_owner => match order {
-                    Some(Order::Signal(signal)) => {
+                    Some(CommandControl::Signal(signal)) => {
                         self.child.signal(signal);
                         if signal == ChildSignal::Kill {
                             cause = EndCause::Stopped;
                         }
                     }
-                    Some(order @ (Order::Stop | Order::TimeOut)) if kill_at.is_none() => {
-                        cause = if matches!(order, Order::Stop) { EndCause::Stopped } else { EndCause::TimedOut };
+                    Some(order @ (CommandControl::Stop | CommandControl::TimeOut)) if kill_at.is_none() => {
+                        cause = if matches!(order, CommandControl::Stop) { EndCause::Stopped } else { EndCause::TimedOut };
                         self.child.signal(ChildSignal::Terminate);
                         kill_at = Some(Instant::now() + GRACE);
                     }
                     // The other end of the channel reports these to writers.
-                    Some(Order::Stop | Order::TimeOut | Order::CloseInput) => {}
-                    Some(Order::Kill) => {
+                    Some(CommandControl::Stop | CommandControl::TimeOut | CommandControl::CloseInput) => {}
+                    Some(CommandControl::Kill) => {
                         cause = EndCause::Stopped;
                         break None;
                     }

@@ -1,13 +1,13 @@
 //! Tools that a program may call during the call that runs it.
 //!
-//! [`Offer`] is the list in the arguments, which is checked before the program runs. [`OfferedTools`] are the tools
+//! [`ToolPatterns`] is the list in the arguments, which is checked before the program runs. [`OfferedTools`] are the tools
 //! that it matched when the run began: the calls of the program use a restricted view of these tools alone. Each is an
 //! ordinary call whose parent is the call that runs the program.
 
 mod serving;
 
 use crate::builtin::tool_context::ToolContext;
-use serving::Serving;
+use serving::OfferedToolServer;
 use std::{future::Future, os::unix::net::UnixListener, sync::Arc};
 use toolstead_domain::{
     Access, Calls, Category, Tool, ToolFailure, ToolName, ToolSelection, error_kind::ErrorKind,
@@ -23,11 +23,11 @@ const ORCHESTRATION: &str = "orchestration";
 
 /// Names of tools, and patterns of names with `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Offer {
+pub(crate) struct ToolPatterns {
     patterns: Vec<String>,
 }
 
-impl Offer {
+impl ToolPatterns {
     /// Parses the patterns of an offer; `None` if there are none.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl OfferedTools<'_> {
         socket: UnixListener,
         work: impl Future<Output = T>,
     ) -> Result<T, ToolFailure> {
-        let serving = Serving::on(socket, self).map_err(|error| {
+        let serving = OfferedToolServer::on(socket, self).map_err(|error| {
             ToolFailure::new(ErrorKind::Io, "the tools cannot be offered to the program").caused_by(error)
         })?;
         tokio::select! {

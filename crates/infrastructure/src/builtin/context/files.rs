@@ -14,7 +14,7 @@ use crate::{
         },
         tool_environment::ToolEnvironment,
     },
-    sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::Stop},
+    sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::StopCondition},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ impl FileResources {
         context: &CallContext<'_>,
         work: impl FnOnce(&GrantedWorkspace) -> Result<T, ToolFailure> + Send + 'static,
     ) -> Result<T, ToolFailure> {
-        let stop = Stop::at(context.deadline);
+        let stop = StopCondition::at(context.deadline);
         let _abandon = stop.when_dropped();
         let granted = GrantedWorkspace::new(self.world.workspace().clone(), context.grant.clone(), stop);
         on_blocking_thread(move || work(&granted)).await

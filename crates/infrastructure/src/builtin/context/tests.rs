@@ -97,7 +97,7 @@ impl Bench {
         self.ask(&ContextRequest::Read { uri: uri.into() }).await.map(|answer| answer["contents"][0].clone())
     }
 
-    async fn completed(&self, of: CompletionOf, argument: &str, value: &str) -> Result<Value, ErrorKind> {
+    async fn completed(&self, of: CompletionReference, argument: &str, value: &str) -> Result<Value, ErrorKind> {
         let (argument, value) = (argument.to_owned(), value.to_owned());
         let request = ContextRequest::Complete(Completion { of, argument, value, known: Default::default() });
         self.ask(&request).await.map(|answer| answer["completion"].clone())
@@ -106,7 +106,7 @@ impl Bench {
     /// Returns the completions of a path, without the path of the root.
     async fn paths(&self, typed: &str) -> Result<Vec<String>, ErrorKind> {
         let root = encoded_path(&self.root());
-        let of = CompletionOf::Template("file:///{path}".into());
+        let of = CompletionReference::Template("file:///{path}".into());
         let completion = self.completed(of, "path", &format!("{root}/{typed}")).await?;
         let values = completion["values"].as_array().unwrap().iter();
         Ok(values.map(|value| value.as_str().unwrap().strip_prefix(&format!("{root}/")).unwrap().to_owned()).collect())
@@ -203,14 +203,14 @@ async fn a_path_is_completed_within_roots_and_rules() {
     assert_eq!(bench.paths("src/../").await, Ok(Vec::new()));
     assert_eq!(bench.paths("none/").await, Ok(Vec::new()));
     assert_eq!(bench.paths("secret/").await, Ok(Vec::new()));
-    let template = || CompletionOf::Template("file:///{path}".into());
+    let template = || CompletionReference::Template("file:///{path}".into());
     let above = bench.completed(template(), "path", "").await.unwrap();
     assert_eq!(above["values"], json!([format!("{}/", encoded_path(&bench.root()))]), "only the way to the root");
     let top = encoded_path(bench.root().parent().unwrap());
     let beside = bench.completed(template(), "path", &format!("{top}/out")).await.unwrap();
     assert_eq!((&beside["values"], &beside["hasMore"]), (&json!([]), &json!(false)));
     assert_eq!(bench.completed(template(), "file", "").await, Err(ErrorKind::InvalidInput));
-    let report = bench.completed(CompletionOf::Template("config://server".into()), "path", "").await.unwrap();
+    let report = bench.completed(CompletionReference::Template("config://server".into()), "path", "").await.unwrap();
     assert_eq!(report["values"], json!([]), "no paths by another name");
 }
 
@@ -218,7 +218,7 @@ async fn a_path_is_completed_within_roots_and_rules() {
 async fn a_completion_has_a_hundred_values_at_most_and_says_that_there_are_more() {
     let bench = Bench::with_deny(&[]);
     (0..130).for_each(|number| bench.write(&format!("many/{number:03}"), ""));
-    let of = CompletionOf::Template("file:///{path}".into());
+    let of = CompletionReference::Template("file:///{path}".into());
     let typed = format!("{}/many/", encoded_path(&bench.root()));
     let completion = bench.completed(of, "path", &typed).await.unwrap();
     assert_eq!(completion["values"].as_array().unwrap().len(), 100);
@@ -228,7 +228,7 @@ async fn a_completion_has_a_hundred_values_at_most_and_says_that_there_are_more(
 #[tokio::test]
 async fn arguments_of_prompts_are_completed_by_their_values_and_suggestions() {
     let bench = Bench::with_deny(&[]);
-    let prompt = |name: &str| CompletionOf::Prompt(name.into());
+    let prompt = |name: &str| CompletionReference::Prompt(name.into());
     for (name, argument, typed, expected) in [
         ("explain_code", "detail_level", "", json!(["brief", "medium", "detailed"])),
         ("explain_code", "detail_level", "d", json!(["detailed"])),

@@ -16,7 +16,7 @@ use crate::{
         granted_workspace::GrantedWorkspace,
         open_file_limit::OpenFilePermit,
         path_error::PathError,
-        rights::Rights,
+        rights::LostRights,
         write::{WriteOptions, WriteResult, WriteTarget},
     },
 };
@@ -36,7 +36,7 @@ const ATTEMPTS: usize = 8;
 #[derive(Debug)]
 pub(crate) struct ChangeSet<'a> {
     files: &'a GrantedWorkspace,
-    names: Vec<Name>,
+    names: Vec<NamedPath>,
     locked: Vec<LockedFile<'a>>,
     /// Last field, so that it is dropped after all locks are released.
     seats: OpenFilePermit,
@@ -44,7 +44,7 @@ pub(crate) struct ChangeSet<'a> {
 
 /// One path as the caller wrote it.
 #[derive(Debug)]
-struct Name {
+struct NamedPath {
     shown: String,
     path: PathAccess,
     place: usize,
@@ -151,7 +151,7 @@ impl<'a> ChangeSet<'a> {
                 set.locked.push(LockedFile { target, shown: shown.clone(), plan: None });
             }
             let Some(&place) = known.get(&path.real) else { return Ok(None) };
-            set.names.push(Name { shown, path, place });
+            set.names.push(NamedPath { shown, path, place });
         }
         Ok(Some(set))
     }
@@ -348,7 +348,7 @@ impl<'a> Step<'a> {
             created: !target.exists(),
             bytes: new.len() as u64,
             other_links: target.facts().map_or(0, |facts| facts.links.saturating_sub(1)),
-            rights: Rights::default(),
+            rights: LostRights::default(),
         });
         let may_read = files.permit_reading(target.path()).is_ok();
         let unsafe_because = None;

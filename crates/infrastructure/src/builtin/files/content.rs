@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{files::source::Source, text::line_index::ContentId},
-    sandbox::workspace::{facts::FileFacts, granted_workspace::GrantedWorkspace, stop::Stop},
+    sandbox::workspace::{facts::FileFacts, granted_workspace::GrantedWorkspace, stop::StopCondition},
 };
 use sha2::{Digest, Sha256};
 use std::{
@@ -86,7 +86,7 @@ impl Content {
     }
 
     /// Returns the digest of the whole content; `None` if it has more than `limit` bytes, or at the deadline. Blocks.
-    pub(crate) fn digest(&mut self, limit: u64, stop: &Stop) -> Result<Option<ContentDigest>, ToolFailure> {
+    pub(crate) fn digest(&mut self, limit: u64, stop: &StopCondition) -> Result<Option<ContentDigest>, ToolFailure> {
         if let ContentId::Output(digest) = self.id {
             return Ok(Some(digest));
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::text::line_unit::LineUnit,
-    sandbox::workspace::{facts::Identity, stop::Stop},
+    sandbox::workspace::{facts::Identity, stop::StopCondition},
 };
 use std::{
     collections::VecDeque,
@@ -75,13 +75,18 @@ impl LineIndex {
     }
 
     /// Counts to the end; `None` if the deadline was reached first.
-    pub(crate) fn count(&mut self, reader: &mut dyn ReadSeek, stop: &Stop) -> io::Result<Option<u64>> {
+    pub(crate) fn count(&mut self, reader: &mut dyn ReadSeek, stop: &StopCondition) -> io::Result<Option<u64>> {
         self.extend(reader, u64::MAX, stop)?;
         Ok(self.lines)
     }
 
     /// Returns the position of a line (from 1). The first one begins at the start, even in an empty text.
-    pub(crate) fn find(&mut self, reader: &mut dyn ReadSeek, line: u64, stop: &Stop) -> io::Result<LinePosition> {
+    pub(crate) fn find(
+        &mut self,
+        reader: &mut dyn ReadSeek,
+        line: u64,
+        stop: &StopCondition,
+    ) -> io::Result<LinePosition> {
         let Some(before) = line.checked_sub(1).filter(|before| *before > 0) else {
             return Ok(LinePosition::At(self.start));
         };
@@ -113,7 +118,7 @@ impl LineIndex {
     }
 
     /// Counts until `wanted` line feeds are counted or the end is reached; `false` if the deadline was reached first.
-    fn extend(&mut self, reader: &mut dyn ReadSeek, wanted: u64, stop: &Stop) -> io::Result<bool> {
+    fn extend(&mut self, reader: &mut dyn ReadSeek, wanted: u64, stop: &StopCondition) -> io::Result<bool> {
         let mut feeds = self.feeds.last().copied().unwrap_or_default();
         if self.lines.is_some() || feeds >= wanted {
             return Ok(true);
@@ -226,8 +231,8 @@ mod tests {
         time::{Duration, Instant},
     };
 
-    fn later() -> Stop {
-        Stop::at(Instant::now() + Duration::from_secs(600))
+    fn later() -> StopCondition {
+        StopCondition::at(Instant::now() + Duration::from_secs(600))
     }
 
     #[test]
@@ -248,7 +253,7 @@ mod tests {
     fn the_time_ends_the_counting() {
         let mut text = Cursor::new(b"\n".repeat(10));
         let mut index = LineIndex::new(0, LineUnit::Byte);
-        let now = Stop::at(Instant::now());
+        let now = StopCondition::at(Instant::now());
         assert_eq!(index.find(&mut text, 5, &now).unwrap(), LinePosition::OutOfTime);
         assert_eq!(index.count(&mut text, &now).unwrap(), None);
     }

@@ -24,7 +24,7 @@ use crate::builtin::text::{
     text_encoding::{TextDetection, TextEncoding, detect},
     wording::counted,
 };
-use crate::sandbox::workspace::stop::Stop;
+use crate::sandbox::workspace::stop::StopCondition;
 use std::{borrow::Cow, ops::Range};
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
@@ -122,7 +122,13 @@ impl<'a> TextEdit<'a> {
     /// # Errors
     /// `unsupported_type` when the file is not text, or only partly; `no_match`, `ambiguous_match`, `too_large`;
     /// `invalid_input` when the edit does not fit the file; `timeout`.
-    pub(crate) fn apply(&self, bytes: &[u8], path: &str, limit: u64, stop: &Stop) -> Result<EditedFile, ToolFailure> {
+    pub(crate) fn apply(
+        &self,
+        bytes: &[u8],
+        path: &str,
+        limit: u64,
+        stop: &StopCondition,
+    ) -> Result<EditedFile, ToolFailure> {
         let file = DecodedFile::of(bytes, path)?;
         let (view, found) = self.find_spans(&file.text, path, limit, stop)?;
         let mut last = None;
@@ -149,7 +155,7 @@ impl<'a> TextEdit<'a> {
         text: &'t str,
         path: &str,
         limit: u64,
-        stop: &Stop,
+        stop: &StopCondition,
     ) -> Result<(LineView<'t>, span_search::FoundSpans), ToolFailure> {
         let view = LineView::of(text);
         if self.has_lone_return() {
@@ -303,7 +309,7 @@ pub(crate) fn lacking(encoding: TextEncoding, text: &str) -> ToolFailure {
 }
 
 /// Checks that the deadline is not reached.
-fn check_deadline(stop: &Stop, path: &str) -> Result<(), ToolFailure> {
+fn check_deadline(stop: &StopCondition, path: &str) -> Result<(), ToolFailure> {
     if !stop.is_due() {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::text::line_index::{LineIndex, LinePosition, ReadSeek, read_full},
-    sandbox::workspace::stop::Stop,
+    sandbox::workspace::stop::StopCondition,
 };
 use std::io::{self, SeekFrom};
 
@@ -48,7 +48,7 @@ pub(crate) struct LinedText<'a> {
     /// Size with the byte order mark, in bytes.
     pub(crate) bytes: u64,
     pub(crate) index: &'a mut LineIndex,
-    pub(crate) stop: &'a Stop,
+    pub(crate) stop: &'a StopCondition,
 }
 
 impl LinedText<'_> {
@@ -180,8 +180,8 @@ mod tests {
         time::{Duration, Instant},
     };
 
-    fn later() -> Stop {
-        Stop::at(Instant::now() + Duration::from_secs(600))
+    fn later() -> StopCondition {
+        StopCondition::at(Instant::now() + Duration::from_secs(600))
     }
 
     fn window(text: &[u8], unit: LineUnit, wanted: LineSelection, limit: u64) -> TextWindow {
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn when_the_time_is_over_what_is_there_is_returned() {
         let (mut reader, mut index) = (Cursor::new(b"\n".repeat(100)), LineIndex::new(0, LineUnit::Byte));
-        let stop = Stop::at(Instant::now());
+        let stop = StopCondition::at(Instant::now());
         let mut text = LinedText { reader: &mut reader, bytes: 100, index: &mut index, stop: &stop };
         for wanted in [LineSelection::From(50), LineSelection::Around(50), LineSelection::Last(5)] {
             let window = text.read_lines(wanted, 1).unwrap();

@@ -8,7 +8,7 @@ use crate::{
     services::{
         anthropic_admin::{
             AdminApi,
-            report::{Action, ReportQuery, ReportRequest},
+            report::{ReportKind, ReportQuery, ReportRequest},
             totals::totals,
         },
         settings::AnthropicAdmin,
@@ -180,9 +180,9 @@ fn settings(world: &ToolEnvironment) -> Result<&AnthropicAdmin, ToolFailure> {
 /// Returns the query for the requested report.
 fn query(input: &Input) -> Result<ReportQuery, ToolFailure> {
     let action = match input.action {
-        Report::Usage => Action::Usage,
-        Report::Cost => Action::Cost,
-        Report::ClaudeCode => Action::ClaudeCode,
+        Report::Usage => ReportKind::Usage,
+        Report::Cost => ReportKind::Cost,
+        Report::ClaudeCode => ReportKind::ClaudeCode,
     };
     let width = |width| match width {
         Width::Minute => "1m",

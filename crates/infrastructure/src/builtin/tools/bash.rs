@@ -10,7 +10,7 @@ use crate::{
             capture::Capture,
             command::{Command, CommandEnd, ExcessPolicy},
             line_accesses,
-            offered_tools::{MAX_PATTERN_LENGTH, MAX_PATTERNS, Offer, offering},
+            offered_tools::{MAX_PATTERN_LENGTH, MAX_PATTERNS, ToolPatterns, offering},
             programs::Program,
             tasks::{Kind, NewTask},
             waiting::{SLACK, pattern, wait_for_end, wait_until_deadline},
@@ -142,12 +142,12 @@ impl BuiltInTool for Bash {
     async fn accesses(&self, input: &Input, world: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         input.check()?;
         input.check_life(world)?;
-        let offer = Offer::of(&input.tools)?;
+        let offer = ToolPatterns::of(&input.tools)?;
         let search_path = SearchPath::of(&world.processes().programs().settings().environment);
         let (workspace, folder) = (world.workspace().clone(), input.folder().to_owned());
         let line = line_accesses::accesses_in(workspace, input.line(), folder, search_path);
         let mut accesses = line.await?;
-        accesses.extend(offer.iter().flat_map(Offer::accesses));
+        accesses.extend(offer.iter().flat_map(ToolPatterns::accesses));
         Ok(accesses)
     }
 
@@ -167,7 +167,7 @@ impl BuiltInTool for Bash {
             run.environment().processes().tasks().check_room(&owner)?;
         }
         let folder = run.permitted_folder(input.folder()).await?;
-        let offered = Offer::of(&input.tools)?.map(|offer| offer.open(run)).transpose()?;
+        let offered = ToolPatterns::of(&input.tools)?.map(|offer| offer.open(run)).transpose()?;
         let started_at = run.environment().now();
         let StartedCommand { command, tools, deadline, is_reduced } =
             start(&input, folder.clone(), wait.is_some(), run).await?;

@@ -12,7 +12,7 @@ use crate::{
         ATTACHMENT_BYTES, Gmail,
         message::{Attachment, Content, Heading, Message, Piece},
     },
-    web::page::{self, Form, Page, PageLimits, PageOrder},
+    web::page::{self, HtmlPage, Page, PageFormat, PageLimits},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -192,12 +192,12 @@ async fn body(
 
 /// Converts HTML to text, in the confined process that reads pages.
 async fn page_of_html(html: String, run: &ToolContext<'_>) -> Result<Page, ToolFailure> {
-    let order = PageOrder {
+    let order = HtmlPage {
         html: html.into_bytes(),
         content_type: Some("text/html; charset=utf-8".into()),
         #[expect(clippy::expect_used, reason = "written above")]
         url: Url::parse(NO_ADDRESS).expect("it is an address"),
-        form: Form::Text,
+        form: PageFormat::Text,
     };
     let read = page::read(run.environment().processes().helpers(), PageLimits::default(), run.deadline(), order).await;
     read.map_err(|failure| {

@@ -7,7 +7,7 @@ use crate::{
         tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
-    services::linkedin::{Criterion, GuestPages, Job, JobId, LinkedinSettings, Pace},
+    services::linkedin::{Criterion, GuestPages, Job, JobId, LinkedinSettings, RateLimiter},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -117,7 +117,7 @@ impl BuiltInTool for LinkedinJobDetail {
             reach: run.environment().web().client(),
             helpers: run.environment().processes().helpers(),
             settings: settings(run.environment())?,
-            pace: Pace::of_process(),
+            pace: RateLimiter::of_process(),
             judge: &|host| run.check_host(host),
             deadline: run.deadline(),
         };

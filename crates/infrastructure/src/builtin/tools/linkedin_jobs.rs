@@ -8,8 +8,8 @@ use crate::{
         tool_environment::ToolEnvironment,
     },
     services::linkedin::{
-        Card, EXPERIENCE, Filter, FoundJobs, GuestPages, JOB_TYPE, JobQuery, LinkedinSettings, POSTED, Pace, SORTING,
-        WORKPLACE,
+        Card, EXPERIENCE, Filter, FoundJobs, GuestPages, JOB_TYPE, JobQuery, LinkedinSettings, POSTED, RateLimiter,
+        SORTING, WORKPLACE,
     },
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -193,7 +193,7 @@ impl BuiltInTool for LinkedinJobs {
             reach: run.environment().web().client(),
             helpers: run.environment().processes().helpers(),
             settings: settings(run.environment())?,
-            pace: Pace::of_process(),
+            pace: RateLimiter::of_process(),
             judge: &|host| run.check_host(host),
             deadline: run.deadline(),
         };

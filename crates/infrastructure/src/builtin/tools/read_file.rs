@@ -33,7 +33,7 @@ use crate::{
     },
     documents,
     documents::{DocumentKind, DocumentReader, DocumentRequest, is_document},
-    sandbox::workspace::{facts::FileKind, granted_workspace::GrantedWorkspace, stop::Stop},
+    sandbox::workspace::{facts::FileKind, granted_workspace::GrantedWorkspace, stop::StopCondition},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -312,7 +312,7 @@ impl FileReader {
     }
 
     /// Waits for a permit to decode an image. Blocks.
-    fn seat(&self, stop: &Stop) -> Result<SemaphorePermit<'_>, ToolFailure> {
+    fn seat(&self, stop: &StopCondition) -> Result<SemaphorePermit<'_>, ToolFailure> {
         let waiting = async { timeout(stop.left(), self.decoding.acquire()).await };
         self.runtime.block_on(waiting).ok().and_then(Result::ok).ok_or_else(|| {
             ToolFailure::new(ErrorKind::Timeout, "the time limit was reached before the image was decoded")

@@ -11,7 +11,7 @@ use crate::{
             capture::Capture,
             command::{Command, ExcessPolicy},
             line_accesses,
-            offered_tools::{MAX_PATTERN_LENGTH, MAX_PATTERNS, Offer, offering},
+            offered_tools::{MAX_PATTERN_LENGTH, MAX_PATTERNS, ToolPatterns, offering},
             programs::Program,
             waiting::{SLACK, wait_until_deadline},
         },
@@ -21,7 +21,7 @@ use crate::{
     },
     sandbox::launcher::Input as StandardInput,
 };
-use language::{Function, Language, Start};
+use language::{Function, Language, LaunchInput};
 use report::{Output, Report};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -112,10 +112,10 @@ impl BuiltInTool for RunCode {
         input.check()?;
         input.check_installed(world).await?;
         let line = input.language.line(&input.code);
-        let offer = Offer::of(&input.tools())?;
+        let offer = ToolPatterns::of(&input.tools())?;
         let line = line_accesses::accesses_in(world.workspace().clone(), line, input.folder().to_owned(), None);
         let mut accesses = line.await?;
-        accesses.extend(offer.iter().flat_map(Offer::accesses));
+        accesses.extend(offer.iter().flat_map(ToolPatterns::accesses));
         Ok(accesses)
     }
 
@@ -129,7 +129,7 @@ impl BuiltInTool for RunCode {
         let offered = input.offer(run)?.map(|offer| offer.open(run)).transpose()?;
         let functions: Vec<Function> =
             offered.iter().flat_map(|offered| offered.tools()).map(|tool| Function::of(tool)).collect();
-        let Start { args, input: mut text } = input.language.start(&input.code, &functions);
+        let LaunchInput { args, input: mut text } = input.language.start(&input.code, &functions);
         text.extend_from_slice(input.stdin.as_deref().unwrap_or_default().as_bytes());
         let program = Program {
             name: input.language.program().into(),
@@ -165,14 +165,14 @@ impl Input {
     }
 
     /// Returns the tools that the code gets. Default tools that the call may not use are left out.
-    fn offer(&self, run: &ToolContext<'_>) -> Result<Option<Offer>, ToolFailure> {
+    fn offer(&self, run: &ToolContext<'_>) -> Result<Option<ToolPatterns>, ToolFailure> {
         let known = run.context().calls.list();
         let is_known = |name: &String| known.iter().any(|tool| tool.name().as_str() == name);
         let mut patterns = self.tools();
         if self.tools.is_none() {
             patterns.retain(is_known);
         }
-        Offer::of(&patterns)
+        ToolPatterns::of(&patterns)
     }
 
     fn check(&self) -> Result<(), ToolFailure> {

@@ -231,7 +231,7 @@ impl BuiltInTool for WebFetch {
         let saved_path = saving::save(&input, &fetched, &read, run).await?;
         let output = Output { saved_path, ..output };
         match (&input.prompt, &read) {
-            (Some(prompt), reading::Read::Text(text)) if !text.text.is_empty() => {
+            (Some(prompt), reading::ResponseContent::Text(text)) if !text.text.is_empty() => {
                 match asking::ask(prompt, text, &fetched.answer.url, run).await {
                     Ok(said) => showing::extracted(said, text, timed(output), run).await,
                     // The page is more useful than a failure.

@@ -1,6 +1,6 @@
 //! Client side of a connection, which counts bytes and records the time of the last traffic.
 
-use crate::egress::proxy::Gate;
+use crate::egress::proxy::TargetConnector;
 use std::{
     io,
     pin::Pin,
@@ -21,7 +21,7 @@ use tokio::{
 pub(super) struct ClientStream {
     stream: TcpStream,
     traffic: Arc<Traffic>,
-    gate: Arc<Gate>,
+    gate: Arc<TargetConnector>,
 }
 
 /// Time of the last traffic.
@@ -32,7 +32,7 @@ pub(super) struct Traffic {
 }
 
 impl ClientStream {
-    pub(super) fn new(stream: TcpStream, gate: Arc<Gate>) -> (Self, Arc<Traffic>) {
+    pub(super) fn new(stream: TcpStream, gate: Arc<TargetConnector>) -> (Self, Arc<Traffic>) {
         let _ = stream.set_nodelay(true);
         let traffic = Arc::new(Traffic { start: Instant::now(), last: AtomicU64::new(0) });
         (Self { stream, traffic: traffic.clone(), gate }, traffic)

@@ -3,7 +3,7 @@
 use crate::egress::{
     host::{Host, parse_authority},
     proxy::{
-        Gate,
+        TargetConnector,
         client_stream::ClientStream,
         refusal::{Class, Refusal},
     },
@@ -63,7 +63,7 @@ enum UpstreamConnection {
 }
 
 /// Serves one client until the connection ends.
-pub(super) async fn serve(client: ClientStream, gate: &Gate) {
+pub(super) async fn serve(client: ClientStream, gate: &TargetConnector) {
     let limits = &gate.policy.limits;
     let upstream = Mutex::new(None);
     let service = service_fn(async |request| Ok::<_, Infallible>(answer(request, gate, &upstream).await));
@@ -93,7 +93,7 @@ pub(super) async fn serve(client: ClientStream, gate: &Gate) {
 
 async fn answer(
     request: Request<Incoming>,
-    gate: &Gate,
+    gate: &TargetConnector,
     upstream: &Mutex<Option<UpstreamConnection>>,
 ) -> Response<Body> {
     let answered =
@@ -110,7 +110,10 @@ async fn answer(
     }
 }
 
-async fn tunnel(mut request: Request<Incoming>, gate: &Gate) -> Result<(Response<Body>, UpstreamConnection), Refusal> {
+async fn tunnel(
+    mut request: Request<Incoming>,
+    gate: &TargetConnector,
+) -> Result<(Response<Body>, UpstreamConnection), Refusal> {
     let authority = request.uri().authority().ok_or(Refusal::Request("CONNECT requires a host and a port"))?;
     let (host, port) = parse_authority(authority.as_str(), None)?;
     agrees(request.headers(), &host, port)?;
@@ -119,7 +122,10 @@ async fn tunnel(mut request: Request<Incoming>, gate: &Gate) -> Result<(Response
     Ok((Response::new(Either::Left(Full::default())), upstream))
 }
 
-async fn forward(request: Request<Incoming>, gate: &Gate) -> Result<(Response<Body>, UpstreamConnection), Refusal> {
+async fn forward(
+    request: Request<Incoming>,
+    gate: &TargetConnector,
+) -> Result<(Response<Body>, UpstreamConnection), Refusal> {
     let (mut head, body) = request.into_parts();
     let Some(authority) = head.uri.authority() else {
         return Err(Refusal::Request("this is a proxy: the request must have an absolute URL, or be CONNECT"));

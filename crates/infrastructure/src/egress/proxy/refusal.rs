@@ -1,7 +1,7 @@
 //! Reasons why a client was not connected, as shown to the client, the log and the caller of the command.
 
 use crate::egress::{
-    address::{self, Range},
+    address::{self, NonPublicRange},
     connector::ConnectError,
     host::{Host, InvalidHost},
 };
@@ -58,7 +58,7 @@ impl Refusal {
     }
 
     /// Returns the range of a host that commands never reach.
-    fn never_reached(&self) -> Option<Range> {
+    fn never_reached(&self) -> Option<NonPublicRange> {
         match self {
             Self::NotListed((host, _)) | Self::Port((host, _)) => not_public(host),
             _ => None,
@@ -122,10 +122,12 @@ impl Refusal {
 }
 
 /// Returns the range of the host if listing it would not permit it.
-fn not_public(host: &Host) -> Option<Range> {
+fn not_public(host: &Host) -> Option<NonPublicRange> {
     match host {
         Host::Address(address) => address::check_public(*address).err().map(|error| error.range),
-        Host::Name(name) => (&**name == "localhost" || name.ends_with(".localhost")).then_some(Range::Loopback),
+        Host::Name(name) => {
+            (&**name == "localhost" || name.ends_with(".localhost")).then_some(NonPublicRange::Loopback)
+        }
     }
 }
 

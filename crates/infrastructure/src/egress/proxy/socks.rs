@@ -4,7 +4,7 @@ use crate::egress::{
     connector::ConnectError,
     host::Host,
     proxy::{
-        Gate,
+        TargetConnector,
         client_stream::ClientStream,
         refusal::{Class, Refusal},
     },
@@ -41,7 +41,7 @@ enum Reply {
 }
 
 /// Serves one client until the connection ends.
-pub(super) async fn serve(mut client: ClientStream, gate: &Gate) {
+pub(super) async fn serve(mut client: ClientStream, gate: &TargetConnector) {
     let target = match timeout(gate.policy.limits.head_time, read_target(&mut client)).await {
         Ok(Ok(Ok(target))) => target,
         Ok(Ok(Err((reply, refusal)))) => {

@@ -5,7 +5,7 @@ use crate::{
 };
 use serde_json::json;
 
-fn hook(gate: bool, on_error: OnError) -> HookDefinition {
+fn hook(gate: bool, on_error: FailurePolicy) -> HookDefinition {
     HookDefinition {
         name: "one".into(),
         origin: "a test".into(),
@@ -23,7 +23,7 @@ fn hook(gate: bool, on_error: OnError) -> HookDefinition {
 }
 
 /// Runs `PermissionRequest` hooks with these answers. An empty answer is a failing hook.
-async fn asked(answers: &[(&str, OnError)]) -> Option<HookDecision> {
+async fn asked(answers: &[(&str, FailurePolicy)]) -> Option<HookDecision> {
     let definitions = answers.iter().map(|(behavior, on_error)| {
         let answer = json!({"hookSpecificOutput": {"decision": {"behavior": behavior, "message": "why"}}});
         let line = if behavior.is_empty() { "exit 1".to_owned() } else { format!("echo '{answer}'") };
@@ -49,7 +49,7 @@ async fn asked(answers: &[(&str, OnError)]) -> Option<HookDecision> {
 
 #[tokio::test]
 async fn of_several_hooks_that_hear_of_a_question_the_strictest_counts() {
-    use OnError::{Allow, Deny};
+    use FailurePolicy::{Allow, Deny};
     let no = |reason: &str| Some(HookDecision::Verdict(HookVerdict::Deny(reason.into())));
     assert_eq!(asked(&[("ask", Allow), ("deny", Allow), ("allow", Allow)]).await, no("why"));
     assert_eq!(
@@ -60,7 +60,7 @@ async fn of_several_hooks_that_hear_of_a_question_the_strictest_counts() {
     let broken = "the hook failed: it ended with code 1";
     assert_eq!(asked(&[("allow", Allow), ("", Deny)]).await, no(broken));
     let ask = Some(HookDecision::Verdict(HookVerdict::Ask(broken.into())));
-    assert_eq!(asked(&[("allow", Allow), ("", OnError::Ask)]).await, ask);
+    assert_eq!(asked(&[("allow", Allow), ("", FailurePolicy::Ask)]).await, ask);
     assert_eq!(asked(&[("", Allow)]).await, None);
 }
 
@@ -68,10 +68,12 @@ async fn of_several_hooks_that_hear_of_a_question_the_strictest_counts() {
 fn a_gate_opens_by_nothing_but_a_decision() {
     let flawed = Answer::fault("`perhaps` is not a valid decision".into());
     let is_open = |hook: &HookDefinition, answer: &Answer| verdict(hook, answer) == HookVerdict::Continue;
-    for on_error in [OnError::Allow, OnError::Ask, OnError::Deny] {
+    for on_error in [FailurePolicy::Allow, FailurePolicy::Ask, FailurePolicy::Deny] {
         let gate = hook(true, on_error);
         assert!(!is_open(&gate, &flawed) && !is_open(&gate, &Answer::default()), "{on_error:?}");
         assert!(is_open(&gate, &Answer { decision: Some(HookDecision::Allow), ..Answer::default() }));
     }
-    assert!(is_open(&hook(false, OnError::Allow), &flawed) && !is_open(&hook(false, OnError::Deny), &flawed));
+    assert!(
+        is_open(&hook(false, FailurePolicy::Allow), &flawed) && !is_open(&hook(false, FailurePolicy::Deny), &flawed)
+    );
 }

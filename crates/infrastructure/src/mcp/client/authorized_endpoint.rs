@@ -20,7 +20,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use toolstead_domain::{CredentialHeaders, NoCredentials, Principal, ports::credentials::Challenge};
+use toolstead_domain::{CredentialHeaders, CredentialsError, Principal, ports::credentials::Challenge};
 
 /// Maximum number of times that one request is sent again with other credentials.
 const MAX_REPETITIONS: u32 = 2;
@@ -72,7 +72,7 @@ impl PrincipalCredentials {
     }
 
     /// Returns the headers. They are empty if there are no credentials and the server may require none.
-    async fn headers(&self) -> Result<CredentialHeaders, NoCredentials> {
+    async fn headers(&self) -> Result<CredentialHeaders, CredentialsError> {
         let UpstreamCredentials { source, resource, is_optional, .. } = &self.source;
         match source.headers(&self.principal, resource).await {
             Err(_) if *is_optional => {
@@ -88,7 +88,7 @@ impl PrincipalCredentials {
         &self,
         refused: &CredentialHeaders,
         challenge: &Challenge,
-    ) -> Result<CredentialHeaders, NoCredentials> {
+    ) -> Result<CredentialHeaders, CredentialsError> {
         self.source.source.challenged(&self.principal, &self.source.resource, refused, challenge).await
     }
 }
@@ -186,7 +186,7 @@ async fn handle_refusal(credentials: &PrincipalCredentials, challenge: Challenge
 }
 
 /// Returns the error of a refused request, with the status and the challenge of the server.
-fn error_of(challenge: &Challenge, none: &NoCredentials) -> SendError {
+fn error_of(challenge: &Challenge, none: &CredentialsError) -> SendError {
     let header = challenge.header.as_ref().map_or(String::new(), |header| format!(", `{}`", shown(header, 200)));
     let reason = format!("HTTP status {}{header}: {none}", challenge.status);
     match challenge.is_insufficient_scope() {

@@ -5,7 +5,7 @@ pub(super) mod pooled_tools;
 
 use crate::mcp::{
     client::{
-        config::{ToolNames, UpstreamConfig},
+        config::{ToolNaming, UpstreamConfig},
         connection::{Connection, foreign_text::shown, own_members, request_error::RequestError},
     },
     wire::{
@@ -290,8 +290,8 @@ impl<'a> Draft<'a> {
             Some(_) | None => None,
         };
         let name = match self.config.names {
-            ToolNames::Qualified => ToolName::for_upstream(&self.config.name, &tool),
-            ToolNames::Plain => ToolName::for_plain_upstream(&tool),
+            ToolNaming::Qualified => ToolName::for_upstream(&self.config.name, &tool),
+            ToolNaming::Plain => ToolName::for_plain_upstream(&tool),
         };
         if !self.known.insert(name.clone()) {
             return Err((shown(&tool, 80), "another tool has its name".into()));
@@ -335,7 +335,7 @@ struct DefinitionName<'a> {
 mod tests {
     use super::*;
     use crate::mcp::{
-        client::config::{McpLimits, McpTransport, OnlyTools, StdioUpstream},
+        client::config::{McpLimits, McpTransport, StdioUpstream, ToolAllowlist},
         wire::incoming::Incoming,
     };
     use serde_json::json;
@@ -354,7 +354,7 @@ mod tests {
         UpstreamConfig::new(ServerName::parse("s").unwrap(), transport)
     }
 
-    fn take(definitions: &[&str], limits: McpLimits, names: ToolNames, mirrors: bool) -> Catalogue {
+    fn take(definitions: &[&str], limits: McpLimits, names: ToolNaming, mirrors: bool) -> Catalogue {
         let config = UpstreamConfig { limits, names, ..config() };
         let mut draft = Draft::new(&config, mirrors);
         draft.take_page(answer(&format!(r#"{{"tools":[{}]}}"#, definitions.join(",")))).unwrap();
@@ -367,7 +367,7 @@ mod tests {
 
     #[track_caller]
     fn left_out(definition: &str, reason: &str) {
-        let catalogue = take(&[definition, r#"{"name":"good"}"#], McpLimits::default(), ToolNames::Qualified, true);
+        let catalogue = take(&[definition, r#"{"name":"good"}"#], McpLimits::default(), ToolNaming::Qualified, true);
         assert_eq!(names(&catalogue), ["mcp__s__good"]);
         assert!(catalogue.notes.len() == 1 && catalogue.notes[0].contains(reason), "{:?}", catalogue.notes);
     }
@@ -399,7 +399,7 @@ mod tests {
     fn a_definition_is_kept_as_it_came_but_for_its_name() {
         let raw =
             r#"{"z":1,"name":"a b","execution":{"taskSupport":"required"},"inputSchema":true,"icons":[{"x":null}]}"#;
-        let catalogue = take(&[raw], McpLimits::default(), ToolNames::Qualified, false);
+        let catalogue = take(&[raw], McpLimits::default(), ToolNaming::Qualified, false);
         let [tool] = catalogue.tools.as_slice() else { panic!("{catalogue:?}") };
         let wire = Value::Object(tool.definition().clone()).to_string();
         assert_eq!(wire, raw.replace("a b", tool.name().as_str()));
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn what_only_we_may_say_is_taken_out_of_a_definition() {
         let raw = r#"{"name":"t","_meta":{"toolstead/x":1,"a/b":2},"inputSchema":{"_meta":{"toolstead/x":3}}}"#;
-        let catalogue = take(&[raw], McpLimits::default(), ToolNames::Plain, false);
+        let catalogue = take(&[raw], McpLimits::default(), ToolNaming::Plain, false);
         let definition = Value::Object(catalogue.tools[0].definition().clone());
         assert_eq!(definition, json!({"name": "t", "_meta": {"a/b": 2}, "inputSchema": {"_meta": {"toolstead/x": 3}}}));
     }
@@ -418,7 +418,7 @@ mod tests {
     #[test]
     fn names_can_be_left_as_they_are_and_the_first_of_two_equal_ones_counts() {
         let definitions = [r#"{"name":"a","x":1}"#, r#"{"name":"A"}"#, r#"{"name":"a","x":2}"#, r#"{"name":"a__b"}"#];
-        let catalogue = take(&definitions, McpLimits::default(), ToolNames::Plain, false);
+        let catalogue = take(&definitions, McpLimits::default(), ToolNaming::Plain, false);
         assert_eq!(names(&catalogue), ["a", "A", "a__b"]);
         assert_eq!(catalogue.tools[0].definition()["x"], json!(1));
     }
@@ -428,7 +428,7 @@ mod tests {
         let definitions: Vec<String> = (0..100).map(|n| format!(r#"{{"name":"t{n}"}}"#)).collect();
         let definitions: Vec<&str> = definitions.iter().map(String::as_str).collect();
         let limits = McpLimits { tools: 7, ..McpLimits::default() };
-        let catalogue = take(&definitions, limits, ToolNames::Qualified, false);
+        let catalogue = take(&definitions, limits, ToolNaming::Qualified, false);
         assert_eq!(
             (catalogue.tools.len(), catalogue.notes.as_slice()),
             (7, ["the list of tools was cut off after 7 tools".to_owned()].as_slice())
@@ -440,17 +440,17 @@ mod tests {
         let definition = |n: usize| format!(r#"{{"name":"t{n}","x":[{}0]}}"#, "{},".repeat(40_000));
         let definitions: Vec<String> = (0..100).map(definition).collect();
         let definitions: Vec<&str> = definitions.iter().map(String::as_str).collect();
-        let catalogue = take(&definitions, McpLimits::default(), ToolNames::Qualified, false);
+        let catalogue = take(&definitions, McpLimits::default(), ToolNaming::Qualified, false);
         assert!((5..50).contains(&catalogue.tools.len()), "{}", catalogue.tools.len());
         assert_eq!(catalogue.notes, ["the list of tools was cut off: its definitions hold too many values"]);
-        let zeros = take(&["0"; 150_000], McpLimits::default(), ToolNames::Qualified, false);
+        let zeros = take(&["0"; 150_000], McpLimits::default(), ToolNaming::Qualified, false);
         assert!(zeros.notes[0].contains("and 99997 more"), "{:?}", zeros.notes);
     }
 
     #[test]
     fn a_definition_that_hides_text_is_kept_and_its_tool_unavailable() {
         let raw = "{\"name\":\"a\",\"description\":\"x\\u202ey\"}";
-        let catalogue = take(&[raw, r#"{"name":"good"}"#], McpLimits::default(), ToolNames::Qualified, false);
+        let catalogue = take(&[raw, r#"{"name":"good"}"#], McpLimits::default(), ToolNaming::Qualified, false);
         assert_eq!(catalogue.tools[0].description(), "x\u{202e}y");
         assert!(!catalogue.tools[0].is_callable() && catalogue.tools[1].is_callable());
     }
@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn what_a_list_says_beside_its_tools_is_kept_as_far_as_it_can_be_carried() {
         let limits = McpLimits { definition_bytes: 100, ..McpLimits::default() };
-        let config = UpstreamConfig { limits, names: ToolNames::Plain, ..config() };
+        let config = UpstreamConfig { limits, names: ToolNaming::Plain, ..config() };
         let mut draft = Draft::new(&config, false);
         let meta = r#"{"toolstead/x":1,"io.modelcontextprotocol/serverInfo":{},"a/b":null}"#;
         let first = format!(
@@ -474,14 +474,14 @@ mod tests {
     #[test]
     fn annotated_parameters_are_remembered_where_headers_repeat_them() {
         let raw = r#"{"name":"t","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}"#;
-        assert!(take(&[raw], McpLimits::default(), ToolNames::Qualified, true).mirrored.contains_key("t"));
-        assert!(take(&[raw], McpLimits::default(), ToolNames::Qualified, false).mirrored.is_empty());
+        assert!(take(&[raw], McpLimits::default(), ToolNaming::Qualified, true).mirrored.contains_key("t"));
+        assert!(take(&[raw], McpLimits::default(), ToolNaming::Qualified, false).mirrored.is_empty());
     }
 
     #[test]
     fn tools_that_are_not_to_be_offered_are_not_listed() {
         let listed = |patterns: &[&str]| {
-            let only_tools = OnlyTools::of(patterns.iter().map(|pattern| (*pattern).to_owned()).collect());
+            let only_tools = ToolAllowlist::of(patterns.iter().map(|pattern| (*pattern).to_owned()).collect());
             let config = UpstreamConfig { only_tools, ..config() };
             let mut draft = Draft::new(&config, false);
             let tools = r#"{"tools":[{"name":"read_file"},{"name":"read_folder"},{"name":"write"}]}"#;

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite};
 use toolstead_domain::{
-    Credentials, OnChange, Principal, ProtocolVersion, SandboxLimits, ServerName, ports::credentials::Resource,
-    tool_selection::wildcard_match,
+    ChangePolicy, Credentials, Principal, ProtocolVersion, SandboxLimits, ServerName,
+    ports::credentials::ProtectedResource, tool_selection::wildcard_match,
 };
 use url::Url;
 
@@ -23,11 +23,11 @@ pub struct UpstreamConfig {
     /// Protocol version to use. `None` accepts any version that the server offers.
     pub protocol: Option<ProtocolVersion>,
     /// Naming scheme of the server's tools.
-    pub names: ToolNames,
+    pub names: ToolNaming,
     /// Tools of the server to list.
-    pub only_tools: OnlyTools,
+    pub only_tools: ToolAllowlist,
     /// Size limit on the server's results.
-    pub output: ToolOutput,
+    pub output: OutputLimit,
     /// Kinds of questions that the server may ask its callers.
     pub may_ask: Vec<QuestionKind>,
     /// Timeouts for the server.
@@ -47,7 +47,7 @@ pub struct UpstreamConfig {
     /// Check to run before each start, if the server is a child process.
     pub launch_check: LaunchCheck,
     /// Treatment of changed definitions.
-    pub on_change: OnChange,
+    pub on_change: ChangePolicy,
     /// Credentials for the server, if it is reached over HTTP. `None` sends the configured headers only.
     pub credentials: Option<UpstreamCredentials>,
 }
@@ -58,7 +58,7 @@ pub struct UpstreamCredentials {
     /// Source of the credentials.
     pub source: Arc<dyn Credentials>,
     /// Resource that the credentials are for.
-    pub resource: Resource,
+    pub resource: ProtectedResource,
     /// Owner of the credentials.
     pub owner: CredentialsOwner,
     /// `true` to send requests without credentials if there are none, until the server refuses such a request.
@@ -79,9 +79,9 @@ pub enum CredentialsOwner {
 
 /// Names of the tools that a server may offer, with `*` for any characters. The default is all tools.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct OnlyTools(Option<Vec<String>>);
+pub struct ToolAllowlist(Option<Vec<String>>);
 
-impl OnlyTools {
+impl ToolAllowlist {
     /// Returns a list of the tools whose names match one of these patterns. Names are those that the server uses.
     pub fn of(patterns: Vec<String>) -> Self {
         Self(Some(patterns))
@@ -219,7 +219,7 @@ pub type BoxedWriter = Box<dyn AsyncWrite + Send + Unpin>;
 /// Naming scheme of an upstream server's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToolNames {
+pub enum ToolNaming {
     /// Qualified names: `mcp__{server}__{tool}`.
     #[default]
     Qualified,
@@ -230,7 +230,7 @@ pub enum ToolNames {
 /// Size limit on the results of an upstream server's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToolOutput {
+pub enum OutputLimit {
     /// Output beyond the model's budget is stored under a handle.
     #[default]
     Bounded,
@@ -283,9 +283,9 @@ impl UpstreamConfig {
             configured_in: String::new(),
             transport,
             protocol: None,
-            names: ToolNames::default(),
-            only_tools: OnlyTools::default(),
-            output: ToolOutput::default(),
+            names: ToolNaming::default(),
+            only_tools: ToolAllowlist::default(),
+            output: OutputLimit::default(),
             may_ask: vec![QuestionKind::Elicitation],
             timeouts: McpTimeouts::default(),
             limits: McpLimits::default(),
@@ -295,7 +295,7 @@ impl UpstreamConfig {
             confinement: ServerConfinement::default(),
             launch_check: LaunchCheck::default(),
             credentials: None,
-            on_change: OnChange::default(),
+            on_change: ChangePolicy::default(),
         }
     }
 

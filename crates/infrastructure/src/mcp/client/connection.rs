@@ -87,7 +87,7 @@ pub(super) struct Connection {
 
 /// First message of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opening {
+pub(super) enum HandshakeMethod {
     /// `server/discover`, followed by `initialize` if it is not answered with a server card.
     Probe,
     /// `initialize` with this protocol version.
@@ -116,7 +116,7 @@ impl Connection {
     pub(super) async fn open(
         config: &UpstreamConfig,
         deps: &UpstreamDeps,
-        opening: Opening,
+        opening: HandshakeMethod,
         capabilities: Map<String, Value>,
         principal: Option<&Principal>,
     ) -> Result<Self, Loss> {
@@ -129,11 +129,11 @@ impl Connection {
         });
         let connector = Connector { config, deps, capabilities, credentials };
         let opened = match (opening, &config.transport) {
-            (Opening::Initialize(version), _) => connector.initialize(version).await,
+            (HandshakeMethod::Initialize(version), _) => connector.initialize(version).await,
             // The old transport predates every other first message.
             (_, McpTransport::Sse(_)) => connector.initialize(ProtocolVersion::NEWEST_LEGACY).await,
-            (Opening::Probe, _) => connector.probe().await,
-            (Opening::Discover, _) => connector.discover().await,
+            (HandshakeMethod::Probe, _) => connector.probe().await,
+            (HandshakeMethod::Discover, _) => connector.discover().await,
         };
         let (transport, card) = opened?;
         transport.agree_on(card.version);

@@ -10,7 +10,7 @@ use crate::mcp::{
     client::{
         Upstream,
         calls::outcome::CallTarget,
-        config::ToolNames,
+        config::ToolNaming,
         connection::{
             Connection,
             request::{ForwardedRequest, Params},
@@ -24,9 +24,9 @@ use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 use toolstead_domain::{
-    Access, CallContext, CallOutcome, Completion, CompletionOf, ContextCatalogue, ContextNotice, ContextProvider,
-    ContextRequest, Generation, LogLevel, Pinning, ProviderError, ProviderState, RequestKind, ServerName, ToolCall,
-    ToolFailure, ToolResult, error_kind::ErrorKind,
+    Access, CallContext, CallOutcome, Completion, CompletionReference, ContextCatalogue, ContextNotice,
+    ContextProvider, ContextRequest, Generation, LogLevel, Pinning, ProviderError, ProviderState, RequestKind,
+    ServerName, ToolCall, ToolFailure, ToolResult, error_kind::ErrorKind,
 };
 
 /// Maximum time to wait for a modern server to acknowledge a subscription.
@@ -55,8 +55,8 @@ impl Upstream {
             }
             ContextRequest::Complete(Completion { of, argument, value, known }) => {
                 let of = match of {
-                    CompletionOf::Prompt(name) => json!({"type": "ref/prompt", "name": own_name(name)}),
-                    CompletionOf::Template(uri) => json!({"type": "ref/resource", "uri": uri}),
+                    CompletionReference::Prompt(name) => json!({"type": "ref/prompt", "name": own_name(name)}),
+                    CompletionReference::Template(uri) => json!({"type": "ref/resource", "uri": uri}),
                 };
                 let mut params = json!({"ref": of, "argument": {"name": argument, "value": value}});
                 if !known.is_empty() {
@@ -121,7 +121,7 @@ impl ContextProvider for Upstream {
     }
 
     fn has_own_names(&self) -> bool {
-        self.shared.config.names == ToolNames::Plain
+        self.shared.config.names == ToolNaming::Plain
     }
 
     fn pinning(&self) -> Option<Pinning> {

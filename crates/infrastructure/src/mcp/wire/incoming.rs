@@ -34,7 +34,7 @@ pub struct Answer {
 /// Bytes that are not a valid message.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{}", malformed.error)]
-pub struct Unreadable {
+pub struct UnreadableMessage {
     /// Reason, and the id if it could be read.
     pub malformed: MalformedMessage,
     /// Bytes as received.
@@ -50,13 +50,13 @@ impl Incoming {
     /// Reads one message.
     ///
     /// # Errors
-    /// Returns [`Unreadable`] in the cases in which [`Message::parse`] fails.
-    pub fn read(bytes: Vec<u8>) -> Result<Self, Box<Unreadable>> {
+    /// Returns [`UnreadableMessage`] in the cases in which [`Message::parse`] fails.
+    pub fn read(bytes: Vec<u8>) -> Result<Self, Box<UnreadableMessage>> {
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
                 let malformed = MalformedMessage::no_utf8(error.as_bytes(), error.utf8_error());
-                return Err(Box::new(Unreadable { malformed, bytes: error.into_bytes() }));
+                return Err(Box::new(UnreadableMessage { malformed, bytes: error.into_bytes() }));
             }
         };
         if let Some((id, content, result)) = plain_answer(&text) {
@@ -64,7 +64,7 @@ impl Incoming {
         }
         let envelope = match Envelope::parse(&text) {
             Ok(envelope) => envelope,
-            Err(malformed) => return Err(Box::new(Unreadable { malformed, bytes: text.into_bytes() })),
+            Err(malformed) => return Err(Box::new(UnreadableMessage { malformed, bytes: text.into_bytes() })),
         };
         let content = match (&envelope.method, &envelope.jsonrpc, envelope.result, envelope.error) {
             (None, Some(version), Some(result), None) if version == "2.0" => Some((result.get(), false)),
@@ -78,7 +78,7 @@ impl Incoming {
         }
         match envelope.into_message() {
             Ok(message) => Ok(Self::Other(message)),
-            Err(malformed) => Err(Box::new(Unreadable { malformed, bytes: text.into_bytes() })),
+            Err(malformed) => Err(Box::new(UnreadableMessage { malformed, bytes: text.into_bytes() })),
         }
     }
 }

@@ -6,7 +6,7 @@ mod request;
 use super::{Decoder, Protocol};
 use crate::models::{
     images::ImageLimits,
-    offer::{CallIds, Offer},
+    offer::{CallIds, ToolMapping},
     settings::{ModelSettings, ProviderKind},
 };
 use answer::AnthropicDecoder;
@@ -63,9 +63,9 @@ impl Protocol for Anthropic {
     }
 }
 
-fn offer(tools: &[OfferedTool]) -> Offer {
+fn offer(tools: &[OfferedTool]) -> ToolMapping {
     let allowed = |_: usize, c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    Offer::of(ProviderKind::Anthropic, tools, allowed, MAX_NAME)
+    ToolMapping::of(ProviderKind::Anthropic, tools, allowed, MAX_NAME)
 }
 
 #[cfg(test)]

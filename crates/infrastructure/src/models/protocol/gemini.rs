@@ -8,7 +8,7 @@ use crate::{
     http::sse::SseEvent,
     models::{
         images::{ImageLimits, fitted},
-        offer::{CallIds, Offer},
+        offer::{CallIds, ToolMapping},
         schema::schema_copy,
         settings::{ModelSettings, ProviderKind},
     },
@@ -54,8 +54,8 @@ fn is_of_name(place: usize, letter: char) -> bool {
     is_first || (place > 0 && (letter.is_ascii_digit() || matches!(letter, '.' | ':' | '-')))
 }
 
-fn offer(tools: &[OfferedTool]) -> Offer {
-    Offer::of(ProviderKind::Gemini, tools, is_of_name, MAX_NAME)
+fn offer(tools: &[OfferedTool]) -> ToolMapping {
+    ToolMapping::of(ProviderKind::Gemini, tools, is_of_name, MAX_NAME)
 }
 
 impl Protocol for Gemini {
@@ -172,7 +172,7 @@ fn contents(settings: &ModelSettings, request: &ModelRequest) -> Vec<Value> {
     contents.into_iter().map(|(role, parts)| json!({"role": word(role), "parts": parts})).collect()
 }
 
-fn said_by_user(message: &Message, offer: &Offer, given: &BTreeMap<&str, String>) -> Vec<Value> {
+fn said_by_user(message: &Message, offer: &ToolMapping, given: &BTreeMap<&str, String>) -> Vec<Value> {
     let part = |image: &Image| json!({"inlineData": {"mimeType": image.media_type, "data": *image.data}});
     let (mut results, mut parts) = (Vec::new(), Vec::new());
     for block in &message.blocks {
@@ -201,7 +201,7 @@ fn said_by_user(message: &Message, offer: &Offer, given: &BTreeMap<&str, String>
     results
 }
 
-fn said_by_model(message: &Message, offer: &Offer, signs: bool) -> Vec<Value> {
+fn said_by_model(message: &Message, offer: &ToolMapping, signs: bool) -> Vec<Value> {
     let mut parts = Vec::new();
     // Signature of the text that follows.
     let mut signature = Map::new();
@@ -245,7 +245,7 @@ fn opened(sealed: &SealedBlock) -> Option<Map<String, Value>> {
 
 /// Decoder of an answer.
 struct GeminiDecoder {
-    offer: Offer,
+    offer: ToolMapping,
     /// Gemini's names of the offered tools.
     names: Vec<String>,
     ids: CallIds,

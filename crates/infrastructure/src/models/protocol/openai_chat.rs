@@ -9,7 +9,7 @@ use crate::{
     http::sse::SseEvent,
     models::{
         images::fitted,
-        offer::{CallIds, Offer},
+        offer::{CallIds, ToolMapping},
         schema::schema_copy,
         settings::{ModelSettings, ProviderKind},
     },
@@ -38,8 +38,8 @@ const MAX_DESCRIPTION: usize = 1024;
 /// Maximum number of calls of an answer.
 const MAX_CALLS: usize = 256;
 
-fn offer(tools: &[OfferedTool]) -> Offer {
-    Offer::of(ProviderKind::OpenAi, tools, openai::is_of_name, openai::MAX_NAME)
+fn offer(tools: &[OfferedTool]) -> ToolMapping {
+    ToolMapping::of(ProviderKind::OpenAi, tools, openai::is_of_name, openai::MAX_NAME)
 }
 
 impl Protocol for OpenAiChat {
@@ -164,7 +164,7 @@ fn say_as_user(message: &Message, messages: &mut Vec<Value>) {
     messages.push(json!({"role": "user", "content": content}));
 }
 
-fn said_by_model(message: &Message, offer: &Offer, is_of_turn: bool) -> Option<Value> {
+fn said_by_model(message: &Message, offer: &ToolMapping, is_of_turn: bool) -> Option<Value> {
     let mut said = Map::from_iter([("role".to_owned(), json!("assistant")), ("content".to_owned(), Value::Null)]);
     let (mut text, mut calls) = (String::new(), Vec::new());
     for block in &message.blocks {
@@ -247,7 +247,7 @@ impl Braces {
 
 /// Decoder of an answer.
 struct ChatDecoder {
-    offer: Offer,
+    offer: ToolMapping,
     ids: CallIds,
     text: String,
     thinking: String,
@@ -261,7 +261,7 @@ struct ChatDecoder {
 }
 
 impl ChatDecoder {
-    fn new(offer: Offer, ids: CallIds) -> Self {
+    fn new(offer: ToolMapping, ids: CallIds) -> Self {
         Self {
             offer,
             ids,

@@ -9,7 +9,7 @@ use crate::{
     http::sse::SseEvent,
     models::{
         images::fitted,
-        offer::{CallIds, Offer},
+        offer::{CallIds, ToolMapping},
         schema::schema_copy,
         settings::{ModelSettings, ProviderKind},
     },
@@ -42,8 +42,8 @@ fn reasons(settings: &ModelSettings) -> bool {
     settings.reasoning_effort.is_some() || !does_not
 }
 
-fn offer(tools: &[OfferedTool]) -> Offer {
-    Offer::of(ProviderKind::OpenAiResponses, tools, openai::is_of_name, openai::MAX_NAME)
+fn offer(tools: &[OfferedTool]) -> ToolMapping {
+    ToolMapping::of(ProviderKind::OpenAiResponses, tools, openai::is_of_name, openai::MAX_NAME)
 }
 
 #[derive(Serialize)]
@@ -177,7 +177,7 @@ fn output(result: &ToolResultBlock) -> Value {
     text.into_iter().chain(seen).collect()
 }
 
-fn push_model_items(message: &Message, offer: &Offer, input: &mut Vec<Box<RawValue>>) -> Result<(), ModelError> {
+fn push_model_items(message: &Message, offer: &ToolMapping, input: &mut Vec<Box<RawValue>>) -> Result<(), ModelError> {
     // Reasoning must be followed by its outcome.
     let is_outcome = |block: &Block| matches!(block, Block::ToolUse(_)) || is_nonempty_text(block);
     let sent_count = message.blocks.iter().rposition(is_outcome).map_or(0, |last| last + 1);
@@ -207,7 +207,7 @@ fn is_nonempty_text(block: &Block) -> bool {
 
 /// Decoder of an answer.
 struct ResponsesDecoder {
-    offer: Offer,
+    offer: ToolMapping,
     ids: CallIds,
     /// Arguments of incomplete calls, by their index in the answer.
     arguments: BTreeMap<u64, String>,

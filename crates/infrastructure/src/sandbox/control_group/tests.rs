@@ -16,7 +16,7 @@ const LIMITS: Limits = Limits { memory_bytes: 300 << 20, processes: 40 };
 
 /// Sets the limits of a group that consists of ordinary files with these names.
 #[track_caller]
-fn set(bounds: &Bounds, names: &[&str]) -> io::Result<BTreeMap<String, String>> {
+fn set(bounds: &SupportedLimits, names: &[&str]) -> io::Result<BTreeMap<String, String>> {
     let (folder, opened) = folder();
     for name in names {
         fs::write(folder.path().join(name), "").unwrap();
@@ -28,7 +28,7 @@ fn set(bounds: &Bounds, names: &[&str]) -> io::Result<BTreeMap<String, String>> 
 
 #[test]
 fn the_bounds_that_are_there_are_set_and_one_that_cannot_be_set_is_an_error() {
-    let bounds = |memory, processes| Bounds { memory, processes, lacks: None };
+    let bounds = |memory, processes| SupportedLimits { memory, processes, lacks: None };
     let all = ["memory.max", "memory.oom.group", "memory.swap.max", "pids.max"];
     for (bounds, names, expected) in [
         (bounds(true, true), &all[..], &["314572800", "1", "0", "40"][..]),
@@ -138,8 +138,9 @@ fn a_group_of_the_machine_is_killed_as_a_whole_and_goes_with_its_run() {
 
 #[test]
 fn what_holds_for_the_tree_is_said() {
-    let bounds =
-        |memory, processes, lacks: Option<&str>| Bounds { memory, processes, lacks: lacks.map(Into::into) }.to_string();
+    let bounds = |memory, processes, lacks: Option<&str>| {
+        SupportedLimits { memory, processes, lacks: lacks.map(Into::into) }.to_string()
+    };
     assert_eq!(bounds(true, true, None), "memory and processes");
     assert_eq!(bounds(false, true, Some("there is no `memory`")), "processes (there is no `memory`)");
     assert_eq!(bounds(false, false, None), "no resources, but all processes end at once");

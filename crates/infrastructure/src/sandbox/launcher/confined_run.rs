@@ -1,6 +1,6 @@
 //! Runtime side of a confined run.
 
-use super::{Exit, LaunchError, Launcher, Order};
+use super::{Exit, LaunchError, LaunchThreadCommand, Launcher};
 use crate::sandbox::zygote::{
     Layers,
     request::{CleanupReport, Report, receive_now},
@@ -266,7 +266,7 @@ impl Drop for ConfinedRun {
         drop(reports);
         if let Some(process) = self.process.take() {
             // Cannot fail, because the thread runs as long as any sender exists.
-            let _ = self.launcher.orders.send(Order::End(process));
+            let _ = self.launcher.orders.send(LaunchThreadCommand::End(process));
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Runtime side of an unconfined child.
 
-use super::{Exit, Input, LaunchSpec, Launcher, Order, ParentStreams, StartedChild, StartedProcess, Streams};
+use super::{
+    Exit, Input, LaunchSpec, LaunchThreadCommand, Launcher, ParentStreams, StartedChild, StartedProcess, Streams,
+};
 use crate::sandbox::file_size_signal;
 use rustix::{
     io::Errno,
@@ -23,13 +25,13 @@ use tokio::io::{Interest, unix::AsyncFd};
 
 /// A child that has not been reaped, so that neither its id nor that of its group can have been reused.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     pub(super) id: Pid,
     handle: Option<OwnedFd>,
     launcher: Launcher,
 }
 
-impl Group {
+impl ProcessGroup {
     pub(super) async fn exited(&self) -> Exit {
         loop {
             let Some(handle) = &self.handle else { return Exit::Code(0) };
@@ -61,13 +63,13 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
         match self.handle.take() {
             Some(handle) if is_reaped(&handle) => {}
             // Cannot fail, because the thread runs as long as any sender exists.
-            Some(handle) => drop(self.launcher.orders.send(Order::Reap(handle))),
+            Some(handle) => drop(self.launcher.orders.send(LaunchThreadCommand::Reap(handle))),
             // The system had no descriptor left for it. This is the launching thread, and the wait is short.
             None => drop(waitid(WaitId::Pid(self.id), WaitIdOptions::EXITED)),
         }
@@ -99,7 +101,7 @@ pub(super) fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launche
     unsafe { command.pre_exec(move || confine(runtime, files)) };
     let id = command.spawn()?.id();
     let id = i32::try_from(id).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    let mut process = Group { id, handle: None, launcher };
+    let mut process = ProcessGroup { id, handle: None, launcher };
     process.handle = Some(pidfd_open(id, PidfdFlags::empty())?);
     let ParentStreams { stdin, stdout, stderr } = ours;
     Ok(StartedChild { process: StartedProcess::Open(process), stdin, stdout, stderr })

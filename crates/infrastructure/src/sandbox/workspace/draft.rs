@@ -5,7 +5,7 @@ use crate::sandbox::workspace::{
     file_handle::FileHandle,
     path_error::PathError,
     resolve::{WITHOUT_LINKS, open_beneath},
-    rights::{self, Rights},
+    rights::{self, LostRights},
     write_target::{WriteResult, WriteTarget},
 };
 use rustix::{
@@ -41,7 +41,7 @@ pub struct Draft<'t> {
     name: PathBuf,
     /// The new file. `None` for a removal.
     file: Option<FileFacts>,
-    rights: Rights,
+    rights: LostRights,
     state: State,
 }
 
@@ -91,7 +91,7 @@ impl<'t> Draft<'t> {
     fn named(target: &'t WriteTarget<'t>, folder: TargetFolder<'t>) -> Self {
         let name = other_name();
         target.note_draft(&name);
-        Self { target, folder, name, file: None, rights: Rights::default(), state: State::Ready }
+        Self { target, folder, name, file: None, rights: LostRights::default(), state: State::Ready }
     }
 
     /// Gives the new file the attributes of the old one, and syncs it to disk.

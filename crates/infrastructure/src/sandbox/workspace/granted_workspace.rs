@@ -9,7 +9,7 @@ use crate::sandbox::{
         open_file_limit::OpenFilePermit,
         path_error::PathError,
         resolve::ATTEMPTS,
-        stop::Stop,
+        stop::StopCondition,
         walk::{self, Visitor, WalkLimits, WalkOrder, WalkSummary},
     },
 };
@@ -30,23 +30,23 @@ const SIMILAR_NAMES: usize = 3;
 pub struct GrantedWorkspace {
     pub(super) workspace: Arc<Workspace>,
     pub(super) grant: Grant,
-    stop: Stop,
+    stop: StopCondition,
 }
 
 impl GrantedWorkspace {
     /// Creates the workspace of a call with this grant and deadline.
-    pub fn new(workspace: Arc<Workspace>, grant: Grant, stop: Stop) -> Self {
+    pub fn new(workspace: Arc<Workspace>, grant: Grant, stop: StopCondition) -> Self {
         Self { workspace, grant, stop }
     }
 
     /// Returns the workspace with an earlier deadline.
     #[must_use]
-    pub fn with_stop(&self, stop: Stop) -> Self {
+    pub fn with_stop(&self, stop: StopCondition) -> Self {
         Self { stop, ..self.clone() }
     }
 
     /// Returns the deadline of the call.
-    pub fn stop(&self) -> &Stop {
+    pub fn stop(&self) -> &StopCondition {
         &self.stop
     }
 

@@ -4,7 +4,7 @@
 //! cannot access ([`lock_folders`](super::lock_folder::lock_folders)). The kernel releases the lock when a process
 //! ends, in whatever way.
 
-use crate::sandbox::workspace::{lock_folder::LockFolder, stop::Stop};
+use crate::sandbox::workspace::{lock_folder::LockFolder, stop::StopCondition};
 use rustix::{
     fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, fstat, ftruncate, openat, statat, unlinkat},
     io::{Errno, pread, pwrite},
@@ -71,7 +71,7 @@ impl PathLocks {
     }
 
     /// Waits for the lock of a file. Returns `None` if the deadline passes first. Blocks.
-    pub(super) fn lock(&self, path: &Path, stop: &Stop) -> Option<PathLock<'_>> {
+    pub(super) fn lock(&self, path: &Path, stop: &StopCondition) -> Option<PathLock<'_>> {
         let mut held = self.held();
         while !held.insert(path.to_path_buf()) {
             let left = stop.left();
@@ -113,7 +113,7 @@ impl PathLocks {
 
     /// Waits for the lock file. Returns `None` if the deadline passes first, and an error with a suggestion if no lock
     /// file can be created.
-    fn lock_file(&self, path: &Path, stop: &Stop) -> Result<Option<LockFile>, String> {
+    fn lock_file(&self, path: &Path, stop: &StopCondition) -> Result<Option<LockFile>, String> {
         let mut last = String::new();
         for _ in 0..ATTEMPTS {
             let folder = self.folder()?;
@@ -217,7 +217,7 @@ impl LockFile {
     }
 
     /// Waits for the lock. Returns `None` if the deadline passes first, and `ENOENT` if the folder was removed.
-    fn take(folder: &Arc<LockFolder>, path: &Path, stop: &Stop) -> rustix::io::Result<Option<Self>> {
+    fn take(folder: &Arc<LockFolder>, path: &Path, stop: &StopCondition) -> rustix::io::Result<Option<Self>> {
         let digest = Sha256::digest(path.as_os_str().as_bytes());
         let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).chain([".lock".into()]).collect();
         let mut pause = FIRST_PAUSE;

@@ -1,7 +1,7 @@
 //! Limits the number of file descriptors that file changes hold. A process may usually open about a thousand, and many
 //! concurrent changes could leave none for the rest of the process.
 
-use crate::sandbox::workspace::stop::Stop;
+use crate::sandbox::workspace::stop::StopCondition;
 use rustix::process::{Resource, getrlimit};
 use std::{
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
@@ -30,7 +30,7 @@ impl OpenFileLimit {
 
     /// Waits until this number of files may be open in addition to all others. Returns `None` if the deadline passes
     /// first. A call must request all its files at once, so that calls do not wait for each other. Blocks.
-    pub(super) fn take(&'static self, files: usize, stop: &Stop) -> Option<OpenFilePermit> {
+    pub(super) fn take(&'static self, files: usize, stop: &StopCondition) -> Option<OpenFilePermit> {
         // The other half is reserved for the rest of the process.
         let all = getrlimit(Resource::Nofile).current.unwrap_or(NO_LIMIT) / 2;
         // A request for more than the total runs alone.

@@ -17,7 +17,7 @@ const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
 
 /// Rights that a file lost when it was replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Rights {
+pub struct LostRights {
     /// `true` if the file belonged to another user before, and that could not be restored.
     pub owner_changed: bool,
     /// `true` if the file belongs to another group now or has lost its access list, so that the access they granted is
@@ -25,7 +25,7 @@ pub struct Rights {
     pub group_changed: bool,
 }
 
-impl Rights {
+impl LostRights {
     /// Returns the permission bits that remain of the old ones. If the group has changed, the new group gets none of
     /// its bits, and the members of the old group only have the rights of all others.
     pub(super) fn mode(self, old: u32) -> u32 {
@@ -38,10 +38,10 @@ impl Rights {
 /// permits.
 ///
 /// # Errors The error of the system if the new file has an inherited access list that cannot be removed.
-pub(super) fn keep(file: &File, existing: &FileHandle) -> rustix::io::Result<Rights> {
+pub(super) fn keep(file: &File, existing: &FileHandle) -> rustix::io::Result<LostRights> {
     let (owner_changed, group_changed) = keep_owner(file, existing)?;
     let keeps_list = keep_attributes(file, existing)?;
-    Ok(Rights { owner_changed, group_changed: group_changed || !keeps_list })
+    Ok(LostRights { owner_changed, group_changed: group_changed || !keeps_list })
 }
 
 /// Returns whether the owner and the group differ from those of the old file.
@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn a_file_of_another_group_is_never_opened_to_more() {
         let check = |old: u32, new: u32| {
-            assert_eq!(Rights { group_changed: true, ..Rights::default() }.mode(old), new, "{old:o}");
-            assert_eq!(Rights { owner_changed: true, ..Rights::default() }.mode(old), old);
+            assert_eq!(LostRights { group_changed: true, ..LostRights::default() }.mode(old), new, "{old:o}");
+            assert_eq!(LostRights { owner_changed: true, ..LostRights::default() }.mode(old), old);
         };
         check(0o640, 0o600);
         check(0o664, 0o604);

@@ -10,13 +10,13 @@ use std::{
 
 /// A deadline, and a flag for a caller that no longer waits.
 #[derive(Debug, Clone)]
-pub struct Stop {
+pub struct StopCondition {
     deadline: Instant,
     abandoned: Arc<AtomicBool>,
 }
 
-impl Stop {
-    /// Creates a `Stop` for work that must end at this deadline.
+impl StopCondition {
+    /// Creates a `StopCondition` for work that must end at this deadline.
     pub fn at(deadline: Instant) -> Self {
         Self { deadline, abandoned: Arc::default() }
     }
@@ -43,16 +43,16 @@ impl Stop {
 
     /// Returns a guard that ends the work when it is dropped, for example when the caller stops waiting.
     #[must_use]
-    pub fn when_dropped(&self) -> Abandon {
-        Abandon(self.abandoned.clone())
+    pub fn when_dropped(&self) -> AbandonOnDrop {
+        AbandonOnDrop(self.abandoned.clone())
     }
 }
 
-/// Ends the work of its [`Stop`] when it is dropped.
+/// Ends the work of its [`StopCondition`] when it is dropped.
 #[derive(Debug)]
-pub struct Abandon(Arc<AtomicBool>);
+pub struct AbandonOnDrop(Arc<AtomicBool>);
 
-impl Drop for Abandon {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn work_ends_at_the_deadline_or_when_nobody_waits() {
-        let far = Stop::at(Instant::now() + Duration::from_secs(3600));
+        let far = StopCondition::at(Instant::now() + Duration::from_secs(3600));
         assert!(!far.is_due() && far.left() > Duration::from_secs(3000));
         assert!(far.within(Duration::ZERO).is_due());
         let narrowed = far.within(Duration::from_secs(60));

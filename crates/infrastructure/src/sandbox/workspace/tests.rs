@@ -5,8 +5,8 @@ use super::*;
 use crate::sandbox::workspace::{
     facts::FileKind,
     granted_workspace::GrantedWorkspace,
-    rights::Rights,
-    stop::Stop,
+    rights::LostRights,
+    stop::StopCondition,
     walk::{Entry, UnreadableReason, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, walk_on},
     write::{WriteOptions, WriteResult, WriteTarget},
 };
@@ -70,7 +70,7 @@ impl Place {
         };
         let tool = Tool::new(ToolName::parse("tool").unwrap(), Map::new(), Category::File, ToolSource::BuiltIn);
         let grant = Grant::new(Arc::new(policy), Arc::new(tool), Vec::new());
-        let stop = Stop::at(Instant::now() + Duration::from_secs(60));
+        let stop = StopCondition::at(Instant::now() + Duration::from_secs(60));
         Self { granted: GrantedWorkspace::new(workspace, grant, stop), folder }
     }
 
@@ -260,7 +260,7 @@ fn a_replaced_file_keeps_its_mode_and_its_twin_keeps_its_content() {
     fs::set_permissions(place.at("w/a.txt"), fs::Permissions::from_mode(0o4751)).unwrap();
     fs::hard_link(place.at("w/a.txt"), place.at("out/twin")).unwrap();
     let written = place.write("a.txt", "changed").unwrap();
-    assert_eq!(written, WriteResult { created: false, bytes: 7, other_links: 1, rights: Rights::default() });
+    assert_eq!(written, WriteResult { created: false, bytes: 7, other_links: 1, rights: LostRights::default() });
     assert_eq!((place.on_disk("w/a.txt").as_str(), place.on_disk("out/twin").as_str()), ("changed", "inside"));
     let mode = fs::metadata(place.at("w/a.txt")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o751, "set-user-id goes away with the content");
@@ -322,7 +322,7 @@ fn a_replaced_file_keeps_its_access_list_and_takes_none_from_its_folder() {
     set("w/sub/b.txt", "access", [6, 4, 0, 6, 0]).unwrap();
     set("w/sub", "default", [7, 7, 7, 7, 7]).unwrap();
     let (plain, listed) = (place.write("a.txt", "changed").unwrap(), place.write("sub/b.txt", "changed").unwrap());
-    assert_eq!((plain.rights, listed.rights), (Rights::default(), Rights::default()));
+    assert_eq!((plain.rights, listed.rights), (LostRights::default(), LostRights::default()));
     assert_eq!((list_of("w/a.txt"), list_of("w/sub/b.txt")), (None, Some(access_list([6, 4, 0, 6, 0]))));
     let mode = |path: &str| fs::metadata(place.at(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("w/a.txt"), mode("w/sub/b.txt")), (0o660, 0o660));
@@ -353,7 +353,7 @@ fn the_rights_of_a_group_that_cannot_be_kept_go_to_no_other_group() {
         };
         scope.spawn(as_ordinary_user).join().unwrap().unwrap()
     });
-    assert_eq!(written.rights, Rights { owner_changed: false, group_changed: true });
+    assert_eq!(written.rights, LostRights { owner_changed: false, group_changed: true });
     let after = fs::metadata(place.at("w/a.txt")).unwrap();
     assert_eq!((after.uid(), after.gid(), after.permissions().mode() & 0o777), (ordinary, ordinary, 0o604));
 }
@@ -601,7 +601,7 @@ fn files_of_the_kernel_are_met_and_not_opened() {
 #[test]
 fn a_walk_ends_with_its_time() {
     let place = Place::new(&[]);
-    let late = place.granted.with_stop(Stop::at(Instant::now()));
+    let late = place.granted.with_stop(StopCondition::at(Instant::now()));
     let folder = late.find(".").unwrap();
     let (walked, _) = late.walk(&folder, limits(100, 9), (), &Met).unwrap();
     assert_eq!((walked.entries, walked.ended), (0, Some(WalkEnd::Time)));

@@ -9,7 +9,7 @@ use crate::sandbox::workspace::{
     file_handle::FileHandle,
     path_error::PathError,
     resolve::{WITHOUT_LINKS, open_beneath},
-    stop::Stop,
+    stop::StopCondition,
     walk::{entries::Names, pool::Pool},
 };
 use rustix::{
@@ -33,7 +33,7 @@ use std::{
     },
     thread::{self, Scope},
 };
-use toolstead_domain::{Grant, PathAccess, ReadingBelow};
+use toolstead_domain::{FolderReadGrant, Grant, PathAccess};
 pub use unreadable_reason::UnreadableReason;
 
 /// Maximum number of threads. More threads wait for each other more than they help.
@@ -133,7 +133,7 @@ pub struct Folder<'a> {
     path: &'a PathAccess,
     handle: BorrowedFd<'a>,
     names: &'a Names,
-    reading: &'a ReadingBelow<'a>,
+    reading: &'a FolderReadGrant<'a>,
 }
 
 /// An entry of a folder on a walk.
@@ -228,9 +228,9 @@ struct Walk<'a, V: Visitor> {
     /// Results of the started threads.
     done: Mutex<Vec<thread::Result<V::Worker>>>,
     visitor: &'a V,
-    stop: &'a Stop,
+    stop: &'a StopCondition,
     start: &'a FileHandle,
-    reading: ReadingBelow<'a>,
+    reading: FolderReadGrant<'a>,
     limits: WalkLimits,
     /// `true` if the kernel generates all files below. A walk does not leave the file system where it began.
     is_kernels: bool,
@@ -239,7 +239,7 @@ struct Walk<'a, V: Visitor> {
 
 pub(super) fn walk<V: Visitor>(
     grant: &Grant,
-    stop: &Stop,
+    stop: &StopCondition,
     start: &FileHandle,
     limits: WalkLimits,
     above: V::Context,
@@ -256,7 +256,7 @@ pub(super) fn walk<V: Visitor>(
 pub(super) fn walk_on<V: Visitor>(
     threads: usize,
     grant: &Grant,
-    stop: &Stop,
+    stop: &StopCondition,
     start: &FileHandle,
     limits: WalkLimits,
     above: V::Context,

@@ -2,7 +2,7 @@
 
 use crate::sandbox::workspace::{
     facts::FileFacts, file_handle::FileHandle, granted_workspace::GrantedWorkspace, lock::PathLock,
-    path_error::PathError, resolve::real_path, rights::Rights,
+    path_error::PathError, resolve::real_path, rights::LostRights,
 };
 use std::{
     ffi::OsString,
@@ -46,7 +46,7 @@ pub struct WriteResult {
     /// Number of other names (hard links) of the replaced file, which keep the old content.
     pub other_links: u64,
     /// Rights that the file lost.
-    pub rights: Rights,
+    pub rights: LostRights,
 }
 
 impl WriteTarget<'_> {

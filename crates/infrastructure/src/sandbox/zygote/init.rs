@@ -4,12 +4,12 @@
 use super::{
     filter::Filter,
     identity::{IdMaps, Identity, clear_capabilities, drop_capabilities, unshare},
-    payload::{AccessiblePath, Tools, confine, enter_folder, execute},
+    payload::{AccessiblePath, PayloadInputs, confine, enter_folder, execute},
     protected::ProtectedNames,
-    request::{Failure, Network, Order, Report, Request, RunOrder, Step, receive, report, send, unpacked},
+    request::{Failure, Network, Report, Request, RunOrder, Step, ZygoteCommand, receive, report, send, unpacked},
     spawner::{ZygoteSetup, block, forget_signals},
     stage,
-    view::View,
+    view::RootBuilder,
 };
 use crate::sandbox::control_group::{Group, Limits, OutOfMemory};
 use landlock::ABI;
@@ -81,7 +81,7 @@ pub(super) struct NamespaceInit<'a> {
 
 /// Parts that are the same for all runs, made before a run is requested.
 struct InitParts<'a> {
-    view: View<'a>,
+    view: RootBuilder<'a>,
     payload: WaitingPayload,
     /// Socket on which the payload is sent its run.
     payload_socket: OwnedFd,
@@ -268,7 +268,7 @@ impl<'a> NamespaceInit<'a> {
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).step(step)?;
         // Only a process that may write to its group can be started in it.
         let payload = WaitingPayload::fork(self.group, |begun| self.payload(begun, &payload_word))?;
-        Ok(InitParts { view: View::begin(self.identity)?, payload, payload_socket: word })
+        Ok(InitParts { view: RootBuilder::begin(self.identity)?, payload, payload_socket: word })
     }
 
     /// Confines a payload while the init builds the root that both share, and starts its program.
@@ -352,15 +352,15 @@ impl<'a> NamespaceInit<'a> {
 /// Parses a sample order. Code that runs for the first time after a fork takes several times as long, because its
 /// memory and code have to be mapped first. No caller is waiting at this point.
 fn rehearse() {
-    let _ = serde_json::from_str::<Order>(REHEARSED);
+    let _ = serde_json::from_str::<ZygoteCommand>(REHEARSED);
 }
 
 /// Reads the request of a launch order.
 fn read_request(order: &OwnedFd) -> Result<Request, Failure> {
     let step = || "read the order".to_owned();
     match unpacked(order).step(step)? {
-        Order::Launch(request) => Ok(*request),
-        Order::Release(_) => Err(Failure::new(step(), "it does not request a run")),
+        ZygoteCommand::Launch(request) => Ok(*request),
+        ZygoteCommand::Release(_) => Err(Failure::new(step(), "it does not request a run")),
     }
 }
 
@@ -505,7 +505,7 @@ pub(super) fn payload(
         birth.filter.apply().map_err(io::Error::other).step(|| "put the filter of system calls in place".into())?;
         let places = places()?;
         let (settled, landlock, streams) = (birth.settled, birth.landlock, &birth.streams);
-        confine(&birth.request, &Tools { settled, landlock, places: &places, streams })?;
+        confine(&birth.request, &PayloadInputs { settled, landlock, places: &places, streams })?;
         wait_for_peer(begun, "begin")?;
         enter_folder(&birth.request)
     };
@@ -665,7 +665,7 @@ mod tests {
     #[test]
     fn what_is_rehearsed_is_an_order() {
         let order = serde_json::from_str(REHEARSED).unwrap();
-        assert!(matches!(order, Order::Launch(request) if request.folders.len() == 1));
+        assert!(matches!(order, ZygoteCommand::Launch(request) if request.folders.len() == 1));
     }
 
     #[test]

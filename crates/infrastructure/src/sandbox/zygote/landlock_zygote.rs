@@ -37,7 +37,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
 };
-use tasks::Tasks;
+use tasks::ProcessCounter;
 
 /// Zygote of runs without namespaces.
 pub(super) struct LandlockZygote {
@@ -47,7 +47,7 @@ pub(super) struct LandlockZygote {
     /// Real path of the folder for temporary files.
     temporary: PathBuf,
     sessions: Sessions<Scratch>,
-    tasks: Tasks,
+    tasks: ProcessCounter,
 }
 
 impl LandlockZygote {
@@ -68,7 +68,7 @@ impl LandlockZygote {
         set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
         let filter = Filter::build(Layers::WithoutNamespaces).map_err(io::Error::other);
         let filter = filter.step(|| "build the filter of system calls".into())?;
-        Ok(Self { filter, landlock, settled, temporary, sessions: Sessions::new(), tasks: Tasks::new() })
+        Ok(Self { filter, landlock, settled, temporary, sessions: Sessions::new(), tasks: ProcessCounter::new() })
     }
 
     /// Returns the index of the session, which becomes the last one in the list. Opens the session if it is new.

@@ -29,7 +29,7 @@ const QUEUED_BYTES: u64 = 800 << 10;
 
 /// Data that a payload needs besides the request, prepared before the fork.
 #[derive(Debug)]
-pub(super) struct Tools<'a> {
+pub(super) struct PayloadInputs<'a> {
     pub(super) settled: &'a ZygoteSetup,
     pub(super) landlock: Option<ABI>,
     pub(super) places: &'a [AccessiblePath],
@@ -37,7 +37,7 @@ pub(super) struct Tools<'a> {
 }
 
 /// Drops all rights that the program must not have.
-pub(super) fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failure> {
+pub(super) fn confine(request: &Request, tools: &PayloadInputs<'_>) -> Result<(), Failure> {
     umask(tools.settled.usual_mask);
     setsid().step(|| "make a session".into())?;
     if request.terminal {

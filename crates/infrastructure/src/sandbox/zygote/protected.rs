@@ -14,10 +14,10 @@ mod texts;
 use super::{
     mount,
     request::{self, CleanupReport, Failure, Request, Step},
-    view::View,
+    view::RootBuilder,
 };
-use folder::{Folder, Work, shown};
-use ground::Ground;
+use folder::{Folder, WorkBudget, shown};
+use ground::WritablePlaces;
 use known_entries::KnownEntries;
 use repository::Repository;
 use rustix::fs::{FileType, fstat};
@@ -78,14 +78,14 @@ pub(super) const MARKS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 /// Names that are watched during a run, and restored after it.
 #[derive(Debug)]
 pub(super) struct ProtectedNames {
-    ground: Ground,
+    ground: WritablePlaces,
     roots: Vec<Root>,
 }
 
 /// Context and result of checking one root after a run.
 #[derive(Debug)]
 struct UndoContext<'a> {
-    ground: &'a Ground,
+    ground: &'a WritablePlaces,
     known: &'a KnownEntries,
     report: &'a mut CleanupReport,
     /// Remaining time for waiting for locks of other processes.
@@ -136,8 +136,8 @@ enum RootRepository {
 impl ProtectedNames {
     /// Makes existing names read-only and records missing ones. A symbolic link at a protected name fails the run,
     /// because its target could not be held.
-    pub(super) fn guard(view: &mut View<'_>, request: &Request) -> Result<Self, Failure> {
-        let ground = Ground::of(view, request)?;
+    pub(super) fn guard(view: &mut RootBuilder<'_>, request: &Request) -> Result<Self, Failure> {
+        let ground = WritablePlaces::of(view, request)?;
         let mut roots = Vec::new();
         for folder in request.folders.iter().filter(|folder| folder.is_root && folder.is_writable) {
             let step = || format!("protect names in `{}`", folder.target.display());
@@ -182,10 +182,10 @@ pub(super) fn is_home(folder: &request::Folder, request: &Request) -> bool {
 
 impl Root {
     fn guard(
-        view: &mut View<'_>,
+        view: &mut RootBuilder<'_>,
         top: Folder,
         mut known: KnownEntries,
-        ground: &Ground,
+        ground: &WritablePlaces,
         is_home: bool,
     ) -> Result<Self, Failure> {
         let (mut closed, mut missing) = (Vec::new(), Vec::new());
@@ -347,12 +347,12 @@ fn set_aside(top: &Folder, name: &str, told: &mut CleanupReport) {
 
 /// Returns the repositories in roots that the file `.git` points to: its own, and the main repository of that one.
 fn find_linked_repositories(
-    view: &mut View<'_>,
+    view: &mut RootBuilder<'_>,
     top: &Folder,
-    ground: &Ground,
+    ground: &WritablePlaces,
     known: &mut KnownEntries,
 ) -> io::Result<Vec<LinkedRepository>> {
-    let Some(text) = top.text(".git", &mut Work::new())? else { return Ok(Vec::new()) };
+    let Some(text) = top.text(".git", &mut WorkBudget::new())? else { return Ok(Vec::new()) };
     let Some(path) = text.bytes.strip_prefix(b"gitdir: ").and_then(|path| ground.root_of(path, &top.path)) else {
         return Ok(Vec::new());
     };
@@ -366,7 +366,7 @@ fn find_linked_repositories(
             }
             handle => Folder::of(handle?, path),
         };
-        if let Some(text) = folder.text("commondir", &mut Work::new())? {
+        if let Some(text) = folder.text("commondir", &mut WorkBudget::new())? {
             next = ground.root_of(&text.bytes, &folder.path);
         }
         led.push(LinkedRepository(folder.path.clone(), Some(Repository::guard(view, folder, ground, known)?)));
@@ -375,7 +375,7 @@ fn find_linked_repositories(
 }
 
 /// Makes an entry read-only.
-fn make_read_only(view: &mut View<'_>, top: &Folder, name: &str) -> io::Result<()> {
+fn make_read_only(view: &mut RootBuilder<'_>, top: &Folder, name: &str) -> io::Result<()> {
     view.seal(&top.path.join(name), top.handle_of(name)?)
 }
 

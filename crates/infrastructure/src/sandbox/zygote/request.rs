@@ -52,7 +52,7 @@ pub(super) struct MovedPathError;
 
 /// Order to the zygote.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::sandbox) enum Order {
+pub(in crate::sandbox) enum ZygoteCommand {
     /// Starts a run.
     Launch(Box<Request>),
     /// Releases the resources that the runs of a session share.

@@ -6,7 +6,7 @@ use super::{
     init::{NamespaceInit, limits, loopback_up},
     landlock_zygote::LandlockZygote,
     ready::ReadyInit,
-    request::{Failure, Network, Order, Report, Request, RunOrder, Step, receive, report, send, unpacked},
+    request::{Failure, Network, Report, Request, RunOrder, Step, ZygoteCommand, receive, report, send, unpacked},
     sessions::{Session, Sessions, lives},
     spawner::{Spawner, ZygoteSetup, landlock, set_up_zygote},
     stage,
@@ -113,14 +113,14 @@ fn obey(zygote: &mut impl Spawner, mut descriptors: Vec<OwnedFd>) {
     }
     let order = descriptors.remove(0);
     match unpacked(&order) {
-        Ok(Order::Launch(request)) => {
+        Ok(ZygoteCommand::Launch(request)) => {
             let Ok([socket, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(descriptors) else { return };
             // Only this descriptor keeps the socket open, so the runtime learns of every failure here.
             if let Err(failure) = zygote.launch(*request, order, &socket, [stdin, stdout, stderr]) {
                 let _ = report(&socket, &Report::Failed(failure), &[]);
             }
         }
-        Ok(Order::Release(key)) => zygote.release(&key),
+        Ok(ZygoteCommand::Release(key)) => zygote.release(&key),
         Err(error) => {
             if let Some(socket) = descriptors.first() {
                 let failure = Failure::new("read the order", error.to_string());

@@ -37,7 +37,7 @@ const ROOT_ENTRIES: u64 = 1 << 14;
 
 /// A root under construction.
 #[derive(Debug)]
-pub(super) struct View<'a> {
+pub(super) struct RootBuilder<'a> {
     /// Handle of the root folder.
     root: OwnedFd,
     identity: &'a Identity,
@@ -61,7 +61,7 @@ struct ShownFolder {
     top: OwnedFd,
 }
 
-impl<'a> View<'a> {
+impl<'a> RootBuilder<'a> {
     /// Creates the root beside the old one, with the parts that all runs see.
     pub(super) fn begin(identity: &'a Identity) -> Result<Self, Failure> {
         let root = mount::memory(ROOT_BYTES, ROOT_ENTRIES, "755").step(|| "make a private root".into())?;

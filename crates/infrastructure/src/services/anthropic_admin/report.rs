@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// A report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum ReportKind {
     /// Usage in tokens.
     Usage,
     /// Costs.
@@ -37,7 +37,7 @@ pub struct ReportRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportQuery {
     /// The report.
-    pub action: Action,
+    pub action: ReportKind,
     /// Its parameters, in their order.
     pub parameters: Vec<(String, String)>,
     /// The first page to read.
@@ -101,7 +101,7 @@ const FILTERS: &[(&str, &[&str])] = &[
     ("speeds", &["fast", "standard"]),
 ];
 
-impl Action {
+impl ReportKind {
     /// All reports, by name.
     pub const ALL: [(&str, Self); 3] =
         [("usage", Self::Usage), ("cost", Self::Cost), ("claude_code", Self::ClaudeCode)];
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(action: Action, wish: &ReportRequest, expected: &[(&str, &str)]) {
+    fn check(action: ReportKind, wish: &ReportRequest, expected: &[(&str, &str)]) {
         let query = action.query(wish).unwrap();
         let parameters: Vec<(&str, &str)> =
             query.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -285,9 +285,9 @@ mod tests {
     #[test]
     fn each_report_gets_what_it_takes() {
         let start = ("starting_at", "2026-01-01T00:00:00Z");
-        check(Action::Cost, &wish("2026-01-01"), &[start]);
+        check(ReportKind::Cost, &wish("2026-01-01"), &[start]);
         check(
-            Action::ClaudeCode,
+            ReportKind::ClaudeCode,
             &ReportRequest { limit: Some(1_000), ..wish("2026-01-01") },
             &[("starting_at", "2026-01-01"), ("limit", "1000")],
         );
@@ -304,7 +304,7 @@ mod tests {
             ..wish("2026-01-01T00:00:00Z")
         };
         check(
-            Action::Usage,
+            ReportKind::Usage,
             &usage,
             &[
                 start,
@@ -318,14 +318,14 @@ mod tests {
                 ("limit", "1440"),
             ],
         );
-        let query = Action::Usage.query(&usage).unwrap();
+        let query = ReportKind::Usage.query(&usage).unwrap();
         assert_eq!((query.page.as_deref(), query.needs_speed_header), (Some("page_1"), true));
-        assert!(!Action::Usage.query(&wish("2026-01-01")).unwrap().needs_speed_header);
+        assert!(!ReportKind::Usage.query(&wish("2026-01-01")).unwrap().needs_speed_header);
     }
 
     #[test]
     fn what_a_report_does_not_take_is_told_with_what_it_takes() {
-        use Action::{ClaudeCode, Cost, Usage};
+        use ReportKind::{ClaudeCode, Cost, Usage};
         let day = || wish("2026-01-01");
         let filtered = |name: &str, value: &str| ReportRequest {
             filters: BTreeMap::from([(name.to_owned(), vec![value.to_owned()])]),

@@ -1,7 +1,7 @@
 //! Reports over real HTTP, in the shapes that the API documents.
 
 use super::{
-    report::{Action, ReportRequest},
+    report::{ReportKind, ReportRequest},
     *,
 };
 use crate::{
@@ -33,7 +33,7 @@ async fn asked(
 }
 
 fn query() -> ReportQuery {
-    Action::Cost.query(&ReportRequest { starting_at: "2026-01-01".into(), ..ReportRequest::default() }).unwrap()
+    ReportKind::Cost.query(&ReportRequest { starting_at: "2026-01-01".into(), ..ReportRequest::default() }).unwrap()
 }
 
 /// One page of three: each names the next.
@@ -66,7 +66,7 @@ async fn a_report_is_asked_for_as_the_api_documents() {
         limit: Some(24),
         ..ReportRequest::default()
     };
-    let (seen, _) = asked(&Action::Usage.query(&wish).unwrap(), 1, page).await;
+    let (seen, _) = asked(&ReportKind::Usage.query(&wish).unwrap(), 1, page).await;
     let seen = &seen[0];
     assert_eq!(
         (seen.method.as_str(), seen.target.as_str()),
@@ -79,8 +79,8 @@ async fn a_report_is_asked_for_as_the_api_documents() {
     let headers = ["x-api-key", "anthropic-version", "anthropic-beta"].map(|name| seen.header(name));
     assert_eq!(headers, [KEY, "2023-06-01", "fast-mode-2026-02-01"]);
     for (action, path) in [
-        (Action::Cost, "/gate/v1/organizations/cost_report"),
-        (Action::ClaudeCode, "/gate/v1/organizations/usage_report/claude_code"),
+        (ReportKind::Cost, "/gate/v1/organizations/cost_report"),
+        (ReportKind::ClaudeCode, "/gate/v1/organizations/usage_report/claude_code"),
     ] {
         let wish = ReportRequest { starting_at: "2026-01-01".into(), ..ReportRequest::default() };
         let (seen, _) = asked(&action.query(&wish).unwrap(), 1, page).await;

@@ -2,7 +2,7 @@
 
 use super::{
     money::{InvalidAmount, cents, dollars, sum},
-    report::Action,
+    report::ReportKind,
 };
 use rust_decimal::Decimal;
 use serde_json::{Map, Value};
@@ -31,13 +31,13 @@ const MODEL: [&str; 4] = ["tokens/input", "tokens/output", "tokens/cache_read", 
 ///
 /// # Errors
 /// [`InvalidAmount`].
-pub fn totals(action: Action, data: &mut [Value]) -> Result<Map<String, Value>, InvalidAmount> {
+pub fn totals(action: ReportKind, data: &mut [Value]) -> Result<Map<String, Value>, InvalidAmount> {
     let mut totals = Map::new();
     match action {
-        Action::Usage => {
+        ReportKind::Usage => {
             data.iter().flat_map(|bucket| list(bucket, "results")).for_each(|item| add(&mut totals, item, &USAGE))
         }
-        Action::Cost => {
+        ReportKind::Cost => {
             let mut money = Money::default();
             let results = data.iter_mut().filter_map(|bucket| bucket.get_mut("results")?.as_array_mut()).flatten();
             for item in results {
@@ -47,7 +47,7 @@ pub fn totals(action: Action, data: &mut [Value]) -> Result<Map<String, Value>, 
             }
             money.insert_into(&mut totals)?;
         }
-        Action::ClaudeCode => {
+        ReportKind::ClaudeCode => {
             let mut money = Money::default();
             for record in data.iter() {
                 add(&mut totals, record, &CLAUDE_CODE);

@@ -3,8 +3,8 @@
 use super::{
     LinkedinSettings,
     job_id::JobId,
-    pace::Pace,
-    pages::{Card, Job, Order, PageKind, ParsedPage},
+    pace::RateLimiter,
+    pages::{Card, Job, PageKind, PageParseRequest, ParsedPage},
     query::JobQuery,
     reading::{PAGE_BYTES, read},
     search::{FoundJobs, Search},
@@ -13,7 +13,7 @@ use crate::{
     helper_port::HelperPort,
     http::pause::wanted_pause,
     services::address::below,
-    web::web_client::{Judge, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
+    web::web_client::{HostCheck, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -47,9 +47,9 @@ pub struct GuestPages<'a> {
     /// Address and user agent.
     pub settings: &'a LinkedinSettings,
     /// Limiter of the request rate.
-    pub pace: &'a Pace,
+    pub pace: &'a RateLimiter,
     /// Decides before each request whether the host may be reached.
-    pub judge: Judge<'a>,
+    pub judge: HostCheck<'a>,
     /// Deadline of the call.
     pub deadline: Instant,
 }
@@ -116,7 +116,7 @@ impl GuestPages<'_> {
 
     async fn read(&self, answer: WebResponse, wanted: PageKind, url: Url) -> Result<ParsedPage, ToolFailure> {
         match answer.status {
-            StatusCode::OK => read(self.helpers, &Order { wanted, url }, answer.body, self.deadline).await,
+            StatusCode::OK => read(self.helpers, &PageParseRequest { wanted, url }, answer.body, self.deadline).await,
             status if status.is_redirection() => Err(led_away(&answer)),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(with_status(wants_login(), answer.status)),
             status => {

@@ -8,7 +8,7 @@ use tokio::{
 
 /// Gives turns to requests, in the order of their arrival.
 #[derive(Debug)]
-pub struct Pace {
+pub struct RateLimiter {
     pause: Duration,
     last: Mutex<Option<Instant>>,
 }
@@ -19,10 +19,10 @@ pub(super) struct Turn<'a> {
     last: MutexGuard<'a, Option<Instant>>,
 }
 
-impl Pace {
+impl RateLimiter {
     /// Returns the limiter of this process, which all callers share.
     pub fn of_process() -> &'static Self {
-        static PACE: Pace = Pace::new(Duration::from_secs(1));
+        static PACE: RateLimiter = RateLimiter::new(Duration::from_secs(1));
         &PACE
     }
 
@@ -61,7 +61,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn requests_come_one_at_a_time_in_their_order_and_a_second_apart() {
-        let pace = Pace::new(Duration::from_secs(1));
+        let pace = RateLimiter::new(Duration::from_secs(1));
         let (begun, times) = (Instant::now(), StdMutex::new(Vec::new()));
         let asking = async |number: u64| {
             let _turn = pace.turn().await;
@@ -75,7 +75,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_gives_up_waiting_holds_nobody_up() {
-        let pace = Pace::new(Duration::from_secs(1));
+        let pace = RateLimiter::new(Duration::from_secs(1));
         let begun = Instant::now();
         drop(pace.turn().await);
         assert!(tokio::time::timeout(Duration::from_millis(10), pace.turn()).await.is_err());

@@ -85,7 +85,7 @@ pub(super) enum PageKind {
 
 /// The order for the child process.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct PageParseRequest {
     pub(super) wanted: PageKind,
     /// Address of the page, to which its links are relative.
     pub(super) url: Url,
@@ -112,7 +112,7 @@ pub(super) enum ParsedPage {
 /// Parses a guest page: the work of the helper [`HELPER`](super::HELPER). Call it only in a confined process.
 pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
-    let found = serde_json::from_str::<Order>(order).ok().map(|order| {
+    let found = serde_json::from_str::<PageParseRequest>(order).ok().map(|order| {
         // The bytes before a read error are parsed as a page, too.
         let _ = input.read_to_end(&mut html);
         parse_page(&html, &order)
@@ -121,7 +121,7 @@ pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
 }
 
 /// Parses a page. Must never be called on foreign bytes in the process of the runtime.
-pub(super) fn parse_page(html: &[u8], order: &Order) -> ParsedPage {
+pub(super) fn parse_page(html: &[u8], order: &PageParseRequest) -> ParsedPage {
     let tree = tree::parse_as_is(html, None);
     let page = Page { tree: &tree, url: &order.url };
     let found = match order.wanted {

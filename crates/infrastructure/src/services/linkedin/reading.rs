@@ -1,6 +1,6 @@
 //! Reading of a guest page in a child process.
 
-use super::pages::{Order, ParsedPage};
+use super::pages::{PageParseRequest, ParsedPage};
 use crate::helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds};
 use bytes::Bytes;
 use std::{io::Cursor, time::Instant};
@@ -19,7 +19,7 @@ const BOUNDS: HelperBounds = HelperBounds { seconds: 10, memory_bytes: 1 << 30 }
 /// A failure for the model. The page can harm only the child process.
 pub(super) async fn read(
     helpers: &dyn HelperPort,
-    order: &Order,
+    order: &PageParseRequest,
     page: Bytes,
     deadline: Instant,
 ) -> Result<ParsedPage, ToolFailure> {

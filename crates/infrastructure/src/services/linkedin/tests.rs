@@ -1,7 +1,7 @@
 //! Guest pages as LinkedIn has them, and obstacles to reading them.
 
 use super::{
-    pages::{Order, PageKind, ParsedPage, parse_page},
+    pages::{PageKind, PageParseRequest, ParsedPage, parse_page},
     *,
 };
 use crate::{
@@ -44,7 +44,10 @@ const JOB: &str = r##"<section class="top-card-layout">
 <ul class="description__job-criteria-list"><li class="description__job-criteria-item"><h3 class="description__job-criteria-subheader">Seniority level</h3><span class="description__job-criteria-text description__job-criteria-text--criteria">Mid-Senior level</span></li><li class="description__job-criteria-item"><h3 class="description__job-criteria-subheader">Employment type</h3><span class="description__job-criteria-text description__job-criteria-text--criteria">Full-time</span></li></ul>"##;
 
 fn read(wanted: PageKind, html: &str) -> ParsedPage {
-    parse_page(html.as_bytes(), &Order { wanted, url: Url::parse("https://www.linkedin.com/jobs-guest/x").unwrap() })
+    parse_page(
+        html.as_bytes(),
+        &PageParseRequest { wanted, url: Url::parse("https://www.linkedin.com/jobs-guest/x").unwrap() },
+    )
 }
 
 fn some(text: &str) -> Option<String> {
@@ -197,7 +200,7 @@ async fn asking(server: &TestServer, user_agent: Option<&str>) -> ToolFailure {
         reach: &WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
         helpers: &NoHelpers,
         settings: &settings,
-        pace: &Pace::new(Duration::ZERO),
+        pace: &RateLimiter::new(Duration::ZERO),
         judge: &|_| Ok(()),
         deadline: Instant::now() + Duration::from_secs(60),
     };

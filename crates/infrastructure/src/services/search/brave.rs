@@ -1,6 +1,6 @@
 //! Brave's API: `GET /res/v1/web/search`.
 
-use super::{Order, Refusal, Service, age, listed, no_such_page, text, with_sites};
+use super::{Refusal, Service, ServiceRequest, age, listed, no_such_page, text, with_sites};
 use crate::{
     http::pause::wanted_pause,
     services::{address::below, markup::plain},
@@ -18,7 +18,7 @@ const CHARACTERS: usize = 400;
 /// Maximum length of a query, in words.
 const WORDS: usize = 50;
 
-pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<Order, WebSearchError> {
+pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<ServiceRequest, WebSearchError> {
     if query.page >= PAGES {
         return Err(no_such_page("Brave"));
     }

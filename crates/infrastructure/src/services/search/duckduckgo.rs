@@ -1,6 +1,6 @@
 //! The HTML pages of DuckDuckGo: `GET /html/`. They are parsed in a child process.
 
-use super::{Order, Refusal, no_such_page, with_sites};
+use super::{Refusal, ServiceRequest, no_such_page, with_sites};
 use crate::{
     helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
     services::address::below,
@@ -48,7 +48,7 @@ struct Hit {
     description: String,
 }
 
-pub(super) fn order(base_url: &Url, query: &WebQuery) -> Result<Order, WebSearchError> {
+pub(super) fn order(base_url: &Url, query: &WebQuery) -> Result<ServiceRequest, WebSearchError> {
     // Further pages require data of the first page.
     if query.page > 0 {
         return Err(no_such_page("DuckDuckGo"));
@@ -67,7 +67,7 @@ pub(super) fn order(base_url: &Url, query: &WebQuery) -> Result<Order, WebSearch
     }
     drop(pairs);
     let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static("text/html"))]);
-    Ok(Order { method: Method::GET, url, headers, body: Bytes::new(), skipped: 0 })
+    Ok(ServiceRequest { method: Method::GET, url, headers, body: Bytes::new(), skipped: 0 })
 }
 
 /// Returns the hits of a page from this address.

@@ -1,6 +1,6 @@
 //! Exa's API: `POST /search`.
 
-use super::{Order, Refusal, Service, age, listed, no_such_page, text};
+use super::{Refusal, Service, ServiceRequest, age, listed, no_such_page, text};
 use crate::services::address::below;
 use http::HeaderName;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use toolstead_domain::{Domains, Timestamp, WebHit, WebQuery, WebSearchError};
 /// Maximum number of hits of the only answer.
 const HITS: usize = 100;
 
-pub(super) fn order(service: &Service<'_>, query: &WebQuery, now: Timestamp) -> Result<Order, WebSearchError> {
+pub(super) fn order(service: &Service<'_>, query: &WebQuery, now: Timestamp) -> Result<ServiceRequest, WebSearchError> {
     let skipped = query.page.saturating_mul(query.count);
     if skipped >= HITS {
         return Err(no_such_page("Exa"));
@@ -29,7 +29,7 @@ pub(super) fn order(service: &Service<'_>, query: &WebQuery, now: Timestamp) -> 
         body["startPublishedDate"] = Timestamp(now.0.saturating_sub(microseconds)).to_string().into();
     }
     let order = service.post(below(service.base_url, "search"), &body);
-    Ok(Order { skipped, ..service.with_key(order, HeaderName::from_static("x-api-key"), "")? })
+    Ok(ServiceRequest { skipped, ..service.with_key(order, HeaderName::from_static("x-api-key"), "")? })
 }
 
 pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {

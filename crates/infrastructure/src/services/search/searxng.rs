@@ -1,6 +1,6 @@
 //! A SearXNG server: `GET /search?format=json`.
 
-use super::{Order, Refusal, Service, age, listed, text, with_sites};
+use super::{Refusal, Service, ServiceRequest, age, listed, text, with_sites};
 use crate::services::{address::below, foreign_text::clean_text, one_line::one_line};
 use http::header;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use toolstead_domain::{Freshness, WebHit, WebQuery, WebSearchError};
 const CHARACTERS: usize = 400;
 const WORDS: usize = 50;
 
-pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<Order, WebSearchError> {
+pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<ServiceRequest, WebSearchError> {
     let mut url = below(service.base_url, "search");
     let mut pairs = url.query_pairs_mut();
     pairs.append_pair("q", &with_sites(query, CHARACTERS, WORDS)).append_pair("format", "json");

@@ -1,6 +1,6 @@
 //! Tavily's API: `POST /search`.
 
-use super::{Order, Refusal, Service, age, listed, no_such_page, text};
+use super::{Refusal, Service, ServiceRequest, age, listed, no_such_page, text};
 use crate::services::address::below;
 use http::header;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use toolstead_domain::{Domains, Freshness, WebHit, WebQuery, WebSearchError};
 /// Maximum number of hits of the only answer.
 const HITS: usize = 20;
 
-pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<Order, WebSearchError> {
+pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<ServiceRequest, WebSearchError> {
     let skipped = query.page.saturating_mul(query.count);
     if skipped >= HITS {
         return Err(no_such_page("Tavily"));
@@ -34,7 +34,7 @@ pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<Order, We
         .into();
     }
     let order = service.post(below(service.base_url, "search"), &body);
-    Ok(Order { skipped, ..service.with_key(order, header::AUTHORIZATION, "Bearer ")? })
+    Ok(ServiceRequest { skipped, ..service.with_key(order, header::AUTHORIZATION, "Bearer ")? })
 }
 
 pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {

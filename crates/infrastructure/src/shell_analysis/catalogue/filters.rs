@@ -8,11 +8,11 @@ pub(crate) struct Filter {
     /// Letters of short options without a value.
     pub(crate) flags: &'static str,
     /// Letters of short options with a value, and the form of the value.
-    pub(crate) valued: &'static [(char, Value)],
+    pub(crate) valued: &'static [(char, OptionValueForm)],
     /// Full names of long options without a value.
     pub(crate) long_flags: &'static [&'static str],
     /// Full names of long options with a value, and the form of the value.
-    pub(crate) long_valued: &'static [(&'static str, Value)],
+    pub(crate) long_valued: &'static [(&'static str, OptionValueForm)],
     /// `true` if a number after a dash is a number of lines: `-5`.
     pub(crate) counts_by_dash: bool,
     /// Maximum number of operands, none of which names a file.
@@ -21,7 +21,7 @@ pub(crate) struct Filter {
 
 /// Form of the value of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) enum OptionValueForm {
     /// A number with an optional sign and an optional unit.
     Count,
     /// Numbers, commas and dashes.
@@ -32,7 +32,7 @@ pub(crate) enum Value {
     Text,
 }
 
-use Value::{Count, Key, Ranges, Text};
+use OptionValueForm::{Count, Key, Ranges, Text};
 
 const FILTERS: &[Filter] = &[
     Filter {
@@ -134,17 +134,17 @@ pub(crate) fn filter(name: &str) -> Option<&'static Filter> {
 
 impl Filter {
     /// Returns the form of the value of the short option with this letter.
-    pub(crate) fn value_of_letter(&self, letter: char) -> Option<Value> {
+    pub(crate) fn value_of_letter(&self, letter: char) -> Option<OptionValueForm> {
         self.valued.iter().find(|(known, _)| *known == letter).map(|(_, value)| *value)
     }
 
     /// Returns the form of the value of the long option with exactly this name.
-    pub(crate) fn value_of_long(&self, name: &str) -> Option<Value> {
+    pub(crate) fn value_of_long(&self, name: &str) -> Option<OptionValueForm> {
         self.long_valued.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 }
 
-impl Value {
+impl OptionValueForm {
     /// Returns `true` if the text has this form.
     pub(crate) fn accepts(self, text: &str) -> bool {
         match self {

@@ -8,7 +8,7 @@ pub(crate) fn is_name(text: &str) -> bool {
 
 /// Possible effect of setting a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Variable {
+pub(crate) enum VariableEffect {
     /// No effect that matters to a rule.
     Harmless,
     /// A possible change of what programs do.
@@ -96,7 +96,7 @@ const OF_THE_SHELL: &[&str] = &[
 
 /// Returns `true` if a variable with this value changes how programs print, and nothing that they do.
 pub(crate) fn is_harmless(name: &str, value: &str) -> bool {
-    variable(name) == Variable::Harmless && is_harmless_value(name, value)
+    variable(name) == VariableEffect::Harmless && is_harmless_value(name, value)
 }
 
 /// Returns `true` if this value of a harmless variable is harmless. Some programs insert it into a path or a text that
@@ -149,15 +149,15 @@ pub(crate) fn names_a_program(name: &str) -> bool {
 }
 
 /// Returns the possible effect of setting this variable.
-pub(crate) fn variable(name: &str) -> Variable {
+pub(crate) fn variable(name: &str) -> VariableEffect {
     if HARMLESS.contains(&name) || name.starts_with("LC_") {
-        Variable::Harmless
+        VariableEffect::Harmless
     } else if OF_THE_SHELL.contains(&name)
         || ["BASH", "LD_", "COMP_", "COPROC", "READLINE_"].iter().any(|prefix| name.starts_with(prefix))
     {
-        Variable::ChangesTheShell
+        VariableEffect::ChangesTheShell
     } else {
-        Variable::ChangesPrograms
+        VariableEffect::ChangesPrograms
     }
 }
 

@@ -1,21 +1,26 @@
 //! Effects of variables that are set on the programs that run with them.
 
 use super::{
-    classified_command::{ClassifiedCommand, Scope},
+    classified_command::{ClassificationContext, ClassifiedCommand},
     shells::may_parse_differently,
     texts::read_value,
 };
 use crate::shell_analysis::{
-    catalogue::variables::{self, Variable},
+    catalogue::variables::{self, VariableEffect},
     word::Word,
 };
 
 /// Applies the effects of setting this variable. `value` is `None` if the value is known only at run time.
-pub(crate) fn classify_assignment(name: &str, value: Option<&str>, scope: &Scope<'_>, result: &mut ClassifiedCommand) {
+pub(crate) fn classify_assignment(
+    name: &str,
+    value: Option<&str>,
+    scope: &ClassificationContext<'_>,
+    result: &mut ClassifiedCommand,
+) {
     if value.is_some_and(|value| variables::is_harmless(name, value)) {
         return;
     }
-    if variables::variable(name) == Variable::ChangesTheShell {
+    if variables::variable(name) == VariableEffect::ChangesTheShell {
         return result.mark_opaque(format!("{name} changes what the shell runs"));
     }
     let names_a_program = variables::names_a_program(name);
@@ -36,7 +41,7 @@ pub(crate) fn classify_assignment(name: &str, value: Option<&str>, scope: &Scope
 }
 
 /// Applies the effects of variables that a wrapper sets: `env A=b`, `sudo A=b`.
-pub(super) fn sets_variables(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
+pub(super) fn sets_variables(words: &[Word], scope: &ClassificationContext<'_>, result: &mut ClassifiedCommand) {
     for word in &words[1..] {
         if let Some((name, value)) = word.text.split_once('=').filter(|(name, _)| variables::is_name(name)) {
             classify_assignment(name, word.literal().map(|_| value), scope, result);
@@ -45,7 +50,7 @@ pub(super) fn sets_variables(words: &[Word], scope: &Scope<'_>, result: &mut Cla
 }
 
 /// Applies the effects of variables that `export`, `declare` and similar commands set.
-pub(super) fn declared(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
+pub(super) fn declared(words: &[Word], scope: &ClassificationContext<'_>, result: &mut ClassifiedCommand) {
     let Some((declares, arguments)) = words.split_first() else { return };
     let exports = declares.text == "export";
     for word in arguments {
@@ -55,13 +60,13 @@ pub(super) fn declared(words: &[Word], scope: &Scope<'_>, result: &mut Classifie
         if word.text.len() == name.len() {
             // The value was classified when it was set, unless the variable was only for the shell.
             match variables::variable(name) {
-                Variable::ChangesTheShell => result.mark_opaque(format!("{name} changes what the shell runs")),
-                Variable::ChangesPrograms if exports => {
+                VariableEffect::ChangesTheShell => result.mark_opaque(format!("{name} changes what the shell runs")),
+                VariableEffect::ChangesPrograms if exports => {
                     result.mark_exact(format!("{name} may change what programs do"))
                 }
-                Variable::ChangesPrograms | Variable::Harmless => {}
+                VariableEffect::ChangesPrograms | VariableEffect::Harmless => {}
             }
-        } else if variables::variable(name) == Variable::Harmless || !stays {
+        } else if variables::variable(name) == VariableEffect::Harmless || !stays {
             let value = Some(value).filter(|_| word.dynamic.is_none() && !appends);
             classify_assignment(name, value, scope, result);
         }

@@ -4,7 +4,7 @@
 use crate::shell_analysis::{
     catalogue::{
         shell_words::{EVALUATORS, PLAIN, RESERVED, declares},
-        variables::{Variable, is_name, variable},
+        variables::{VariableEffect, is_name, variable},
     },
     word::{Dynamic, Word},
 };
@@ -84,10 +84,9 @@ fn sets_plainly(word: &Word) -> bool {
 
 /// Accepts only names of plain variables as arguments.
 fn names(words: Option<&[Word]>) -> Builtin {
-    let plain = words
-        .unwrap_or_default()
-        .iter()
-        .all(|word| word.literal().is_some_and(|name| is_name(name) && variable(name) != Variable::ChangesTheShell));
+    let plain = words.unwrap_or_default().iter().all(|word| {
+        word.literal().is_some_and(|name| is_name(name) && variable(name) != VariableEffect::ChangesTheShell)
+    });
     if plain { Builtin::Plain } else { Builtin::Evaluates("it evaluates what it takes for a variable's name") }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct ClassifiedCommand {
 }
 
 /// Context of the classification of a command.
-pub(crate) struct Scope<'a> {
+pub(crate) struct ClassificationContext<'a> {
     pub(crate) folders: &'a Folders,
     pub(crate) limits: Limits,
     /// Analyses nested texts.
@@ -43,7 +43,7 @@ pub(crate) struct Scope<'a> {
 /// command may not depend on the parser that calls it.
 pub(crate) type Analyse = fn(&str, Folders, Limits) -> Analysis;
 
-impl Scope<'_> {
+impl ClassificationContext<'_> {
     /// Analyses a text nested in the command.
     pub(super) fn analyse_within(&self, text: &str) -> Analysis {
         (self.analyse)(text, self.folders.clone(), self.limits.deeper())

@@ -3,7 +3,7 @@
 use super::{
     assigned_variables,
     builtins::{self, Builtin},
-    classified_command::{ClassifiedCommand, Scope, texts},
+    classified_command::{ClassificationContext, ClassifiedCommand, texts},
     git, operands,
     run_texts::judge_text,
     texts::{read_every_suffix, read_texts},
@@ -42,7 +42,7 @@ fn unknown_name(name: &Word) -> Option<&'static str> {
 }
 
 /// Classifies a command by its words. The first word is the program.
-pub(crate) fn understand(words: &[Word], scope: &Scope<'_>) -> ClassifiedCommand {
+pub(crate) fn understand(words: &[Word], scope: &ClassificationContext<'_>) -> ClassifiedCommand {
     let mut result = ClassifiedCommand::new(words);
     let Some(name) = words.first() else { return result };
     if let Some(reason) = unknown_name(name) {
@@ -100,8 +100,8 @@ pub(crate) fn understand(words: &[Word], scope: &Scope<'_>) -> ClassifiedCommand
 }
 
 /// Classifies the command after a wrapper that does not change it.
-fn through(words: &[Word], behind: usize, scope: &Scope<'_>) -> ClassifiedCommand {
-    let inner = Scope { folders: scope.folders, limits: scope.limits.deeper(), analyse: scope.analyse };
+fn through(words: &[Word], behind: usize, scope: &ClassificationContext<'_>) -> ClassifiedCommand {
+    let inner = ClassificationContext { folders: scope.folders, limits: scope.limits.deeper(), analyse: scope.analyse };
     if inner.limits.is_too_deep() {
         let mut result = ClassifiedCommand::new(words);
         scope.limits.mark_exceeded();

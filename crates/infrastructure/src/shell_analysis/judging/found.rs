@@ -2,7 +2,7 @@
 //! that is run.
 
 use super::{
-    classified_command::{ClassifiedCommand, Scope},
+    classified_command::{ClassificationContext, ClassifiedCommand},
     git::git_subcommand,
     inputs::holds_inputs,
     run_texts::judge_text,
@@ -96,20 +96,20 @@ pub(super) fn with_names(word: &Word, has_place: impl Fn(&str) -> bool) -> Word 
 }
 
 /// Classifies the commands that `find` or `fd` starts.
-pub(super) fn judge_started(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
+pub(super) fn judge_started(words: &[Word], scope: &ClassificationContext<'_>, result: &mut ClassifiedCommand) {
     let moves = words.iter().any(|word| matches!(word.text.as_str(), "-execdir" | "-okdir"));
     let mut places = words.iter().skip(1).take_while(|word| !word.text.starts_with('-'));
     let is_anywhere = moves && places.any(|place| holds_inputs(place, scope.folders));
     let anywhere = Folders::anywhere();
     let folders = if is_anywhere { &anywhere } else { scope.folders };
-    let scope = &Scope { folders, limits: scope.limits.clone(), analyse: scope.analyse };
+    let scope = &ClassificationContext { folders, limits: scope.limits.clone(), analyse: scope.analyse };
     for command in started_by(words) {
         judge(&command, scope, result);
     }
 }
 
 /// Classifies a command that is started with file names in it.
-pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
+pub(super) fn judge(command: &[Word], scope: &ClassificationContext<'_>, result: &mut ClassifiedCommand) {
     let Some(first) = command.first() else { return };
     let started = program(&first.text);
     let forwards = started.wrapper().is_some();

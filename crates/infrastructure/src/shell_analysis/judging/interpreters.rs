@@ -3,7 +3,7 @@
 
 use super::{
     inputs::{holds_input, is_input, moves_to_input},
-    options::Reading,
+    options::InterpreterArguments,
 };
 use crate::shell_analysis::{
     catalogue::{Interpreter, Operand, may_be_an_option, named, options::OptionValue},
@@ -126,7 +126,7 @@ impl Interpreter {
     fn judge(&self, name: &str, arguments: &[Word], folders: &Folders) -> ParseConfidence {
         let exact = || ParseConfidence::Exact(format!("{name} runs the text it is given").into());
         let input = || ParseConfidence::Opaque(format!("{name} reads what it runs from its input").into());
-        let reading = Reading::of(self.letters, self.flags, arguments, self.operand != Operand::Other);
+        let reading = InterpreterArguments::of(self.letters, self.flags, arguments, self.operand != Operand::Other);
         let library_is_input = |(library, _): &(Word, bool)| is_or_sets_input(library, folders);
         if reading.asks
             || reading.others.iter().any(|word| (reading.unsure || !self.is_text(word)) && holds_input(word, folders))

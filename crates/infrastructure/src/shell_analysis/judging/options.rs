@@ -7,7 +7,7 @@ use crate::shell_analysis::{
 
 /// Effects of the arguments of an interpreter, up to its script.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct InterpreterArguments {
     /// Texts that are run. `None` for an option whose text is missing.
     pub(super) texts: Vec<Option<Word>>,
     /// Files that are run in addition to the script.
@@ -27,7 +27,7 @@ pub(super) struct Reading {
     pub(super) others: Vec<Word>,
 }
 
-impl Reading {
+impl InterpreterArguments {
     /// Parses arguments. `flags` are the long options that take no value for this interpreter. With `stops`, nothing
     /// after the first operand is an option.
     pub(super) fn of(letters: Letters, flags: &[&str], arguments: &[Word], stops: bool) -> Self {

@@ -10,7 +10,7 @@ use toolstead_domain::ParseConfidence;
 
 /// Strongest effect of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Script {
+enum ScriptEffect {
     /// Prints, deletes, quits and substitutes.
     Edits,
     /// Runs a command or writes a file that is named in the script.
@@ -22,12 +22,12 @@ enum Script {
 /// Returns the confidence in sed with these arguments.
 pub(super) fn judge(arguments: &[Word], folders: &Folders) -> ParseConfidence {
     let opaque = |reason: &str| ParseConfidence::Opaque(reason.into());
-    let (mut script, mut operands, mut does) = (String::new(), Vec::new(), Script::Edits);
+    let (mut script, mut operands, mut does) = (String::new(), Vec::new(), ScriptEffect::Edits);
     let (mut has_script, mut only_operands) = (false, false);
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
         if word.file_names_start().is_some_and(may_be_an_option) {
-            does = does.max(Script::RunsWhatItSays);
+            does = does.max(ScriptEffect::RunsWhatItSays);
         }
         let text = word.text.as_str();
         if only_operands || !text.starts_with('-') || text == "-" {
@@ -67,7 +67,7 @@ pub(super) fn judge(arguments: &[Word], folders: &Folders) -> ParseConfidence {
                     Some(text) => (text, Some(word)),
                     None => rest.next().map_or(("", None), |next| (next.text.as_str(), Some(next))),
                 };
-                does = does.max(from.map_or(Script::Edits, known_by_its_text));
+                does = does.max(from.map_or(ScriptEffect::Edits, known_by_its_text));
                 script.push_str(text);
                 script.push('\n');
                 has_script = true;
@@ -81,7 +81,7 @@ pub(super) fn judge(arguments: &[Word], folders: &Folders) -> ParseConfidence {
                     return opaque("sed reads its script from its input");
                 }
                 has_script = true;
-                does = does.max(Script::RunsWhatItSays);
+                does = does.max(ScriptEffect::RunsWhatItSays);
             }
             'l' => {
                 // A pattern may become several words.
@@ -91,7 +91,7 @@ pub(super) fn judge(arguments: &[Word], folders: &Folders) -> ParseConfidence {
                     does = does.max(known_by_its_text(next));
                 }
             }
-            _ => does = does.max(Script::RunsWhatItSays),
+            _ => does = does.max(ScriptEffect::RunsWhatItSays),
         }
     }
     if !has_script && let Some(first) = operands.first() {
@@ -101,31 +101,31 @@ pub(super) fn judge(arguments: &[Word], folders: &Folders) -> ParseConfidence {
     // Implementations of sed differ in whether a delimiter within a bracket expression (`s/[/]/x/`) ends the part.
     let does = match (read(&script, true), read(&script, false)) {
         (Some(one), Some(other)) => does.max(one).max(other),
-        (Some(one), None) | (None, Some(one)) => does.max(one).max(Script::RunsWhatItSays),
-        (None, None) => Script::RunsItsInput,
+        (Some(one), None) | (None, Some(one)) => does.max(one).max(ScriptEffect::RunsWhatItSays),
+        (None, None) => ScriptEffect::RunsItsInput,
     };
     match does {
-        Script::Edits => ParseConfidence::Plain,
-        Script::RunsWhatItSays => ParseConfidence::Exact("sed may run or write something".into()),
-        Script::RunsItsInput => opaque("sed may run the text that it edits"),
+        ScriptEffect::Edits => ParseConfidence::Plain,
+        ScriptEffect::RunsWhatItSays => ParseConfidence::Exact("sed may run or write something".into()),
+        ScriptEffect::RunsItsInput => opaque("sed may run the text that it edits"),
     }
 }
 
 /// Returns the strongest effect that is possible because file names or run-time values may replace this script.
-fn known_by_its_text(script: &Word) -> Script {
+fn known_by_its_text(script: &Word) -> ScriptEffect {
     match script.dynamic {
-        Some(Dynamic::Found) => Script::RunsItsInput,
-        _ if script.literal().is_none() => Script::RunsWhatItSays,
-        _ => Script::Edits,
+        Some(Dynamic::Found) => ScriptEffect::RunsItsInput,
+        _ if script.literal().is_none() => ScriptEffect::RunsWhatItSays,
+        _ => ScriptEffect::Edits,
     }
 }
 
 /// Returns the strongest effect of this script, or `None` if it is not understood. With `sets`, a delimiter within
 /// `[...]` is an ordinary character.
-fn read(script: &str, sets: bool) -> Option<Script> {
+fn read(script: &str, sets: bool) -> Option<ScriptEffect> {
     let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let mut rest = script;
-    let mut does = Script::Edits;
+    let mut does = ScriptEffect::Edits;
     loop {
         rest = behind_addresses(rest.trim_start_matches([' ', '\t', '\n', ';', '}']), sets)?;
         let Some(command) = rest.chars().next() else { return Some(does) };
@@ -145,16 +145,16 @@ fn read(script: &str, sets: bool) -> Option<Script> {
                 &label[label.find([' ', '\t', '\n', ';', '}']).unwrap_or(label.len())..]
             }
             'a' | 'i' | 'c' => {
-                does = does.max(Script::RunsWhatItSays);
+                does = does.max(ScriptEffect::RunsWhatItSays);
                 behind_text(arguments)
             }
             'r' | 'R' | 'w' | 'W' => {
-                does = does.max(Script::RunsWhatItSays);
+                does = does.max(ScriptEffect::RunsWhatItSays);
                 &arguments[line_end..]
             }
-            'e' if arguments[..line_end].trim().is_empty() => return Some(Script::RunsItsInput),
+            'e' if arguments[..line_end].trim().is_empty() => return Some(ScriptEffect::RunsItsInput),
             'e' => {
-                does = does.max(Script::RunsWhatItSays);
+                does = does.max(ScriptEffect::RunsWhatItSays);
                 &arguments[line_end..]
             }
             's' | 'y' => {
@@ -165,10 +165,10 @@ fn read(script: &str, sets: bool) -> Option<Script> {
                 match behind[..flags].find(|flag: char| !"gpiImM0123456789".contains(flag)) {
                     None => &behind[flags..],
                     Some(at) if behind[at..].starts_with('w') => {
-                        does = does.max(Script::RunsWhatItSays);
+                        does = does.max(ScriptEffect::RunsWhatItSays);
                         &behind[behind.find('\n').unwrap_or(behind.len())..]
                     }
-                    Some(at) if behind[at..].starts_with('e') => return Some(Script::RunsItsInput),
+                    Some(at) if behind[at..].starts_with('e') => return Some(ScriptEffect::RunsItsInput),
                     Some(_) => return None,
                 }
             }

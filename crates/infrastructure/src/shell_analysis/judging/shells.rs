@@ -1,7 +1,7 @@
 //! Shells with their arguments, and programs that start a shell if they are given no command.
 
 use super::{
-    classified_command::{ClassifiedCommand, Scope},
+    classified_command::{ClassificationContext, ClassifiedCommand},
     inputs::is_input,
     texts::inner,
 };
@@ -11,7 +11,12 @@ use crate::shell_analysis::{
 };
 
 /// Classifies a shell with its arguments. The text after `-c` is analysed.
-pub(super) fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, result: &mut ClassifiedCommand) {
+pub(super) fn shell_behind(
+    words: &[Word],
+    scope: &ClassificationContext<'_>,
+    surely: bool,
+    result: &mut ClassifiedCommand,
+) {
     let mut at = 1;
     let mut takes_text = false;
     while let Some(option) = words.get(at) {

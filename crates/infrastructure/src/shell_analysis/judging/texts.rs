@@ -1,6 +1,6 @@
 //! Arguments that may be or contain a shell text. All of them are read for deny rules.
 
-use super::classified_command::{ClassifiedCommand, Scope, Words, texts};
+use super::classified_command::{ClassificationContext, ClassifiedCommand, Words, texts};
 use crate::shell_analysis::{
     analysis::Analysis,
     catalogue::{bare, known_as, program},
@@ -47,7 +47,7 @@ pub(super) fn read_every_suffix(words: &[Word], result: &mut ClassifiedCommand) 
 }
 
 /// Analyses every argument that could be a shell text.
-pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
+pub(super) fn read_texts(words: &[Word], scope: &ClassificationContext<'_>, result: &mut ClassifiedCommand) {
     let hands_texts_on = program(&words[0].text).wrapper().is_some_and(|wrapper| wrapper.hands_texts_on);
     for word in &words[1..] {
         let text = word.text.as_str();
@@ -58,7 +58,12 @@ pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut Classif
 }
 
 /// Analyses values within arguments as shell texts: `--to-command=rm`, `alias.x=!rm`, `EXEC:rm`, `rm,x`, `-Irm`.
-pub(super) fn read_values(words: &[Word], scope: &Scope<'_>, glued: ValuePosition, result: &mut ClassifiedCommand) {
+pub(super) fn read_values(
+    words: &[Word],
+    scope: &ClassificationContext<'_>,
+    glued: ValuePosition,
+    result: &mut ClassifiedCommand,
+) {
     // `1erm x` is a sed script.
     let of_sed = known_as(&words[0].text) == "sed";
     let separators: &[char] = if of_sed { &['=', ':', '!', 'e'] } else { &['=', ':', '!'] };
@@ -88,7 +93,7 @@ pub(super) fn read_values(words: &[Word], scope: &Scope<'_>, glued: ValuePositio
 }
 
 /// Analyses quoted parts of texts in other languages as shell texts: `system("rm x")`.
-pub(super) fn read_quoted(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
+pub(super) fn read_quoted(words: &[Word], scope: &ClassificationContext<'_>, result: &mut ClassifiedCommand) {
     for word in &words[1..] {
         for part in word.text.split(['"', '\'', '`']).skip(1) {
             read_value(part, scope, false, result);
@@ -97,7 +102,7 @@ pub(super) fn read_quoted(words: &[Word], scope: &Scope<'_>, result: &mut Classi
 }
 
 /// Analyses a value as a shell text. `surely` is `true` if it is certain that the value is run.
-pub(super) fn read_value(value: &str, scope: &Scope<'_>, surely: bool, result: &mut ClassifiedCommand) {
+pub(super) fn read_value(value: &str, scope: &ClassificationContext<'_>, surely: bool, result: &mut ClassifiedCommand) {
     let value = value.strip_prefix('!').unwrap_or(value);
     if value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-+/".contains(&byte)) {
         // A single word needs no further analysis.
@@ -110,7 +115,7 @@ pub(super) fn read_value(value: &str, scope: &Scope<'_>, surely: bool, result: &
 }
 
 /// Analyses a shell text and adds its commands as readings. `surely` is `true` if it is certain that the text is run.
-pub(super) fn inner(text: &str, scope: &Scope<'_>, surely: bool, result: &mut ClassifiedCommand) {
+pub(super) fn inner(text: &str, scope: &ClassificationContext<'_>, surely: bool, result: &mut ClassifiedCommand) {
     let analysis = scope.analyse_within(text);
     let unclear = analysis.commands.iter().find_map(|command| match &command.clarity {
         ParseConfidence::Opaque(reason) => Some(reason.clone()),

@@ -2,11 +2,11 @@
 
 use crate::shell_analysis::catalogue::{Class, known_as, named, offered_rules::OFFERED_RULES};
 use std::sync::Arc;
-use toolstead_domain::Widening;
+use toolstead_domain::WildcardLimits;
 
 /// Returns how far a rule may go beyond a plain command with these words. Returns `None` for shells, interpreters, and
 /// programs that start others or run code of the project.
-pub(crate) fn widening(words: &[Arc<str>]) -> Option<Widening> {
+pub(crate) fn widening(words: &[Arc<str>]) -> Option<WildcardLimits> {
     let offered = OFFERED_RULES.iter().filter_map(|beginning| matched(beginning, words)).max();
     let program = named(known_as(words.first()?));
     let runs_anything = matches!(program.class(), Class::Shell | Class::Wrapper(_) | Class::Interpreter(_))
@@ -15,8 +15,8 @@ pub(crate) fn widening(words: &[Arc<str>]) -> Option<Widening> {
     match (runs_anything, offered) {
         (true, None) => None,
         // `python3 -m pytest *`, and nothing wider.
-        (true, Some(count)) => Some(Widening { least: count, offered }),
-        (false, _) => Some(Widening { least: 1, offered }),
+        (true, Some(count)) => Some(WildcardLimits { least: count, offered }),
+        (false, _) => Some(WildcardLimits { least: 1, offered }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Changes that a wrapper makes to the command that it starts: the start of its words, and its working folder.
 
 use super::{
-    classified_command::{ClassifiedCommand, Scope},
+    classified_command::{ClassificationContext, ClassifiedCommand},
     inputs,
 };
 use crate::shell_analysis::{
@@ -11,7 +11,7 @@ use crate::shell_analysis::{
 
 /// Marks a command as opaque if a wrapper splits one of its words or moves it to a folder that makes its input the
 /// script.
-pub(super) fn moves_what_it_starts(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
+pub(super) fn moves_what_it_starts(words: &[Word], scope: &ClassificationContext<'_>, result: &mut ClassifiedCommand) {
     const TO_FOLDERS: &[&str] = &["-C", "-D", "-w", "--c", "--wd", "--work"];
     if splits_a_word(words) {
         result.mark_opaque("env makes several words of one");

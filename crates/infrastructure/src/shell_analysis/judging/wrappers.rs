@@ -5,7 +5,7 @@
 use super::{
     assigned_variables::sets_variables,
     builtins,
-    classified_command::{ClassifiedCommand, Scope},
+    classified_command::{ClassificationContext, ClassifiedCommand},
     found,
     git::{git_subcommand, is_plain_git},
     interpreters::runs_a_module,
@@ -42,7 +42,12 @@ fn is_duration(text: &str) -> bool {
 
 /// Adds the readings of commands that the arguments may start. `risky` is `true` if one argument is known to start
 /// something.
-pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: &mut ClassifiedCommand) {
+pub(super) fn forwarded(
+    words: &[Word],
+    scope: &ClassificationContext<'_>,
+    risky: bool,
+    result: &mut ClassifiedCommand,
+) {
     let name = known_as(&words[0].text);
     let started = named(name);
     if started.is_shell() {

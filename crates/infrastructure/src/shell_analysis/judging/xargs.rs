@@ -1,7 +1,7 @@
 //! `xargs`: its command is fixed, and its input is appended or inserted.
 
 use super::{
-    classified_command::{ClassifiedCommand, Scope},
+    classified_command::{ClassificationContext, ClassifiedCommand},
     found,
 };
 use crate::shell_analysis::{
@@ -17,7 +17,7 @@ const LONG_VALUED: &[&str] =
     &["--arg-file", "--delimiter", "--max-args", "--max-chars", "--max-procs", "--process-slot-var"];
 
 /// Marks the command as opaque if its input may decide what runs.
-pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut ClassifiedCommand) {
+pub(super) fn judge(words: &[Word], scope: &ClassificationContext<'_>, result: &mut ClassifiedCommand) {
     let (mut at, mut from_file, mut appends) = (1, false, false);
     // Placeholder that is replaced by input lines.
     let mut place: Option<String> = None;

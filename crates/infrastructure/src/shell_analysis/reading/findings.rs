@@ -9,12 +9,12 @@ use crate::shell_analysis::{
     analysis::{Analysis, Touch, TouchOrigin, shown},
     folders::{FolderChange, Folders},
     judging::{
-        classified_command::{Analyse, ClassifiedCommand, Scope},
+        classified_command::{Analyse, ClassificationContext, ClassifiedCommand},
         operands::only_changes_files,
         widening::widening,
     },
     limits::Limits,
-    word::{Expansion, Expansions, Misread, Word},
+    word::{Expansion, Expansions, MisreadReason, Word},
 };
 use std::{collections::HashSet, path::Path, sync::Arc};
 use toolstead_domain::{CommandAccess, ParseConfidence};
@@ -79,15 +79,15 @@ impl<'t> Findings<'t> {
     }
 
     /// Returns the context for the classification of the next command.
-    pub(super) fn scope(&self) -> Scope<'_> {
-        Scope { folders: &self.folders, limits: self.limits.clone(), analyse: self.analyse }
+    pub(super) fn scope(&self) -> ClassificationContext<'_> {
+        ClassificationContext { folders: &self.folders, limits: self.limits.clone(), analyse: self.analyse }
     }
 
     pub(super) fn slice(&self, node: Node<'t>) -> &'t str {
         self.text.get(node.byte_range()).unwrap_or_default()
     }
 
-    pub(super) fn misread(&mut self, node: Node<'t>, reason: Misread) {
+    pub(super) fn misread(&mut self, node: Node<'t>, reason: MisreadReason) {
         self.opaque(node, reason);
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::upstream_auth::upstream_auth_error::UpstreamAuthError;
-use toolstead_domain::{Credentials, NoCredentials, error_chain::with_causes};
+use toolstead_domain::{Credentials, CredentialsError, error_chain::with_causes};
 use url::Url;
 
 /// Checks that a sign-in does not begin, with these words in its reason.
@@ -99,7 +99,7 @@ async fn a_server_without_encryption_receives_no_token() {
         clock: Arc::new(SetClock::default()),
     });
     let none = accounts.headers(&Principal::local(), &accounts.resource()).await;
-    assert!(matches!(&none, Err(NoCredentials::Unavailable(why)) if why.contains("https")), "{none:?}");
+    assert!(matches!(&none, Err(CredentialsError::Unavailable(why)) if why.contains("https")), "{none:?}");
     assert!(accounts.begin(&Principal::local()).await.is_err());
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::upstream_auth::settings::{ClientSettings, ExchangeSettings, IdJagSettings, SubjectToken};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
-use toolstead_domain::{Credentials, NoCredentials, Secret};
+use toolstead_domain::{Credentials, CredentialsError, Secret};
 
 fn client(scopes: &[&str]) -> ClientSettings {
     ClientSettings {
@@ -51,7 +51,7 @@ async fn a_missing_scope_is_requested_once() {
     assert_eq!(token(&more), "access-2");
     assert_eq!(bench.seen("/token")[1].form("scope").as_deref(), Some("notes.read notes.write"));
     let useless = bench.accounts.challenged(&local, &resource, &more, &insufficient("notes.write")).await;
-    assert!(matches!(useless, Err(NoCredentials::Unavailable(_))), "{useless:?}");
+    assert!(matches!(useless, Err(CredentialsError::Unavailable(_))), "{useless:?}");
     assert_eq!(bench.seen("/token").len(), 2);
 }
 
@@ -89,7 +89,7 @@ async fn each_principal_exchanges_its_own_token() {
         }
     }
     let none = bench.accounts.headers(&Principal::token("eve"), &resource).await;
-    assert!(matches!(none, Err(NoCredentials::Unavailable(_))), "{none:?}");
+    assert!(matches!(none, Err(CredentialsError::Unavailable(_))), "{none:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
-use toolstead_domain::{Credentials, NoCredentials};
+use toolstead_domain::{Credentials, CredentialsError};
 
 #[tokio::test]
 async fn a_client_registers_itself_and_signs_in_with_pkce_for_the_resource() {
@@ -52,9 +52,9 @@ async fn two_principals_have_their_own_tokens_and_others_have_none() {
         assert_eq!(token(&bench.accounts.headers(principal, &resource).await.unwrap()), expected, "{principal}");
     }
     let none = bench.accounts.headers(&Principal::local(), &resource).await;
-    assert!(matches!(none, Err(NoCredentials::SignIn(_))), "{none:?}");
+    assert!(matches!(none, Err(CredentialsError::SignIn(_))), "{none:?}");
     let elsewhere =
-        toolstead_domain::ports::credentials::Resource { origin: "https://other.example/".into(), ..resource };
+        toolstead_domain::ports::credentials::ProtectedResource { origin: "https://other.example/".into(), ..resource };
     assert!(bench.accounts.headers(&ada, &elsewhere).await.is_err());
 }
 
@@ -92,11 +92,11 @@ async fn a_revoked_grant_is_deleted_and_asked_for_once() {
     let refused = bench.accounts.headers(&local, &resource).await.unwrap();
     bench.set(|behavior| behavior.token = Some(|| refusal("invalid_grant")));
     let none = bench.accounts.renewed(&local, &resource, &refused).await;
-    assert!(matches!(none, Err(NoCredentials::SignIn(_))), "{none:?}");
+    assert!(matches!(none, Err(CredentialsError::SignIn(_))), "{none:?}");
     assert_eq!(bench.accounts.grants(&local).await.unwrap(), []);
     let requests = bench.seen("/token").len();
     for _ in 0..3 {
-        assert!(matches!(bench.accounts.headers(&local, &resource).await, Err(NoCredentials::SignIn(_))));
+        assert!(matches!(bench.accounts.headers(&local, &resource).await, Err(CredentialsError::SignIn(_))));
     }
     assert_eq!(bench.seen("/token").len(), requests);
 }
@@ -111,7 +111,7 @@ async fn a_failed_renewal_keeps_the_grant_and_the_token_while_it_is_valid() {
     assert_eq!(token(&bench.accounts.headers(&local, &resource).await.unwrap()), "access-1");
     bench.pass(3600);
     let none = bench.accounts.headers(&local, &resource).await;
-    assert!(matches!(none, Err(NoCredentials::Failed(_))), "{none:?}");
+    assert!(matches!(none, Err(CredentialsError::Failed(_))), "{none:?}");
     bench.set(|behavior| behavior.token = None);
     assert_eq!(token(&bench.accounts.headers(&local, &resource).await.unwrap()), "access-2");
 }
@@ -126,7 +126,7 @@ async fn a_server_that_refuses_every_token_causes_one_renewal() {
     assert_eq!(token(&second), "access-2");
     for _ in 0..3 {
         let none = bench.accounts.renewed(&local, &resource, &second).await;
-        assert!(matches!(none, Err(NoCredentials::Failed(_))), "{none:?}");
+        assert!(matches!(none, Err(CredentialsError::Failed(_))), "{none:?}");
     }
     assert_eq!(bench.seen("/token").len(), 2);
 }
@@ -138,7 +138,7 @@ async fn further_scopes_are_requested_together_with_the_granted_ones() {
     bench.sign_in(&local).await;
     let held = bench.accounts.headers(&local, &resource).await.unwrap();
     let none = bench.accounts.challenged(&local, &resource, &held, &insufficient("notes.write")).await;
-    assert!(matches!(&none, Err(NoCredentials::SignIn(why)) if why.contains("notes.write")), "{none:?}");
+    assert!(matches!(&none, Err(CredentialsError::SignIn(why)) if why.contains("notes.write")), "{none:?}");
     // Another process signs in, and this one uses the new grant for the next request.
     let sign_in = bench.of_another_process().begin(&local).await.unwrap();
     assert_eq!(parameter(&sign_in, "scope").as_deref(), Some("notes.read notes.write"));
@@ -148,7 +148,7 @@ async fn further_scopes_are_requested_together_with_the_granted_ones() {
     let new = bench.accounts.challenged(&local, &resource, &held, &insufficient("notes.write")).await.unwrap();
     assert_eq!(token(&new), "access-2");
     let useless = bench.accounts.challenged(&local, &resource, &new, &insufficient("notes.write")).await;
-    assert!(matches!(useless, Err(NoCredentials::Unavailable(_))), "{useless:?}");
+    assert!(matches!(useless, Err(CredentialsError::Unavailable(_))), "{useless:?}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::{
     addresses::Addresses,
     characters,
-    tree::{self, Step, Tree, visible},
+    tree::{self, Tree, WalkEvent, visible},
 };
 use legible::{Document, Options};
 use std::borrow::Cow;
@@ -73,7 +73,7 @@ fn serialized(tree: &Tree) -> Option<String> {
             return None;
         }
         match step {
-            Step::Enter(node) => {
+            WalkEvent::Enter(node) => {
                 if let Some(text) = tree.text(node) {
                     html.push_str(&escaped(text));
                     continue;
@@ -101,7 +101,7 @@ fn serialized(tree: &Tree) -> Option<String> {
                     html.push('\n');
                 }
             }
-            Step::Leave(node) => {
+            WalkEvent::Leave(node) => {
                 if let Some(name) = tree.local_name(node).filter(|name| !is_void(name)) {
                     html.push_str("</");
                     html.push_str(written_name(name));

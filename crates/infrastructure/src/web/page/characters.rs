@@ -1,10 +1,10 @@
 //! Texts of a page on one line, without invisible characters.
 
-use crate::seen_text::SeenText;
+use crate::seen_text::VisibleText;
 
 /// Returns the text on one line, without invisible characters.
 pub(super) fn on_one_line(text: &str) -> String {
-    let seen = SeenText::of(text).map(|seen| seen.text);
+    let seen = VisibleText::of(text).map(|seen| seen.text);
     with_single_spaces(seen.as_deref().unwrap_or(text))
 }
 

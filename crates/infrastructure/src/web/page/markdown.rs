@@ -11,7 +11,7 @@ use super::{
     characters, has_text,
     numbers::Numbers,
     tree::{
-        NodeId, Step, Tree,
+        NodeId, Tree, WalkEvent,
         visible::{is_block, is_left_out},
     },
 };
@@ -53,13 +53,13 @@ fn written(tree: &Tree, addresses: &Addresses, most: usize, shows_noscript: bool
             break;
         }
         match step {
-            Step::Enter(node) => {
+            WalkEvent::Enter(node) => {
                 if !writer.enter(node) {
                     walk.pass_over(node);
                     walk.next();
                 }
             }
-            Step::Leave(node) => writer.leave(node),
+            WalkEvent::Leave(node) => writer.leave(node),
         }
     }
     writer.finish(most)
@@ -77,7 +77,7 @@ struct Writer<'a> {
     table: Option<Table>,
     is_in_cell: bool,
     /// Steps to perform at the ends of the open elements.
-    undo: Vec<(NodeId, Undo)>,
+    undo: Vec<(NodeId, ClosingStep)>,
     outline: Vec<Heading>,
     is_in_heading: bool,
 }
@@ -91,7 +91,7 @@ struct List {
 
 /// A step at the end of an element.
 #[derive(Debug)]
-enum Undo {
+enum ClosingStep {
     Mark,
     Prefix,
     List,
@@ -149,19 +149,19 @@ impl Writer<'_> {
         }
     }
 
-    fn end(&mut self, node: NodeId, undo: Undo) {
+    fn end(&mut self, node: NodeId, undo: ClosingStep) {
         match undo {
-            Undo::Mark => self.inline.close(),
-            Undo::Prefix => {
+            ClosingStep::Mark => self.inline.close(),
+            ClosingStep::Prefix => {
                 self.paragraph();
                 self.lines.end();
             }
-            Undo::List => {
+            ClosingStep::List => {
                 self.paragraph();
                 self.lists.pop();
             }
-            Undo::Heading(level) => self.heading(level),
-            Undo::Cell => {
+            ClosingStep::Heading(level) => self.heading(level),
+            ClosingStep::Cell => {
                 self.is_in_cell = false;
                 let text = self.inline.take().split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
                 let text = text.trim_end_matches(';').to_owned();
@@ -172,14 +172,14 @@ impl Writer<'_> {
                     table.add(text, is_head, span("colspan"), span("rowspan"));
                 }
             }
-            Undo::Table => {
+            ClosingStep::Table => {
                 for (index, line) in self.table.take().map(Table::lines).unwrap_or_default().into_iter().enumerate() {
                     self.lines.part(if index == 0 { Gap::Blank } else { Gap::Line });
                     self.lines.write(&line);
                 }
             }
-            Undo::Quoted => self.inline.add_markdown("”"),
-            Undo::Parenthesis => self.inline.add_markdown(")"),
+            ClosingStep::Quoted => self.inline.add_markdown("”"),
+            ClosingStep::Parenthesis => self.inline.add_markdown(")"),
         }
     }
 
@@ -199,7 +199,7 @@ impl Writer<'_> {
         match tag {
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
                 self.is_in_heading = true;
-                self.undo.push((node, Undo::Heading(tag.as_bytes()[1] - b'0')));
+                self.undo.push((node, ClosingStep::Heading(tag.as_bytes()[1] - b'0')));
             }
             "hr" => {
                 self.lines.write("---");
@@ -223,7 +223,7 @@ impl Writer<'_> {
             }
             "table" if self.data_tables.contains(&node) => {
                 self.table = Some(Table::default());
-                self.undo.push((node, Undo::Table));
+                self.undo.push((node, ClosingStep::Table));
             }
             "summary" => self.mark(node, Mark::Strong),
             "frame" => {
@@ -256,7 +256,7 @@ impl Writer<'_> {
             }
             "td" | "th" if is_own_part => {
                 self.is_in_cell = true;
-                self.undo.push((node, Undo::Cell));
+                self.undo.push((node, ClosingStep::Cell));
                 Some(true)
             }
             // An item of a list, or a row of a table in a cell.
@@ -303,11 +303,11 @@ impl Writer<'_> {
             "br" => self.inline.line_break(),
             "q" => {
                 self.inline.add_markdown("“");
-                self.undo.push((node, Undo::Quoted));
+                self.undo.push((node, ClosingStep::Quoted));
             }
             "rt" => {
                 self.inline.add_markdown("(");
-                self.undo.push((node, Undo::Parenthesis));
+                self.undo.push((node, ClosingStep::Parenthesis));
             }
             "img" => self.image(node),
             "svg" => {
@@ -362,13 +362,13 @@ impl Writer<'_> {
         };
         if !is_there {
             self.inline.open(mark);
-            self.undo.push((node, Undo::Mark));
+            self.undo.push((node, ClosingStep::Mark));
         }
     }
 
     fn begin(&mut self, node: NodeId, marker: &str, rest: &str) {
         self.lines.begin(marker, rest);
-        self.undo.push((node, Undo::Prefix));
+        self.undo.push((node, ClosingStep::Prefix));
     }
 
     fn begin_list(&mut self, node: NodeId, tag: &str) {
@@ -381,7 +381,7 @@ impl Writer<'_> {
             }
         }
         self.lists.push(List { numbers: (tag == "ol").then(|| Numbers::of(self.tree, node)), has_items: false });
-        self.undo.push((node, Undo::List));
+        self.undo.push((node, ClosingStep::List));
     }
 
     fn begin_item(&mut self, node: NodeId) {

@@ -6,7 +6,7 @@ use super::{
     characters, has_text,
     numbers::Numbers,
     tree::{
-        NodeId, Step, Tree,
+        NodeId, Tree, WalkEvent,
         visible::{is_block, is_left_out},
     },
 };
@@ -57,13 +57,13 @@ fn render_page(tree: &Tree, node: NodeId, addresses: &Addresses, options: Render
             break;
         }
         match step {
-            Step::Enter(node) => {
+            WalkEvent::Enter(node) => {
                 if !writer.enter(node) {
                     walk.pass_over(node);
                     walk.next();
                 }
             }
-            Step::Leave(node) => writer.leave(node),
+            WalkEvent::Leave(node) => writer.leave(node),
         }
     }
     writer.finish()

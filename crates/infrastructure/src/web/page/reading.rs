@@ -1,6 +1,6 @@
 //! Reads pages in a child process, the runtime's side.
 
-use super::{Form, HELPER, Order, Page, PageLimits};
+use super::{HELPER, Page, PageFormat, PageLimits, PageRenderRequest};
 use crate::{
     helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds},
     web::charset::charset_of,
@@ -13,7 +13,7 @@ use url::Url;
 const BESIDE_THE_TEXT: u64 = 8 << 20;
 
 /// A page to read.
-pub struct PageOrder {
+pub struct HtmlPage {
     /// Content in bytes.
     pub html: Vec<u8>,
     /// `Content-Type` of the response.
@@ -21,10 +21,10 @@ pub struct PageOrder {
     /// Address of the page, to which its links are relative.
     pub url: Url,
     /// Requested form.
-    pub form: Form,
+    pub form: PageFormat,
 }
 
-impl fmt::Debug for PageOrder {
+impl fmt::Debug for HtmlPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PageOrder").field("url", &self.url.as_str()).field("form", &self.form).finish_non_exhaustive()
     }
@@ -40,10 +40,10 @@ pub async fn read(
     helpers: &dyn HelperPort,
     limits: PageLimits,
     deadline: Instant,
-    page: PageOrder,
+    page: HtmlPage,
 ) -> Result<Page, ToolFailure> {
     let charset = page.content_type.as_deref().and_then(charset_of).map(str::to_owned);
-    let mut order = Order { form: page.form, charset, url: page.url, text_bytes: limits.text_bytes };
+    let mut order = PageRenderRequest { form: page.form, charset, url: page.url, text_bytes: limits.text_bytes };
     let html = Cursor::new(bytes::Bytes::from(page.html));
     let is_cut = html.get_ref().len() as u64 > limits.page_bytes;
     let mut notes = Vec::new();
@@ -53,9 +53,9 @@ pub async fn read(
             | HelperError::Late
             | HelperError::OutOfMemory
             | HelperError::Died { .. },
-        ) if order.form == Form::Article => {
+        ) if order.form == PageFormat::Article => {
             notes.push("the article could not be separated from the rest of the page, so this is all of it".to_owned());
-            order.form = Form::Markdown;
+            order.form = PageFormat::Markdown;
             asked(helpers, &limits, deadline, &order, html).await
         }
         answer => answer,
@@ -83,7 +83,7 @@ async fn asked(
     helpers: &dyn HelperPort,
     limits: &PageLimits,
     deadline: Instant,
-    order: &Order,
+    order: &PageRenderRequest,
     html: Cursor<bytes::Bytes>,
 ) -> Result<Vec<u8>, HelperError> {
     let call = HelperCall {

@@ -13,17 +13,17 @@ use std::{
 };
 use toolstead_domain::error_kind::ErrorKind;
 
-fn order(form: Form) -> Order {
+fn order(form: PageFormat) -> PageRenderRequest {
     let url = Url::parse("https://site.example/dir/page.html").unwrap();
-    Order { form, charset: None, url, text_bytes: 2 << 20 }
+    PageRenderRequest { form, charset: None, url, text_bytes: 2 << 20 }
 }
 
-fn read(html: impl AsRef<[u8]>, form: Form) -> Page {
+fn read(html: impl AsRef<[u8]>, form: PageFormat) -> Page {
     page(html.as_ref(), &order(form))
 }
 
 fn markdown(html: &str) -> String {
-    read(html, Form::Markdown).text
+    read(html, PageFormat::Markdown).text
 }
 
 /// Returns a page with all its facts.
@@ -64,7 +64,9 @@ fn pages_of_many_kinds_are_read_as_expected() {
     let mut articles = 0;
     for name in names {
         let html = fs::read(folder.join(format!("{name}.html"))).unwrap();
-        for (form, extension) in [(Form::Markdown, "md"), (Form::Text, "txt"), (Form::Article, "article.md")] {
+        for (form, extension) in
+            [(PageFormat::Markdown, "md"), (PageFormat::Text, "txt"), (PageFormat::Article, "article.md")]
+        {
             let page = read(&html, form);
             for heading in &page.outline {
                 let line = page.text.lines().nth(heading.line - 1).unwrap();
@@ -73,10 +75,10 @@ fn pages_of_many_kinds_are_read_as_expected() {
                     "{name}: {heading:?} {line:?}"
                 );
             }
-            if form == Form::Article {
+            if form == PageFormat::Article {
                 articles += usize::from(page.is_article);
                 if !page.is_article {
-                    assert_eq!(page.text, read(&html, Form::Markdown).text, "{name}");
+                    assert_eq!(page.text, read(&html, PageFormat::Markdown).text, "{name}");
                     continue;
                 }
             }
@@ -100,7 +102,7 @@ fn pages_of_many_kinds_are_read_as_expected() {
 fn the_charset_is_the_senders_before_the_pages_own() {
     let html = "<meta charset=utf-8><p>\u{f6}".replace('\u{f6}', "?");
     let bytes: Vec<u8> = html.bytes().map(|byte| if byte == b'?' { 0xf6 } else { byte }).collect();
-    let order = |charset: &str| Order { charset: Some(charset.into()), ..order(Form::Text) };
+    let order = |charset: &str| PageRenderRequest { charset: Some(charset.into()), ..order(PageFormat::Text) };
     assert_eq!(page(&bytes, &order("iso-8859-2")).text, "ö");
     assert_eq!(page(&bytes, &order("no-such-charset")).text, "\u{fffd}");
     assert_eq!(page("\u{feff}<p>ö".as_bytes(), &order("iso-8859-1")).text, "ö");
@@ -129,8 +131,8 @@ fn a_base_that_leads_nowhere_is_no_base() {
 #[test]
 fn what_is_larger_than_wanted_is_cut_with_a_note() {
     let html = "<p>some words</p>".repeat(1_000);
-    for form in [Form::Markdown, Form::Text] {
-        let cut = page(html.as_bytes(), &Order { text_bytes: 1_000, ..order(form) });
+    for form in [PageFormat::Markdown, PageFormat::Text] {
+        let cut = page(html.as_bytes(), &PageRenderRequest { text_bytes: 1_000, ..order(form) });
         assert!((900..=1_000).contains(&cut.text.len()), "{}", cut.text.len());
         assert!(cut.notes[0].contains("text of the page is too long"), "{:?}", cut.notes);
     }
@@ -138,7 +140,7 @@ fn what_is_larger_than_wanted_is_cut_with_a_note() {
     let links = format!("<base href='https://x.example/{}/'>{}", "y".repeat(1_900), "<a href=z>z</a> ".repeat(20_000));
     let cells = format!("<table>{}</table>", format!("<tr><td rowspan=1000>{}<td>b", "a".repeat(2_000)).repeat(3_000));
     for html in ["x ".repeat(3 << 20), links, cells] {
-        for form in [Form::Markdown, Form::Text] {
+        for form in [PageFormat::Markdown, PageFormat::Text] {
             assert!(read(&html, form).text.len() <= 2 << 20, "{}", &html[..40]);
         }
     }
@@ -165,7 +167,7 @@ fn no_shape_of_markup_costs_more_than_its_bytes() {
     ];
     for html in pages {
         let html = format!("{html}the end");
-        for form in [Form::Markdown, Form::Text] {
+        for form in [PageFormat::Markdown, PageFormat::Text] {
             let page = read(&html, form);
             assert!(page.text.len() <= 2 << 20);
             let is_cut = page.notes.iter().any(|note| note.contains("its end is missing"));
@@ -216,7 +218,7 @@ proptest! {
     #[test]
     fn any_markup_gives_an_answer(pieces in prop::collection::vec(piece(), 0..60)) {
         let html = pieces.concat();
-        for form in [Form::Markdown, Form::Text, Form::Article] {
+        for form in [PageFormat::Markdown, PageFormat::Text, PageFormat::Article] {
             let page = read(&html, form);
             for heading in &page.outline {
                 let line = page.text.lines().nth(heading.line - 1).unwrap_or_default();
@@ -233,8 +235,8 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..300),
         text_bytes in 0_usize..200,
     ) {
-        for form in [Form::Markdown, Form::Text, Form::Article] {
-            let page = page(&bytes, &Order { text_bytes, ..order(form) });
+        for form in [PageFormat::Markdown, PageFormat::Text, PageFormat::Article] {
+            let page = page(&bytes, &PageRenderRequest { text_bytes, ..order(form) });
             prop_assert!(page.text.len() <= text_bytes, "{} {text_bytes}", page.text.len());
         }
     }
@@ -242,7 +244,7 @@ proptest! {
     #[test]
     fn the_text_of_a_page_without_tags_is_its_text(text in "[a-z0-9 .,é日]{0,80}") {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        prop_assert_eq!(&read(&text, Form::Text).text, &words);
+        prop_assert_eq!(&read(&text, PageFormat::Text).text, &words);
         prop_assert_eq!(tree::parse(text.as_bytes(), None).text_of(tree::parse(b"", None).root()), words);
     }
 
@@ -258,9 +260,9 @@ proptest! {
 
 #[tokio::test]
 async fn a_program_without_helpers_parses_no_page_and_names_the_feature_to_turn_on() {
-    for form in [Form::Article, Form::Markdown, Form::Text] {
+    for form in [PageFormat::Article, PageFormat::Markdown, PageFormat::Text] {
         let url = Url::parse("https://site.example/").unwrap();
-        let order = PageOrder { html: b"<p>words</p>".to_vec(), content_type: None, url, form };
+        let order = HtmlPage { html: b"<p>words</p>".to_vec(), content_type: None, url, form };
         let deadline = Instant::now() + Duration::from_secs(60);
         let failure = super::read(&NoHelpers, PageLimits::default(), deadline, order).await.unwrap_err();
         assert_eq!(failure.kind, ErrorKind::Unavailable);

@@ -6,7 +6,7 @@ mod limited_parser;
 mod sink;
 pub(super) mod visible;
 
-use crate::seen_text::SeenText;
+use crate::seen_text::VisibleText;
 use crate::web::charset;
 use html5ever::{Attribute, QualName, tendril::StrTendril};
 use std::{fmt, iter};
@@ -83,7 +83,7 @@ pub(super) fn parse_text(text: &str) -> Tree {
 }
 
 fn clean(text: &mut StrTendril, removed: &mut usize) {
-    if let Some(seen) = SeenText::of(text) {
+    if let Some(seen) = VisibleText::of(text) {
         *removed += seen.removed;
         *text = seen.text.into();
     }
@@ -91,7 +91,7 @@ fn clean(text: &mut StrTendril, removed: &mut usize) {
 
 /// A step of a walk over a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum WalkEvent {
     /// A node begins; its children follow, unless they are skipped.
     Enter(NodeId),
     /// An element ends.
@@ -195,7 +195,7 @@ impl Tree {
         let mut text = String::new();
         let mut walk = self.walk(node);
         while let Some(step) = walk.next() {
-            let Step::Enter(node) = step else { continue };
+            let WalkEvent::Enter(node) = step else { continue };
             match self.text(node) {
                 Some(part) => text.push_str(part),
                 None if visible::is_left_out(self, node) => walk.pass_over(node),
@@ -221,14 +221,14 @@ impl Tree {
     /// Returns the node's descendants, in the order of the document.
     pub fn descendants(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         self.walk(node).filter_map(move |step| match step {
-            Step::Enter(entered) if entered != node => Some(entered),
+            WalkEvent::Enter(entered) if entered != node => Some(entered),
             _ => None,
         })
     }
 
     /// Walks over a node and everything below it.
     pub(super) fn walk(&self, node: NodeId) -> Walk<'_> {
-        Walk { tree: self, end: node, next: Some(Step::Enter(node)) }
+        Walk { tree: self, end: node, next: Some(WalkEvent::Enter(node)) }
     }
 
     fn node(&self, node: NodeId) -> &Node {
@@ -240,27 +240,27 @@ impl Tree {
 pub(super) struct Walk<'a> {
     tree: &'a Tree,
     end: NodeId,
-    next: Option<Step>,
+    next: Option<WalkEvent>,
 }
 
 impl Walk<'_> {
     /// Skips the content of the node that was entered last.
     pub(super) fn pass_over(&mut self, entered: NodeId) {
-        self.next = Some(Step::Leave(entered));
+        self.next = Some(WalkEvent::Leave(entered));
     }
 }
 
 impl Iterator for Walk<'_> {
-    type Item = Step;
+    type Item = WalkEvent;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<WalkEvent> {
         let step = self.next?;
         self.next = match step {
-            Step::Enter(node) => Some(self.tree.node(node).first.map_or(Step::Leave(node), Step::Enter)),
-            Step::Leave(node) if node == self.end => None,
-            Step::Leave(node) => {
+            WalkEvent::Enter(node) => Some(self.tree.node(node).first.map_or(WalkEvent::Leave(node), WalkEvent::Enter)),
+            WalkEvent::Leave(node) if node == self.end => None,
+            WalkEvent::Leave(node) => {
                 let node = self.tree.node(node);
-                node.next.map(Step::Enter).or(node.parent.map(Step::Leave))
+                node.next.map(WalkEvent::Enter).or(node.parent.map(WalkEvent::Leave))
             }
         };
         Some(step)

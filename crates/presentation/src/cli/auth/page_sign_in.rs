@@ -12,7 +12,7 @@ use std::{
 use tokio::{sync::mpsc, time::timeout};
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{SignIn, SignInCode, SignedIn},
+        credentials::{AccountGrant, SignIn, SignInCode},
         sign_in_error::SignInError,
     },
     sandbox::browser::Browser,
@@ -53,7 +53,7 @@ pub(super) trait PageSignIn: Sized + Send + Sync {
 #[async_trait]
 impl PageSignIn for SignIn {
     type Code = SignInCode;
-    type Grant = SignedIn;
+    type Grant = AccountGrant;
 
     fn page(&self) -> &Url {
         self.page()
@@ -67,7 +67,7 @@ impl PageSignIn for SignIn {
         Ok(self.pasted(text)?)
     }
 
-    async fn finish(self, code: SignInCode) -> Result<SignedIn, CommandError> {
+    async fn finish(self, code: SignInCode) -> Result<AccountGrant, CommandError> {
         Ok(self.finish(code).await?)
     }
 }

@@ -10,7 +10,7 @@ use crate::{composition_root::upstream_accounts_alone, config::Config};
 use serde_json::{Value, json};
 use toolstead_domain::Principal;
 use toolstead_infrastructure::{
-    accounts::credentials::SignedOut,
+    accounts::credentials::DeletedTokens,
     upstream_auth::{stored_grants::UpstreamGrant, upstream_accounts::UpstreamAccounts},
 };
 
@@ -95,7 +95,7 @@ impl SignInServer {
         if signed_out.is_empty() {
             all.push(json!({"grant": grant, "was_signed_in": false, "is_revoked": false, "error": null}));
         }
-        for SignedOut { issuer, origin, revoked } in &signed_out {
+        for DeletedTokens { issuer, origin, revoked } in &signed_out {
             all.push(json!({
                 "grant": grant, "issuer": issuer, "origin": origin, "was_signed_in": true,
                 "is_revoked": revoked.is_ok(), "error": revoked.as_ref().err(),
@@ -106,7 +106,7 @@ impl SignInServer {
         } else if signed_out.is_empty() {
             output.line(&visible(&format!("{}: was not signed in.", self.name)))?;
         } else {
-            for SignedOut { issuer, revoked, .. } in &signed_out {
+            for DeletedTokens { issuer, revoked, .. } in &signed_out {
                 let name = &self.name;
                 output.line(&visible(&match revoked {
                     Ok(()) => format!("{name}: signed out, and {issuer} revoked the grant."),

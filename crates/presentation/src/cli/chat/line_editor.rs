@@ -73,7 +73,7 @@ fn text(known: &[String], commands: Vec<String>, draft: &str) -> io::Result<Chat
     }
     // Created for each input, because the editor handles the signals of the process while it exists.
     let mut editor = Editor::with_history(config, history).map_err(io::Error::other)?;
-    editor.set_helper(Some(Typing { commands, ..Typing::default() }));
+    editor.set_helper(Some(EditorHelper { commands, ..EditorHelper::default() }));
     let (mut text, mut draft) = (String::new(), draft);
     loop {
         let prompt = if text.is_empty() { PROMPT } else { CONTINUATION_PROMPT };
@@ -103,17 +103,17 @@ fn text(known: &[String], commands: Vec<String>, draft: &str) -> io::Result<Chat
 
 /// Tracks whether the line is empty, and completes commands for the Tab key.
 #[derive(Debug, Default)]
-struct Typing {
+struct EditorHelper {
     is_empty: Cell<bool>,
     /// Commands of command files, with their slashes.
     commands: Vec<String>,
 }
 
-impl Helper for Typing {}
-impl Highlighter for Typing {}
-impl Validator for Typing {}
+impl Helper for EditorHelper {}
+impl Highlighter for EditorHelper {}
+impl Validator for EditorHelper {}
 
-impl Hinter for Typing {
+impl Hinter for EditorHelper {
     type Hint = String;
 
     fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<String> {
@@ -122,7 +122,7 @@ impl Hinter for Typing {
     }
 }
 
-impl Completer for Typing {
+impl Completer for EditorHelper {
     type Candidate = String;
 
     fn complete(&self, line: &str, position: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {

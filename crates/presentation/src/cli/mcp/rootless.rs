@@ -5,7 +5,7 @@ use crate::{
     app::App,
     composition_root::RunningApp,
     config::{Config, sections::client_roots::ClientRoots},
-    mcp_server::stdio::client_roots::{SortedFolders, Workplace},
+    mcp_server::stdio::client_roots::{AppHost, SortedFolders},
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 const LAST_CALLS: Duration = Duration::from_millis(300);
 
 /// The successive applications of one client.
-pub(super) struct Rootless {
+pub(super) struct RootlessAppHost {
     global: Global,
     roots: ClientRoots,
     /// Capabilities of the client.
@@ -35,7 +35,7 @@ struct State {
     failed: Option<CommandError>,
 }
 
-impl Rootless {
+impl RootlessAppHost {
     /// Creates the state without an application.
     pub(super) fn new(global: Global, config: Config, client: Map<String, Value>) -> Self {
         let roots = ClientRoots::new(config.folders);
@@ -57,7 +57,7 @@ impl Rootless {
 }
 
 #[async_trait(?Send)]
-impl Workplace for Rootless {
+impl AppHost for RootlessAppHost {
     async fn sort(&self, folders: Vec<PathBuf>) -> SortedFolders {
         let roots = self.roots.clone();
         let sort = move || {

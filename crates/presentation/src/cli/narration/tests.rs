@@ -47,10 +47,10 @@ fn finished(text: &str) -> AgentEvent {
 
 /// Lines on standard output and on standard error.
 fn written(streams: bool, events: &[AgentEvent]) -> (String, Vec<String>) {
-    written_by(Narration::new(streams, false), events)
+    written_by(RunRenderer::new(streams, false), events)
 }
 
-fn written_by(mut narration: Narration, events: &[AgentEvent]) -> (String, Vec<String>) {
+fn written_by(mut narration: RunRenderer, events: &[AgentEvent]) -> (String, Vec<String>) {
     let streams = narration.streams;
     let (mut answer, mut beside) = (String::new(), Vec::new());
     for piece in events.iter().flat_map(|event| narration.narrate(event)) {
@@ -113,7 +113,7 @@ fn an_edit_shows_its_diff_and_a_failed_command_its_exit_code_and_last_lines() {
     let quoted = |from: usize| (from..=12).map(|line| format!("\n  | line {line}")).collect::<String>();
     let (found, done) = ("• bash grep x a (1.2 s, exit code 1)", "• bash true (1.2 s)");
     check(true, &events, "", &[edited, &format!("{failed}\n  … 2 lines before{}", quoted(3)), found, done]);
-    let (_, whole) = written_by(Narration::new(true, true), &events);
+    let (_, whole) = written_by(RunRenderer::new(true, true), &events);
     let expected = [
         format!("{edited}\n  | Replaced 1 place."),
         format!("{failed}{}", quoted(1)),
@@ -133,7 +133,7 @@ fn a_long_diff_is_cut_unless_everything_is_wanted() {
         "{}",
         beside[0]
     );
-    let (_, whole) = written_by(Narration::new(true, true), &events);
+    let (_, whole) = written_by(RunRenderer::new(true, true), &events);
     assert_eq!(whole[0].lines().count(), 102);
 }
 
@@ -201,7 +201,7 @@ fn a_name_that_a_model_made_up_stays_on_its_line() {
 
 #[test]
 fn what_goes_on_is_told_once_and_ends_with_the_run() {
-    let mut narration = Narration::new(true, false);
+    let mut narration = RunRenderer::new(true, false);
     let mut now = |event: &AgentEvent| match narration.narrate(event).pop() {
         Some(Piece::Status(now)) => Some(now),
         _ => None,

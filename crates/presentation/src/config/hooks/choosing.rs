@@ -16,7 +16,7 @@ use std::sync::Arc;
 use toolstead_domain::{PermissionRule, RuleSubject, Tool, tool_input_schema::nearest_name};
 use toolstead_infrastructure::{
     hooks::{filter::HookFilter, matcher::Matcher},
-    mcp::client::config::ToolNames,
+    mcp::client::config::ToolNaming,
 };
 
 /// Matchers and filters of tool hooks that have to be checked.
@@ -25,7 +25,7 @@ pub(super) struct Choices {
     matchers: Vec<WrittenMatcher>,
     filters: Vec<WrittenFilter>,
     /// Filters that match less than they appear to.
-    narrow: Vec<Miss>,
+    narrow: Vec<IneffectiveSelector>,
 }
 
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ impl WrittenFilter {
 
 /// A part of a matcher that matches no tool, or a filter that does not match calls that it appears to match.
 #[derive(Debug, Clone)]
-struct Miss {
+struct IneffectiveSelector {
     problem: Problem,
     /// `true` if this would make a gate ineffective.
     opens_gate: bool,
@@ -65,7 +65,7 @@ impl Choices {
     pub(super) fn add(&mut self, matcher: WrittenMatcher, filter: Option<(&HookFilter, Origin)>) {
         let narrow = filter.as_ref().and_then(|(filter, origin)| {
             let problem = Problem::new(origin.clone(), of_one_line(filter.rule())?);
-            Some(Miss { problem, opens_gate: matcher.is_gate })
+            Some(IneffectiveSelector { problem, opens_gate: matcher.is_gate })
         });
         self.narrow.extend(narrow);
         let is_foreign = |name: &str| matcher.is_of_claude_code && FOREIGN_TOOLS.contains(&name);
@@ -122,7 +122,7 @@ fn of_filters(
     problems.into_iter().map(told).collect()
 }
 
-fn misses<'a>(config: &'a Config, known: &'a [&str]) -> impl Iterator<Item = Miss> + 'a {
+fn misses<'a>(config: &'a Config, known: &'a [&str]) -> impl Iterator<Item = IneffectiveSelector> + 'a {
     let Choices { matchers, narrow, .. } = &*config.hooks.choices;
     let missed = matchers.iter().flat_map(move |written| {
         let parts = written.matcher.alternatives();
@@ -148,7 +148,7 @@ fn of_one_line(rule: &PermissionRule) -> Option<String> {
 }
 
 /// Returns the reason why this part of a matcher matches nothing; `None` if it matches, or may match, a tool.
-fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matcher) -> Option<Miss> {
+fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matcher) -> Option<IneffectiveSelector> {
     let foreign = if written.is_of_claude_code { FOREIGN_TOOLS } else { &[] };
     if part.chooses(known.iter().chain(foreign).copied()) {
         return None;
@@ -158,7 +158,7 @@ fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matche
     let waiting = config.found_servers.iter().map(|server| server.name.as_str());
     let servers: Vec<&str> = servers.into_iter().chain(waiting).collect();
     // A server that offers plain names may offer any name.
-    let anything = config.mcp_servers.iter().any(|server| server.names == ToolNames::Plain && !server.disabled);
+    let anything = config.mcp_servers.iter().any(|server| server.names == ToolNaming::Plain && !server.disabled);
     let (may_come, what) = match (Upstream::named_in(&text, part), part) {
         (Upstream::Server(server), _) if servers.contains(&server) => return None,
         (Upstream::Server(server), _) => match nearest_name(server, servers) {
@@ -185,7 +185,7 @@ fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matche
     let of_gate = if written.is_gate { " of a gate" } else { "" };
     let message = format!("the matcher `{}`{of_gate}: {what}", written.matcher);
     let problem = Problem::new(written.origin.clone(), message);
-    Some(Miss { problem, opens_gate: written.is_gate && !may_come })
+    Some(IneffectiveSelector { problem, opens_gate: written.is_gate && !may_come })
 }
 
 /// Reference to MCP servers in a part of a matcher.

@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use toolstead_infrastructure::hooks::definition::{HookEvent, OnError};
+use toolstead_infrastructure::hooks::definition::{FailurePolicy, HookEvent};
 
 /// A settings file that was read.
 pub(super) struct SettingsFile {
@@ -183,7 +183,7 @@ fn written(
             ("async", Content::Boolean(background)) => written.background = *background,
             ("gate", Content::Boolean(gate)) => written.gate = *gate,
             ("async" | "gate", _) => return wrong("`true` or `false`"),
-            ("on_error", Content::Text(word)) => match OnError::parse(word) {
+            ("on_error", Content::Text(word)) => match FailurePolicy::parse(word) {
                 Some(on_error) => written.on_error = Some(on_error),
                 None => return wrong("`allow`, `ask` or `deny`"),
             },

@@ -19,7 +19,7 @@ fn text(words: &'static [&'static str]) -> BoxedStrategy<Value> {
 }
 
 fn list(words: &'static [&'static str]) -> BoxedStrategy<Value> {
-    let item = prop::sample::select(words).prop_map(|word| Item::new(word, Origin::Default));
+    let item = prop::sample::select(words).prop_map(|word| TextItem::new(word, Origin::Default));
     prop::collection::vec(item, 0..4).prop_map(Value::List).boxed()
 }
 

@@ -40,7 +40,7 @@ impl DatabaseSettings {
     }
 
     /// Returns the files of the stores on this machine, and the folders beside them. `at` resolves a path.
-    pub(in crate::config) fn on_disk(&self, at: impl Fn(&Path) -> PathBuf) -> OnDisk {
+    pub(in crate::config) fn on_disk(&self, at: impl Fn(&Path) -> PathBuf) -> DatabasePaths {
         let (files, folders) = match &self.url {
             DatabaseUrl::Sqlite(path) => {
                 let DatabaseFiles { files, folders } = DatabaseFiles::of(&at(path));
@@ -48,7 +48,7 @@ impl DatabaseSettings {
             }
         };
         let local = at(&self.local_folder);
-        OnDisk {
+        DatabasePaths {
             files,
             folders: folders.into_iter().chain(["tasks", "servers"].map(|name| local.join(name))).collect(),
         }
@@ -57,12 +57,12 @@ impl DatabaseSettings {
 
 /// Files and folders that no tool may access.
 #[derive(Debug)]
-pub(in crate::config) struct OnDisk {
+pub(in crate::config) struct DatabasePaths {
     pub(in crate::config) files: Vec<PathBuf>,
     pub(in crate::config) folders: Vec<PathBuf>,
 }
 
-impl OnDisk {
+impl DatabasePaths {
     /// Returns files and folders.
     pub(in crate::config) fn all(self) -> impl Iterator<Item = PathBuf> {
         self.files.into_iter().chain(self.folders)

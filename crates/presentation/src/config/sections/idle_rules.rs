@@ -6,7 +6,7 @@ use crate::config::{
     tree::problem::Problem,
 };
 use toolstead_domain::{
-    Access, CommandAccess, Outline, ParseConfidence, PermissionRule, permission::decision::narrowest_rule,
+    Access, CommandAccess, ParseConfidence, PatternWords, PermissionRule, permission::decision::narrowest_rule,
 };
 use toolstead_infrastructure::shell_analysis::catalogue::{Class, LOOKED_THROUGH, program};
 
@@ -53,7 +53,7 @@ const QUESTIONS: &[&[&str]] = &[&["--version"], &["--help"], &["-h"], &["-v"], &
 /// interpret them differently.
 pub fn of_commands(config: &Config) -> Vec<Problem> {
     let problem = |rule: &PermissionRule| {
-        let idle = Idle::of(&rule.outline()?)?;
+        let idle = IneffectivePattern::of(&rule.outline()?)?;
         Some(Problem::new(origin_of(&rule.origin), idle.describe(rule)))
     };
     config.rules.iter().filter_map(|rule| problem(rule)).collect()
@@ -75,21 +75,21 @@ pub fn outside_of_roots(config: &Config) -> Vec<Problem> {
 }
 
 /// Returns the pattern for every command that starts with these words.
-fn beginning(head: &[String]) -> Outline {
-    Outline { head: head.to_vec(), tail: Vec::new(), is_open: true }
+fn beginning(head: &[String]) -> PatternWords {
+    PatternWords { head: head.to_vec(), tail: Vec::new(), is_open: true }
 }
 
 /// Explanation why a pattern covers nothing.
-struct Idle {
+struct IneffectivePattern {
     /// A command that the pattern names, with the reason why it is not covered.
     command: CommandAccess,
     /// Example of the only commands that the pattern covers: a query about the program itself, such as `--version`.
     question: Option<CommandAccess>,
 }
 
-impl Idle {
+impl IneffectivePattern {
     /// Returns `None` if the pattern may cover a command.
-    fn of(outline: &Outline) -> Option<Self> {
+    fn of(outline: &PatternWords) -> Option<Self> {
         if starts_others(&outline.head[0]) {
             return Some(Self { command: tried(outline, FILLERS[0]).err()?, question: None });
         }
@@ -135,7 +135,7 @@ fn starts_others(name: &str) -> bool {
 
 /// Parses the command that results if each wildcard is replaced by `filler`. Returns it as `Ok` if the pattern covers
 /// it, which requires that the shell tools parse the command with certainty.
-fn tried(outline: &Outline, filler: &[&str]) -> Result<CommandAccess, CommandAccess> {
+fn tried(outline: &PatternWords, filler: &[&str]) -> Result<CommandAccess, CommandAccess> {
     let filled = |is_there: bool| filler.iter().copied().filter(move |_| is_there);
     let head = outline.head.iter().map(String::as_str);
     let words: Vec<&str> = head

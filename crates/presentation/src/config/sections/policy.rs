@@ -21,7 +21,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::{
     builtin::{aliases_of, command_tools, names_and_aliases, names_by_tool},
-    mcp::client::config::ToolNames,
+    mcp::client::config::ToolNaming,
 };
 
 /// Returns every rule, from `[permissions]`, servers and tools, in order of precedence.
@@ -104,7 +104,7 @@ pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigErr
         }
     }
     // A server that offers plain names may offer any name.
-    let plain = config.mcp_servers.iter().any(|server| server.names == ToolNames::Plain && !server.disabled);
+    let plain = config.mcp_servers.iter().any(|server| server.names == ToolNaming::Plain && !server.disabled);
     for item in config.selected.iter().filter(|item| !plain && !item.text.contains('*') && !is_of_mcp(&item.text)) {
         check(&item.text, item.origin.clone(), "the choice of tools".into());
     }
@@ -253,7 +253,7 @@ fn may_be_of(text: &str, server: &ConfiguredServer) -> bool {
     let (fixed, is_open) = text.split_once('*').map_or((text, false), |(fixed, _)| (fixed, true));
     let name = server.name.as_str();
     let begins = |start: String| fixed.starts_with(&start) || (is_open && start.starts_with(fixed));
-    server.names == ToolNames::Plain
+    server.names == ToolNaming::Plain
         || begins(format!("{name}__"))
         || begins(format!("mcp_{name}_"))
         || begins(format!("mcp__{name}__"))

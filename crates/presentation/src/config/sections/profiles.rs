@@ -8,7 +8,7 @@ use crate::config::{
     tree::{
         origin::Origin,
         problem::Problem,
-        value::{Item, Value},
+        value::{TextItem, Value},
     },
 };
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub(in crate::config) fn profiles(
     servers: &[&ServerName],
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
-) -> (Vec<Profile>, Vec<Item>) {
+) -> (Vec<Profile>, Vec<TextItem>) {
     let mut profiles = Vec::new();
     let mut chosen = Vec::new();
     // Computed values, for displaying the configuration.
@@ -74,7 +74,7 @@ pub(in crate::config) fn profiles(
             shown.push(worked_out(setting, chosen[before..].to_vec()));
             tools
         });
-        let of = |item: &Item| {
+        let of = |item: &TextItem| {
             let Some(known) = servers.iter().find(|server| server.as_str() == item.text) else {
                 let near = nearest_name(&item.text, servers.iter().map(|server| server.as_str()));
                 let advice = near.map_or("it is not configured".into(), |near| format!("did you mean `{near}`?"));
@@ -116,7 +116,7 @@ pub(in crate::config) fn profiles(
 }
 
 /// Returns the setting with the value computed from its layers.
-fn worked_out(setting: &Setting, items: Vec<Item>) -> Setting {
+fn worked_out(setting: &Setting, items: Vec<TextItem>) -> Setting {
     let trusted = setting.contributions.iter().filter(|one| one.trusted);
     let origins = trusted.map(|one| one.origin.clone()).collect();
     Setting { value: Some(Value::List(items)), origins, ..setting.clone() }
@@ -124,7 +124,12 @@ fn worked_out(setting: &Setting, items: Vec<Item>) -> Setting {
 
 /// Returns the selection after applying each layer, from the lowest precedence up. If another layer also defines the
 /// profile, a project file can only remove tools.
-fn tools(profile: &str, setting: &Setting, chosen: &mut Vec<Item>, notes: &mut Vec<Problem>) -> Option<ToolSelection> {
+fn tools(
+    profile: &str,
+    setting: &Setting,
+    chosen: &mut Vec<TextItem>,
+    notes: &mut Vec<Problem>,
+) -> Option<ToolSelection> {
     let mut selection: Option<ToolSelection> = None;
     let trusted: Vec<&Contribution> = setting.contributions.iter().rev().filter(|one| one.trusted).collect();
     for one in trusted {
@@ -140,14 +145,14 @@ fn tools(profile: &str, setting: &Setting, chosen: &mut Vec<Item>, notes: &mut V
         // The text was validated when its layer was checked.
         selection = selection.clone().unwrap_or_default().adjusted(text).ok().or(selection);
         let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-        chosen.extend(words.map(|word| Item::new(word, one.origin.clone())));
+        chosen.extend(words.map(|word| TextItem::new(word, one.origin.clone())));
     }
     selection
 }
 
 /// Returns the servers named by the highest layer. A project file can only reduce the servers named by lower layers.
-fn offered_servers(setting: &Setting) -> Option<Vec<Item>> {
-    let mut offered: Option<Vec<Item>> = None;
+fn offered_servers(setting: &Setting) -> Option<Vec<TextItem>> {
+    let mut offered: Option<Vec<TextItem>> = None;
     for one in setting.contributions.iter().rev().filter(|one| one.trusted) {
         let named = one.value.items().to_vec();
         offered = Some(match offered {

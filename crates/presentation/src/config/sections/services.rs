@@ -40,7 +40,7 @@ const ANTHROPIC_KEY: &str = "sk-ant-";
 
 /// Settings of tools that use the network.
 #[derive(Debug, Clone)]
-pub struct OutsideSettings {
+pub struct NetworkToolSettings {
     /// Hosts that may be fetched although they are in a private network or on this machine.
     pub private_hosts: HostPatterns,
     /// Proxy through which pages are fetched.
@@ -65,7 +65,7 @@ pub(in crate::config) fn outside(
     environment: &Environment,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
-) -> OutsideSettings {
+) -> NetworkToolSettings {
     let mut reader = Reader { resolved, environment, notes };
     let google = reader.service("google", Reader::google);
     let of_google = |address: Result<Url, String>| google.as_ref().map_err(Clone::clone).and(address);
@@ -84,7 +84,7 @@ pub(in crate::config) fn outside(
         problems.push(Problem::new(reader.origin("web.proxy"), message));
         None
     });
-    OutsideSettings {
+    NetworkToolSettings {
         private_hosts: reader.private_hosts(problems),
         proxy,
         respects_robots: reader.is_true("web.respect_robots"),

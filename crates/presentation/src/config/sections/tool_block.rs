@@ -2,7 +2,7 @@
 
 use crate::config::{
     layers::{ResolvedSettings, Setting},
-    tree::{check::Base, origin::Origin, problem::Problem, value::Item},
+    tree::{check::Base, origin::Origin, problem::Problem, value::TextItem},
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use toolstead_domain::{Effect, PermissionRule, permission::path_pattern};
@@ -78,11 +78,11 @@ pub(in crate::config) fn rules(resolved: &ResolvedSettings, problems: &mut Vec<P
     rules
 }
 
-fn items(setting: &Setting) -> &[Item] {
+fn items(setting: &Setting) -> &[TextItem] {
     setting.value.as_ref().map_or(&[], |value| value.items())
 }
 
-fn texts(tool: &str, key: &str, item: &Item) -> Vec<String> {
+fn texts(tool: &str, key: &str, item: &TextItem) -> Vec<String> {
     if key.ends_with("_commands") {
         return vec![format!("Bash({})", item.text), format!("Bash({} *)", item.text)];
     }

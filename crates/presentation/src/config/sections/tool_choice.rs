@@ -2,13 +2,13 @@
 
 use crate::config::{
     layers::{Contribution, ResolvedSettings, Waiting},
-    tree::value::{Item, Value},
+    tree::value::{TextItem, Value},
 };
 use toolstead_domain::ToolSelection;
 
 /// Returns the selection after applying each layer, from the lowest precedence up, and every name in it, for checks. An
 /// untrusted file may remove tools, and may select tools if no layer below it does.
-pub(in crate::config) fn choice(resolved: &mut ResolvedSettings) -> (ToolSelection, Vec<Item>) {
+pub(in crate::config) fn choice(resolved: &mut ResolvedSettings) -> (ToolSelection, Vec<TextItem>) {
     let mut selection = ToolSelection::all();
     let mut names = Vec::new();
     let Some(mut setting) = resolved.setting("tools.select") else { return (selection, names) };
@@ -37,7 +37,9 @@ pub(in crate::config) fn choice(resolved: &mut ResolvedSettings) -> (ToolSelecti
                 .unwrap_or_default()
                 .split(',')
                 .map(|word| word.trim().trim_start_matches(['+', '-']));
-            names.extend(words.filter(|word| !word.is_empty()).map(|word| Item::new(word.trim(), one.origin.clone())));
+            names.extend(
+                words.filter(|word| !word.is_empty()).map(|word| TextItem::new(word.trim(), one.origin.clone())),
+            );
         }
         let texts: Vec<&str> = steps[from..].iter().filter_map(|one| one.value.as_text()).collect();
         setting.value = Some(Value::Text(texts.join(" then ")));

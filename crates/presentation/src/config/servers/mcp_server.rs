@@ -23,10 +23,10 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use toolstead_domain::{Effect, OnChange, PatternBase, PermissionRule, ProtocolVersion, ServerName, ToolName};
+use toolstead_domain::{ChangePolicy, Effect, PatternBase, PermissionRule, ProtocolVersion, ServerName, ToolName};
 use toolstead_infrastructure::{
     mcp::client::{
-        config::{HttpUpstream, McpTransport, OnlyTools, ServerProfile, StdioUpstream, ToolNames, ToolOutput},
+        config::{HttpUpstream, McpTransport, OutputLimit, ServerProfile, StdioUpstream, ToolAllowlist, ToolNaming},
         connection::question_kind::QuestionKind,
     },
     upstream_auth::settings::UpstreamAuth,
@@ -51,13 +51,13 @@ pub struct ConfiguredServer {
     /// Path of the `env_file`, whose values are included in the transport.
     pub env_file: Option<PathBuf>,
     /// Filter for the tools that are listed.
-    pub only_tools: OnlyTools,
+    pub only_tools: ToolAllowlist,
     /// Form of the names under which its tools are offered.
-    pub names: ToolNames,
+    pub names: ToolNaming,
     /// Kinds of questions that it may ask its callers.
     pub may_ask: Vec<QuestionKind>,
     /// Parts of its results that are passed on.
-    pub output: ToolOutput,
+    pub output: OutputLimit,
     /// Fixed protocol version; `None`: negotiated.
     pub protocol: Option<ProtocolVersion>,
     /// Maximum time to start and to list its tools.
@@ -83,7 +83,7 @@ pub struct ConfiguredServer {
     /// Layer that defines its transport.
     pub(in crate::config) launched_by: LayerKind,
     /// Treatment of changed definitions.
-    pub on_change: OnChange,
+    pub on_change: ChangePolicy,
     /// Programs that it runs from locations that tools can write to.
     pub programs: ServerPrograms,
 }
@@ -106,9 +106,9 @@ struct ServerTable {
     #[serde(rename = "deny_tools")]
     _deny_tools: Vec<String>,
     only_tools: Option<Vec<String>>,
-    names: ToolNames,
+    names: ToolNaming,
     may_ask: Vec<QuestionKind>,
-    output: ToolOutput,
+    output: OutputLimit,
     protocol: Option<String>,
     connect_timeout_seconds: u64,
     timeout_seconds: Option<u64>,
@@ -120,7 +120,7 @@ struct ServerTable {
     roots: Vec<PathBuf>,
     always_load: bool,
     disabled: bool,
-    on_change: OnChange,
+    on_change: ChangePolicy,
 }
 
 /// Word for a transport.
@@ -205,7 +205,7 @@ pub(in crate::config) fn servers(
             transport,
             auth,
             env_file: written.env_file,
-            only_tools: written.only_tools.map(OnlyTools::of).unwrap_or_default(),
+            only_tools: written.only_tools.map(ToolAllowlist::of).unwrap_or_default(),
             names: written.names,
             may_ask: written.may_ask,
             output: written.output,

@@ -7,7 +7,7 @@ use crate::config::{
         origin::Origin,
         problem::Problem,
         schema::{self, Key, KeyLookup, Kind},
-        value::{Example, Item, Value},
+        value::{Example, TextItem, Value},
     },
 };
 use serde_json::Map;
@@ -232,13 +232,14 @@ impl Checker<'_> {
         }
     }
 
-    fn items(&mut self, kind: Kind, nodes: &[Node], key: &str) -> Vec<Item> {
+    fn items(&mut self, kind: Kind, nodes: &[Node], key: &str) -> Vec<TextItem> {
         let mut checked = Vec::with_capacity(nodes.len());
         for node in nodes {
             if let (Kind::Rules(_), Content::DerivedRule { rule, entry }) = (kind, &node.content) {
                 match self.item(kind, rule, &node.origin) {
                     Ok(text) => {
-                        checked.push(Item { entry: Some(entry.clone()), ..Item::new(text, node.origin.clone()) });
+                        checked
+                            .push(TextItem { entry: Some(entry.clone()), ..TextItem::new(text, node.origin.clone()) });
                     }
                     Err(reason) => self.problem(&node.origin, format!("`{key}`: {reason}")),
                 }
@@ -253,7 +254,7 @@ impl Checker<'_> {
                 None => Err(format!("must be a list of texts, got {} in it", node.content)),
             };
             match text {
-                Ok(text) => checked.push(Item::new(text, node.origin.clone())),
+                Ok(text) => checked.push(TextItem::new(text, node.origin.clone())),
                 Err(reason) => self.problem(&node.origin, format!("`{key}`: {reason}")),
             }
         }
@@ -261,7 +262,7 @@ impl Checker<'_> {
     }
 
     /// Parses `{ rule = "…", matches = […], not_matches = […] }`.
-    fn rule_with_examples(&mut self, kind: Kind, members: &[Member], origin: &Origin, key: &str) -> Option<Item> {
+    fn rule_with_examples(&mut self, kind: Kind, members: &[Member], origin: &Origin, key: &str) -> Option<TextItem> {
         const KEYS: [&str; 3] = ["rule", "matches", "not_matches"];
         let found = self.problems.len();
         let mut rule = None;
@@ -275,7 +276,7 @@ impl Checker<'_> {
                 ("matches" | "not_matches", Content::List(nodes)) => {
                     let texts = self.items(Kind::Texts, nodes, &format!("{key}.{name}"));
                     let matches = name == "matches";
-                    examples.extend(texts.into_iter().map(|Item { text, origin, .. }| Example {
+                    examples.extend(texts.into_iter().map(|TextItem { text, origin, .. }| Example {
                         text,
                         origin,
                         matches,
@@ -296,7 +297,7 @@ impl Checker<'_> {
         if rule.is_none() && self.problems.len() == found {
             self.problem(origin, format!("`{key}`: a table must hold `rule`"));
         }
-        rule.map(|(text, origin)| Item { text, origin, examples, entry: None })
+        rule.map(|(text, origin)| TextItem { text, origin, examples, entry: None })
     }
 
     fn item(&self, kind: Kind, text: &str, origin: &Origin) -> Result<String, String> {
@@ -386,7 +387,7 @@ impl Checker<'_> {
         }
     }
 
-    fn map(&mut self, members: &[Member], key: &str) -> Vec<(String, Item)> {
+    fn map(&mut self, members: &[Member], key: &str) -> Vec<(String, TextItem)> {
         let mut seen = BTreeSet::new();
         let mut checked = Vec::with_capacity(members.len());
         for Member { name, origin, node } in members {
@@ -396,7 +397,7 @@ impl Checker<'_> {
                     self.problem(origin, format!("`{key}`: {name:?} is not a valid name"));
                 }
                 Some(text) if !text.contains('\0') => {
-                    checked.push((name.clone(), Item::new(text, origin.clone())));
+                    checked.push((name.clone(), TextItem::new(text, origin.clone())));
                 }
                 _ => self.problem(&node.origin, format!("`{key}.{name}` must be a text, got {}", node.content)),
             }

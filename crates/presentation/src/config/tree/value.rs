@@ -18,16 +18,16 @@ pub enum Value {
     /// Location of the stores.
     Database(DatabaseUrl),
     /// A list of items, each with its origin.
-    List(Vec<Item>),
+    List(Vec<TextItem>),
     /// Names with texts, in the order of the file.
-    Map(Vec<(String, Item)>),
+    Map(Vec<(String, TextItem)>),
     /// Names with values of any type, in the order of the file.
     Json(Map<String, serde_json::Value>),
 }
 
 /// A text and its origin.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Item {
+pub struct TextItem {
     /// The text.
     pub text: String,
     /// Origin of the text.
@@ -49,7 +49,7 @@ pub struct Example {
     pub matches: bool,
 }
 
-impl Item {
+impl TextItem {
     /// Creates an item.
     pub fn new(text: impl Into<String>, origin: Origin) -> Self {
         Self { text: text.into(), origin, examples: Vec::new(), entry: None }
@@ -102,7 +102,7 @@ impl Value {
     }
 
     /// Returns the items; empty if the value is not a list.
-    pub fn items(&self) -> &[Item] {
+    pub fn items(&self) -> &[TextItem] {
         match self {
             Self::List(items) => items,
             Self::Boolean(_)

@@ -11,7 +11,7 @@ use crate::config::{
 };
 use serde_json::Value;
 use toolstead_domain::{Formats, Tool, ToolInputSchema, ToolOverlay};
-use toolstead_infrastructure::mcp::client::config::ToolNames;
+use toolstead_infrastructure::mcp::client::config::ToolNaming;
 
 /// Checks the overlays of all views against these tools. Tools of MCP servers are not checked here, because their
 /// servers may be unavailable; a view does not show such a tool if its overlay does not fit.
@@ -22,7 +22,7 @@ use toolstead_infrastructure::mcp::client::config::ToolNames;
 pub fn check_overlays(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
     // A server with plain names may offer a tool of any name.
     let may_be_upstream = |name: &str| {
-        is_of_mcp(name) || config.mcp_servers.iter().any(|one| one.names == ToolNames::Plain && !one.disabled)
+        is_of_mcp(name) || config.mcp_servers.iter().any(|one| one.names == ToolNaming::Plain && !one.disabled)
     };
     let mut problems = Vec::new();
     for view in &config.views {
@@ -75,7 +75,9 @@ fn tool_with_name<'t>(view: &ConfiguredView, tool: &str, shown: &str, tools: &'t
 fn unfit_value(overlay: &ToolOverlay, tool: &Tool) -> Option<String> {
     let schema = ToolInputSchema::compile(tool.input_schema(), Formats::Asserted).ok()?;
     let fixed = Value::Object(overlay.fixed.clone());
-    let toolstead_domain::NotValid::Invalid(invalid) = schema.validate(&fixed).err()? else { return None };
+    let toolstead_domain::ArgumentValidationError::Invalid(invalid) = schema.validate(&fixed).err()? else {
+        return None;
+    };
     let is_of_fixed = |path: &str| {
         let parameter = path.trim_start_matches('/').split('/').next().unwrap_or_default();
         overlay.fixed.contains_key(parameter)

@@ -126,7 +126,7 @@ impl RunningCall {
             }
             first = caller.next_notification() => {
                 let (work, alive) = (work.start(), pulse(keep_alive));
-                live_events(body(stream_of(Live { work, caller, messages: vec![first], over: false, alive })))
+                live_events(body(stream_of(CallStream { work, caller, messages: vec![first], over: false, alive })))
             }
         }
     }
@@ -160,7 +160,7 @@ pub(super) fn pulse(period: Duration) -> Interval {
     pulse
 }
 
-struct Live {
+struct CallStream {
     work: WorkTask,
     caller: Arc<ClientCaller>,
     /// Messages that are not sent yet.
@@ -169,7 +169,7 @@ struct Live {
     alive: Interval,
 }
 
-fn stream_of(live: Live) -> impl futures::Stream<Item = Bytes> + Send + 'static {
+fn stream_of(live: CallStream) -> impl futures::Stream<Item = Bytes> + Send + 'static {
     stream::unfold(live, |mut live| async move {
         if live.messages.is_empty() && !live.over {
             tokio::select! {

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::mcp_server::{
     McpServer,
-    client_caller::Outlet,
+    client_caller::NotificationTarget,
     protocol_error::{invalid_request, overloaded, unsupported_version},
     request_meta::RequestMeta,
 };
@@ -475,6 +475,6 @@ fn refused(id: &Id, error: &RpcError) -> Response<Body> {
 }
 
 /// Returns the destination of a call's notifications.
-fn outlet(accept: Accept) -> Outlet {
-    if accept.events { Outlet::Response(Notify::new()) } else { Outlet::Nowhere }
+fn outlet(accept: Accept) -> NotificationTarget {
+    if accept.events { NotificationTarget::Response(Notify::new()) } else { NotificationTarget::Nowhere }
 }

@@ -8,7 +8,7 @@ use crate::{
     app::App,
     mcp_server::{
         McpServer,
-        client_caller::{ClientCaller, Outlet},
+        client_caller::{ClientCaller, NotificationTarget},
         log_threshold::LogThreshold,
         questions::Questions,
         server_identity::ServerIdentity,
@@ -38,7 +38,7 @@ const NO: &str = "no";
 
 /// Builds the application once its roots are known.
 #[async_trait(?Send)]
-pub trait Workplace {
+pub trait AppHost {
     /// Sorts the folders of a client into trusted and new ones. Omits repetitions and folders that may not be roots.
     async fn sort(&self, folders: Vec<PathBuf>) -> SortedFolders;
 
@@ -96,7 +96,7 @@ impl RootsEventSender {
 
 /// Follows the folders of one client.
 pub(super) struct ClientRoots<'a> {
-    pub(super) workplace: &'a dyn Workplace,
+    pub(super) workplace: &'a dyn AppHost,
     pub(super) identity: ServerIdentity,
     /// Name of the view that is served; `None`: all tools.
     pub(super) view: Option<String>,
@@ -179,7 +179,7 @@ impl ClientRoots<'_> {
             None,
             LogThreshold::Request(None),
             CancelSignal::new(),
-            Outlet::Lines(self.lines.clone()),
+            NotificationTarget::Lines(self.lines.clone()),
         )
         .with_questions(self.questions.clone(), client.clone());
         let question = InputRequest { method: "roots/list".into(), params: Value::Null };

@@ -9,7 +9,7 @@ use crate::mcp_server::{
     answer::Answer,
     call_request::CallRequest,
     call_tool::Client,
-    client_caller::{ClientCaller, Outlet},
+    client_caller::{ClientCaller, NotificationTarget},
     in_flight::{InFlight, Running},
     log_threshold::LogThreshold,
     notification_feed::{Interests, NotificationFeed},
@@ -388,7 +388,7 @@ impl Connection {
             meta.progress_token,
             threshold,
             pending.running.cancel.clone(),
-            Outlet::Lines(self.lines.clone()),
+            NotificationTarget::Lines(self.lines.clone()),
         );
         let caller = Arc::new(match self.generation {
             Some(Generation::Legacy) => caller.with_questions(self.questions.clone(), profile.clone()),

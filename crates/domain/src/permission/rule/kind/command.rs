@@ -4,7 +4,7 @@ use super::{RuleKind, RuleKindResult};
 use crate::{
     access::{Access, CommandAccess},
     permission::{
-        command_pattern::{CommandPattern, Outline, Purpose},
+        command_pattern::{CommandPattern, PatternWords, Purpose},
         path_pattern::PatternBase,
         rule::{Effect, RuleSubject},
     },
@@ -13,17 +13,17 @@ use crate::{
 use std::sync::Arc;
 
 #[derive(Debug)]
-struct Commands(CommandPattern);
+struct CommandRule(CommandPattern);
 
 pub(super) fn parse(text: &str, effect: Effect, base: &PatternBase) -> RuleKindResult {
     let purpose = match effect {
         Effect::Allow => Purpose::Covering { transparent_programs: base.transparent_programs },
         Effect::Ask | Effect::Deny => Purpose::Catching,
     };
-    Ok(Arc::new(Commands(CommandPattern::parse(text, purpose)?)))
+    Ok(Arc::new(CommandRule(CommandPattern::parse(text, purpose)?)))
 }
 
-impl RuleKind for Commands {
+impl RuleKind for CommandRule {
     fn subject(&self) -> RuleSubject {
         RuleSubject::Command
     }
@@ -48,7 +48,7 @@ impl RuleKind for Commands {
         !self.0.has_wildcard()
     }
 
-    fn outline(&self) -> Option<Outline> {
+    fn outline(&self) -> Option<PatternWords> {
         self.0.outline()
     }
 }

@@ -14,7 +14,7 @@ use std::{net::Ipv4Addr, sync::Arc};
 
 /// Pattern of a host, in lower case.
 #[derive(Debug)]
-struct Domain(String);
+struct DomainRule(String);
 
 pub(super) fn parse(text: &str, _: Effect, _: &PatternBase) -> RuleKindResult {
     let host = text.strip_prefix("domain:").map(str::trim).filter(|host| !host.is_empty());
@@ -45,10 +45,10 @@ fn domain(host: &str) -> RuleKindResult {
     if is_number && !pattern.contains('*') && pattern.parse::<Ipv4Addr>().is_err() {
         return Err(format!("`{host}` is not an IPv4 address in its usual form: write four decimal numbers"));
     }
-    Ok(Arc::new(Domain(pattern)))
+    Ok(Arc::new(DomainRule(pattern)))
 }
 
-impl RuleKind for Domain {
+impl RuleKind for DomainRule {
     fn subject(&self) -> RuleSubject {
         RuleSubject::Host
     }

@@ -14,17 +14,17 @@ use std::sync::Arc;
 
 /// Name, with `*` for any characters.
 #[derive(Debug)]
-struct Name(String);
+struct NameRule(String);
 
 pub(super) fn parse(text: &str, _: Effect, _: &PatternBase) -> RuleKindResult {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '*' | ':' | '/');
     match !text.is_empty() && text.chars().all(allowed) {
-        true => Ok(Arc::new(Name(text.into()))),
+        true => Ok(Arc::new(NameRule(text.into()))),
         false => Err(format!("`{text}` is not a name: write `Agent(reviewer)` or `Tools(mcp__git__*)`")),
     }
 }
 
-impl RuleKind for Name {
+impl RuleKind for NameRule {
     fn subject(&self) -> RuleSubject {
         RuleSubject::Name
     }

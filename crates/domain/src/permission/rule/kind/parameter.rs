@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Dotted path into the arguments, and a pattern of the value there.
 #[derive(Debug)]
-struct Parameter {
+struct ParameterRule {
     path: String,
     value: String,
 }
@@ -24,11 +24,11 @@ pub(super) fn behind_a_tool(text: &str, effect: Effect) -> Option<RuleKindResult
         Effect::Allow => {
             Err("`parameter:value` works in deny and ask rules only: values can be rewritten to slip past".into())
         }
-        Effect::Ask | Effect::Deny => Ok(Arc::new(Parameter { path: path.into(), value: value.trim().into() })),
+        Effect::Ask | Effect::Deny => Ok(Arc::new(ParameterRule { path: path.into(), value: value.trim().into() })),
     })
 }
 
-impl RuleKind for Parameter {
+impl RuleKind for ParameterRule {
     fn subject(&self) -> RuleSubject {
         RuleSubject::Arguments
     }

@@ -12,7 +12,7 @@ use crate::{
 use std::sync::Arc;
 
 #[derive(Debug)]
-struct Paths(PathPattern);
+struct PathRule(PathPattern);
 
 pub(super) fn parse(text: &str, effect: Effect, base: &PatternBase) -> RuleKindResult {
     let reach = match effect {
@@ -20,12 +20,12 @@ pub(super) fn parse(text: &str, effect: Effect, base: &PatternBase) -> RuleKindR
         Effect::Ask | Effect::Deny => PatternAnchoring::AnyDepth,
     };
     match PathPattern::parse(text, base, reach) {
-        Ok(pattern) => Ok(Arc::new(Paths(pattern))),
+        Ok(pattern) => Ok(Arc::new(PathRule(pattern))),
         Err(error) => Err(error.to_string()),
     }
 }
 
-impl RuleKind for Paths {
+impl RuleKind for PathRule {
     fn subject(&self) -> RuleSubject {
         RuleSubject::Path
     }

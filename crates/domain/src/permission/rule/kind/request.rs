@@ -19,7 +19,7 @@ const LONGEST_TEMPLATE: usize = 8_192;
 
 /// Patterns of the name of a server and of what is requested from it, with `*` for any characters.
 #[derive(Debug)]
-struct Requests {
+struct RequestRule {
     subject: RuleSubject,
     server: String,
     name: String,
@@ -54,10 +54,10 @@ fn parse(subject: RuleSubject, text: &str, effect: Effect) -> RuleKindResult {
     if effect == Effect::Allow && server.contains('*') {
         return Err(format!("an allow rule must name the server without `*`: write `{form}`"));
     }
-    Ok(Arc::new(Requests { subject, server: server.into(), name: name.into() }))
+    Ok(Arc::new(RequestRule { subject, server: server.into(), name: name.into() }))
 }
 
-impl Requests {
+impl RequestRule {
     /// Returns the name or URI that the access requests, if this rule applies to such a request to its server.
     fn requested<'a>(&self, access: &'a Access) -> Option<&'a str> {
         let (subject, server, name) = match access {
@@ -78,7 +78,7 @@ impl Requests {
     }
 }
 
-impl RuleKind for Requests {
+impl RuleKind for RequestRule {
     fn subject(&self) -> RuleSubject {
         self.subject
     }

@@ -49,7 +49,7 @@ const MAX_ANSWER_BYTES: usize = 64 << 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Answers the requests of the program of a run.
-pub(super) struct Serving<'a> {
+pub(super) struct OfferedToolServer<'a> {
     listener: UnixListener,
     offered: &'a OfferedTools<'a>,
     connections: Semaphore,
@@ -79,7 +79,7 @@ enum ListSelection {
     One(String),
 }
 
-impl<'a> Serving<'a> {
+impl<'a> OfferedToolServer<'a> {
     pub(super) fn on(listener: StdListener, offered: &'a OfferedTools<'a>) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         Ok(Self {

@@ -150,7 +150,7 @@ fn a_pattern_means_tools_by_their_own_names_and_none_that_leads_further() {
     ] {
         let patterns: Vec<String> = patterns.iter().map(|one| (*one).to_owned()).collect();
         let found = bench.run_among(&scripted, "bash", async |run| {
-            let offered = Offer::of(&patterns)?.unwrap().open(run)?;
+            let offered = ToolPatterns::of(&patterns)?.unwrap().open(run)?;
             Ok(offered.tools().iter().map(|tool| tool.name().to_string()).collect::<Vec<_>>().join(" "))
         });
         match (found.map_err(|failure: ToolFailure| failure.text()), expected) {
@@ -159,9 +159,9 @@ fn a_pattern_means_tools_by_their_own_names_and_none_that_leads_further() {
             (found, _) => panic!("{patterns:?}: {found:?}"),
         }
     }
-    assert!(Offer::of(&[]).unwrap().is_none());
-    assert!(Offer::of(&vec!["a".to_owned(); MAX_PATTERNS + 1]).is_err());
-    let offer = Offer::of(&["grep".into(), "a*".into(), "grep".into()]).unwrap().unwrap();
+    assert!(ToolPatterns::of(&[]).unwrap().is_none());
+    assert!(ToolPatterns::of(&vec!["a".to_owned(); MAX_PATTERNS + 1]).is_err());
+    let offer = ToolPatterns::of(&["grep".into(), "a*".into(), "grep".into()]).unwrap().unwrap();
     let accesses: Vec<Access> = offer.accesses().collect();
     assert_eq!(accesses, ["a*", "grep"].map(|name| Access::OfferTools(name.into())));
 }
@@ -260,7 +260,7 @@ async fn few_lists_are_made_at_a_time_and_the_next_one_waits_until_one_is_on_its
     let scripted = Scripted::default();
     let offered = OfferedTools { tools: scripted.list(), calls: Box::new(scripted) };
     let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
-    let serving = Serving::on(listener, &offered).unwrap();
+    let serving = OfferedToolServer::on(listener, &offered).unwrap();
     let mut lists = Vec::new();
     for _ in 0..LISTS_AT_ONCE {
         lists.push(serving.answer(br#"{"list":true}"#.to_vec()).await);

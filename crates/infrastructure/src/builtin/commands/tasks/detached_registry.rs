@@ -15,7 +15,7 @@ use crate::{
     builtin::{
         commands::{
             capture::Capture,
-            command::{Command, CommandEnd, OnceFlag, Order, RemoteChannels},
+            command::{Command, CommandControl, CommandEnd, OnceFlag, RemoteChannels},
             programs::CommandSettings,
         },
         files::read_state::SessionKey,
@@ -315,7 +315,7 @@ async fn follow(
 /// Sends orders and input for the task to its owner, until this process leaves.
 async fn send_orders(
     mut writer: OwnedWriteHalf,
-    mut orders: tokio::sync::mpsc::UnboundedReceiver<Order>,
+    mut orders: tokio::sync::mpsc::UnboundedReceiver<CommandControl>,
     mut texts: tokio::sync::mpsc::Receiver<Vec<u8>>,
     mut left: oneshot::Receiver<Vec<Frame>>,
 ) {
@@ -329,11 +329,11 @@ async fn send_orders(
             }
             Some(order) = orders.recv() => {
                 let frame = match order {
-                    Order::Signal(signal) => Frame::Signal(signal),
+                    CommandControl::Signal(signal) => Frame::Signal(signal),
                     // The owner watches the timeout as well.
-                    Order::Stop | Order::TimeOut => Frame::Stop,
-                    Order::Kill => Frame::Kill,
-                    Order::CloseInput => Frame::CloseInput,
+                    CommandControl::Stop | CommandControl::TimeOut => Frame::Stop,
+                    CommandControl::Kill => Frame::Kill,
+                    CommandControl::CloseInput => Frame::CloseInput,
                 };
                 let _ = send(&mut writer, &frame, &[]).await;
             }

@@ -4,7 +4,7 @@ use super::{Kind, NewTask, Tasks};
 use crate::builtin::{
     commands::{
         capture::{Capture, Stream},
-        command::{Command, CommandEnd, EndCause, Order, RemoteChannels},
+        command::{Command, CommandControl, CommandEnd, EndCause, RemoteChannels},
         programs::CommandSettings,
     },
     files::read_state::SessionKey,
@@ -75,9 +75,9 @@ async fn run_work(work: Box<dyn TaskWork>, channels: RemoteChannels, capture: Ar
             tokio::select! {
                 biased;
                 order = orders.recv() => match order {
-                    Some(Order::CloseInput) => {}
+                    Some(CommandControl::CloseInput) => {}
                     // The task is forgotten or was stopped: the work needs no cleanup.
-                    None | Some(Order::Signal(_) | Order::Stop | Order::Kill | Order::TimeOut) => break None,
+                    None | Some(CommandControl::Signal(_) | CommandControl::Stop | CommandControl::Kill | CommandControl::TimeOut) => break None,
                 },
                 end = &mut working => break Some(end.unwrap_or(TaskEnd::Failed)),
                 Some(text) = said.recv() => capture_text(&capture, text).await,

@@ -12,7 +12,7 @@ use crate::builtin::text::{
     },
     wording::counted,
 };
-use crate::sandbox::workspace::stop::Stop;
+use crate::sandbox::workspace::stop::StopCondition;
 use regex::{Regex, RegexBuilder};
 use std::{ops::Range, rc::Rc};
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
@@ -35,7 +35,7 @@ pub(super) fn find(
     path: &str,
     edit: &TextEdit<'_>,
     limit: u64,
-    stop: &Stop,
+    stop: &StopCondition,
 ) -> Result<FoundSpans, ToolFailure> {
     if edit.old.is_empty() {
         return Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{path}` exists, and `old_text` is empty"))
@@ -151,7 +151,7 @@ struct ByRegex<'n> {
     places: Vec<EditSpan>,
     new_bytes: u64,
     limit: u64,
-    stop: &'n Stop,
+    stop: &'n StopCondition,
     path: &'n str,
 }
 

@@ -10,7 +10,7 @@ use crate::{
         text::text_edit::plain_character,
         tools::apply_patch::{parser::Hunk, text_lines::Line},
     },
-    sandbox::workspace::stop::Stop,
+    sandbox::workspace::stop::StopCondition,
 };
 use std::{borrow::Cow, cell::OnceCell, collections::HashMap};
 
@@ -111,7 +111,7 @@ pub(super) enum HunkProblem {
 #[derive(Debug)]
 pub(super) struct Lookup<'a> {
     lines: &'a [Line<'a>],
-    stop: &'a Stop,
+    stop: &'a StopCondition,
     indices: [OnceCell<Index<'a>>; 5],
 }
 
@@ -123,7 +123,7 @@ struct Index<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    pub(super) fn of(lines: &'a [Line<'a>], stop: &'a Stop) -> Self {
+    pub(super) fn of(lines: &'a [Line<'a>], stop: &'a StopCondition) -> Self {
         Self { lines, stop, indices: Default::default() }
     }
 

@@ -1,6 +1,6 @@
 //! Collects the matches of a search, within limits.
 
-use crate::{builtin::tools::grep::OutputMode, sandbox::workspace::stop::Stop};
+use crate::{builtin::tools::grep::OutputMode, sandbox::workspace::stop::StopCondition};
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
@@ -133,7 +133,7 @@ impl Worker {
         modified: Timestamp,
         place: impl FnOnce() -> MatchedFile,
         bounds: &Bounds,
-        stop: &Stop,
+        stop: &StopCondition,
     ) {
         let mut sink = FileSink {
             matcher: &self.matcher,
@@ -170,7 +170,7 @@ impl Worker {
 /// Reader that ends at the deadline. It reports the end of the file without reading again: the engine reads it twice.
 struct StoppableReader<'a, R> {
     content: R,
-    stop: &'a Stop,
+    stop: &'a StopCondition,
     is_at_end: bool,
 }
 

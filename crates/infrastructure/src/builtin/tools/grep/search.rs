@@ -19,7 +19,7 @@ use crate::{
         facts::FileKind,
         file_handle::FileHandle,
         granted_workspace::GrantedWorkspace,
-        stop::Stop,
+        stop::StopCondition,
         walk::{Entry, Folder, Visit, Visitor, WalkLimits, WalkOrder, WalkSummary},
     },
 };
@@ -197,7 +197,7 @@ fn find_with_context(
 }
 
 struct Search<'a> {
-    stop: &'a Stop,
+    stop: &'a StopCondition,
     shown: DisplayPrefix,
     plan: &'a Plan,
     filter: FileFilter,

@@ -16,7 +16,7 @@ use crate::{
             text_window::{LineSelection, LinedText, TextWindow},
         },
     },
-    sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::Stop},
+    sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::StopCondition},
 };
 use std::{
     borrow::Cow,
@@ -121,7 +121,7 @@ impl FileReader {
         content: &mut Content,
         sampled: ContentSample,
         encoding: TextEncoding,
-        stop: &Stop,
+        stop: &StopCondition,
         input: &Input,
     ) -> Result<TextWindow, ToolFailure> {
         let (wanted, start) = (select_lines(input), encoding.mark_bytes());
@@ -150,10 +150,10 @@ impl FileReader {
 struct InMemory<'a> {
     bytes: &'a [u8],
     index: LineIndex,
-    stop: &'a Stop,
+    stop: &'a StopCondition,
 }
 
-fn in_memory<'a>(bytes: &'a [u8], start: u64, unit: LineUnit, stop: &'a Stop) -> InMemory<'a> {
+fn in_memory<'a>(bytes: &'a [u8], start: u64, unit: LineUnit, stop: &'a StopCondition) -> InMemory<'a> {
     InMemory { bytes, index: LineIndex::new(start, unit), stop }
 }
 

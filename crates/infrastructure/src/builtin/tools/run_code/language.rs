@@ -17,7 +17,7 @@ pub(super) enum Language {
 /// Arguments and input with which a run starts. The code is passed through the standard input, which no other process
 /// reads: all users of the machine see the arguments of a program, and everyone who shares the folder can read its
 /// files.
-pub(super) struct Start {
+pub(super) struct LaunchInput {
     pub(super) args: Vec<String>,
     /// Bytes before the standard input of the code itself.
     pub(super) input: Vec<u8>,
@@ -64,26 +64,29 @@ impl Language {
         }
     }
 
-    pub(super) fn start(self, code: &str, functions: &[Function]) -> Start {
+    pub(super) fn start(self, code: &str, functions: &[Function]) -> LaunchInput {
         let given = |client: &str| json!({"client": client, "tools": functions, "code": code}).to_string().into_bytes();
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         match self {
             Self::Python => {
                 let input = given(include_str!("clients/tools.py"));
-                Start { args: words(&["-c", include_str!("clients/loader.py"), &input.len().to_string()]), input }
+                LaunchInput { args: words(&["-c", include_str!("clients/loader.py"), &input.len().to_string()]), input }
             }
             Self::Javascript => {
                 let input = given(include_str!("clients/tools.js"));
                 let (loader, length) = (include_str!("clients/loader.js"), input.len().to_string());
                 // The code is a module without a file.
-                Start { args: words(&["--experimental-vm-modules", "--no-warnings", "-e", loader, &length]), input }
+                LaunchInput {
+                    args: words(&["--experimental-vm-modules", "--no-warnings", "-e", loader, &length]),
+                    input,
+                }
             }
             Self::Shell => {
                 let names = functions.iter().map(|function| function.0.as_str()).collect::<Vec<_>>().join(" ");
                 let (loader, lengths) = (include_str!("clients/loader.sh"), [names.len(), code.len()]);
                 let [names_length, code_length] = lengths.map(|length| length.to_string());
                 let args = ["--noprofile", "--norc", "-c", loader.trim_end(), "code.sh", &names_length, &code_length];
-                Start { args: words(&args), input: [names.as_bytes(), code.as_bytes()].concat() }
+                LaunchInput { args: words(&args), input: [names.as_bytes(), code.as_bytes()].concat() }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{
     RunCode,
-    language::{Function, Language, Start},
+    language::{Function, Language, LaunchInput},
 };
 use crate::{
     builtin::{
@@ -162,7 +162,7 @@ async fn printed(language: Language, code: &str) -> String {
         let definition = schema.as_object().unwrap().clone();
         Function::of(&Tool::new(ToolName::parse(name).unwrap(), definition, Category::Utility, ToolSource::BuiltIn))
     };
-    let Start { args, input } = language.start(code, &NAMES.iter().map(function).collect::<Vec<_>>());
+    let LaunchInput { args, input } = language.start(code, &NAMES.iter().map(function).collect::<Vec<_>>());
     let folder = tempfile::tempdir().unwrap();
     let bench = TestRun::of(RunCode, &folder);
     let program = Program {

@@ -1,6 +1,6 @@
 //! Asks a model without tools a question about a page.
 
-use super::{foreign::mark, reading::Text};
+use super::{foreign::mark, reading::FetchedText};
 use crate::builtin::{model_answer, tool_context::ToolContext, tool_environment::ToolEnvironment};
 use std::{sync::Arc, time::Instant};
 use toolstead_domain::{Message, ModelProvider, ModelRequest};
@@ -32,7 +32,12 @@ pub(super) fn model(world: &ToolEnvironment) -> Result<Arc<dyn ModelProvider>, S
 ///
 /// # Errors
 /// Returns a note, to be shown with the page, on why there is no answer.
-pub(super) async fn ask(prompt: &str, page: &Text, url: &Url, run: &ToolContext<'_>) -> Result<PageAnswer, String> {
+pub(super) async fn ask(
+    prompt: &str,
+    page: &FetchedText,
+    url: &Url,
+    run: &ToolContext<'_>,
+) -> Result<PageAnswer, String> {
     let note = |reason: String| format!("`prompt` was not answered: {reason}. The page follows instead");
     let model = model(run.environment()).map_err(note)?;
     let end = page.text.char_indices().nth(MAX_CHARACTERS).map_or(page.text.len(), |(at, _)| at);

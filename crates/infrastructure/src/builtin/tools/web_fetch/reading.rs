@@ -15,7 +15,7 @@ use crate::{
         tool_context::ToolContext,
     },
     services::foreign_text::{CleanText, clean_text},
-    web::page::{self, Form, PageLimits, PageOrder},
+    web::page::{self, HtmlPage, PageFormat, PageLimits},
 };
 use bytes::Bytes;
 use image::ImageFormat;
@@ -28,8 +28,8 @@ const MAX_TITLE: usize = 200;
 const MAX_NOTE: usize = 500;
 
 /// Content of a response.
-pub(super) enum Read {
-    Text(Text),
+pub(super) enum ResponseContent {
+    Text(FetchedText),
     Image(ImageFormat),
     /// Document, for the document reader.
     Document,
@@ -40,7 +40,7 @@ pub(super) enum Read {
 }
 
 /// Cleaned text from the web.
-pub(super) struct Text {
+pub(super) struct FetchedText {
     pub(super) title: Option<String>,
     pub(super) text: String,
     pub(super) outline: Vec<Heading>,
@@ -56,29 +56,29 @@ pub(super) async fn read(
     format: Format,
     run: &ToolContext<'_>,
     deadline: Instant,
-) -> Result<Read, ToolFailure> {
+) -> Result<ResponseContent, ToolFailure> {
     let body = fetched.answer.body.clone();
     if body.is_empty() {
-        return Ok(Read::Nothing);
+        return Ok(ResponseContent::Nothing);
     }
     let media_type = fetched.media_type();
     let kind = Kind::of(&media_type, &body);
     let (charset, name) = (fetched.charset().map(str::to_owned), fetched.answer.url.path().to_owned());
     if kind == Kind::Page && !matches!(format, Format::Html | Format::Raw) && is_text(&body, charset.as_deref()) {
-        return page(fetched, format, run, deadline).await.map(Read::Text);
+        return page(fetched, format, run, deadline).await.map(ResponseContent::Text);
     }
     let is_cut = fetched.answer.is_cut;
     on_blocking_thread(move || {
         let encoding = match (sniff(&body, true, &name), charset.and_then(|label| TextEncoding::named(&label, &body))) {
-            (FileKindByContent::Image(format), _) => return Ok(Read::Image(format)),
-            (FileKindByContent::Document(_), _) => return Ok(Read::Document),
+            (FileKindByContent::Image(format), _) => return Ok(ResponseContent::Image(format)),
+            (FileKindByContent::Document(_), _) => return Ok(ResponseContent::Document),
             // UTF-16 looks binary in every other encoding.
             (FileKindByContent::Binary(_), Some(named)) if named.name().starts_with("utf-16") => named,
-            (FileKindByContent::Binary(what), _) => return Ok(Read::Binary(what.into_owned())),
+            (FileKindByContent::Binary(what), _) => return Ok(ResponseContent::Binary(what.into_owned())),
             (FileKindByContent::Text(_), Some(named)) => named,
             (FileKindByContent::Text(found), None) => found,
         };
-        Ok(Read::Text(text(&body, encoding, kind, format, is_cut)))
+        Ok(ResponseContent::Text(text(&body, encoding, kind, format, is_cut)))
     })
     .await
 }
@@ -127,13 +127,13 @@ async fn page(
     format: Format,
     run: &ToolContext<'_>,
     deadline: Instant,
-) -> Result<Text, ToolFailure> {
+) -> Result<FetchedText, ToolFailure> {
     let form = match format {
-        Format::Markdown => Form::Article,
-        Format::Page => Form::Markdown,
-        _ => Form::Text,
+        Format::Markdown => PageFormat::Article,
+        Format::Page => PageFormat::Markdown,
+        _ => PageFormat::Text,
     };
-    let order = PageOrder {
+    let order = HtmlPage {
         html: fetched.answer.body.to_vec(),
         content_type: Some(fetched.content_type().to_owned()).filter(|named| !named.is_empty()),
         url: fetched.answer.url.clone(),
@@ -143,7 +143,7 @@ async fn page(
     // Some notes quote the page, and all of them come from the process that read it: none is trusted.
     let mut notes: Vec<String> = page.notes.iter().map(|note| one_line(&clean_text(note), MAX_NOTE)).collect();
     notes.extend(removal_note(page.removed));
-    if page.is_article && form == Form::Article {
+    if page.is_article && form == PageFormat::Article {
         notes.push("this is the article of the page: `format: \"page\"` gives all of it, with menus and lists".into());
     }
     if page.looks_like_script_shell {
@@ -154,7 +154,7 @@ async fn page(
         );
     }
     notes.extend(cut_note(fetched.answer.is_cut));
-    let processed = if form == Form::Text { ContentForm::Text } else { ContentForm::Markdown };
+    let processed = if form == PageFormat::Text { ContentForm::Text } else { ContentForm::Markdown };
     let title = page.title;
     let made = on_blocking_thread(move || {
         // The parser of the page has removed invisible characters.
@@ -163,11 +163,11 @@ async fn page(
         Ok((text, outline))
     });
     let (text, outline) = made.await?;
-    Ok(Text { title: named(title), text, outline, notes, processed, is_page: true })
+    Ok(FetchedText { title: named(title), text, outline, notes, processed, is_page: true })
 }
 
 /// Reads a text that is not a page, or the source of a page.
-fn text(body: &Bytes, encoding: TextEncoding, kind: Kind, format: Format, is_cut: bool) -> Text {
+fn text(body: &Bytes, encoding: TextEncoding, kind: Kind, format: Format, is_cut: bool) -> FetchedText {
     let (decoded, is_malformed) = encoding.decode(&body[encoding.mark_bytes()..]);
     let mut notes = Vec::from_iter(cut_note(is_cut));
     if is_malformed && !is_cut {
@@ -180,7 +180,7 @@ fn text(body: &Bytes, encoding: TextEncoding, kind: Kind, format: Format, is_cut
     let outline = if kind == Kind::Markdown { outline(&text) } else { Vec::new() };
     let title = outline.first().filter(|first| first.level == 1).map(|first| first.text.clone());
     let is_page = matches!(kind, Kind::Markdown | Kind::Page);
-    Text { title: named(title), text, outline, notes, processed, is_page }
+    FetchedText { title: named(title), text, outline, notes, processed, is_page }
 }
 
 /// Returns a title as one line.

@@ -4,7 +4,7 @@ use super::{
     Format,
     fetching::FetchedPage,
     foreign::one_line,
-    reading::{self, Read},
+    reading::{self, ResponseContent},
 };
 use crate::{builtin::tool_context::ToolContext, services::foreign_text::clean_text, web::web_client::WebResponse};
 use http::{StatusCode, header};
@@ -19,7 +19,7 @@ const TOLD_OF_A_WAIT: usize = 40;
 pub(super) async fn refused(fetched: &FetchedPage, run: &ToolContext<'_>, deadline: Instant) -> ToolFailure {
     let WebResponse { url, status, .. } = &fetched.answer;
     let said = match reading::read(fetched, Format::Text, run, deadline).await {
-        Ok(Read::Text(text)) => one_line(&text.text, TOLD),
+        Ok(ResponseContent::Text(text)) => one_line(&text.text, TOLD),
         _ => String::new(),
     };
     let reason = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();

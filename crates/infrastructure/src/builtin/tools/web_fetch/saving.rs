@@ -1,7 +1,7 @@
 //! Saves the response as a file of the workspace, byte by byte. The change is in the journal, so that `undo` reverts
 //! it.
 
-use super::{Input, fetching::FetchedPage, reading::Read};
+use super::{Input, fetching::FetchedPage, reading::ResponseContent};
 use crate::{
     builtin::{
         files::{
@@ -58,10 +58,10 @@ pub(super) async fn access(input: &Input, url: &Url, world: &ToolEnvironment) ->
 pub(super) async fn save(
     input: &Input,
     fetched: &FetchedPage,
-    read: &Read,
+    read: &ResponseContent,
     run: &ToolContext<'_>,
 ) -> Result<Option<String>, ToolFailure> {
-    let is_text = || matches!(read, Read::Text(text) if !text.is_page);
+    let is_text = || matches!(read, ResponseContent::Text(text) if !text.is_page);
     let is_wanted = input.save_as.is_some() || input.save || (input.save_text && is_text());
     if !is_wanted || fetched.answer.body.is_empty() {
         return Ok(None);

@@ -6,7 +6,7 @@ use super::{
     fetching::FetchedPage,
     foreign::{mark, one_line},
     outline::Heading,
-    reading::{Read, Text},
+    reading::{FetchedText, ResponseContent},
 };
 use crate::{
     builtin::{
@@ -32,26 +32,26 @@ const DOCUMENT_LINES: u64 = 10_000;
 
 /// Formats the content that was read.
 pub(super) async fn read(
-    read: Read,
+    read: ResponseContent,
     input: &Input,
     fetched: FetchedPage,
     told: Output,
     run: &ToolContext<'_>,
 ) -> Result<ToolResult, ToolFailure> {
     match read {
-        Read::Text(text) => shown_text(text, input.max_chars, told, run).await,
-        Read::Document => document(fetched, input.max_chars, told, run).await,
-        Read::Image(format) => image(fetched, format, told, run).await,
-        Read::Binary(what) if told.saved_path.is_some() => {
+        ResponseContent::Text(text) => shown_text(text, input.max_chars, told, run).await,
+        ResponseContent::Document => document(fetched, input.max_chars, told, run).await,
+        ResponseContent::Image(format) => image(fetched, format, told, run).await,
+        ResponseContent::Binary(what) if told.saved_path.is_some() => {
             let text = format!("{}It is not text: it looks like {what}.", head(&told));
             answer(text, &Output { processed: ContentForm::Saved, ..told })
         }
-        Read::Binary(what) => {
+        ResponseContent::Binary(what) => {
             let message = format!("`{}` is not text: it looks like {what} with {} bytes", told.final_url, told.bytes);
             Err(ToolFailure::new(ErrorKind::UnsupportedType, message)
                 .next("`save_as` with a path saves it as a file of the workspace."))
         }
-        Read::Nothing => {
+        ResponseContent::Nothing => {
             let text = format!("{}The response has no content.", head(&told));
             answer(text, &told)
         }
@@ -74,7 +74,7 @@ pub(super) fn redirect(to: &Url, told: Output) -> Result<ToolResult, ToolFailure
 /// Formats the answer of a model about the page.
 pub(super) async fn extracted(
     said: PageAnswer,
-    page: &Text,
+    page: &FetchedText,
     told: Output,
     run: &ToolContext<'_>,
 ) -> Result<ToolResult, ToolFailure> {
@@ -86,7 +86,7 @@ pub(super) async fn extracted(
     notes.push(format!("the answer is from the model `{}`, which read only the page", said.model));
     let told =
         Output { title: page.title.clone(), model: Some(said.model), notes, processed: ContentForm::Extracted, ..told };
-    let text = Text {
+    let text = FetchedText {
         title: None,
         text: clean_text(&said.text),
         outline: Vec::new(),
@@ -98,12 +98,12 @@ pub(super) async fn extracted(
 }
 
 async fn shown_text(
-    text: Text,
+    text: FetchedText,
     max_chars: usize,
     told: Output,
     run: &ToolContext<'_>,
 ) -> Result<ToolResult, ToolFailure> {
-    let Text { title, text, outline, notes, processed, .. } = text;
+    let FetchedText { title, text, outline, notes, processed, .. } = text;
     let mut told = told;
     told.title = title.or(told.title);
     told.notes.extend(notes);

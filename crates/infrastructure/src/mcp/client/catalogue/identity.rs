@@ -1,6 +1,6 @@
 //! Identity of a server across restarts.
 
-use crate::mcp::client::config::{McpTransport, ServerProfile, ToolNames, UpstreamConfig};
+use crate::mcp::client::config::{McpTransport, ServerProfile, ToolNaming, UpstreamConfig};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -16,8 +16,8 @@ pub(in crate::mcp::client) fn of(
 ) -> ProviderIdentity {
     let mut described = vec![reached(config, working_dir)];
     let names = match config.names {
-        ToolNames::Qualified => "qualified",
-        ToolNames::Plain => "plain",
+        ToolNaming::Qualified => "qualified",
+        ToolNaming::Plain => "plain",
     };
     described.extend([names.into(), config.protocol.map(|version| version.as_str()).into()]);
     if !declared.is_empty() {
@@ -90,7 +90,7 @@ pub(in crate::mcp::client) fn digest(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::client::config::{HttpUpstream, OnlyTools, StdioUpstream};
+    use crate::mcp::client::config::{HttpUpstream, StdioUpstream, ToolAllowlist};
     use std::collections::BTreeMap;
     use toolstead_domain::ServerName;
     use url::Url;
@@ -120,8 +120,8 @@ mod tests {
             ("variable", |_, server| drop(server.env.insert("MODE".into(), "x".into()))),
             ("profile", |config, _| config.confinement.profile = ServerProfile::Open),
             ("roots", |config, _| config.confinement.roots.push("/data".into())),
-            ("names", |config, _| config.names = ToolNames::Plain),
-            ("listed tools", |config, _| config.only_tools = OnlyTools::of(vec!["read".into()])),
+            ("names", |config, _| config.names = ToolNaming::Plain),
+            ("listed tools", |config, _| config.only_tools = ToolAllowlist::of(vec!["read".into()])),
         ];
         for (what, change) in other {
             assert_ne!(stdio(change), base, "{what}");

@@ -13,7 +13,7 @@ use crate::mcp::{
     },
     wire::{
         cut_message::CutMessage,
-        incoming::{Answer, Unreadable},
+        incoming::{Answer, UnreadableMessage},
         message::{Id, Message, RpcError},
     },
 };
@@ -185,7 +185,7 @@ impl Peer {
     }
 
     /// Handles an invalid message. If it was meant as a response, its request fails; otherwise it is only counted.
-    pub(in crate::mcp::client) fn take_unreadable(&self, Unreadable { malformed, bytes }: Unreadable) {
+    pub(in crate::mcp::client) fn take_unreadable(&self, UnreadableMessage { malformed, bytes }: UnreadableMessage) {
         let error = || RequestError::Malformed(malformed.error.message.clone());
         if let (Some(id), true) = (&malformed.id, malformed.is_response) {
             if !self.in_flight.settle(id, Err(error())) {

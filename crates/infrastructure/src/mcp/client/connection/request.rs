@@ -9,7 +9,7 @@ use crate::mcp::{
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use toolstead_domain::{Answers, Generation, LogLevel, Principal, ProtocolVersion};
+use toolstead_domain::{Generation, InputRequiredResponse, LogLevel, Principal, ProtocolVersion};
 
 /// Name of this client in both generations.
 const CLIENT_NAME: &str = "toolstead";
@@ -38,7 +38,7 @@ pub(in crate::mcp::client) struct ForwardedRequest<'a> {
     /// The caller's `_meta`.
     pub(in crate::mcp::client) meta: &'a Map<String, Value>,
     /// Answers to the questions of an earlier attempt.
-    pub(in crate::mcp::client) answers: Option<&'a Answers>,
+    pub(in crate::mcp::client) answers: Option<&'a InputRequiredResponse>,
     /// Minimum severity of the log messages that the caller requests.
     pub(in crate::mcp::client) log_level: Option<LogLevel>,
     /// `true` if the caller requests progress.
@@ -279,7 +279,7 @@ mod tests {
         });
         assert_eq!((method.as_str(), params), ("tools/list", json!({"cursor": "c", "_meta": common.clone()})));
         let responses = [("k".to_owned(), InputResponse(json!({"action": "accept"})))].into();
-        let answers = Answers { responses, state: Some("theirs".into()) };
+        let answers = InputRequiredResponse { responses, state: Some("theirs".into()) };
         let meta = map(json!({"io.modelcontextprotocol/clientCapabilities": {"sampling": {}}, "a/b": 1}));
         let more = [("x".to_owned(), json!([1.0])), ("a\"".to_owned(), Value::Null)];
         let call = ForwardedRequest {
@@ -310,7 +310,7 @@ mod tests {
     fn a_request_of_any_method_goes_on_with_its_members() {
         let writer = RequestWriter::new(ProtocolVersion::V20251125, &Map::new());
         let params = map(json!({"uri": "a://b", "x": {"y": 1.50}}));
-        let answers = Answers { responses: [].into(), state: Some("s".into()) };
+        let answers = InputRequiredResponse { responses: [].into(), state: Some("s".into()) };
         let mut request = ForwardedRequest {
             method: "resources/read",
             name: Some("a://b"),

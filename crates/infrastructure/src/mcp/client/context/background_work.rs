@@ -7,7 +7,7 @@ use super::{
 };
 use crate::mcp::client::{
     catalogue::{Catalogue, pooled_tools::PooledTools},
-    config::{ToolNames, UpstreamConfig},
+    config::{ToolNaming, UpstreamConfig},
     connection::{Connection, request_error::RequestError},
 };
 use serde_json::{Map, Value};
@@ -92,7 +92,7 @@ async fn forward_list_changes(news: &Notify, connection: &Connection) {
 /// Offers the tools, resources and prompts of a pooled connection until dropped, and subscribes to resources on it.
 async fn run_plain_work(company: &BackgroundState, connection: &Connection) {
     let BackgroundState { config, context_state: beside, pooled_tools: elsewhere } = company;
-    let offer = Offer { company, by: elsewhere.begin() };
+    let offer = PooledOfferGuard { company, by: elsewhere.begin() };
     let keeping = BackgroundWork {
         beside,
         config,
@@ -104,12 +104,12 @@ async fn run_plain_work(company: &BackgroundState, connection: &Connection) {
 }
 
 /// Offer of one pooled connection.
-struct Offer<'a> {
+struct PooledOfferGuard<'a> {
     company: &'a BackgroundState,
     by: u64,
 }
 
-impl Drop for Offer<'_> {
+impl Drop for PooledOfferGuard<'_> {
     fn drop(&mut self) {
         if self.company.pooled_tools.end(self.by) {
             self.company.context_state.offer(OfferSource::Plain, ContextOffers::default());
@@ -160,7 +160,7 @@ struct BackgroundWork<'a> {
 
 impl BackgroundWork<'_> {
     /// Lists the tools, and lists them again when the server reports a change.
-    async fn tools(&self, offer: &Offer<'_>) {
+    async fn tools(&self, offer: &PooledOfferGuard<'_>) {
         let UpstreamConfig { name, timeouts, .. } = self.config;
         loop {
             let fetching = Catalogue::fetch(self.connection, self.config);
@@ -243,8 +243,8 @@ impl BackgroundWork<'_> {
         for prompt in listed {
             let own = prompt.name().to_owned();
             match self.config.names {
-                ToolNames::Plain => prompts.push(prompt),
-                ToolNames::Qualified => {
+                ToolNaming::Plain => prompts.push(prompt),
+                ToolNaming::Qualified => {
                     let name = ToolName::for_upstream(&self.config.name, &own).as_str().to_owned();
                     prompts.push(prompt.named(&name));
                     names.insert(name, own);

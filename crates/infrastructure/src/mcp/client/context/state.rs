@@ -22,7 +22,7 @@ const INSTRUCTIONS: usize = 16 << 10;
 pub(in crate::mcp::client) struct ContextState {
     offered: ArcSwap<ContextOffers>,
     /// Offers of each connection.
-    parts: Mutex<Parts>,
+    parts: Mutex<OffersBySource>,
     /// Incremented with every change of `offered`.
     version: watch::Sender<u64>,
     /// Version returned most recently by `read_offers`.
@@ -47,7 +47,7 @@ pub(in crate::mcp::client) enum OfferSource {
 }
 
 #[derive(Debug, Default)]
-struct Parts {
+struct OffersBySource {
     listed: ContextOffers,
     plain: ContextOffers,
 }

@@ -41,7 +41,7 @@ struct Open {
 
 /// Permission for a call to pass. Dropping it without an outcome lets another call try.
 #[derive(Debug)]
-pub(in crate::mcp::client) struct Pass<'a> {
+pub(in crate::mcp::client) struct CallPermit<'a> {
     circuit: &'a Circuit,
     /// Start of the trial, if the circuit is open.
     tries: Option<Instant>,
@@ -57,15 +57,15 @@ impl Circuit {
     ///
     /// # Errors
     /// Returns [`RequestError::Unreachable`] with the time of the next trial while the circuit is open.
-    pub(in crate::mcp::client) fn admit(&self) -> Result<Pass<'_>, RequestError> {
+    pub(in crate::mcp::client) fn admit(&self) -> Result<CallPermit<'_>, RequestError> {
         let mut state = self.state();
-        let Some(open) = &mut state.open else { return Ok(Pass { circuit: self, tries: None }) };
+        let Some(open) = &mut state.open else { return Ok(CallPermit { circuit: self, tries: None }) };
         let now = Instant::now();
         if open.is_tried(now) || now < open.until {
             return Err(RequestError::Unreachable(open.describe()));
         }
         open.tried = Some(now);
-        Ok(Pass { circuit: self, tries: open.tried })
+        Ok(CallPermit { circuit: self, tries: open.tried })
     }
 
     /// Returns the reason why calls do not pass now; `None` while they do.
@@ -134,7 +134,7 @@ impl Open {
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for CallPermit<'_> {
     fn drop(&mut self) {
         if self.tries.is_some()
             && let Some(open) = &mut self.circuit.state().open

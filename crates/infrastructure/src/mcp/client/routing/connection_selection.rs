@@ -4,7 +4,7 @@
 use crate::mcp::client::{
     Upstream,
     connection::{
-        Connection, Opening,
+        Connection, HandshakeMethod,
         peer::Loss,
         question_kind::{QuestionKind, declared, declared_members},
         request_error::RequestError,
@@ -82,8 +82,8 @@ impl Upstream {
         context: &CallContext<'_>,
     ) -> Result<Lease, RequestError> {
         let opening = match catalogue_connection.writer.version.generation() {
-            Generation::Modern => Opening::Discover,
-            Generation::Legacy => Opening::Initialize(catalogue_connection.writer.version),
+            Generation::Modern => HandshakeMethod::Discover,
+            Generation::Legacy => HandshakeMethod::Initialize(catalogue_connection.writer.version),
         };
         let capabilities = key.capabilities.clone();
         let principal = key.principal.clone();
@@ -104,7 +104,7 @@ impl Upstream {
 
     async fn open_pooled(
         &self,
-        opening: Opening,
+        opening: HandshakeMethod,
         capabilities: Map<String, Value>,
         principal: Option<Principal>,
     ) -> Result<Connection, Loss> {

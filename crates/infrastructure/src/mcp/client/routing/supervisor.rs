@@ -4,7 +4,8 @@ use crate::mcp::client::{
     catalogue::{Catalogue, pooled_tools::PooledTools},
     config::{Backoff, UpstreamConfig},
     connection::{
-        Connection, Opening, UpstreamDeps, foreign_text::shown, loss_of, peer::Loss, relay::or_never, with_last_words,
+        Connection, HandshakeMethod, UpstreamDeps, foreign_text::shown, loss_of, peer::Loss, relay::or_never,
+        with_last_words,
     },
     context::{
         background_work::{BackgroundState, run_catalogue_work},
@@ -199,9 +200,9 @@ async fn keep_connected(shared: &Arc<UpstreamState>) {
         let loss = match timeout(shared.config.timeouts.connect, connect(shared, opening)).await {
             Ok(Ok((connection, catalogue))) => {
                 opening = match connection.writer.version.generation() {
-                    Generation::Modern => Opening::Discover,
+                    Generation::Modern => HandshakeMethod::Discover,
                     Generation::Legacy => {
-                        Opening::Initialize(shared.config.protocol.unwrap_or(ProtocolVersion::NEWEST_LEGACY))
+                        HandshakeMethod::Initialize(shared.config.protocol.unwrap_or(ProtocolVersion::NEWEST_LEGACY))
                     }
                 };
                 let Some(loss) = serve(shared, Arc::new(connection), catalogue).await else {
@@ -228,22 +229,22 @@ async fn keep_connected(shared: &Arc<UpstreamState>) {
 }
 
 /// Returns the first message of the next attempt. A server that did not answer the probe gets `initialize` next.
-fn next_opening(silent_to: Opening, fixed: Option<ProtocolVersion>) -> Opening {
+fn next_opening(silent_to: HandshakeMethod, fixed: Option<ProtocolVersion>) -> HandshakeMethod {
     match (fixed, silent_to) {
-        (None, Opening::Probe) => Opening::Initialize(ProtocolVersion::NEWEST_LEGACY),
+        (None, HandshakeMethod::Probe) => HandshakeMethod::Initialize(ProtocolVersion::NEWEST_LEGACY),
         (fixed, _) => first_opening(fixed),
     }
 }
 
-fn first_opening(fixed: Option<ProtocolVersion>) -> Opening {
+fn first_opening(fixed: Option<ProtocolVersion>) -> HandshakeMethod {
     match fixed {
-        None => Opening::Probe,
-        Some(version) if version.generation() == Generation::Modern => Opening::Discover,
-        Some(version) => Opening::Initialize(version),
+        None => HandshakeMethod::Probe,
+        Some(version) if version.generation() == Generation::Modern => HandshakeMethod::Discover,
+        Some(version) => HandshakeMethod::Initialize(version),
     }
 }
 
-async fn connect(shared: &UpstreamState, opening: Opening) -> Result<(Connection, Catalogue), Loss> {
+async fn connect(shared: &UpstreamState, opening: HandshakeMethod) -> Result<(Connection, Catalogue), Loss> {
     let declared = shared.deps.declared(&shared.config);
     let connection =
         Connection::open(&shared.config, &shared.deps, opening, declared, Some(&Principal::local())).await?;
@@ -428,11 +429,11 @@ mod tests {
 
     #[test]
     fn a_silent_server_gets_both_first_messages_in_turn() {
-        let silent = next_opening(Opening::Probe, None);
-        assert_eq!(silent, Opening::Initialize(ProtocolVersion::NEWEST_LEGACY));
-        assert_eq!(next_opening(silent, None), Opening::Probe);
+        let silent = next_opening(HandshakeMethod::Probe, None);
+        assert_eq!(silent, HandshakeMethod::Initialize(ProtocolVersion::NEWEST_LEGACY));
+        assert_eq!(next_opening(silent, None), HandshakeMethod::Probe);
         let fixed = Some(ProtocolVersion::V20250618);
-        assert_eq!(next_opening(first_opening(fixed), fixed), Opening::Initialize(ProtocolVersion::V20250618));
-        assert_eq!(first_opening(Some(ProtocolVersion::NEWEST)), Opening::Discover);
+        assert_eq!(next_opening(first_opening(fixed), fixed), HandshakeMethod::Initialize(ProtocolVersion::V20250618));
+        assert_eq!(first_opening(Some(ProtocolVersion::NEWEST)), HandshakeMethod::Discover);
     }
 }

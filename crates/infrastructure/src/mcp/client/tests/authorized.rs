@@ -12,7 +12,7 @@ use std::{
 };
 use tokio::{task::yield_now, time::timeout};
 use toolstead_domain::{
-    Credentials, Principal, ProviderState, error_kind::ErrorKind, ports::credentials::Resource,
+    Credentials, Principal, ProviderState, error_kind::ErrorKind, ports::credentials::ProtectedResource,
     testing::fake_credentials::FakeCredentials,
 };
 use url::Url;
@@ -24,7 +24,7 @@ fn authorized(url: &Url, source: FakeCredentials, is_optional: bool) -> Upstream
     UpstreamConfig {
         credentials: Some(UpstreamCredentials {
             source: Arc::new(source),
-            resource: Resource { grant: GRANT.into(), origin: url.as_str().into() },
+            resource: ProtectedResource { grant: GRANT.into(), origin: url.as_str().into() },
             owner: CredentialsOwner::Principal,
             is_optional,
             can_sign_in: true,

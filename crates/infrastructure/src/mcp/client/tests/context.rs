@@ -15,9 +15,9 @@ use tokio::{
     time::timeout,
 };
 use toolstead_domain::{
-    Answers, CallContext, CallId, CallOutcome, Category, ClientProfile, Completion, CompletionOf, ContextCatalogue,
-    ContextNotice, ContextProvider, ContextRequest, ForwardedMembers, Grant, LogLevel, Principal, Tool, ToolCall,
-    ToolFailure, ToolName, ToolSource,
+    CallContext, CallId, CallOutcome, Category, ClientProfile, Completion, CompletionReference, ContextCatalogue,
+    ContextNotice, ContextProvider, ContextRequest, ForwardedMembers, Grant, InputRequiredResponse, LogLevel,
+    Principal, Tool, ToolCall, ToolFailure, ToolName, ToolSource,
 };
 use uuid::Uuid;
 
@@ -172,7 +172,11 @@ impl Rich {
         }
     }
 
-    async fn asked(&self, request: ContextRequest, answers: Option<&Answers>) -> Result<CallOutcome, ToolFailure> {
+    async fn asked(
+        &self,
+        request: ContextRequest,
+        answers: Option<&InputRequiredResponse>,
+    ) -> Result<CallOutcome, ToolFailure> {
         let tool = Tool::new(ToolName::parse("t").unwrap(), Map::new(), Category::Mcp, ToolSource::BuiltIn);
         let tool = Arc::new(tool);
         let call = ToolCall {
@@ -256,7 +260,7 @@ async fn requests_reach_the_server_with_all_that_the_client_sent_and_results_com
         let arguments = [("x".to_owned(), "y".to_owned())];
         rich.ask(ContextRequest::Get { name: prompt.clone(), arguments: arguments.clone().into() }).await.unwrap();
         let (argument, value) = ("x".to_owned(), "v".to_owned());
-        let of = CompletionOf::Prompt(prompt);
+        let of = CompletionReference::Prompt(prompt);
         let complete = Completion { of, argument, value, known: arguments.into() };
         rich.ask(ContextRequest::Complete(complete)).await.unwrap();
         for (method, mut expected) in [
@@ -365,6 +369,6 @@ async fn a_resource_or_prompt_of_a_new_server_may_ask_first() {
     let rich = Rich { server, heard: Arc::default(), news: Arc::default(), orders: mpsc::unbounded_channel().0 };
     let get = ContextRequest::Get { name: "p".into(), arguments: Default::default() };
     let CallOutcome::InputRequired(required) = rich.asked(get.clone(), None).await.unwrap() else { panic!() };
-    let answers = Answers { responses: Default::default(), state: required.state };
+    let answers = InputRequiredResponse { responses: Default::default(), state: required.state };
     assert!(matches!(rich.asked(get, Some(&answers)).await, Ok(CallOutcome::Done(_))));
 }

@@ -5,7 +5,7 @@ use super::{
     line_server::line_server,
     pooling::serving,
 };
-use crate::mcp::client::config::{McpTransport, ToolNames, UpstreamConfig};
+use crate::mcp::client::config::{McpTransport, ToolNaming, UpstreamConfig};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -67,7 +67,7 @@ fn growing_server() -> McpTransport {
 
 #[tokio::test]
 async fn what_a_call_that_cannot_be_asked_changes_is_listed_and_told() {
-    let server = serving(UpstreamConfig { names: ToolNames::Plain, ..config(growing_server()) });
+    let server = serving(UpstreamConfig { names: ToolNaming::Plain, ..config(growing_server()) });
     until_ready(&server).await;
     server.settled().await;
     server.subscribe("a://one").await.unwrap();
@@ -96,7 +96,7 @@ async fn what_a_call_that_cannot_be_asked_changes_is_listed_and_told() {
 #[tokio::test(start_paused = true)]
 async fn what_a_connection_offered_alone_is_listed_no_more_when_it_has_ended() {
     let server = serving(UpstreamConfig {
-        names: ToolNames::Plain,
+        names: ToolNaming::Plain,
         ends_unused_after: Some(Duration::from_secs(900)),
         ..config(growing_server())
     });

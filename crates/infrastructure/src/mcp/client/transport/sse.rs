@@ -53,14 +53,14 @@ const MAX_ADDRESS_BYTES: usize = 8 << 10;
 #[derive(Debug)]
 pub(in crate::mcp::client) struct SseTransport {
     peer: Arc<Peer>,
-    mailbox: Mailbox,
+    mailbox: MessageEndpoint,
     limit: usize,
     reading: AbortOnDropHandle<()>,
 }
 
 /// Target of our messages.
 #[derive(Debug, Clone)]
-struct Mailbox {
+struct MessageEndpoint {
     url: Url,
     endpoint: AuthorizedEndpoint,
     headers: HeaderMap,
@@ -109,11 +109,11 @@ impl SseTransport {
         }
         let mut events = EventStream::new(response, limit);
         let url = first_event(&mut events, &server.url).await.map_err(|error| match error {
-            NoMailbox::Broken(error) => failed(&peer, error),
+            MessageEndpointError::Broken(error) => failed(&peer, error),
             error => RequestError::Malformed(error.to_string()),
         })?;
         let endpoint = client.endpoint(&url).map_err(|error| failed(&peer, error))?;
-        let mailbox = Mailbox { url, endpoint: AuthorizedEndpoint::new(endpoint, credentials), headers };
+        let mailbox = MessageEndpoint { url, endpoint: AuthorizedEndpoint::new(endpoint, credentials), headers };
         let reading = tokio::spawn(read(events, peer.clone(), mailbox.clone()));
         Ok(Self { peer, mailbox, limit, reading: AbortOnDropHandle::new(reading) })
     }
@@ -235,7 +235,7 @@ impl Drop for SseRequest<'_> {
     }
 }
 
-impl Mailbox {
+impl MessageEndpoint {
     async fn post(&self, peer: &Peer, text: Vec<u8>) -> Result<(), RequestError> {
         let request = Request { method: Method::POST, headers: self.headers.clone(), body: text.into() };
         let response = self.endpoint.send(request).await.map_err(|error| not_sent(peer, error))?;
@@ -264,7 +264,7 @@ impl Mailbox {
 
 /// Reason why the beginning of a stream is invalid.
 #[derive(Debug, thiserror::Error)]
-enum NoMailbox {
+enum MessageEndpointError {
     #[error("its stream was interrupted: {0}")]
     Broken(HttpError),
     #[error("its stream ended before it named an address for messages")]
@@ -278,24 +278,25 @@ enum NoMailbox {
 }
 
 /// Reads the URL for messages from the first event of the stream.
-async fn first_event(events: &mut EventStream, server: &Url) -> Result<Url, NoMailbox> {
-    let SseEvent { event, data } = events.next().await.map_err(NoMailbox::Broken)?.ok_or(NoMailbox::Ended)?;
+async fn first_event(events: &mut EventStream, server: &Url) -> Result<Url, MessageEndpointError> {
+    let SseEvent { event, data } =
+        events.next().await.map_err(MessageEndpointError::Broken)?.ok_or(MessageEndpointError::Ended)?;
     if event != "endpoint" {
         let kind = if event.is_empty() { "message" } else { &event };
-        return Err(NoMailbox::OtherEvent(shown(kind, 40)));
+        return Err(MessageEndpointError::OtherEvent(shown(kind, 40)));
     }
     let text = std::str::from_utf8(&data).ok().filter(|text| text.len() <= MAX_ADDRESS_BYTES);
-    let named = text.and_then(|text| server.join(text.trim()).ok()).ok_or(NoMailbox::Unusable)?;
+    let named = text.and_then(|text| server.join(text.trim()).ok()).ok_or(MessageEndpointError::Unusable)?;
     // The configured headers, which may hold secrets, are sent with every message.
     if named.origin() != server.origin() {
         let own = server.origin().ascii_serialization();
-        return Err(NoMailbox::OtherOrigin { named: shown(&shown_url(&named), 200), own });
+        return Err(MessageEndpointError::OtherOrigin { named: shown(&shown_url(&named), 200), own });
     }
     Ok(named)
 }
 
 /// Reads messages of the server until the stream ends.
-async fn read(mut events: EventStream, peer: Arc<Peer>, mailbox: Mailbox) {
+async fn read(mut events: EventStream, peer: Arc<Peer>, mailbox: MessageEndpoint) {
     loop {
         match events.next().await {
             Ok(Some(event)) if matches!(event.event.as_str(), "" | "message") => {
@@ -310,7 +311,7 @@ async fn read(mut events: EventStream, peer: Arc<Peer>, mailbox: Mailbox) {
     }
 }
 
-async fn take_message(data: Vec<u8>, peer: &Peer, mailbox: &Mailbox) {
+async fn take_message(data: Vec<u8>, peer: &Peer, mailbox: &MessageEndpoint) {
     match Incoming::read(data) {
         Ok(Incoming::Answer(answer)) => peer.take_answer(answer),
         Ok(Incoming::Other(message)) => {

@@ -5,7 +5,7 @@ use crate::{
     http::sse::SseEvent,
     models::{
         failure::{ReportedError, error_of},
-        offer::{CallIds, Offer},
+        offer::{CallIds, ToolMapping},
         protocol::{Decoder, incomplete_answer},
     },
 };
@@ -25,7 +25,7 @@ const MAX_TOKENS: u64 = 1 << 40;
 /// Decoder of one answer.
 #[derive(Debug)]
 pub(super) struct AnthropicDecoder {
-    offer: Offer,
+    offer: ToolMapping,
     ids: CallIds,
     open: BTreeMap<u64, Open>,
     blocks: usize,
@@ -168,7 +168,7 @@ struct Document<'a> {
 }
 
 impl AnthropicDecoder {
-    pub(super) fn new(offer: Offer, ids: CallIds) -> Self {
+    pub(super) fn new(offer: ToolMapping, ids: CallIds) -> Self {
         Self {
             offer,
             ids,

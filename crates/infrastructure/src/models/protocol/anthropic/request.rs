@@ -3,7 +3,7 @@
 use super::{IMAGES, PROVIDER};
 use crate::models::{
     images::fitted,
-    offer::Offer,
+    offer::ToolMapping,
     schema::schema_copy,
     settings::{ModelSettings, ProviderKind},
 };
@@ -111,7 +111,11 @@ enum Source<'a> {
 ///
 /// # Errors
 /// Returns [`ModelError::Refused`] if there is nothing to send.
-pub(super) fn body(settings: &ModelSettings, request: &ModelRequest, offer: &Offer) -> Result<Vec<u8>, ModelError> {
+pub(super) fn body(
+    settings: &ModelSettings,
+    request: &ModelRequest,
+    offer: &ToolMapping,
+) -> Result<Vec<u8>, ModelError> {
     let limits = settings.takes_images.then_some(&IMAGES);
     let messages = fitted(&request.messages, limits, &request.tools);
     let turns = turns(&messages, offer);
@@ -142,7 +146,7 @@ pub(super) fn body(settings: &ModelSettings, request: &ModelRequest, offer: &Off
 }
 
 /// Returns the definitions of tools, without cache markers.
-pub(super) fn definitions(tools: &[OfferedTool], offer: &Offer) -> Vec<Value> {
+pub(super) fn definitions(tools: &[OfferedTool], offer: &ToolMapping) -> Vec<Value> {
     let definition = |tool: &OfferedTool| {
         let mut definition = Map::new();
         definition.insert("name".into(), offer.name(&tool.name).into());
@@ -187,7 +191,7 @@ fn is_empty(block: &Block) -> bool {
 }
 
 /// Returns the messages as turns with cache markers.
-fn turns<'m>(messages: &'m [Message], offer: &'m Offer) -> Vec<Turn<'m>> {
+fn turns<'m>(messages: &'m [Message], offer: &'m ToolMapping) -> Vec<Turn<'m>> {
     let mut turns: Vec<Turn<'m>> = Vec::new();
     for message in messages {
         let content = match message.role {
@@ -212,7 +216,7 @@ fn turns<'m>(messages: &'m [Message], offer: &'m Offer) -> Vec<Turn<'m>> {
     turns
 }
 
-fn user_parts<'m>(blocks: &'m [Block], offer: &'m Offer) -> Vec<Part<'m>> {
+fn user_parts<'m>(blocks: &'m [Block], offer: &'m ToolMapping) -> Vec<Part<'m>> {
     let mut parts = Vec::new();
     for block in blocks {
         match block {
@@ -228,7 +232,7 @@ fn user_parts<'m>(blocks: &'m [Block], offer: &'m Offer) -> Vec<Part<'m>> {
     parts
 }
 
-fn model_parts<'m>(blocks: &'m [Block], offer: &'m Offer) -> Vec<Part<'m>> {
+fn model_parts<'m>(blocks: &'m [Block], offer: &'m ToolMapping) -> Vec<Part<'m>> {
     let mut parts: Vec<Part<'m>> = Vec::new();
     for block in blocks {
         match block {
@@ -250,7 +254,7 @@ fn raw(sealed: &SealedBlock) -> Option<&RawValue> {
     serde_json::from_str(raw?).ok()
 }
 
-fn content_of<'m>(block: &'m Block, offer: &'m Offer) -> Option<Content<'m>> {
+fn content_of<'m>(block: &'m Block, offer: &'m ToolMapping) -> Option<Content<'m>> {
     match block {
         block if is_empty(block) => None,
         Block::Text { text } => Some(text_of(text)),

@@ -917,7 +917,7 @@ async fn toolchains_work() {
 }
 
 /// Creates a run whose reports this test writes, and the queue of its launcher's orders.
-fn untold() -> (OwnedFd, OwnedFd, Launcher, std::sync::mpsc::Receiver<Order>) {
+fn untold() -> (OwnedFd, OwnedFd, Launcher, std::sync::mpsc::Receiver<LaunchThreadCommand>) {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     let (orders, ordered) = std::sync::mpsc::channel();
@@ -947,7 +947,7 @@ async fn a_run_has_begun_when_it_is_born_and_started_whichever_is_told_first() {
         assert_eq!(run.id, 7, "{reports:?}");
         assert_eq!(run.exited().await, Exit::Code(3), "{reports:?}");
         drop(run);
-        assert!(matches!(ordered.try_recv(), Ok(Order::End(_))), "{reports:?}");
+        assert!(matches!(ordered.try_recv(), Ok(LaunchThreadCommand::End(_))), "{reports:?}");
     }
     // A run is lost if the report with its process is missing.
     let (ours, theirs, launcher, _ordered) = untold();
@@ -982,5 +982,5 @@ async fn a_run_that_is_let_go_of_before_its_birth_was_heard_is_ended_like_any_ot
     report(&theirs, &Report::Started, &[]).unwrap();
     report(&theirs, &Report::Born { pid: 7 }, &[process.as_fd()]).unwrap();
     drop(beginning);
-    assert!(matches!(ordered.try_recv(), Ok(Order::End(_))));
+    assert!(matches!(ordered.try_recv(), Ok(LaunchThreadCommand::End(_))));
 }

@@ -9,12 +9,12 @@ fn in_folder(folder: &TempDir) -> PathLocks {
     PathLocks::new(vec![folder.path().join("locks")])
 }
 
-fn now() -> Stop {
-    Stop::at(Instant::now())
+fn now() -> StopCondition {
+    StopCondition::at(Instant::now())
 }
 
-fn later() -> Stop {
-    Stop::at(Instant::now() + Duration::from_secs(60))
+fn later() -> StopCondition {
+    StopCondition::at(Instant::now() + Duration::from_secs(60))
 }
 
 #[test]

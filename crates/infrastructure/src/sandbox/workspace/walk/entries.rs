@@ -1,6 +1,6 @@
 //! Names in a folder and the paths of its entries, without an allocation for each.
 
-use crate::sandbox::workspace::{facts::FileKind, resolve::real_path, stop::Stop};
+use crate::sandbox::workspace::{facts::FileKind, resolve::real_path, stop::StopCondition};
 use rustix::fs::RawDir;
 use std::{
     ffi::{OsStr, OsString},
@@ -53,7 +53,7 @@ impl Names {
         buffer: &mut Buffer,
         limit: usize,
         is_sorted: bool,
-        stop: &Stop,
+        stop: &StopCondition,
     ) -> io::Result<Self> {
         let mut names = Self { bytes: Vec::with_capacity(USUAL_BYTES), entries: Vec::with_capacity(USUAL_ENTRIES) };
         let mut entries = RawDir::new(folder, &mut buffer.0);

@@ -77,7 +77,7 @@ pub(super) struct Draft<'a> {
 
 /// Remaining number of entries and bytes to examine, so that a command cannot make the work endless.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct WorkBudget {
     entries: usize,
     bytes: usize,
 }
@@ -98,7 +98,7 @@ impl State {
     }
 }
 
-impl Work {
+impl WorkBudget {
     /// Returns the limits for one check of a workspace: far more than ordinary ones need, and done in a fraction of a
     /// second.
     pub(super) fn new() -> Self {
@@ -212,7 +212,7 @@ impl Folder {
     /// Returns the names in the folder.
     ///
     /// # Errors `QuotaExceeded` if there are more than may be examined; otherwise the error of the system.
-    pub(super) fn names(&self, work: &mut Work) -> io::Result<Vec<OsString>> {
+    pub(super) fn names(&self, work: &mut WorkBudget) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         for entry in Dir::new(openat(&self.handle, ".", flags, Mode::empty())?)? {
@@ -228,7 +228,7 @@ impl Folder {
 
     /// Returns the text of a file, or `None` if it does not exist. Fails unless it is a regular file that is not too
     /// large.
-    pub(super) fn text(&self, name: &str, work: &mut Work) -> io::Result<Option<Text>> {
+    pub(super) fn text(&self, name: &str, work: &mut WorkBudget) -> io::Result<Option<Text>> {
         let file = match mount::open_beneath(&self.handle, Path::new(name), OFlags::RDONLY | OFlags::NONBLOCK) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
@@ -337,7 +337,7 @@ impl Folder {
         }
         let depth = depth.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
         let folder = self.inner(name)?.opened();
-        for inner in folder.names(&mut Work { entries: *most, bytes: 0 })? {
+        for inner in folder.names(&mut WorkBudget { entries: *most, bytes: 0 })? {
             folder.remove(&inner, depth, most)?;
         }
         Ok(unlinkat(&self.handle, name, AtFlags::REMOVEDIR)?)

@@ -3,7 +3,7 @@
 use super::{
     super::{
         request::{Failure, Request, Step},
-        view::View,
+        view::RootBuilder,
     },
     SETTINGS, START_FILES,
     folder::Folder,
@@ -16,14 +16,14 @@ use std::{
 };
 
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct WritablePlaces {
     roots: Vec<Folder>,
     /// Paths that a run can write to.
     places: Vec<PathBuf>,
 }
 
-impl Ground {
-    pub(super) fn of(view: &View<'_>, request: &Request) -> Result<Self, Failure> {
+impl WritablePlaces {
+    pub(super) fn of(view: &RootBuilder<'_>, request: &Request) -> Result<Self, Failure> {
         let writable = || request.folders.iter().filter(|folder| folder.is_writable);
         let own = request.home.iter().cloned().chain(["/tmp", "/var/tmp"].map(PathBuf::from));
         let root = |path: &Path| {
@@ -116,7 +116,7 @@ mod tests {
         symlink("/", place.path().join("link")).unwrap();
         fs::write(place.path().join("file"), "").unwrap();
         let root = |path: &&str| Folder::of(mount::open_exactly(place.path()).unwrap(), path.into());
-        let ground = Ground {
+        let ground = WritablePlaces {
             roots: ["/r", "/other", "/other/in"].iter().map(root).collect(),
             places: ["/r", "/home/u", "/tmp"].map(PathBuf::from).into(),
         };

@@ -1,6 +1,6 @@
 //! Repositories within a repository: those of its submodules, and the metadata of its working trees.
 
-use super::folder::{Folder, Work};
+use super::folder::{Folder, WorkBudget};
 use rustix::fs::FileType;
 use std::{ffi::OsStr, io};
 
@@ -27,7 +27,7 @@ pub(super) enum InnerEntry<'a> {
 }
 
 /// Callback for each entry.
-pub(super) type Act<'a> = dyn FnMut(InnerEntry<'_>, &mut Work) -> io::Result<()> + 'a;
+pub(super) type Act<'a> = dyn FnMut(InnerEntry<'_>, &mut WorkBudget) -> io::Result<()> + 'a;
 
 impl Part {
     pub(super) const ALL: [Self; 2] = [Self::Modules, Self::Worktrees];
@@ -44,11 +44,11 @@ impl Part {
 ///
 /// # Errors `QuotaExceeded` if there is more than may be examined; otherwise the error of the system or of the
 /// function.
-pub(super) fn each(repository: &Folder, part: Part, work: &mut Work, act: &mut Act<'_>) -> io::Result<()> {
+pub(super) fn each(repository: &Folder, part: Part, work: &mut WorkBudget, act: &mut Act<'_>) -> io::Result<()> {
     within(repository, part, DEPTH, work, act)
 }
 
-fn within(repository: &Folder, part: Part, depth: usize, work: &mut Work, act: &mut Act<'_>) -> io::Result<()> {
+fn within(repository: &Folder, part: Part, depth: usize, work: &mut WorkBudget, act: &mut Act<'_>) -> io::Result<()> {
     match repository.kind(part.name())? {
         None => Ok(()),
         Some(_) if repository.is_closed(part.name()) => Ok(()),
@@ -57,7 +57,7 @@ fn within(repository: &Folder, part: Part, depth: usize, work: &mut Work, act: &
     }
 }
 
-fn of_list(list: &Folder, part: Part, depth: usize, work: &mut Work, act: &mut Act<'_>) -> io::Result<()> {
+fn of_list(list: &Folder, part: Part, depth: usize, work: &mut WorkBudget, act: &mut Act<'_>) -> io::Result<()> {
     let depth = depth.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
     for name in list.names(work)? {
         match list.kind(&name)? {

@@ -1,12 +1,12 @@
 //! A folder that git takes for a repository. Its files that make git run programs are restored or removed after a run.
 
 use super::{
-    super::view::View,
-    Ground, UndoContext,
-    folder::{Folder, Work, shown},
+    super::view::RootBuilder,
+    UndoContext, WritablePlaces,
+    folder::{Folder, WorkBudget, shown},
     inner::{self, InnerEntry, Part},
     known_entries::KnownEntries,
-    texts::{Kind, Texts},
+    texts::{GitControlFiles, Kind},
 };
 use rustix::fs::FileType;
 use std::{collections::BTreeMap, ffi::OsStr, io, path::PathBuf};
@@ -23,23 +23,23 @@ const LISTS: [&str; 3] = ["hooks", "remotes", "branches"];
 #[derive(Debug)]
 pub(super) struct Repository {
     pub(super) folder: Folder,
-    own: Texts,
+    own: GitControlFiles,
     /// Texts of its submodules and working trees, by path.
-    inner: BTreeMap<PathBuf, Texts>,
+    inner: BTreeMap<PathBuf, GitControlFiles>,
 }
 
 impl Repository {
     /// Records the state before the run. Hooks become read-only. Settings stay writable, because `git config` is
     /// ordinary work.
     pub(super) fn guard(
-        view: &mut View<'_>,
+        view: &mut RootBuilder<'_>,
         folder: Folder,
-        ground: &Ground,
+        ground: &WritablePlaces,
         known: &mut KnownEntries,
     ) -> io::Result<Self> {
         close_lists(view, &folder)?;
-        let mut work = Work::new();
-        let own = Texts::of(&folder, Kind::Main, &mut work, ground, known)?;
+        let mut work = WorkBudget::new();
+        let own = GitControlFiles::of(&folder, Kind::Main, &mut work, ground, known)?;
         let mut repository = Self { own, inner: BTreeMap::new(), folder };
         for part in Part::ALL {
             repository.guard_part(view, part, &mut work, ground, known)?;
@@ -49,10 +49,10 @@ impl Repository {
 
     fn guard_part(
         &mut self,
-        view: &mut View<'_>,
+        view: &mut RootBuilder<'_>,
         part: Part,
-        work: &mut Work,
-        ground: &Ground,
+        work: &mut WorkBudget,
+        ground: &WritablePlaces,
         known: &mut KnownEntries,
     ) -> io::Result<()> {
         let mut held = 0;
@@ -67,7 +67,7 @@ impl Repository {
                     ));
                 }
             };
-            let mut texts = Texts::of(folder, kind, work, ground, known)?;
+            let mut texts = GitControlFiles::of(folder, kind, work, ground, known)?;
             // A repository with entries of the user is held in place, so that these can be distinguished from entries
             // of the run. Others can be moved and removed, as is usual for submodules and working trees.
             if !texts.foreign.is_empty() || has_hooks(folder, work)? {
@@ -99,14 +99,19 @@ impl Repository {
 
 /// Undoes dangerous settings of a run in a repository that did not exist before.
 pub(super) fn restore_new(folder: Folder, account: &mut UndoContext<'_>) {
-    restore_all(&folder.opened(), &Texts::default(), &BTreeMap::new(), account);
+    restore_all(&folder.opened(), &GitControlFiles::default(), &BTreeMap::new(), account);
 }
 
-fn restore_all(folder: &Folder, own: &Texts, inner: &BTreeMap<PathBuf, Texts>, account: &mut UndoContext<'_>) {
-    restore_lists(folder, &mut Work::new(), account);
-    own.restore(folder, Kind::Main, &mut Work::new(), account);
-    let mut work = Work::new();
-    let none = Texts::default();
+fn restore_all(
+    folder: &Folder,
+    own: &GitControlFiles,
+    inner: &BTreeMap<PathBuf, GitControlFiles>,
+    account: &mut UndoContext<'_>,
+) {
+    restore_lists(folder, &mut WorkBudget::new(), account);
+    own.restore(folder, Kind::Main, &mut WorkBudget::new(), account);
+    let mut work = WorkBudget::new();
+    let none = GitControlFiles::default();
     for part in Part::ALL {
         let looked = inner::each(folder, part, &mut work, &mut |found, work| {
             let (folder, kind) = match found {
@@ -133,7 +138,7 @@ fn restore_all(folder: &Folder, own: &Texts, inner: &BTreeMap<PathBuf, Texts>, a
 }
 
 /// Makes existing hooks and similar entries read-only.
-fn close_lists(view: &mut View<'_>, git: &Folder) -> io::Result<()> {
+fn close_lists(view: &mut RootBuilder<'_>, git: &Folder) -> io::Result<()> {
     for name in LISTS.into_iter().chain(["commondir"]) {
         if git.kind(name)?.is_some() {
             view.seal(&git.path.join(name), git.handle_of(name)?)?;
@@ -143,7 +148,7 @@ fn close_lists(view: &mut View<'_>, git: &Folder) -> io::Result<()> {
 }
 
 /// Returns `true` if there is a hook or similar entry that is writable.
-fn has_hooks(git: &Folder, work: &mut Work) -> io::Result<bool> {
+fn has_hooks(git: &Folder, work: &mut WorkBudget) -> io::Result<bool> {
     for list in LISTS {
         if git.kind(list)?.is_some()
             && !git.is_closed(list)
@@ -156,7 +161,7 @@ fn has_hooks(git: &Folder, work: &mut Work) -> io::Result<bool> {
 }
 
 /// Moves aside hooks and similar entries that the run added to the repository.
-fn restore_lists(git: &Folder, work: &mut Work, account: &mut UndoContext<'_>) {
+fn restore_lists(git: &Folder, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
     for list in LISTS {
         match git.kind(list) {
             Ok(None) => {}
@@ -167,7 +172,7 @@ fn restore_lists(git: &Folder, work: &mut Work, account: &mut UndoContext<'_>) {
     }
 }
 
-fn restore_list(git: &Folder, list: &str, work: &mut Work, account: &mut UndoContext<'_>) {
+fn restore_list(git: &Folder, list: &str, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
     let listed = git.inner(list).map(Folder::opened).and_then(|folder| Ok((folder.names(work)?, folder)));
     let Ok((names, folder)) = listed else { return git.set_aside(list, account.report) };
     let new: Vec<_> = names.into_iter().filter(|name| is_hook(name)).collect();

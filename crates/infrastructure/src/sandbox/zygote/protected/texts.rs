@@ -2,8 +2,8 @@
 
 use super::{
     super::git_config::{self, Judgement, Setting},
-    Ground, UndoContext,
-    folder::{Draft, Folder, State, Text, Work, shown},
+    UndoContext, WritablePlaces,
+    folder::{Draft, Folder, State, Text, WorkBudget, shown},
     ground::line,
     known_entries::KnownEntries,
 };
@@ -26,7 +26,7 @@ pub(super) enum Kind {
 
 /// Texts that existed before, and that the run could change.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct GitControlFiles {
     /// Texts that are restored if nothing else helps.
     before: BTreeMap<&'static str, Text>,
     /// State in which each file was found.
@@ -39,12 +39,12 @@ pub(super) struct Texts {
     pub(super) is_held: bool,
 }
 
-impl Texts {
+impl GitControlFiles {
     pub(super) fn of(
         git: &Folder,
         kind: Kind,
-        work: &mut Work,
-        ground: &Ground,
+        work: &mut WorkBudget,
+        ground: &WritablePlaces,
         known: &mut KnownEntries,
     ) -> io::Result<Self> {
         let mut texts = Self { is_held: kind == Kind::Main, ..Self::default() };
@@ -61,7 +61,7 @@ impl Texts {
         Ok(texts)
     }
 
-    pub(super) fn restore(&self, git: &Folder, kind: Kind, work: &mut Work, account: &mut UndoContext<'_>) {
+    pub(super) fn restore(&self, git: &Folder, kind: Kind, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
             let mut file = TextFile::of(git, name, kind);
             // The file is unchanged. Changes that another run made before are undone at the end of that run. For
@@ -106,7 +106,7 @@ impl<'a> TextFile<'a> {
     }
 
     /// Records the content. Returns the text without parts that do not count as existing before.
-    fn known(&self, mut text: Text, ground: &Ground, known: &mut KnownEntries) -> Option<Text> {
+    fn known(&self, mut text: Text, ground: &WritablePlaces, known: &mut KnownEntries) -> Option<Text> {
         match self.name {
             "config" | "config.worktree" => {
                 let Some(settings) = git_config::settings(&text.bytes) else {
@@ -128,7 +128,7 @@ impl<'a> TextFile<'a> {
         Some(text)
     }
 
-    fn restore(&self, before: Option<&Text>, work: &mut Work, account: &mut UndoContext<'_>) {
+    fn restore(&self, before: Option<&Text>, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
         match self.verdict(before, work, account) {
             Verdict::Fine => return,
             Verdict::Elsewhere => {
@@ -190,7 +190,7 @@ impl<'a> TextFile<'a> {
         }
     }
 
-    fn verdict(&self, before: Option<&Text>, work: &mut Work, account: &UndoContext<'_>) -> Verdict {
+    fn verdict(&self, before: Option<&Text>, work: &mut WorkBudget, account: &UndoContext<'_>) -> Verdict {
         let mut text = match self.git.text(self.name, work) {
             Ok(None) if before.is_none() || matches!(self.name, "config.worktree" | "gitdir") => return Verdict::Fine,
             Ok(None) => return Verdict::Missing,
@@ -221,14 +221,14 @@ impl<'a> TextFile<'a> {
         }
     }
 
-    fn judge_settings(&self, text: &[u8], ground: &Ground, known: &KnownEntries) -> Judgement {
+    fn judge_settings(&self, text: &[u8], ground: &WritablePlaces, known: &KnownEntries) -> Judgement {
         git_config::without(text, &|one| {
             let is_judged = !self.is_as_found || one.is_worktree();
             is_judged && self.is_refused(one, ground) && !known.has(&self.path, &one.bytes())
         })
     }
 
-    fn is_refused(&self, setting: &Setting, ground: &Ground) -> bool {
+    fn is_refused(&self, setting: &Setting, ground: &WritablePlaces) -> bool {
         setting.is_refused(&|path| self.kind == Kind::Module && ground.is_plain(path, &self.git.path))
     }
 }

@@ -1,6 +1,6 @@
 //! The program `tool` in the root of a run, and the socket that it connects to.
 
-use super::View;
+use super::RootBuilder;
 use crate::sandbox::{
     offered_tools::{PLACE, PROGRAM, SOCKET},
     zygote::{
@@ -19,7 +19,7 @@ use std::{io, os::fd::OwnedFd, path::Path};
 /// Maximum number of connections that wait for the runtime.
 const WAITING: i32 = 128;
 
-impl View<'_> {
+impl RootBuilder<'_> {
     /// Mounts the program and listens for it. The socket is created in the root of the run, which exists nowhere else:
     /// no path of the machine or of another run leads to it.
     pub(in crate::sandbox::zygote) fn offer_tools(&self) -> Result<OwnedFd, Failure> {

@@ -2,7 +2,7 @@
 
 use super::{
     super::tree::{
-        NodeId, Step, Tree,
+        NodeId, Tree, WalkEvent,
         visible::{is_block, is_left_out},
     },
     inline::longest_run,
@@ -77,7 +77,7 @@ pub(super) fn text(tree: &Tree, node: NodeId) -> String {
     let mut walk = tree.walk(node);
     while let Some(step) = walk.next() {
         match step {
-            Step::Enter(below) => match (tree.text(below), tree.tag(below)) {
+            WalkEvent::Enter(below) => match (tree.text(below), tree.tag(below)) {
                 (Some(part), _) => text.push_str(part),
                 (None, Some("br")) => text.push('\n'),
                 (None, Some(_)) if is_left_out(tree, below) => {
@@ -86,7 +86,7 @@ pub(super) fn text(tree: &Tree, node: NodeId) -> String {
                 (None, Some(tag)) if below != node && is_block(tag) => line_start(&mut text),
                 _ => {}
             },
-            Step::Leave(below) => {
+            WalkEvent::Leave(below) => {
                 if below != node && tree.tag(below).is_some_and(is_block) {
                     line_start(&mut text);
                 }

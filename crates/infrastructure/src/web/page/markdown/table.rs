@@ -1,6 +1,6 @@
 //! Tables: which of them contain data, and their lines in Markdown.
 
-use super::super::tree::{NodeId, Step, Tree};
+use super::super::tree::{NodeId, Tree, WalkEvent};
 use std::collections::HashSet;
 
 /// Maximum number of columns of a table; the last one receives the text of further ones.
@@ -15,7 +15,7 @@ pub(super) fn data_tables(tree: &Tree) -> HashSet<NodeId> {
     let mut open: Vec<Facts> = Vec::new();
     for step in tree.walk(tree.root()) {
         match step {
-            Step::Enter(node) => match tree.tag(node) {
+            WalkEvent::Enter(node) => match tree.tag(node) {
                 Some("table") => {
                     open.iter_mut().for_each(|table| table.has_blocks = true);
                     open.push(Facts::of(tree, node));
@@ -27,7 +27,7 @@ pub(super) fn data_tables(tree: &Tree) -> HashSet<NodeId> {
                 }
                 None => {}
             },
-            Step::Leave(node) => {
+            WalkEvent::Leave(node) => {
                 if tree.tag(node) == Some("table")
                     && let Some(table) = open.pop()
                     && table.holds_data()

@@ -10,7 +10,7 @@ fn rule(text: &str) -> PermissionRule {
 /// Returns the remark about the rule on commands with this pattern.
 fn told(pattern: &str) -> Option<String> {
     let rule = rule(&format!("Bash({pattern})"));
-    Some(Idle::of(&rule.outline()?)?.describe(&rule))
+    Some(IneffectivePattern::of(&rule.outline()?)?.describe(&rule))
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn places(text: &str, hunks: &str) -> Result<Vec<(usize, LineTolerance)>, HunkPr
     let patch = parse(&format!("*** Begin Patch\n*** Update File: a\n{hunks}\n*** End Patch")).unwrap();
     let Action::Update { hunks, .. } = &patch[0].action else { panic!("{patch:?}") };
     let lines = lines_of(text);
-    let stop = Stop::at(Instant::now() + Duration::from_secs(600));
+    let stop = StopCondition::at(Instant::now() + Duration::from_secs(600));
     let lookup = Lookup::of(&lines, &stop);
     let (mut from, mut places) = (0, Vec::new());
     for hunk in hunks {
@@ -106,7 +106,7 @@ fn a_search_is_bounded_and_ends_when_the_time_is_over() {
     assert!(matches!(&found, Err(HunkProblem::Ambiguous(several)) if several.len() == 50_001), "{:?}", found.is_ok());
 
     let lines = lines_of("a\n");
-    let stop = Stop::at(Instant::now());
+    let stop = StopCondition::at(Instant::now());
     let hunk = Hunk {
         lines: vec![crate::builtin::tools::apply_patch::parser::HunkLine::Removed("a".into())],
         ..Hunk::default()

@@ -4,7 +4,7 @@ use crate::config::tree::{
     format::Format,
     node::{Content, Node},
     origin::Origin,
-    value::{Item, Value},
+    value::{TextItem, Value},
 };
 use serde_json::Value as Json;
 use std::{collections::BTreeSet, path::Path, sync::Arc};
@@ -110,13 +110,13 @@ impl Block {
         for (key, value) in &self.values {
             let value = match value {
                 Value::Map(members) => {
-                    let member = |(name, item): &'t (String, Item)| {
+                    let member = |(name, item): &'t (String, TextItem)| {
                         format!("{} = {}", quoted_key(name), quoted(shown(key, name, &item.text)))
                     };
                     format!("{{ {} }}", members.iter().map(member).collect::<Vec<_>>().join(", "))
                 }
                 Value::List(items) => {
-                    let item = |(at, item): (usize, &'t Item)| quoted(shown(key, &at.to_string(), &item.text));
+                    let item = |(at, item): (usize, &'t TextItem)| quoted(shown(key, &at.to_string(), &item.text));
                     format!("[{}]", items.iter().enumerate().map(item).collect::<Vec<_>>().join(", "))
                 }
                 Value::Text(value) => quoted(shown(key, "", value)),

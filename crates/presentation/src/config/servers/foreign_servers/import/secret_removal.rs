@@ -3,7 +3,7 @@
 use super::block;
 use crate::config::{
     servers::foreign_servers::literal_secrets,
-    tree::value::{Item, Value},
+    tree::value::{TextItem, Value},
 };
 use std::{
     collections::BTreeSet,
@@ -71,7 +71,7 @@ pub(super) fn without_secrets(
 }
 
 /// Replaces an argument that contains a secret: the part after `=`, or all of it. The variable is named after the option.
-fn replace_argument(items: &mut [Item], at: usize, replace: &mut impl FnMut(&mut String, &str)) {
+fn replace_argument(items: &mut [TextItem], at: usize, replace: &mut impl FnMut(&mut String, &str)) {
     let option = |text: &str| text.starts_with('-').then(|| text.trim_start_matches('-').to_owned());
     let before = at.checked_sub(1).and_then(|before| option(&items[before].text)).filter(|name| !name.contains('='));
     let text = &mut items[at].text;
