@@ -79,7 +79,7 @@ fn servers_of_other_programs_are_listed_and_imported_after_confirmation() {
     fs::write(user.config(), "# mine\n[limits]\nprocesses = 99\n").unwrap();
     fs::set_permissions(user.config(), fs::Permissions::from_mode(0o640)).unwrap();
     user.check(&["servers", "found"], 0, &["Claude Code", "Windsurf", "linear-server", "servers import"]);
-    user.check(&["doctor"], 0, &["other programs", "MCP servers can be imported"]);
+    user.check(&["doctor"], 0, &["other programs", "MCP servers that can be imported"]);
 
     let before = fs::read(user.config()).unwrap();
     user.check(&["servers", "import"], 2, &["[mcp_servers.sentry]", "run the command again with `--yes`"]);

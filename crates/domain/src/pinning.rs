@@ -12,10 +12,10 @@ use serde_json::Value;
 /// Treatment of changed definitions of a server.
 ///
 /// ```
-/// use toolstead_domain::pinning::OnChange;
+/// use toolstead_domain::pinning::ChangePolicy;
 ///
-/// assert_eq!(OnChange::default(), OnChange::Pin);
-/// assert_eq!(OnChange::parse("quarantine").map(OnChange::as_str), Some("quarantine"));
+/// assert_eq!(ChangePolicy::default(), ChangePolicy::Pin);
+/// assert_eq!(ChangePolicy::parse("quarantine").map(ChangePolicy::as_str), Some("quarantine"));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]

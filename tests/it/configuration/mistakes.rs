@@ -83,8 +83,22 @@ fn a_wrong_type_says_what_is_wanted_and_what_is_there() {
     );
     wrong(
         "[sandbox]\nnetwork = [\"a b\"]",
-        "config.toml:2: `sandbox.network`: \"a b\" is not a host pattern such as `example.com` or `*.example.com`",
+        "config.toml:2: `sandbox.network`: `a b` is not a valid host pattern: it contains characters that are invalid in \
+         a host name",
     );
+    for (pattern, reason) in [
+        ("*", "`*` must be below a domain: `*.example.com` is every name below example.com"),
+        ("10.*", "`*` is allowed only in names: list each address"),
+        (
+            "a..b",
+            "a name has letters, digits, `-` and `_` in parts of 1 to 63 between dots, and does not end in a number",
+        ),
+    ] {
+        wrong(
+            &format!("[sandbox]\nnetwork = [\"{pattern}\"]"),
+            &format!("config.toml:2: `sandbox.network`: `{pattern}` is not a valid host pattern: {reason}"),
+        );
+    }
     for (host, reason) in [
         ("127.0.0.1:18999", "127.0.0.1 is not a public address but this machine itself"),
         ("localhost:18999", "localhost is not a public host but this machine itself"),

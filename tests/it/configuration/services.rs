@@ -12,7 +12,7 @@ use toolstead_presentation::config::sections::services::NetworkToolSettings;
 const LOCAL: &str = "home/project/toolstead.local.toml";
 const NOBODY_SEARCHES: &str = "no search provider is set: `[search] provider` names one (brave, searxng, tavily, exa, \
                                duckduckgo), or `BRAVE_API_KEY` holds a key for Brave";
-const NO_CLIENT: &str = "there is no client: say `[google] client_id`, or set `GOOGLE_CLIENT_ID`";
+const NO_CLIENT: &str = "no client is configured: set `[google] client_id` or `GOOGLE_CLIENT_ID`";
 const NO_CLIENT_SECRET: &str = "there is no key: set the environment variable `GOOGLE_CLIENT_SECRET`, or say \
                                 `google.client_secret_env`";
 const NO_ADMIN_KEY: &str = "there is no key: set the environment variable `ANTHROPIC_ADMIN_API_KEY`, or say \

@@ -24,7 +24,7 @@ use std::{
 ///     .with_resources(["config://*".to_owned()]);
 /// assert_eq!(content.tool_named("history"), Some("mcp__git__git_log"));
 /// assert!(content.offers_resource("config://server") && !content.offers_prompt("commit"));
-/// # Ok::<(), toolstead_domain::scope::view_content::SharedName>(())
+/// # Ok::<(), toolstead_domain::scope::view_content::DuplicateToolName>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ViewContent {

@@ -5,7 +5,7 @@ use super::{
     exit::{self, CommandError, Exit},
     global::Global,
     message_printer::MessagePrinter,
-    output::{Output, note},
+    output::{Output, note, passing},
     terminal::Terminal,
     terminal_questions::TerminalQuestions,
     tools::print_unavailable_servers,
@@ -19,7 +19,7 @@ use clap::Args;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{
-    io::{IsTerminal, Read},
+    io::Read,
     os::unix::ffi::OsStrExt,
     path::Path,
     sync::Arc,
