@@ -118,7 +118,7 @@ impl Machine {
     }
 
     fn rules(&self) -> Vec<String> {
-        let rules = self.config().rules;
+        let rules = self.config().permissions.rules;
         rules
             .iter()
             .map(|rule| self.plain(format!("{} {} in {}", rule.effect.as_str(), rule.text, rule.origin)))

@@ -9,7 +9,10 @@ fn without_any_configuration_the_defaults_hold() {
     let machine = Machine::new();
     let config = machine.config();
     assert_eq!(machine.roots(), ["write ~/home/project"]);
-    assert_eq!((config.mode, config.rules.len(), &config.selection), (Mode::Default, 0, &ToolSelection::all()));
+    assert_eq!(
+        (config.permissions.mode, config.permissions.rules.len(), &config.tools.selection),
+        (Mode::Default, 0, &ToolSelection::all())
+    );
     assert_eq!((&config.sandbox.network, config.sandbox.minimum_tier), (&NetworkPolicy::None, 1));
     assert!(!config.sandbox.requires_landlock);
     assert_eq!(

@@ -30,5 +30,5 @@ fn the_example_of_the_documentation_loads() {
     let (example, _) = rest.split_once("```").unwrap();
     let machine = Machine::with(&[(USER, example)]).variables(&[("REMOTE_TOKEN", "x")]);
     let config = machine.config();
-    assert_eq!((config.notes.len(), config.mcp_servers.len(), config.rules.len()), (0, 2, 13));
+    assert_eq!((config.notes.len(), config.mcp_servers.len(), config.permissions.rules.len()), (0, 2, 13));
 }

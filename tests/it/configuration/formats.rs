@@ -64,7 +64,7 @@ audit: {power_safe: true}
             .all()
             .into_iter()
             .map(|one| format!("{} = {:?}", one.name(), one.value.map(|value| value.to_string())));
-        let rules = config.rules.iter().map(|rule| format!("{:?} {}", rule.effect, rule.text));
+        let rules = config.permissions.rules.iter().map(|rule| format!("{:?} {}", rule.effect, rule.text));
         let servers = config.mcp_servers.iter().map(|server| format!("{} {:?}", server.name, server.transport));
         let typed = format!("{:?} {:?} {:?} {:?}", config.limits, config.sandbox, config.audit, config.call_settings());
         let all: Vec<String> = settings.chain(rules).chain(servers).chain([typed]).collect();

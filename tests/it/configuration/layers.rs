@@ -112,7 +112,7 @@ fn the_environment_speaks_all_types() {
     let config = machine.config();
     assert!(config.audit.power_safe);
     assert_eq!(config.sandbox.network, NetworkPolicy::Hosts(vec!["a.com".into(), "*.b.com".into()]));
-    assert_eq!(config.selection, ToolSelection::only(["echo", "grep"]));
+    assert_eq!(config.tools.selection, ToolSelection::only(["echo", "grep"]));
     assert_eq!(config.call_settings().timeouts.by_tool["execute_command"], Duration::from_secs(7));
     assert_eq!(config.mcp_servers[0].name.as_str(), "git");
 
@@ -142,7 +142,7 @@ fn a_file_named_with_config_stands_alone_and_is_trusted() {
     machine.request.file = Some("../../elsewhere/mine.toml".into());
     let config = machine.config();
     assert_eq!(machine.rules(), ["allow Write in ~/elsewhere/mine.toml:2"]);
-    assert_eq!((config.mode, config.limits.processes, config.audit.power_safe), (Mode::Bypass, 512, false));
+    assert_eq!((config.permissions.mode, config.limits.processes, config.audit.power_safe), (Mode::Bypass, 512, false));
     assert_eq!(machine.roots(), ["write ~/elsewhere"]);
     assert!(config.roots.is_forbidden(Path::new(&machine.path("elsewhere/mine.toml"))), "no call may change it");
     machine.request.file = Some("nowhere.toml".into());

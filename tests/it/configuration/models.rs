@@ -72,10 +72,10 @@ fn a_model_has_what_is_known_of_it_and_what_is_said_of_it() {
 #[test]
 fn without_a_default_the_only_model_is_asked() {
     let machine = Machine::with(&[(USER, MAIN)]);
-    assert_eq!(machine.config().default_model.as_deref(), Some("main"));
+    assert_eq!(machine.config().models.default.as_deref(), Some("main"));
     // An untrusted file does not remove the default.
     machine.write(PROJECT, "[models.theirs]\nprovider = \"openai\"\nmodel = \"m\"\n");
-    assert_eq!(machine.config().default_model.as_deref(), Some("main"));
+    assert_eq!(machine.config().models.default.as_deref(), Some("main"));
     machine.write(PROJECT, "");
     machine.write(USER, &format!("{MAIN}[models.other]\nprovider = \"gemini\"\nmodel = \"gemini-2.5-pro\"\n"));
     let error = machine.config().model(None).unwrap_err().to_string();
@@ -240,7 +240,7 @@ fn models_and_profiles_of_a_project_wait_for_trust() {
     )])
     .variables(&[("OPENAI_API_KEY", "sk-1")]);
     let config = machine.config();
-    assert!(config.models.usable.is_empty() && config.profiles.is_empty() && config.default_model.is_none());
+    assert!(config.models.usable.is_empty() && config.profiles.is_empty() && config.models.default.is_none());
     let reason = "it waits for `toolstead config trust ~/home/project/toolstead.toml`";
     let error = machine.plain(config.model(Some("theirs")).unwrap_err());
     assert_eq!(error, format!("the model `theirs` cannot be asked: {reason}"));

@@ -67,7 +67,7 @@ fn a_server_is_described_with_its_variables_filled_in() {
     assert_eq!((url.as_str(), headers["authorization"].as_str()), ("https://example.com/sse", "Bearer s3cret"));
     assert!(!format!("{config:?}").contains("s3cret"), "secrets are in no log");
     let rules: Vec<String> =
-        config.rules.iter().map(|rule| format!("{} {}", rule.effect.as_str(), rule.text)).collect();
+        config.permissions.rules.iter().map(|rule| format!("{} {}", rule.effect.as_str(), rule.text)).collect();
     assert_eq!(rules[..2], ["allow mcp__local__*", "deny mcp__local__delete_*"]);
     assert!(rules[2].starts_with("deny mcp__local__odd_name-"), "{rules:?}");
     assert!(config.roots.is_forbidden(Path::new(&machine.path("home/.config/toolstead/local.env"))));
@@ -116,7 +116,7 @@ fn servers_of_other_clients_are_found_and_used_once_their_file_is_trusted() {
     ])
     .variables(&[("HOST", "http://127.0.0.1:1/mcp")]);
     let found = |machine: &Machine| -> Vec<String> {
-        let servers = machine.config().found_servers;
+        let servers = machine.config().untrusted_servers;
         servers
             .iter()
             .map(|server| machine.plain(format!("{}: {} in {}", server.name, server.what, server.origin)))
@@ -411,7 +411,7 @@ fn keys_of_other_clients_that_narrow_a_server_count_or_leave_it_out() {
         let machine = Machine::with(&[("home/project/.mcp.json", &text)]);
         machine.trust(".mcp.json");
         let config = machine.config();
-        assert!(config.mcp_servers.is_empty() && config.found_servers.is_empty(), "{keys}");
+        assert!(config.mcp_servers.is_empty() && config.untrusted_servers.is_empty(), "{keys}");
         let notes: Vec<String> = config.notes.iter().map(ToString::to_string).collect();
         assert!(notes.iter().any(|note| note.contains("left out") && note.contains(reason)), "{keys}: {notes:?}");
     }

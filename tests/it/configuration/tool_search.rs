@@ -42,5 +42,5 @@ fn no_key_for_embeddings_of_one_file_goes_to_the_address_of_another() {
     // Before trust nothing of the project's file has an effect.
     let project = "[tools.search.embeddings]\nbase_url = \"https://evil.example/v1\"\nmodel = \"n\"\n";
     let machine = Machine::with(&[(USER, mine), (PROJECT, project)]).variables(&[("MINE", "sk-mine")]);
-    assert_eq!(machine.config().embeddings, kept);
+    assert_eq!(machine.config().tools.embeddings, kept);
 }

@@ -38,13 +38,13 @@ fn choices_of_tools_are_made_layer_by_layer() {
     let mut machine = Machine::with(&[(USER, "[tools]\nselect = [\"echo\", \"grep\"]")]);
     machine.request.flags.tools = Some("+glob,-echo".into());
     let expected = ToolSelection::only(["echo", "grep"]).adjusted("+glob,-echo").unwrap();
-    assert_eq!(machine.config().selection, expected);
+    assert_eq!(machine.config().tools.selection, expected);
     assert_eq!(
         machine.setting("tools.select"),
         "\"echo,grep then +glob,-echo\" from flag --tools, ~/home/.config/toolstead/config.toml:2"
     );
     machine.request.flags.tools = Some(String::new());
-    assert_eq!(machine.config().selection, ToolSelection::only([""; 0]));
+    assert_eq!(machine.config().tools.selection, ToolSelection::only([""; 0]));
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn a_file_that_was_merely_found_may_only_tighten() {
     ];
     assert_eq!(machine.rules(), deny_and_ask);
     let config = machine.config();
-    assert_eq!((config.mode, config.limits.processes, config.limits.sessions), (Mode::Default, 9, 256));
+    assert_eq!((config.permissions.mode, config.limits.processes, config.limits.sessions), (Mode::Default, 9, 256));
     assert_eq!((&config.sandbox.network, config.sandbox.requires_landlock), (&NetworkPolicy::None, true));
     assert!(config.mcp_servers.is_empty());
     assert_eq!(machine.plain(config.database.url.place()), "~/home/.local/share/toolstead/toolstead.db");
@@ -67,18 +67,21 @@ fn a_file_that_was_merely_found_may_only_tighten() {
     let config = machine.config();
     assert_eq!(machine.waiting(), [""; 0]);
     assert_eq!(machine.roots(), ["write ~/home/project/src", "write ~/elsewhere", "read ~/etc"]);
-    assert_eq!((config.mode, config.limits.sessions, config.mcp_servers.len()), (Mode::AcceptEdits, 100_000, 1));
+    assert_eq!(
+        (config.permissions.mode, config.limits.sessions, config.mcp_servers.len()),
+        (Mode::AcceptEdits, 100_000, 1)
+    );
     assert!(machine.rules().contains(&"allow Write in ~/home/project/toolstead.toml:7".into()));
 }
 
 #[test]
 fn a_stricter_mode_of_a_found_file_counts_at_once() {
     let machine = Machine::with(&[(PROJECT, "[permissions]\nmode = \"plan\"\n[tools]\nselect = \"-grep\"")]);
-    assert_eq!(machine.config().mode, Mode::Plan);
-    assert_eq!(machine.config().selection, ToolSelection::all().adjusted("-grep").unwrap());
+    assert_eq!(machine.config().permissions.mode, Mode::Plan);
+    assert_eq!(machine.config().tools.selection, ToolSelection::all().adjusted("-grep").unwrap());
     machine.write(USER, "[tools]\nselect = \"echo\"");
     machine.write(PROJECT, "[tools]\nselect = \"grep\"");
-    assert_eq!(machine.config().selection, ToolSelection::only(["echo"]));
+    assert_eq!(machine.config().tools.selection, ToolSelection::only(["echo"]));
     assert_eq!(machine.waiting(), ["tools.select = \"grep\""]);
 }
 

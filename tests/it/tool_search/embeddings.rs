@@ -95,7 +95,7 @@ fn check_note(settings: &str, part: &str) {
         flags: ConfigFlags::default(),
     };
     let config = Config::load(&request).unwrap();
-    assert_eq!(config.embeddings.is_none(), part.contains("cannot be used"), "{settings}");
+    assert_eq!(config.tools.embeddings.is_none(), part.contains("cannot be used"), "{settings}");
     assert!(config.notes.iter().any(|note| note.to_string().contains(part)), "{settings}: {:?}", config.notes);
 }
 

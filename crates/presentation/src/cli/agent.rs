@@ -156,7 +156,7 @@ impl ConversationSettings {
             None => profile.map(|profile| profile.prompt.clone()).filter(|prompt| !prompt.is_empty()),
         };
         // As in clai: an agent has only the tools that are named explicitly, otherwise none.
-        let is_bare = config.dialect == Some(dialects::CLAI) && config.selection == ToolSelection::all();
+        let is_bare = config.tools.dialect == Some(dialects::CLAI) && config.tools.selection == ToolSelection::all();
         let has_no_tools = match (&chosen, typed_tools) {
             (None, Some(typed)) => typed.trim().is_empty(),
             (None, None) => is_bare,
@@ -303,7 +303,7 @@ impl Agent {
 
     /// Returns the caller that represents the user.
     pub(super) fn caller(&self) -> Arc<dyn Caller> {
-        let patience = self.composition.config.approval_timeout;
+        let patience = self.composition.config.permissions.approval_timeout;
         let questions = self.terminal.clone().map(|terminal| {
             TerminalQuestions::new(terminal, patience).opening(auth::browser(&self.composition.config))
         });

@@ -73,7 +73,7 @@ impl Call {
             if detached.is_some() { SessionLifetime::OutlivesCall } else { SessionLifetime::EndsWithCall };
         let terminal = Terminal::of_process();
         let composition = global.compose_for_call(&self.name, session_lifetime, terminal.clone()).await?;
-        let patience = composition.config.approval_timeout;
+        let patience = composition.config.permissions.approval_timeout;
         let messages = MessagePrinter::for_terminal(terminal.clone());
         let questions = terminal
             .map(|terminal| TerminalQuestions::new(terminal, patience).opening(auth::browser(&composition.config)));

@@ -88,13 +88,15 @@ fn check(global: &Global, output: &mut Output) -> Outcome {
             idle.for_each(|problem| note(&format!("note: {problem}")));
             config.waiting_permissions().iter().for_each(|waiting| note(&format!("note: {waiting}")));
             if global.json {
-                output.json(&json!({"files": config.files.len(), "rules": config.rules.len(), "problems": []}))?;
+                output.json(
+                    &json!({"files": config.files.len(), "rules": config.permissions.rules.len(), "problems": []}),
+                )?;
                 return Ok(Exit::Done);
             }
             output.line(&format!(
                 "the configuration can be used (files: {}, rules: {})",
                 config.files.len(),
-                config.rules.len()
+                config.permissions.rules.len()
             ))?;
             Ok(Exit::Done)
         }

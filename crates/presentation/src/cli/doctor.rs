@@ -5,7 +5,7 @@ use super::{
     exit::{CommandError, Exit, chain},
     global::Global,
     output::{Output, on_one_line},
-    servers::found,
+    servers::foreign_servers,
 };
 use crate::{
     composition_root::{RunningApp, Servers},
@@ -125,7 +125,7 @@ async fn application_findings(composition: &RunningApp) -> Vec<Finding> {
     let config = &composition.config;
     let good = |what, said| Finding { verdict: Verdict::Good, what, said };
     let mut findings =
-        vec![good("configuration", format!("{} files, {} rules", config.files.len(), config.rules.len()))];
+        vec![good("configuration", format!("{} files, {} rules", config.files.len(), config.permissions.rules.len()))];
     let waiting = config.waiting_permissions().into_iter();
     findings.extend(waiting.map(|said| Finding { verdict: Verdict::Worth, what: "trust", said }));
     let idle = idle_rules::of_commands(config).into_iter().map(|problem| problem.to_string());
@@ -163,7 +163,7 @@ async fn application_findings(composition: &RunningApp) -> Vec<Finding> {
             other => Finding { verdict: Verdict::Bad, what: "MCP server", said: format!("{}: {other}", status.name) },
         });
     }
-    if let count @ 1.. = found::importable(config) {
+    if let count @ 1.. = foreign_servers::importable(config) {
         let said = format!("MCP servers that can be imported: {count} (`toolstead servers found` lists them)");
         findings.push(good("other programs", said));
     }

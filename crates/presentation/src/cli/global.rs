@@ -223,7 +223,7 @@ impl Global {
         session_lifetime: SessionLifetime,
         terminal: Option<Arc<Terminal>>,
     ) -> Result<RunningApp, CommandError> {
-        let approval_timeout = config.approval_timeout;
+        let approval_timeout = config.permissions.approval_timeout;
         // Servers receive the capabilities of this client before they list their tools.
         let client = terminal.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default();
         let approver = TerminalApprover::at(terminal, approval_timeout);

@@ -71,7 +71,7 @@ impl Mcp {
             composition.close().await;
             served.map_err(CommandError::from)
         } else {
-            let patience = config.approval_timeout;
+            let patience = config.permissions.approval_timeout;
             let (client, input) = first_message::read_capabilities(streams.input, &stop).await;
             let workplace = RootlessAppHost::new(global.clone(), config, client);
             let served = serve_stdio_in(&workplace, settings, patience, input, streams.output, stop).await;

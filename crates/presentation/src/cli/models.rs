@@ -126,7 +126,7 @@ fn show(
     }
     let row = |model: &&ModelSettings| {
         let ModelOrigins { key, .. } = places(config, model);
-        let default = if config.default_model.as_deref() == Some(&model.name) { "*" } else { "" };
+        let default = if config.models.default.as_deref() == Some(&model.name) { "*" } else { "" };
         let mut cells = vec![
             format!("{}{default}", model.name),
             model.kind.as_str().to_owned(),
@@ -172,7 +172,7 @@ fn to_json(model: &ModelSettings, config: &Config, tried: Option<&BTreeMap<Strin
         "key": key, "key_origin": key_origin.to_string(),
         "context_tokens": model.context_tokens, "max_output_tokens": model.max_output_tokens,
         "images": model.takes_images, "prices": prices,
-        "default": config.default_model.as_deref() == Some(&model.name),
+        "default": config.models.default.as_deref() == Some(&model.name),
     });
     if let Some(tried) = tried.and_then(|tried| tried.get(&model.name)) {
         object["check"] = match tried {

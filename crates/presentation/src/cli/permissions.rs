@@ -247,14 +247,15 @@ fn allow(global: &Global, rules: &[String], output: &mut Output) -> Outcome {
 
 fn list(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
     let order = [Effect::Deny, Effect::Ask, Effect::Allow];
-    let rules = order.iter().flat_map(|effect| config.rules.iter().filter(move |rule| rule.effect == *effect));
+    let rules =
+        order.iter().flat_map(|effect| config.permissions.rules.iter().filter(move |rule| rule.effect == *effect));
     let waiting: Vec<(String, String, String)> = config
         .resolved
         .all()
         .iter()
         .filter(|setting| setting.path.first().is_some_and(|section| section == "permissions"))
         .flat_map(|setting| {
-            let one = |waiting: &crate::config::layers::Waiting| {
+            let one = |waiting: &crate::config::layers::UntrustedValue| {
                 (setting.name(), waiting.value.to_string(), waiting.origin.to_string())
             };
             setting.waiting.iter().map(one).collect::<Vec<_>>()
@@ -273,10 +274,10 @@ fn list(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
             .collect();
         let waiting: Vec<Value> =
             waiting.iter().map(|(key, value, origin)| json!({"key": key, "value": value, "origin": origin})).collect();
-        output.json(&json!({"mode": config.mode.as_str(), "rules": rules, "waiting": waiting}))?;
+        output.json(&json!({"mode": config.permissions.mode.as_str(), "rules": rules, "waiting": waiting}))?;
         return Ok(Exit::Done);
     }
-    output.line(&format!("mode   {}", config.mode.as_str()))?;
+    output.line(&format!("mode   {}", config.permissions.mode.as_str()))?;
     for rule in rules {
         let entry = rule.entry.as_ref().map(|entry| format!(" (the entry {})", one_line(entry))).unwrap_or_default();
         let (effect, text, origin) = (rule.effect.as_str(), one_line(&rule.text), &rule.origin);

@@ -1,7 +1,7 @@
 //! `toolstead servers`.
 
 mod definitions;
-pub(super) mod found;
+pub(super) mod foreign_servers;
 mod import;
 
 use super::{
@@ -36,7 +36,7 @@ pub struct Servers {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Lists the MCP servers in the files of other programs
-    Found(found::FoundCommand),
+    Found(foreign_servers::ForeignServersCommand),
     /// Shows servers of other programs, asks for confirmation, and adds them to the configuration file
     Import(import::ImportCommand),
     #[command(flatten)]
@@ -109,7 +109,7 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
         };
         let running: Vec<Value> = running.iter().map(with_definitions).collect();
         let idle: Vec<Value> = idle.iter().map(|(name, why)| json!({"name": name, "state": why})).collect();
-        let found = &composition.config.found_servers;
+        let found = &composition.config.untrusted_servers;
         let found: Vec<Value> = found
             .iter()
             .map(|one| json!({"name": one.name, "what": one.what, "origin": one.origin.to_string()}))
@@ -150,7 +150,7 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
     for text in left_out {
         output.line(&on_one_line(&text))?;
     }
-    for found in &composition.config.found_servers {
+    for found in &composition.config.untrusted_servers {
         let how = match &found.origin {
             Origin::File(file, _)
                 if composition.config.files.iter().any(|one| one.path == *file && one.leads_to.is_some()) =>
@@ -163,7 +163,7 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
         let line = format!("found, not used: `{}` ({}) in {}; {how}", found.name, found.what, found.origin);
         output.line(&on_one_line(&line))?;
     }
-    if let count @ 1.. = found::importable(&composition.config) {
+    if let count @ 1.. = foreign_servers::importable(&composition.config) {
         output.line(&format!(
             "servers of other programs that can be imported: {count} (`toolstead servers found` lists them)"
         ))?;

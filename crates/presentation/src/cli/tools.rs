@@ -137,7 +137,7 @@ impl Tools {
             output.json(&json!({"tools": definitions}))?;
             return Ok(Exit::Done);
         }
-        let (registry, selection) = (composition.app.registry.snapshot(), &composition.config.selection);
+        let (registry, selection) = (composition.app.registry.snapshot(), &composition.config.tools.selection);
         for name in selection.unmatched(registry.tools().iter().map(|one| &*one.tool)) {
             note(&format!("note: the choice of tools: `{name}` fits no tool"));
         }

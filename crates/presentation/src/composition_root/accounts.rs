@@ -40,7 +40,7 @@ pub(super) fn accounts(config: &Config, reach: WebClient, clock: Arc<dyn Clock>)
         vault: vault(config),
         reach,
         clock,
-        patience: config.approval_timeout,
+        patience: config.permissions.approval_timeout,
     })
 }
 

@@ -27,7 +27,7 @@ pub(super) fn start(config: &Config) -> Result<Option<Arc<CommandHooks>>, Startu
     let surroundings = HookSurroundings {
         start: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
         roots: config.roots.clone(),
-        mode: config.mode,
+        mode: config.permissions.mode,
         environment,
         shell: if has_bash { "bash" } else { "sh" }.into(),
         concurrency: config.hooks.concurrency,

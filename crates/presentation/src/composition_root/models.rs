@@ -18,7 +18,7 @@ pub(super) fn models(config: &Config, added: Vec<Arc<dyn ModelProvider>>) -> Res
     let folder = config.folders.config.as_ref().map(|folder| folder.join("config.toml"));
     let mut models = Models {
         unusable: config.models.unusable.clone(),
-        default: config.default_model.clone(),
+        default: config.models.default.clone(),
         weak: config.agent.weak_model.clone(),
         strong: config.agent.strong_model.clone(),
         file: folder.map_or("a configuration file".into(), |file| file.display().to_string()),
@@ -59,7 +59,7 @@ pub(super) fn models(config: &Config, added: Vec<Arc<dyn ModelProvider>>) -> Res
 
 /// Returns the search of tools: by meaning if embeddings are configured, else by words.
 pub(super) fn tool_search(config: &Config) -> Result<ToolSearch, InvalidModel> {
-    Ok(match &config.embeddings {
+    Ok(match &config.tools.embeddings {
         Some(settings) => ToolSearch::with_embeddings(Arc::new(EmbeddingsModel::new(settings.clone(), http_client())?)),
         None => ToolSearch::default(),
     })

@@ -1,11 +1,83 @@
-//! Stores of an application, with one function per backend.
+//! Third stage: the stores of an application, with one function per backend.
 
-use super::StartupError;
-use crate::config::{Config, sections::database_url::DatabaseUrl};
+use super::{SessionLifetime, StartupError};
+use crate::config::{Config, sections::database_url::DatabaseUrl, workspace::make_folders_beside};
 use futures::{FutureExt, future::BoxFuture};
 use std::{fmt, path::Path, sync::Arc, time::Duration};
-use toolstead_domain::{Clock, ExecutionLog, Stores};
+use toolstead_domain::{
+    ChangeJournal, Clock, ConversationStore, DefinitionStore, ExecutionLog, NoConversations, NoJournal, NoOutputs,
+    OutputStore, QuestionStore, ReadState, Stores, TodoStore, ToolRepository,
+};
 use toolstead_infrastructure::sqlite::{self, ContentRetention, Database, DatabaseOptions, OpenError, Retention};
+
+/// Stores that an embedding application provides instead of those of the configured database.
+#[derive(Default)]
+pub(super) struct StoreReplacements {
+    pub(super) tool_repository: Option<Arc<dyn ToolRepository>>,
+    pub(super) execution_log: Option<Arc<dyn ExecutionLog>>,
+    pub(super) outputs: Option<Arc<dyn OutputStore>>,
+    pub(super) journal: Option<Arc<dyn ChangeJournal>>,
+    pub(super) conversations: Option<Arc<dyn ConversationStore>>,
+    pub(super) todos: Option<Arc<dyn TodoStore>>,
+    pub(super) questions: Option<Arc<dyn QuestionStore>>,
+}
+
+/// Stores that an application uses.
+pub(super) struct StoreStage {
+    pub(super) tool_repository: Arc<dyn ToolRepository>,
+    pub(super) execution_log: Arc<dyn ExecutionLog>,
+    pub(super) outputs: Arc<dyn OutputStore>,
+    pub(super) journal: Arc<dyn ChangeJournal>,
+    pub(super) conversations: Arc<dyn ConversationStore>,
+    /// `None`: plans are held in memory.
+    pub(super) todos: Option<Arc<dyn TodoStore>>,
+    /// `None`: no questions are stored.
+    pub(super) questions: Option<Arc<dyn QuestionStore>>,
+    /// `None`: sessions end with the process, or no database is open.
+    pub(super) read_state: Option<Arc<dyn ReadState>>,
+    /// `None`: everything is served as it is offered.
+    pub(super) definitions: Option<Arc<dyn DefinitionStore>>,
+    /// `None` if no database is open.
+    pub(super) opened: Option<OpenStores>,
+}
+
+impl StoreStage {
+    /// Opens the configured database, unless both the tool repository and the audit log are replaced.
+    pub(super) async fn open(
+        config: &Config,
+        replacements: StoreReplacements,
+        session_lifetime: Option<SessionLifetime>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StartupError> {
+        let StoreReplacements { outputs, journal, conversations, todos, questions, .. } = replacements;
+        let (tool_repository, execution_log, opened) = match (replacements.tool_repository, replacements.execution_log)
+        {
+            (Some(repository), Some(log)) => (repository, log, None),
+            (repository, log) => {
+                let opened = OpenStores::open(config, clock).await?;
+                make_folders_beside(&config.database, &config.roots);
+                let Stores { tool_repository, execution_log, .. } = opened.stores.clone();
+                (repository.unwrap_or(tool_repository), log.unwrap_or(execution_log), Some(opened))
+            }
+        };
+        let stored = opened.as_ref().map(|opened| opened.stores.clone());
+        let stored = stored.as_ref();
+        Ok(Self {
+            tool_repository,
+            execution_log,
+            outputs: outputs.or_else(|| Some(stored?.output_store.clone())).unwrap_or_else(|| Arc::new(NoOutputs)),
+            journal: journal.or_else(|| Some(stored?.change_journal.clone())).unwrap_or_else(|| Arc::new(NoJournal)),
+            conversations: conversations
+                .or_else(|| Some(stored?.conversations.clone()))
+                .unwrap_or_else(|| Arc::new(NoConversations)),
+            todos: todos.or_else(|| Some(stored?.todos.clone())),
+            questions: questions.or_else(|| Some(stored?.questions.clone())),
+            read_state: session_lifetime.and_then(|_| Some(stored?.seen_files.clone())),
+            definitions: stored.map(|stored| stored.definitions.clone()),
+            opened,
+        })
+    }
+}
 
 /// Stores of the workspace, and the function that closes them.
 pub(super) struct OpenStores {

@@ -107,8 +107,22 @@ struct HookEntry {
     folder: Option<PathBuf>,
 }
 
-/// Returns all configured hooks, and the settings files that were read for them.
+/// Returns all configured hooks. Adds the settings files that were read for them to `files`.
 pub(super) fn hooks(
+    resolved: &ResolvedSettings,
+    surroundings: &HookInputs<'_>,
+    files: &mut Vec<ConfigFile>,
+    problems: &mut Vec<Problem>,
+    notes: &mut Vec<Problem>,
+) -> Hooks {
+    let (mut hooks, imported) = read(resolved, surroundings, problems, notes);
+    files.extend(imported);
+    hooks.look_for_waiting_gates(files, surroundings.trusted, surroundings.folders);
+    hooks
+}
+
+/// Returns all configured hooks, and the settings files that were read for them.
+fn read(
     resolved: &ResolvedSettings,
     surroundings: &HookInputs<'_>,
     problems: &mut Vec<Problem>,

@@ -13,7 +13,7 @@ pub(super) mod prohibitions;
 mod translation;
 
 use crate::config::{
-    is_trusted,
+    config_file::is_trusted,
     layers::{
         Layer, Layers, ResolvedSettings,
         folders::{Folders, real},

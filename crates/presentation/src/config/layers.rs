@@ -105,13 +105,13 @@ pub struct Setting {
     /// Origins of the value, the most decisive first.
     pub origins: Vec<Origin>,
     /// Values of untrusted files that do not take effect.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<UntrustedValue>,
     pub(super) contributions: Vec<Contribution>,
 }
 
 /// A value of an untrusted file that does not take effect.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Waiting {
+pub struct UntrustedValue {
     /// The value; for a list that is combined from several layers, one item.
     pub value: Value,
     /// Origin of the value.
@@ -230,7 +230,7 @@ fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution
     for one in contributions.iter().filter(|one| !one.decides(key)) {
         match key.untrusted {
             _ if one.counts_untrusted(key) => {}
-            _ if matches!(one.kind, LayerKind::Foreign(_)) => waiting.extend(Waiting::of(key, one)),
+            _ if matches!(one.kind, LayerKind::Foreign(_)) => waiting.extend(UntrustedValue::of(key, one)),
             // Any limit is stricter than no limit.
             UntrustedEffect::Tightens(Strictness::Lowest) if value.is_none() => {
                 (value, origins) = (Some(one.value.clone()), vec![one.origin.clone()]);
@@ -246,7 +246,7 @@ fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution
             UntrustedEffect::Waits
             | UntrustedEffect::Counts
             | UntrustedEffect::Tightens(_)
-            | UntrustedEffect::Narrows => waiting.extend(Waiting::of(key, one)),
+            | UntrustedEffect::Narrows => waiting.extend(UntrustedValue::of(key, one)),
         }
     }
     Setting { path, key, value, origins, waiting, contributions }
@@ -305,7 +305,7 @@ fn default_of(key: &Key) -> Option<Value> {
     })
 }
 
-impl Waiting {
+impl UntrustedValue {
     fn of(key: &Key, one: &Contribution) -> Vec<Self> {
         match (&one.value, key.merging) {
             (Value::List(items), Merging::Sum) => items
@@ -367,6 +367,21 @@ impl ResolvedSettings {
             Some(setting) => Some(setting.clone()),
             None => schema::named(path).map(|key| resolve(names, key, Vec::new())),
         }
+    }
+
+    /// Returns the effective value at this dotted path.
+    pub(super) fn value(&self, path: &str) -> Option<Value> {
+        self.setting(path)?.value
+    }
+
+    /// Returns `true` if the value at this dotted path is `true`.
+    pub(super) fn is_true(&self, path: &str) -> bool {
+        self.value(path) == Some(Value::Boolean(true))
+    }
+
+    /// Returns the most decisive origin of the value at this dotted path.
+    pub(super) fn origin(&self, path: &str) -> Origin {
+        self.setting(path).and_then(|setting| setting.origins.into_iter().next()).unwrap_or(Origin::Default)
     }
 
     /// Returns the setting of a key without names of the user; its default if no layer sets it.
@@ -468,8 +483,9 @@ impl Setting {
     }
 
     /// Returns the waiting values, with potential secrets masked.
-    pub fn shown_waiting(&self) -> Vec<Waiting> {
-        let masked = |one: &Waiting| Waiting { value: self.masked(&one.value), origin: one.origin.clone() };
+    pub fn shown_waiting(&self) -> Vec<UntrustedValue> {
+        let masked =
+            |one: &UntrustedValue| UntrustedValue { value: self.masked(&one.value), origin: one.origin.clone() };
         self.waiting.iter().map(masked).collect()
     }
 

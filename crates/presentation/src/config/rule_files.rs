@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn rules(config: &Config) -> Vec<String> {
-        config.rules.iter().map(|rule| format!("{} in {}", rule.text, rule.origin)).collect()
+        config.permissions.rules.iter().map(|rule| format!("{} in {}", rule.text, rule.origin)).collect()
     }
 
     #[tokio::test]

@@ -1,6 +1,8 @@
 //! Sections of the configuration that consist of plain values.
 
 pub mod agent;
+pub(super) mod agent_sections;
+pub(super) mod call_sections;
 pub mod client_roots;
 pub(super) mod command_lines;
 pub mod database;
@@ -9,6 +11,7 @@ pub mod decision_table;
 pub mod idle_rules;
 pub(super) mod known_models;
 pub mod models;
+pub mod permission_settings;
 pub(super) mod plaintext_url;
 pub mod policy;
 pub mod profiles;
@@ -18,24 +21,28 @@ pub mod token;
 pub(super) mod tool_block;
 pub(super) mod tool_choice;
 pub(super) mod tool_search;
+pub mod tool_settings;
 
 use crate::config::{
     layers::ResolvedSettings,
-    tree::{origin::Origin, problem::Problem, value::Value},
+    tree::{origin::Origin, problem::Problem},
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use std::{net::SocketAddr, path::PathBuf};
 use toolstead_application::RecordedArguments;
 use toolstead_domain::NetworkPolicy;
 
 /// `[sandbox]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SandboxSettings {
     /// Hosts that commands may reach.
+    #[serde(deserialize_with = "network_policy")]
     pub network: NetworkPolicy,
     /// Weakest sandbox tier that may be used.
     pub minimum_tier: u8,
     /// Whether to refuse confined commands if Landlock is unavailable.
+    #[serde(rename = "require", deserialize_with = "includes_landlock")]
     pub requires_landlock: bool,
 }
 
@@ -133,21 +140,46 @@ impl SandboxSettings {
     pub fn allows_tier_2(&self) -> bool {
         self.minimum_tier >= 2
     }
+}
 
-    pub(super) fn of(resolved: &ResolvedSettings) -> Self {
-        let value = |path| resolved.setting(path).and_then(|setting| setting.value);
-        let texts = |path| -> Vec<String> {
-            value(path).iter().flat_map(|value| value.items()).map(|item| item.text.clone()).collect()
-        };
-        let hosts = texts("sandbox.network");
-        let requires_landlock = texts("sandbox.require").iter().any(|layer| layer == "landlock");
-        let tier = match value("sandbox.minimum_tier") {
-            Some(Value::Integer(tier)) => u8::try_from(tier).unwrap_or(1),
-            _ => 1,
-        };
-        let network = if hosts.is_empty() { NetworkPolicy::None } else { NetworkPolicy::Hosts(hosts) };
-        Self { network, minimum_tier: tier, requires_landlock }
+impl Limits {
+    /// Returns the limits. Adds a note if the default timeout exceeds the maximum.
+    pub(super) fn of(resolved: &ResolvedSettings, notes: &mut Vec<Problem>) -> Result<Self, Problem> {
+        let limits: Self = section(resolved, "limits")?;
+        if limits.timeout_seconds > limits.max_timeout_seconds {
+            let message = format!(
+                "`limits.timeout_seconds` is cut to `limits.max_timeout_seconds`, {}",
+                limits.max_timeout_seconds
+            );
+            notes.push(Problem::new(resolved.origin("limits.timeout_seconds"), message));
+        }
+        Ok(limits)
     }
+}
+
+impl OutputSettings {
+    /// Returns the settings. One output is at most as large as all outputs together, and a note reports a larger limit.
+    pub(super) fn of(resolved: &ResolvedSettings, notes: &mut Vec<Problem>) -> Result<Self, Problem> {
+        let mut outputs: Self = section(resolved, "outputs")?;
+        let retained = usize::try_from(outputs.retention_bytes).unwrap_or(usize::MAX);
+        if outputs.max_bytes > retained {
+            let message = format!("`outputs.max_bytes` is cut to `outputs.retention_bytes`, {retained}");
+            notes.push(Problem::new(resolved.origin("outputs.retention_bytes"), message));
+            outputs.max_bytes = retained;
+        }
+        Ok(outputs)
+    }
+}
+
+/// Deserializes the hosts that commands may reach.
+fn network_policy<'de, D: Deserializer<'de>>(hosts: D) -> Result<NetworkPolicy, D::Error> {
+    let hosts = Vec::<String>::deserialize(hosts)?;
+    Ok(if hosts.is_empty() { NetworkPolicy::None } else { NetworkPolicy::Hosts(hosts) })
+}
+
+/// Returns `true` if Landlock is among the required layers.
+fn includes_landlock<'de, D: Deserializer<'de>>(layers: D) -> Result<bool, D::Error> {
+    Ok(Vec::<String>::deserialize(layers)?.iter().any(|layer| layer == "landlock"))
 }
 
 /// Deserializes a section. A test ensures that the types agree with the table of keys.

@@ -5,7 +5,8 @@ pub(crate) mod instruction_folders;
 pub mod programs;
 
 use crate::config::{
-    layers::folders::{ExistingFile, Folders, write_private},
+    Config, ConfigFile,
+    layers::folders::{self, ExistingFile, Folders, write_private},
     tree::{
         origin::Origin,
         ownership::{WRITABLE_BY_OTHERS, user},
@@ -13,6 +14,7 @@ use crate::config::{
         source_file::read_bounded,
     },
 };
+use programs::ProgramDigests;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{
@@ -47,6 +49,47 @@ pub(super) struct TrustedFiles {
     /// Folders whose instruction files agents read, with symbolic links resolved.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     instructions: BTreeSet<PathBuf>,
+}
+
+impl Config {
+    /// Trusts a file with the content that this configuration read, or revokes the trust.
+    ///
+    /// # Errors
+    /// A [`Problem`] if the list of trusted files cannot be written.
+    pub fn set_trust(&self, file: &ConfigFile, trusted: bool) -> Result<(), Problem> {
+        match trusted {
+            true => set_with_gates(&self.folders, &file.path, &file.text, self.hooks.hold_gate(&file.path)),
+            false => set(&self.folders, &file.path, None),
+        }
+    }
+
+    /// Trusts the content that these server programs had when their digests were computed.
+    ///
+    /// # Errors
+    /// A [`Problem`] if the list of trusted files cannot be written.
+    pub fn trust_programs(&self, programs: &ProgramDigests) -> Result<(), Problem> {
+        programs.trust(&self.folders)
+    }
+
+    /// Revokes the trust in the file at this path, which need not exist anymore. Returns `true` if it was trusted.
+    ///
+    /// # Errors
+    /// A [`Problem`] if the list of trusted files cannot be written.
+    pub fn forget_trust(&self, path: &Path) -> Result<bool, Problem> {
+        if let Ok(root) = path.canonicalize()
+            && TrustedFiles::load(&self.folders).0.is_root(&root)
+        {
+            return set_root(&self.folders, &root, false).map(|()| true);
+        }
+        // The path may by now be a symbolic link to another file, so only its folder is resolved.
+        let folder = path.parent().map(folders::real).unwrap_or_default();
+        let path = folder.join(path.file_name().unwrap_or_default());
+        let trusted = TrustedFiles::load(&self.folders).0;
+        if !trusted.knows(&path) && !trusted.held_gate(&path) {
+            return Ok(false);
+        }
+        set(&self.folders, &path, None).map(|()| true)
+    }
 }
 
 impl TrustedFiles {

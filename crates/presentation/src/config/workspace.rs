@@ -1,8 +1,9 @@
 //! Folders of the workspace.
 
 use crate::config::{
+    ConfigFile,
     layers::{
-        LayerKind, ResolvedSettings, Setting, Waiting,
+        LayerKind, ResolvedSettings, Setting, UntrustedValue,
         folders::{Folders, real},
     },
     sections::{
@@ -73,7 +74,7 @@ pub(super) fn roots(folders: &Folders, resolved: &mut ResolvedSettings, problems
 /// Returns the paths that no tool may access: data, configuration, files with secrets, and lock files.
 pub(super) fn forbidden(
     folders: &Folders,
-    chosen: Option<&Path>,
+    files: &[ConfigFile],
     database: Option<&DatabaseSettings>,
     secrets: [Option<&Path>; 2],
     servers: &[ConfiguredServer],
@@ -84,6 +85,7 @@ pub(super) fn forbidden(
     named.extend(
         database.into_iter().flat_map(|one| one.on_disk(Path::to_path_buf).all().chain(one.on_disk(real).all())),
     );
+    let chosen = files.iter().find(|file| file.kind == LayerKind::Chosen).map(|file| &*file.path);
     named.extend(chosen.into_iter().chain(secrets.into_iter().flatten()).map(Path::to_path_buf));
     named.extend(servers.iter().filter_map(|server| server.env_file.clone()));
     named.extend(lock_folders());
@@ -93,8 +95,21 @@ pub(super) fn forbidden(
     forbidden
 }
 
+/// Returns the location of the stores, after closing their files to other users.
+pub(super) fn database(
+    resolved: &ResolvedSettings,
+    folders: &Folders,
+    problems: &mut Vec<Problem>,
+    notes: &mut Vec<Problem>,
+) -> Option<DatabaseSettings> {
+    let database = DatabaseSettings::of(resolved, folders, problems);
+    check_spool_folder(resolved, problems);
+    guard_database(database.as_ref()?, problems, notes);
+    database
+}
+
 /// Removes all access of other users to the database and the files beside it, and write access of the group.
-pub(super) fn guard_database(database: &DatabaseSettings, problems: &mut Vec<Problem>, notes: &mut Vec<Problem>) {
+fn guard_database(database: &DatabaseSettings, problems: &mut Vec<Problem>, notes: &mut Vec<Problem>) {
     for path in database.on_disk(real).all() {
         match close_to_others(&path, 0o027) {
             Ok(mended) => notes.extend(mended),
@@ -115,7 +130,7 @@ pub(crate) fn make_folders_beside(database: &DatabaseSettings, roots: &Workspace
 }
 
 /// Checks that the folder for large output exists.
-pub(super) fn check_spool_folder(resolved: &ResolvedSettings, problems: &mut Vec<Problem>) {
+fn check_spool_folder(resolved: &ResolvedSettings, problems: &mut Vec<Problem>) {
     let setting = resolved.setting("outputs.spool_folder");
     let Some((value, origins)) = setting.and_then(|setting| Some((setting.value?, setting.origins))) else { return };
     let Some(folder) = value.as_text().filter(|folder| !Path::new(folder).is_dir()) else { return };
@@ -146,7 +161,7 @@ fn admit(
     problems: &mut Vec<Problem>,
 ) -> Vec<(PathBuf, TextItem)> {
     let mut admitted = Vec::new();
-    setting.waiting.retain(|Waiting { value, origin }| {
+    setting.waiting.retain(|UntrustedValue { value, origin }| {
         let Some(text) = value.as_text() else { return true };
         let item = TextItem::new(text, origin.clone());
         match folder(&item) {

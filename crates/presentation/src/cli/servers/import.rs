@@ -1,6 +1,6 @@
 //! `toolstead servers import`.
 
-use super::found;
+use super::foreign_servers;
 use crate::{
     cli::{
         Outcome,
@@ -50,7 +50,7 @@ impl ImportCommand {
         };
         let plan = ImportPlan::of(&global.load_silently()?, &request).map_err(|error| usage(&error))?;
         show(&plan);
-        let servers: Vec<Value> = plan.servers.iter().map(found::to_json).collect();
+        let servers: Vec<Value> = plan.servers.iter().map(foreign_servers::to_json).collect();
         let problems: Vec<String> = plan.problems.iter().map(ToString::to_string).collect();
         let count = plan.added().count();
         let is_rejected = |outcome: &ImportOutcome| matches!(outcome, ImportOutcome::Rejected(_));

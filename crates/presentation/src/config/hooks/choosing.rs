@@ -113,8 +113,9 @@ fn of_filters(
     if rules.is_empty() {
         return Vec::new();
     }
-    let rules = Config { rules, ..config.clone() };
-    let problems = check(&rules).err().map(|error| error.problems).unwrap_or_default();
+    let mut of_filters = config.clone();
+    of_filters.permissions.rules = rules;
+    let problems = check(&of_filters).err().map(|error| error.problems).unwrap_or_default();
     let told = |problem: Problem| {
         let message = problem.message.strip_prefix("the ask rule ").unwrap_or(&problem.message);
         Problem::new(problem.origin, format!("the `if` of a hook: {message}"))
@@ -155,7 +156,7 @@ fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matche
     }
     let text = part.to_string();
     let servers: Vec<&str> = config.mcp_servers.iter().map(|server| server.name.as_str()).collect();
-    let waiting = config.found_servers.iter().map(|server| server.name.as_str());
+    let waiting = config.untrusted_servers.iter().map(|server| server.name.as_str());
     let servers: Vec<&str> = servers.into_iter().chain(waiting).collect();
     // A server that offers plain names may offer any name.
     let anything = config.mcp_servers.iter().any(|server| server.names == ToolNaming::Plain && !server.disabled);

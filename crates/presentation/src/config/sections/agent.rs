@@ -3,7 +3,7 @@
 use crate::config::{
     layers::{LayerKind, ResolvedSettings},
     sections::models::ConfiguredModels,
-    tree::{origin::Origin, problem::Problem, value::Value},
+    tree::{problem::Problem, value::Value},
 };
 use std::time::Duration;
 use toolstead_domain::Budgets;
@@ -45,7 +45,7 @@ pub(in crate::config) fn agent(
     let mut model = |key: &str| {
         let name = text(key);
         if let Some(reason) = name.as_deref().and_then(|name| models.check_name(name).err()) {
-            let origin = setting(key).and_then(|one| one.origins.first().cloned()).unwrap_or(Origin::Default);
+            let origin = resolved.origin(&format!("agent.{key}"));
             problems.push(Problem::new(origin, format!("`agent.{key}`: {reason}")));
         }
         name

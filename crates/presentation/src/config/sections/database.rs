@@ -22,16 +22,24 @@ pub struct DatabaseSettings {
 }
 
 impl DatabaseSettings {
-    pub(in crate::config) fn of(resolved: &ResolvedSettings, folders: &Folders) -> Result<Self, Problem> {
-        let url = match resolved.setting("database.url").and_then(|setting| setting.value) {
-            Some(Value::Database(url)) => url,
-            _ => DatabaseUrl::Sqlite(folders.data.as_ref().ok_or_else(folders::no_data)?.join("toolstead.db")),
+    pub(in crate::config) fn of(
+        resolved: &ResolvedSettings,
+        folders: &Folders,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Self> {
+        let url = match (resolved.value("database.url"), &folders.data) {
+            (Some(Value::Database(url)), _) => url,
+            (_, Some(data)) => DatabaseUrl::Sqlite(data.join("toolstead.db")),
+            (_, None) => {
+                problems.push(folders::no_data());
+                return None;
+            }
         };
         let local_folder = match &url {
             // No tool can access the folder of the database, and it is not a memory file system.
             DatabaseUrl::Sqlite(path) => path.parent().unwrap_or(Path::new("/")).to_path_buf(),
         };
-        Ok(Self { url, local_folder })
+        Some(Self { url, local_folder })
     }
 
     /// Returns the folder for data that confined servers store.

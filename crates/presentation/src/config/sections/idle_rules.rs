@@ -56,13 +56,14 @@ pub fn of_commands(config: &Config) -> Vec<Problem> {
         let idle = IneffectivePattern::of(&rule.outline()?)?;
         Some(Problem::new(origin_of(&rule.origin), idle.describe(rule)))
     };
-    config.rules.iter().filter_map(|rule| problem(rule)).collect()
+    config.permissions.rules.iter().filter_map(|rule| problem(rule)).collect()
 }
 
 /// Returns allow rules on paths outside of every root. They are reported only where the user inspects rules, because
 /// the user's rules may concern other projects.
 pub fn outside_of_roots(config: &Config) -> Vec<Problem> {
-    let outside = config.rules.iter().filter(|rule| config.roots.start().is_some() && rule.is_outside(&config.roots));
+    let outside =
+        config.permissions.rules.iter().filter(|rule| config.roots.start().is_some() && rule.is_outside(&config.roots));
     let problem = |rule: &PermissionRule| {
         let message = format!(
             "the allow rule `{}` covers nothing here, because rules apply only inside the roots: start with `--root \

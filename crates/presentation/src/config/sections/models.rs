@@ -9,13 +9,7 @@ use crate::config::{
         known_models::{KnownModel, known},
         plaintext_url::is_plaintext,
     },
-    tree::{
-        expansion::expand,
-        origin::Origin,
-        problem::{ConfigError, Problem},
-        schema::KEY_FROM,
-        value::Value,
-    },
+    tree::{expansion::expand, origin::Origin, problem::Problem, schema::KEY_FROM, value::Value},
     trust::programs,
 };
 use http::{HeaderName, HeaderValue};
@@ -35,6 +29,8 @@ pub struct ConfiguredModels {
     pub usable: Vec<ModelSettings>,
     /// Unusable models by name, with the reason. They do not affect the others.
     pub unusable: BTreeMap<String, String>,
+    /// Name of the model to use if the caller names none.
+    pub default: Option<String>,
 }
 
 /// Example for a user without a model.
@@ -111,6 +107,10 @@ pub(in crate::config) fn models(
             }
         }
     }
+    models.default = default_of(resolved, &models).unwrap_or_else(|problem| {
+        problems.push(problem);
+        None
+    });
     models
 }
 
@@ -118,10 +118,7 @@ pub(in crate::config) fn models(
 ///
 /// # Errors
 /// The name is unknown. An unusable default model is reported only when it is used.
-pub(in crate::config) fn default_of(
-    resolved: &ResolvedSettings,
-    models: &ConfiguredModels,
-) -> Result<Option<String>, ConfigError> {
+fn default_of(resolved: &ResolvedSettings, models: &ConfiguredModels) -> Result<Option<String>, Problem> {
     let setting = resolved.setting("default_model");
     let configured = setting.and_then(|setting| Some((setting.value?.as_text()?.to_owned(), setting.origins)));
     let Some((name, origins)) = configured else {

@@ -2,7 +2,7 @@
 
 use crate::config::{
     Config,
-    layers::{ResolvedSettings, Waiting, folders::Folders},
+    layers::{ResolvedSettings, UntrustedValue, folders::Folders},
     sections::{read_only_commands, tool_block},
     servers::mcp_server::{self, ConfiguredServer},
     tree::{
@@ -10,13 +10,12 @@ use crate::config::{
         examples,
         origin::Origin,
         problem::{ConfigError, Problem},
-        value::Value,
     },
 };
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 use toolstead_application::orchestration;
 use toolstead_domain::{
-    AccessKind, Effect, InvalidRule, Mode, PermissionRule, Tool, WorkspaceRoots, context, permission::rule::RuleOrigin,
+    AccessKind, Effect, InvalidRule, PermissionRule, Tool, WorkspaceRoots, context, permission::rule::RuleOrigin,
     tool::BUILT_IN, tool_input_schema::nearest_name, tool_selection::wildcard_match,
 };
 use toolstead_infrastructure::{
@@ -58,7 +57,7 @@ pub(in crate::config) fn rules(
 pub(in crate::config) fn waiting_rules(folders: &Folders, resolved: &ResolvedSettings) -> Vec<Arc<PermissionRule>> {
     let setting = resolved.setting("permissions.allow");
     let waiting = setting.iter().flat_map(|setting| &setting.waiting);
-    let rule = |one: &Waiting| parsed(Effect::Allow, one.value.as_text()?, &one.origin, folders).ok();
+    let rule = |one: &UntrustedValue| parsed(Effect::Allow, one.value.as_text()?, &one.origin, folders).ok();
     waiting.filter_map(rule).map(Arc::new).collect()
 }
 
@@ -105,7 +104,8 @@ pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigErr
     }
     // A server that offers plain names may offer any name.
     let plain = config.mcp_servers.iter().any(|server| server.names == ToolNaming::Plain && !server.disabled);
-    for item in config.selected.iter().filter(|item| !plain && !item.text.contains('*') && !is_of_mcp(&item.text)) {
+    for item in config.tools.selected.iter().filter(|item| !plain && !item.text.contains('*') && !is_of_mcp(&item.text))
+    {
         check(&item.text, item.origin.clone(), "the choice of tools".into());
     }
     // Report a name once per origin, even if several rules were derived from it.
@@ -195,7 +195,7 @@ pub(in crate::config) fn origin_of(origin: &RuleOrigin) -> Origin {
 /// Adds a note for each allow rule that permits any program. Such rules are valid, but often a mistake.
 pub(in crate::config) fn wide_rules(config: &Config, notes: &mut Vec<Problem>) {
     let is_wide = |rule: &&Arc<PermissionRule>| rule.allows_any_program(|tool| command_tools().contains(&tool));
-    for rule in config.rules.iter().filter(is_wide) {
+    for rule in config.permissions.rules.iter().filter(is_wide) {
         let message =
             format!("the allow rule `{}` lets any program run: name programs, such as `Bash(git *)`", rule.text);
         notes.push(Problem::new(origin_of(&rule.origin), message));
@@ -204,7 +204,7 @@ pub(in crate::config) fn wide_rules(config: &Config, notes: &mut Vec<Problem>) {
 
 /// Adds a note for each allow rule whose name resembles a resource or prompt request, which it no longer covers.
 pub(in crate::config) fn rules_of_tools_only(config: &Config, notes: &mut Vec<Problem>) {
-    for rule in config.rules.iter() {
+    for rule in config.permissions.rules.iter() {
         let Some((kind, wanted)) = rule.named_requests() else { continue };
         let what = if kind == AccessKind::Prompt { "prompts" } else { "resources" };
         let message = format!(
@@ -213,23 +213,6 @@ pub(in crate::config) fn rules_of_tools_only(config: &Config, notes: &mut Vec<Pr
         );
         notes.push(Problem::new(origin_of(&rule.origin), message));
     }
-}
-
-/// Returns a problem if the requested mode is forbidden by a configuration layer.
-pub(in crate::config) fn forbidden_mode(mode: Mode, resolved: &ResolvedSettings) -> Option<Problem> {
-    let first = |name: &str| {
-        let origins = resolved.setting(name).map(|setting| setting.origins).unwrap_or_default();
-        origins.into_iter().next().unwrap_or(Origin::Default)
-    };
-    let forbidding = resolved.setting("permissions.disable_bypass");
-    let is_forbidden = forbidding.is_some_and(|setting| setting.value == Some(Value::Boolean(true)));
-    (mode == Mode::Bypass && is_forbidden).then(|| {
-        let message = format!(
-            "the mode `bypass` is forbidden by `permissions.disable_bypass` from {}: choose another mode",
-            first("permissions.disable_bypass")
-        );
-        Problem::new(first("permissions.mode"), message)
-    })
 }
 
 /// Adds a note for each entry of a tool selection that matches neither a built-in tool nor a tool of a configured
@@ -241,7 +224,7 @@ pub(in crate::config) fn idle_choices(config: &Config, notes: &mut Vec<Problem>)
             || config.mcp_servers.iter().any(|server| may_be_of(text, server))
     };
     // Servers that are not configured are reported by another note.
-    let idle = config.selected.iter().filter(|item| !item.text.starts_with("mcp__") && !may_fit(&item.text));
+    let idle = config.tools.selected.iter().filter(|item| !item.text.starts_with("mcp__") && !may_fit(&item.text));
     notes.extend(idle.map(|item| {
         let message = format!("the choice of tools: `{}` fits no tool, and none of a configured MCP server", item.text);
         Problem::new(item.origin.clone(), message)
@@ -272,7 +255,7 @@ pub(in crate::config) fn absent_servers(config: &Config, notes: &mut Vec<Problem
         let server = rule.named_server().filter(|server| *server != BUILT_IN).map(str::to_owned);
         Some((rule.text.as_str(), server.or_else(|| in_text(&rule.text))?, origin_of(&rule.origin)))
     });
-    let chosen = config.selected.iter();
+    let chosen = config.tools.selected.iter();
     let chosen = chosen.filter_map(|item| Some((item.text.as_str(), in_text(&item.text)?, item.origin.clone())));
     for (text, server, origin) in named.chain(chosen) {
         let server = server.as_str();

@@ -107,7 +107,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn value(&self, path: &str) -> Option<Value> {
-        self.resolved.setting(path)?.value
+        self.resolved.value(path)
     }
 
     fn text(&self, path: &str) -> Option<String> {
@@ -115,12 +115,11 @@ impl Reader<'_> {
     }
 
     fn is_true(&self, path: &str) -> bool {
-        self.value(path) == Some(Value::Boolean(true))
+        self.resolved.is_true(path)
     }
 
     fn origin(&self, path: &str) -> Origin {
-        let setting = self.resolved.setting(path);
-        setting.and_then(|setting| setting.origins.into_iter().next()).unwrap_or(Origin::Default)
+        self.resolved.origin(path)
     }
 
     fn note(&mut self, note: Problem) {

@@ -1,7 +1,7 @@
 //! `[tools] select` and `--tools`: selection of the offered tools.
 
 use crate::config::{
-    layers::{Contribution, ResolvedSettings, Waiting},
+    layers::{Contribution, ResolvedSettings, UntrustedValue},
     tree::value::{TextItem, Value},
 };
 use toolstead_domain::ToolSelection;
@@ -17,7 +17,7 @@ pub(in crate::config) fn choice(resolved: &mut ResolvedSettings) -> (ToolSelecti
     for one in setting.contributions.iter().rev() {
         let Some(text) = one.value.as_text() else { continue };
         if !(one.trusted || only_removes(text) || steps.is_empty()) {
-            setting.waiting.push(Waiting { value: one.value.clone(), origin: one.origin.clone() });
+            setting.waiting.push(UntrustedValue { value: one.value.clone(), origin: one.origin.clone() });
             continue;
         }
         // The text was validated when its layer was checked.

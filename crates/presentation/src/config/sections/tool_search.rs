@@ -4,7 +4,7 @@ use crate::config::{
     Config,
     layers::{ResolvedSettings, environment::Environment},
     sections::{models::parse_base_url, plaintext_url::is_plaintext},
-    tree::{expansion::expand, origin::Origin, problem::Problem, value::Value},
+    tree::{expansion::expand, problem::Problem, value::Value},
 };
 use std::path::PathBuf;
 use toolstead_application::ToolDeferral;
@@ -21,7 +21,7 @@ const EMBEDDINGS: &str = "tools.search.embeddings";
 impl Config {
     /// Returns the threshold for lists of tools, and the tools that each list contains.
     pub fn tool_deferral(&self) -> ToolDeferral {
-        let limit = |path: &str| match self.resolved.setting(path).and_then(|setting| setting.value) {
+        let limit = |path: &str| match self.resolved.value(path) {
             Some(Value::Integer(limit)) if limit > 0 => Some(usize::try_from(limit).unwrap_or(usize::MAX)),
             _ => None,
         };
@@ -43,9 +43,8 @@ pub(in crate::config) fn embeddings(
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
 ) -> Option<EmbeddingsSettings> {
-    let setting = |key: &str| resolved.setting(&format!("{EMBEDDINGS}.{key}"));
-    let text = |key: &str| Some(setting(key)?.value?.as_text()?.to_owned());
-    let origin = |key: &str| setting(key).and_then(|one| one.origins.into_iter().next()).unwrap_or(Origin::Default);
+    let text = |key: &str| Some(resolved.value(&format!("{EMBEDDINGS}.{key}"))?.as_text()?.to_owned());
+    let origin = |key: &str| resolved.origin(&format!("{EMBEDDINGS}.{key}"));
     let base_url = text("base_url")?;
     let base_url =
         expand(&base_url, |name| environment.get(name).map(str::to_owned)).and_then(|url| parse_base_url(&url));
@@ -84,6 +83,5 @@ pub(in crate::config) fn embeddings(
 
 /// Returns the file that holds the key, which no tool may access.
 pub(in crate::config) fn key_file(resolved: &ResolvedSettings) -> Option<PathBuf> {
-    let setting = resolved.setting(&format!("{EMBEDDINGS}.api_key_file"))?;
-    setting.value?.as_text().map(PathBuf::from)
+    resolved.value(&format!("{EMBEDDINGS}.api_key_file"))?.as_text().map(PathBuf::from)
 }

@@ -12,7 +12,7 @@ mod server_names;
 pub(in crate::config) mod translation;
 
 use crate::config::{
-    is_trusted,
+    config_file::is_trusted,
     layers::{Layer, LayerKind, folders::Folders},
     tree::{
         check::{Base, check},

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 
 /// Lists the MCP servers in the files of other programs.
 #[derive(Debug, Args)]
-pub(super) struct FoundCommand {}
+pub(super) struct ForeignServersCommand {}
 
-impl FoundCommand {
+impl ForeignServersCommand {
     pub(super) fn run(self, global: &Global, output: &mut Output) -> Outcome {
         let plan = ImportPlan::of(&global.load_silently()?, &ImportRequest::default())
             .map_err(|error| CommandError::Usage(chain(&error)))?;

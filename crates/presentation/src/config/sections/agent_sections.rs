@@ -1,0 +1,58 @@
+//! The sections that refer to each other: models, profiles, views, and the settings of agents.
+
+use crate::config::{
+    layers::{ResolvedSettings, environment::Environment, folders::Folders},
+    sections::{
+        agent::{self, AgentSettings},
+        models::{self, ConfiguredModels, ModelInputs},
+        profiles::{self, Profile},
+    },
+    servers::mcp_server::ConfiguredServer,
+    tree::{problem::Problem, value::Item},
+    trust::programs,
+    views::{self, ConfiguredView},
+};
+use std::path::Path;
+use toolstead_domain::{ServerName, WorkspaceRoots};
+
+/// Inputs for reading these sections.
+pub(in crate::config) struct AgentInputs<'a> {
+    pub(in crate::config) folders: &'a Folders,
+    pub(in crate::config) environment: &'a Environment,
+    pub(in crate::config) roots: &'a WorkspaceRoots,
+    pub(in crate::config) servers: &'a [ConfiguredServer],
+}
+
+/// Models, profiles, views, and the settings of agents.
+pub(in crate::config) struct AgentSections {
+    pub(in crate::config) models: ConfiguredModels,
+    pub(in crate::config) profiles: Vec<Profile>,
+    pub(in crate::config) views: Vec<ConfiguredView>,
+    pub(in crate::config) agent: AgentSettings,
+    /// Every tool name in the profiles and views.
+    pub(in crate::config) selected: Vec<Item>,
+}
+
+impl AgentSections {
+    pub(in crate::config) fn of(
+        resolved: &mut ResolvedSettings,
+        inputs: &AgentInputs<'_>,
+        problems: &mut Vec<Problem>,
+        notes: &mut Vec<Problem>,
+    ) -> Self {
+        let AgentInputs { folders, environment, roots, servers } = inputs;
+        let inputs = ModelInputs {
+            environment,
+            home: folders.home.as_deref().unwrap_or(Path::new("/")),
+            written: &programs::written_by_tools(servers, roots),
+        };
+        let models = models::models(resolved, &inputs, problems, notes);
+        let servers: Vec<&ServerName> = servers.iter().map(|server| &server.name).collect();
+        let (profiles, mut selected) = profiles::profiles(resolved, &models, &servers, problems, notes);
+        let (views, in_views) = views::views(resolved, folders, problems, notes);
+        selected.extend(in_views);
+        views::check_profiles(&profiles, &views, problems);
+        let agent = agent::agent(resolved, &models, problems);
+        Self { models, profiles, views, agent, selected }
+    }
+}

@@ -1,0 +1,53 @@
+//! The sections that decide calls together: roots, permissions, hooks and servers.
+
+use crate::config::{
+    config_file::ConfigFile,
+    hooks::{self, HookInputs, Hooks},
+    layers::{ResolvedSettings, environment::Environment, folders::Folders},
+    sections::permission_settings::PermissionSettings,
+    servers::ConfiguredServers,
+    tree::problem::Problem,
+    trust::{TrustedFiles, programs},
+    workspace,
+};
+use std::path::PathBuf;
+use toolstead_domain::WorkspaceRoots;
+
+/// Inputs for reading these sections.
+pub(in crate::config) struct CallInputs<'a> {
+    pub(in crate::config) folders: &'a Folders,
+    pub(in crate::config) environment: &'a Environment,
+    pub(in crate::config) trusted: &'a TrustedFiles,
+}
+
+/// Roots, permissions, hooks and servers.
+pub(in crate::config) struct CallSections {
+    pub(in crate::config) roots: WorkspaceRoots,
+    pub(in crate::config) permissions: PermissionSettings,
+    pub(in crate::config) hooks: Hooks,
+    pub(in crate::config) servers: ConfiguredServers,
+    /// Files that hooks and servers run. Rules keep tools from changing those within the roots.
+    pub(in crate::config) sealed: Vec<PathBuf>,
+}
+
+impl CallSections {
+    /// Returns the sections. Adds the files that hooks are imported from to `files`.
+    pub(in crate::config) fn of(
+        resolved: &mut ResolvedSettings,
+        inputs: &CallInputs<'_>,
+        files: &mut Vec<ConfigFile>,
+        problems: &mut Vec<Problem>,
+        notes: &mut Vec<Problem>,
+    ) -> Self {
+        let CallInputs { folders, environment, trusted } = *inputs;
+        let roots = workspace::roots(folders, resolved, problems);
+        let mut permissions = PermissionSettings::of(folders, resolved, &roots, problems);
+        let inputs = HookInputs { folders, environment, roots: &roots, trusted };
+        let hooks = hooks::hooks(resolved, &inputs, files, problems, notes);
+        let servers = ConfiguredServers::of(resolved, folders, environment, &roots, problems, notes);
+        let executed = [hooks.guarded(), &servers.programs].concat();
+        permissions.rules.extend(programs::guarding_rules(&executed, &roots));
+        let sealed = executed.into_iter().map(|(path, _)| path).collect();
+        Self { roots, permissions, hooks, servers, sealed }
+    }
+}

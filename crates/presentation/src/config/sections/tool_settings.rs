@@ -1,0 +1,48 @@
+//! `[tools]` and `[dialect]`: the tools that are offered, and the form in which they appear.
+
+use crate::config::{
+    layers::{ResolvedSettings, environment::Environment},
+    sections::{tool_block, tool_choice, tool_search},
+    tree::{problem::Problem, value::Item},
+};
+use std::{collections::BTreeMap, time::Duration};
+use toolstead_domain::{Dialect, ToolSelection};
+use toolstead_infrastructure::{dialects, models::EmbeddingsSettings};
+
+/// `[tools]` and `[dialect]`.
+#[derive(Debug, Clone)]
+pub struct ToolSettings {
+    /// Selection of the tools that are offered.
+    pub selection: ToolSelection,
+    /// Tool system whose names and wording the tools use; `None`: Toolstead's own.
+    pub dialect: Option<Dialect>,
+    /// `true` if results are wrapped in tags, for dialects that define such tags.
+    pub answers_in_tags: bool,
+    /// Embeddings that rank tools; `None`: words rank them.
+    pub embeddings: Option<EmbeddingsSettings>,
+    /// Every name used in a selection of tools.
+    pub(in crate::config) selected: Vec<Item>,
+    pub(in crate::config) timeouts: BTreeMap<String, Duration>,
+}
+
+impl ToolSettings {
+    /// Returns the settings. `selected` are the names in the selections of other sections.
+    pub(in crate::config) fn of(
+        resolved: &mut ResolvedSettings,
+        environment: &Environment,
+        selected: Vec<Item>,
+        problems: &mut Vec<Problem>,
+        notes: &mut Vec<Problem>,
+    ) -> Self {
+        let (selection, mut names) = tool_choice::choice(resolved);
+        names.extend(selected);
+        Self {
+            selection,
+            dialect: resolved.value("dialect.name").and_then(|name| dialects::named(name.as_text()?)),
+            answers_in_tags: resolved.is_true("dialect.tags"),
+            embeddings: tool_search::embeddings(resolved, environment, problems, notes),
+            selected: names,
+            timeouts: tool_block::timeouts(resolved),
+        }
+    }
+}
