@@ -1,16 +1,7 @@
 //! Builds a running application from a configuration. No other module names both a port and its adapter.
 //!
-//! Both binaries, the tests and embedding applications use this module:
-//! ```no_run
-//! # async fn embed(config: toolstead_presentation::config::Config) -> Result<(), Box<dyn std::error::Error>> {
-//! use toolstead_presentation::app::App;
-//!
-//! let composition = App::builder(config).build().await?;
-//! let tools = composition.app.list_tools.handle(&Default::default())?;
-//! composition.close().await;
-//! # Ok(())
-//! # }
-//! ```
+//! Both binaries, the tests and embedding applications use [`AppBuilder`], whose `build` is a list of stages: one file
+//! each, with a struct of the parts that an embedding application replaces.
 
 mod accounts;
 mod added_providers;

@@ -29,11 +29,11 @@ fn no_key_for_embeddings_of_one_file_goes_to_the_address_of_another() {
         Some(EmbeddingsSettings { base_url: base_url.into(), model: model.into(), key })
     };
     let kept = settings("https://mine.example/v1", "m", KeySource::Known(Secret::new("sk-mine")));
-    assert_eq!(with("api_key_env = \"OTHER\"").embeddings, kept);
+    assert_eq!(with("api_key_env = \"OTHER\"").tools.embeddings, kept);
     let moved = with("base_url = \"https://evil.example/v1\"\nmodel = \"n\"");
-    assert_eq!(moved.embeddings, settings("https://evil.example/v1", "n", KeySource::None));
+    assert_eq!(moved.tools.embeddings, settings("https://evil.example/v1", "n", KeySource::None));
     let incomplete = with("base_url = \"https://evil.example/v1\"");
-    assert_eq!(incomplete.embeddings, None);
+    assert_eq!(incomplete.tools.embeddings, None);
     assert!(
         incomplete.notes.iter().any(|note| note.to_string().contains("it has no `model`")),
         "{:?}",

@@ -26,19 +26,19 @@ const KEY_FILE: &str = "secrets.key";
 
 /// Returns the configured accounts for a process that needs nothing else, over the network of the machine.
 pub fn accounts_alone(config: &Config) -> Accounts {
-    let reach = WebClient::new(Arc::new(SystemNetwork::default()), config.outside.private_hosts.clone());
-    accounts(config, reach, Arc::new(SystemClock))
+    let web = WebClient::new(Arc::new(SystemNetwork::default()), config.outside.private_hosts.clone());
+    accounts(config, web, Arc::new(SystemClock))
 }
 
 /// Returns the configured accounts. Nothing is created or contacted yet.
-pub(super) fn accounts(config: &Config, reach: WebClient, clock: Arc<dyn Clock>) -> Accounts {
+pub(super) fn accounts(config: &Config, web: WebClient, clock: Arc<dyn Clock>) -> Accounts {
     let services = [(&GMAIL, &config.outside.services.gmail), (&CALENDAR, &config.outside.services.calendar)];
     let services = services.into_iter().filter_map(|(grant, url)| Some((grant, url.as_ref().ok()?.clone())));
     Accounts::new(AccountsParts {
         client: config.outside.google.clone(),
         services: services.collect(),
         vault: vault(config),
-        reach,
+        reach: web,
         clock,
         patience: config.permissions.approval_timeout,
     })

@@ -24,6 +24,17 @@ use toolstead_infrastructure::{
 };
 
 /// Builds an application. Every part has a default and can be replaced.
+///
+/// ```no_run
+/// # async fn embed(config: toolstead_presentation::config::Config) -> Result<(), Box<dyn std::error::Error>> {
+/// use toolstead_presentation::app::App;
+///
+/// let running = App::builder(config).build().await?;
+/// let tools = running.app.list_tools.handle(&Default::default())?;
+/// running.close().await;
+/// # Ok(())
+/// # }
+/// ```
 pub struct AppBuilder {
     /// Boxed because it is several kilobytes, which every future that builds an application would otherwise contain.
     pub(super) config: Box<Config>,

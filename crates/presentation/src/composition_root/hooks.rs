@@ -37,13 +37,13 @@ pub(super) fn start(config: &Config) -> Result<Option<Arc<CommandHooks>>, Startu
 
 /// Wraps the approver so that hooks on approval requests run first, if there are any.
 pub(super) fn before(
-    person: Arc<dyn Approver>,
+    approver: Arc<dyn Approver>,
     hooks: Option<&Arc<CommandHooks>>,
     config: &Config,
 ) -> Arc<dyn Approver> {
-    let hears = config.hooks.definitions.iter().any(|hook| hook.event == HookEvent::PermissionRequest);
+    let has_approval_hooks = config.hooks.definitions.iter().any(|hook| hook.event == HookEvent::PermissionRequest);
     match hooks {
-        Some(hooks) if hears => Arc::new(HookedApprover::new(hooks.clone(), person)),
-        _ => person,
+        Some(hooks) if has_approval_hooks => Arc::new(HookedApprover::new(hooks.clone(), approver)),
+        _ => approver,
     }
 }

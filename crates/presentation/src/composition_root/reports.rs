@@ -41,12 +41,12 @@ fn settings_report(settings: &ResolvedSettings) -> Value {
 fn shown(value: &value::Value) -> Value {
     let value::Value::Map(members) = value else { return value.to_json() };
     let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let told = members.iter().map(|(name, item)| {
+    let members = members.iter().map(|(name, item)| {
         let variable = item.text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-        let told = if variable.is_some_and(is_name) { item.text.as_str() } else { "…" };
-        (name.clone(), told.into())
+        let text = if variable.is_some_and(is_name) { item.text.as_str() } else { "…" };
+        (name.clone(), text.into())
     });
-    told.collect::<Map<_, _>>().into()
+    members.collect::<Map<_, _>>().into()
 }
 
 fn health(app: &App, version: &str) -> Report {
@@ -64,15 +64,15 @@ fn health(app: &App, version: &str) -> Report {
             let version = version.clone();
             Box::pin(async move {
                 let providers = registry.providers().into_iter().map(|provider| {
-                    let mut told = json!({
+                    let mut report = json!({
                         "name": provider.name, "state": provider.state.label(), "tools": provider.tools,
                     });
                     if let ProviderState::Failed { reason } | ProviderState::NeedsAuthorization { reason } =
                         &provider.state
                     {
-                        told["reason"] = redacted(reason).into();
+                        report["reason"] = redacted(reason).into();
                     }
-                    told
+                    report
                 });
                 json!({
                     "version": version,
