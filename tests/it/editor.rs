@@ -13,7 +13,10 @@ use toolstead_domain::{
     testing::{fixed_clock::FixedClock, in_memory_change_journal::InMemoryChangeJournal},
 };
 use toolstead_infrastructure::{
-    builtin::{self, provider::InProcessTools, tool_environment::ToolEnvironment},
+    builtin::{
+        self,
+        tool_kit::{provider::InProcessTools, tool_environment::ToolEnvironment},
+    },
     sandbox::workspace::{FolderNames, Workspace},
 };
 use uuid::Uuid;

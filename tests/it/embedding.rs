@@ -12,7 +12,7 @@ use toolstead_domain::{
         scripted_search::ScriptedSearch,
     },
 };
-use toolstead_infrastructure::builtin::{
+use toolstead_infrastructure::builtin::tool_kit::{
     added_tool::{AddedTool, tool_fn},
     built_in_tool::BuiltInTool,
     tool_context::ToolContext,

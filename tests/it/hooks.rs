@@ -15,7 +15,10 @@ use toolstead_domain::{
     PatternBase, ToolProvider as _, WorkspaceRoots, permission::rule::RuleOrigin, testing::samples,
 };
 use toolstead_infrastructure::{
-    builtin::{self, provider::InProcessTools, tool_environment::ToolEnvironment},
+    builtin::{
+        self,
+        tool_kit::{provider::InProcessTools, tool_environment::ToolEnvironment},
+    },
     hooks::filter::HookFilter,
     sandbox::workspace::{FolderNames, Workspace},
     system_clock::SystemClock,

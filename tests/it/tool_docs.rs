@@ -4,7 +4,10 @@ use serde_json::Value;
 use std::{fmt::Write as _, path::PathBuf, sync::Arc};
 use toolstead_domain::Tool;
 use toolstead_infrastructure::{
-    builtin::{self, provider::InProcessTools, tool_environment::ToolEnvironment},
+    builtin::{
+        self,
+        tool_kit::{provider::InProcessTools, tool_environment::ToolEnvironment},
+    },
     sandbox::workspace::Workspace,
     system_clock::SystemClock,
 };

@@ -19,7 +19,10 @@ use toolstead_domain::{
     SilentCaller, ToolCall, ToolFailure, ToolProvider, Verdict, WorkspaceRoots,
 };
 use toolstead_infrastructure::{
-    builtin::{self, provider::InProcessTools, tool_environment::ToolEnvironment},
+    builtin::{
+        self,
+        tool_kit::{provider::InProcessTools, tool_environment::ToolEnvironment},
+    },
     helper::{end_helpers, enter_if_helper},
     sandbox::workspace::{FolderNames, Workspace},
     system_clock::SystemClock,

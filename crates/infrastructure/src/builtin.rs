@@ -4,43 +4,34 @@
 //! tools are in `tools/`, one file each; `commands/`, `files/` and `text/` contain what several tools use. Tools reach
 //! files through `sandbox/` alone.
 
-pub mod added_tool;
-mod aliases;
-mod answer;
-mod blocking;
+pub mod agents;
 mod browsing;
-pub mod built_in_tool;
-mod calendar_event;
 pub mod commands;
 pub mod context;
 mod dialects;
 pub mod files;
-mod foreign_answer;
 mod google;
-mod image_answer_cache;
-pub mod into_tool;
-mod mail;
-mod model_answer;
-mod page_cache;
-mod plans_in_memory;
 pub mod prelude;
-pub mod provider;
-pub mod question_form;
-pub mod schema;
-#[cfg(any(test, feature = "testing"))]
-#[expect(clippy::expect_used, reason = "a test kit is a test: it fails by panicking")]
-#[expect(clippy::disallowed_methods, reason = "the folder is the test's own")]
-pub mod testing;
 mod text;
-pub mod tool_context;
-pub mod tool_environment;
-pub mod tool_group;
+pub mod tool_kit;
 mod tools;
-pub mod typed_tool;
-mod web_address;
+mod web;
 
+#[cfg(any(test, feature = "testing"))]
+pub use tool_kit::testing;
+pub use tool_kit::{
+    added_tool::{AddedTool, DeclaredAccesses, RawResult, ToolFuture, ToolOutput, tool_fn},
+    built_in_tool::{AnyTool, BuiltInTool},
+    into_tool::IntoTool,
+    provider::{InProcessTools, InvalidInProcessTools},
+    tool_context::ToolContext,
+    tool_environment::ToolEnvironment,
+    tool_group::{ToolGroup, tool_group},
+    typed_tool::{TypedTool, typed},
+};
 pub use tools::all;
 
+use dialects::aliases;
 use std::sync::LazyLock;
 use toolstead_domain::Alias;
 

@@ -46,7 +46,19 @@ use stores::{OpenStores, StoreStage};
 use toolstead_domain::{ProviderState, QuestionStore, ServerName, ToolFailure};
 use toolstead_infrastructure::{
     browser::browsers::{Browsers, CheckedBrowser},
-    builtin::commands::tasks::Tasks,
+    builtin::{
+        self,
+        commands::{programs::Programs, tasks::Tasks},
+        context::{BuiltInContext, InvalidBuiltInContext},
+        tool_kit::{
+            built_in_tool::AnyTool,
+            into_tool::IntoTool,
+            provider::{InProcessTools, InvalidInProcessTools},
+            tool_environment::ToolEnvironment,
+            tool_group::ToolGroup,
+        },
+    },
+    egress::connector::{Network, SystemNetwork},
     hooks::command_hooks::CommandHooks,
     mcp::client::Upstream,
     sandbox::workspace::Workspace,

@@ -10,7 +10,10 @@ use toolstead_domain::{
     testing::scripted_model::{ScriptedAnswer, ScriptedModel},
 };
 use toolstead_infrastructure::{
-    builtin::{self, provider::InProcessTools, tool_environment::ToolEnvironment},
+    builtin::{
+        self,
+        tool_kit::{provider::InProcessTools, tool_environment::ToolEnvironment},
+    },
     egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
     models::{EmbeddingsModel, EmbeddingsSettings, KeySource},

@@ -10,7 +10,7 @@ use crate::{
         snapshot::{Change, Snapshot},
         state::{DialogAnswer, DownloadState, MAX_FILE_BYTES, NotShown, State, Tab},
     },
-    builtin::{foreign_answer::foreign_answer, tool_context::ToolContext, tool_environment::ToolEnvironment},
+    builtin::tool_kit::{foreign_answer::foreign_answer, tool_context::ToolContext, tool_environment::ToolEnvironment},
 };
 use elements::PageElement;
 use schemars::JsonSchema;

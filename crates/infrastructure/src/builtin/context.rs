@@ -9,7 +9,7 @@ mod report;
 
 pub use report::Report;
 
-use crate::builtin::tool_environment::ToolEnvironment;
+use crate::builtin::tool_kit::tool_environment::ToolEnvironment;
 use async_trait::async_trait;
 use files::FileResources;
 use prompts::Prompts;

@@ -1,5 +1,6 @@
 //! Dialect adapters of the built-in tools for the five tool systems that Toolstead succeeds: one table for each system.
 
+pub(super) mod aliases;
 mod caller_text;
 mod clai;
 mod claude_code;

@@ -5,14 +5,16 @@
 //! `Serialize`. An application that depends on serde itself does not need that attribute.
 
 pub use crate::builtin::{
-    added_tool::{AddedTool, DeclaredAccesses, RawResult, ToolFuture, ToolOutput, tool_fn},
-    built_in_tool::BuiltInTool,
     commands::run_program::ProgramResult,
-    into_tool::IntoTool,
-    tool_context::ToolContext,
-    tool_environment::ToolEnvironment,
-    tool_group::{ToolGroup, tool_group},
-    typed_tool::{TypedTool, typed},
+    tool_kit::{
+        added_tool::{AddedTool, DeclaredAccesses, RawResult, ToolFuture, ToolOutput, tool_fn},
+        built_in_tool::BuiltInTool,
+        into_tool::IntoTool,
+        tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
+        tool_group::{ToolGroup, tool_group},
+        typed_tool::{TypedTool, typed},
+    },
 };
 pub use ::async_trait::async_trait;
 pub use ::schemars::{self, JsonSchema};

@@ -4,14 +4,16 @@
 use super::*;
 use crate::{
     builtin::{
-        added_tool::AddedTool,
-        built_in_tool::AnyTool,
         commands::programs::{CommandSettings, Programs},
         files::{change_set::recording::ChangeRecorder, etag::digest_of},
-        provider::InProcessTools,
-        testing::{TestRun, client, test_environment},
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            added_tool::AddedTool,
+            built_in_tool::AnyTool,
+            provider::InProcessTools,
+            testing::{TestRun, client, test_environment},
+            tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     sandbox::workspace::{FolderNames, Workspace, granted_workspace::GrantedWorkspace, stop::StopCondition},
 };

@@ -1,6 +1,6 @@
 //! The built-in tools: one file a tool, one line in the list below. None imports another.
 
-use crate::builtin::built_in_tool::{AnyTool, BuiltInTool};
+use crate::builtin::tool_kit::built_in_tool::{AnyTool, BuiltInTool};
 use toolstead_domain::ToolAnnotations;
 
 /// Declares the module of each tool and puts the tool into [`all`] and [`NAMES`].

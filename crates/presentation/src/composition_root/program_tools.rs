@@ -4,7 +4,7 @@ use super::StartupError;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use toolstead_application::{RegistryError, ToolRegistry};
-use toolstead_infrastructure::builtin::{
+use toolstead_infrastructure::builtin::tool_kit::{
     into_tool::IntoTool,
     provider::{InProcessTools, InvalidInProcessTools},
     tool_environment::ToolEnvironment,

@@ -2,10 +2,10 @@
 
 use crate::builtin::{
     browsing::{PageFacts, access_to_element, access_to_page, availability, host_of},
-    built_in_tool::BuiltInTool,
-    foreign_answer::foreign_output_schema,
-    tool_context::ToolContext,
-    tool_environment::ToolEnvironment,
+    tool_kit::{
+        built_in_tool::BuiltInTool, foreign_answer::foreign_output_schema, tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
+    },
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

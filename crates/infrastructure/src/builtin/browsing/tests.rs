@@ -8,7 +8,7 @@ use crate::{
         browsers::{BrowserSettings, Browsers, Owner},
         tests::{PAGES, server},
     },
-    builtin::testing::{TestRun, test_environment},
+    builtin::tool_kit::testing::{TestRun, test_environment},
     egress::testing::FakeNetwork,
     sandbox::workspace::{FolderNames, Workspace},
 };

@@ -6,7 +6,7 @@
 mod bounds;
 
 use crate::{
-    builtin::blocking::on_blocking_thread,
+    builtin::tool_kit::blocking::on_blocking_thread,
     sandbox::workspace::{
         Workspace,
         facts::FileKind,

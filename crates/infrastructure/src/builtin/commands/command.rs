@@ -2,12 +2,12 @@
 
 use crate::{
     builtin::{
-        blocking::on_blocking_thread,
         commands::{
             capture::{Capture, Stream},
             programs::StartedProgram,
         },
         text::plain_text::PlainText,
+        tool_kit::blocking::on_blocking_thread,
     },
     egress::proxy::{EgressProxy, ProxyReport},
     sandbox::{

@@ -1,7 +1,6 @@
 //! The output of a command as models see it.
 
 use crate::builtin::{
-    blocking::on_blocking_thread,
     commands::{
         capture::{Capture, Stream, output_read_failure},
         command::{CommandEnd, EndCause},
@@ -10,7 +9,7 @@ use crate::builtin::{
         hex_window::{SHOWN_BYTES, hex_window},
         plain_text::PlainText,
     },
-    tool_context::ToolContext,
+    tool_kit::{blocking::on_blocking_thread, tool_context::ToolContext},
 };
 use regex::Regex;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! The accesses of a command line in a workspace: its commands, and the files that it opens.
 
 use crate::{
-    builtin::blocking::on_blocking_thread,
+    builtin::tool_kit::blocking::on_blocking_thread,
     sandbox::{
         is_device, is_shown_to_all,
         search_path::{PRIVATE, SearchPath, finds_in_system},

@@ -6,7 +6,7 @@
 
 mod serving;
 
-use crate::builtin::tool_context::ToolContext;
+use crate::builtin::tool_kit::tool_context::ToolContext;
 use serving::OfferedToolServer;
 use std::{future::Future, os::unix::net::UnixListener, sync::Arc};
 use toolstead_domain::{

@@ -2,14 +2,14 @@
 
 use crate::{
     builtin::{
-        commands::waiting::wait_for_end,
         commands::{
             capture::Capture,
             command::{Command, EndCause, ExcessPolicy},
             command_output::{Part, remarks, render_output},
             programs::Program,
+            waiting::wait_for_end,
         },
-        tool_context::ToolContext,
+        tool_kit::tool_context::ToolContext,
     },
     shell_analysis,
 };

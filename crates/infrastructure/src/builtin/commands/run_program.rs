@@ -2,7 +2,6 @@
 
 use crate::{
     builtin::{
-        blocking::on_blocking_thread,
         commands::{
             capture::{Capture, Stream, output_read_failure},
             command::{Command, EndCause, ExcessPolicy},
@@ -11,8 +10,7 @@ use crate::{
             programs::Program,
             waiting::wait_for_end,
         },
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{blocking::on_blocking_thread, tool_context::ToolContext, tool_environment::ToolEnvironment},
     },
     sandbox::launcher::Input,
 };

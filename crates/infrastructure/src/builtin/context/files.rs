@@ -7,12 +7,11 @@ use super::{
 };
 use crate::{
     builtin::{
-        blocking::on_blocking_thread,
         files::{
             file_uri,
             sniff::{FileKindByContent, media_type, sniff},
         },
-        tool_environment::ToolEnvironment,
+        tool_kit::{blocking::on_blocking_thread, tool_environment::ToolEnvironment},
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::StopCondition},
 };

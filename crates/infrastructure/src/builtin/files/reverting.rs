@@ -9,7 +9,6 @@ mod restoring;
 
 use crate::{
     builtin::{
-        answer::answer,
         files::{
             change_set::{ChangedFile, recording::ChangeRecorder},
             reverting::{
@@ -23,8 +22,7 @@ use crate::{
             unified_diff::unified_diff,
             wording::counted,
         },
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{answer::answer, tool_context::ToolContext, tool_environment::ToolEnvironment},
     },
     sandbox::workspace::granted_workspace::GrantedWorkspace,
 };

@@ -7,7 +7,7 @@ use crate::builtin::{
         etag::digest_of,
         source::on_source,
     },
-    tool_context::ToolContext,
+    tool_kit::tool_context::ToolContext,
 };
 use crate::sandbox::workspace::write::WriteOptions;
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};

@@ -1,7 +1,7 @@
 //! The source that a path names: a file of the workspace, or a stored output by its handle.
 
 use crate::{
-    builtin::{tool_context::ToolContext, tool_environment::ToolEnvironment},
+    builtin::tool_kit::{tool_context::ToolContext, tool_environment::ToolEnvironment},
     sandbox::workspace::{file_handle::FileHandle, granted_workspace::GrantedWorkspace},
 };
 use toolstead_domain::{

@@ -1,7 +1,7 @@
 //! The tool `anthropic_usage`.
 
 use crate::{
-    builtin::{
+    builtin::tool_kit::{
         answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
@@ -229,7 +229,10 @@ fn shown(output: &Output) -> String {
 mod tests {
     use super::*;
     use crate::{
-        builtin::{provider::InProcessTools, testing::TestRun, tools::all},
+        builtin::{
+            tool_kit::{provider::InProcessTools, testing::TestRun},
+            tools::all,
+        },
         services::settings::Services,
         web::testing::{Reply, TestServer},
     };

@@ -2,17 +2,16 @@
 
 use crate::{
     builtin::{
-        answer::answer,
-        built_in_tool::BuiltInTool,
         files::{
             appending::append_text,
             change_set::{ChangeSet, recording::ChangeRecorder},
             written_file::{EDIT, diff_of, etag_of, missing, notes, only, text_of},
         },
-        schema::output_schema,
         text::{line_ending::in_lines, snippet::surroundings, wording::counted},
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     sandbox::workspace::granted_workspace::GrantedWorkspace,
 };

@@ -8,16 +8,15 @@ mod patching;
 mod text_lines;
 
 use crate::builtin::{
-    answer::answer,
-    built_in_tool::BuiltInTool,
     files::change_set::recording::ChangeRecorder,
-    schema::output_schema,
     text::{
         unified_diff::{one_line, unified_diff, whole_diff},
         wording::counted,
     },
-    tool_context::ToolContext,
-    tool_environment::ToolEnvironment,
+    tool_kit::{
+        answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
+    },
     tools::apply_patch::{
         parser::{Action, FilePatch, PatchError, parse},
         patching::{PatchedFile, Patching},

@@ -1,8 +1,11 @@
 //! The tool `ask_model`.
 
 use crate::builtin::{
-    answer::answer, built_in_tool::BuiltInTool, model_answer, schema::output_schema, tool_context::ToolContext,
-    tool_environment::ToolEnvironment,
+    agents::model_answer,
+    tool_kit::{
+        answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
+    },
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -152,8 +155,10 @@ fn chosen(input: &Input, world: &ToolEnvironment) -> Result<Arc<dyn ModelProvide
 #[cfg(test)]
 mod tests {
     use crate::builtin::{
-        provider::InProcessTools,
-        testing::{TestRun, test_environment},
+        tool_kit::{
+            provider::InProcessTools,
+            testing::{TestRun, test_environment},
+        },
         tools::all,
     };
     use crate::sandbox::workspace::Workspace;

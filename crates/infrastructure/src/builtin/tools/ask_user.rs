@@ -2,12 +2,11 @@
 //! until the user answers.
 
 use crate::builtin::{
-    answer::answer,
-    built_in_tool::BuiltInTool,
-    question_form::{Reply, elicitation_request, reply},
-    schema::output_schema,
-    tool_context::ToolContext,
-    tool_environment::ToolEnvironment,
+    agents::question_form::{Reply, elicitation_request, reply},
+    tool_kit::{
+        answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
+    },
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,6 @@ mod report;
 
 use crate::{
     builtin::{
-        built_in_tool::BuiltInTool,
         commands::{
             capture::Capture,
             command::{Command, CommandEnd, ExcessPolicy},
@@ -16,9 +15,10 @@ use crate::{
             waiting::{SLACK, pattern, wait_for_end, wait_until_deadline},
         },
         files::read_state::SessionKey,
-        schema::output_schema,
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     sandbox::{launcher::Input as StandardInput, search_path::SearchPath},
     shell_analysis,

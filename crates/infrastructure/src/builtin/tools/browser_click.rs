@@ -7,7 +7,7 @@ use crate::{
             self,
             browser_tool::{BrowserAccesses, BrowserTarget, BrowserTool},
         },
-        tool_context::ToolContext,
+        tool_kit::tool_context::ToolContext,
     },
 };
 use schemars::JsonSchema;

@@ -2,8 +2,7 @@
 
 use crate::builtin::{
     browsing::{self, ReportScope, browser_tool::BrowserTool},
-    foreign_answer::foreign_output_schema,
-    tool_context::ToolContext,
+    tool_kit::{foreign_answer::foreign_output_schema, tool_context::ToolContext},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -3,14 +3,12 @@
 use crate::{
     browser::actions::{Picture, PictureFormat},
     builtin::{
-        blocking::on_blocking_thread,
         browsing::{
             self,
             browser_tool::{BrowserAccesses, BrowserTool},
         },
         files::image_view::{ImageView, view},
-        schema::output_schema,
-        tool_context::ToolContext,
+        tool_kit::{blocking::on_blocking_thread, schema::output_schema, tool_context::ToolContext},
     },
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -113,7 +111,7 @@ impl BrowserTool for BrowserScreenshot {
             Format::Jpeg => ImageFormat::Jpeg,
             Format::Pdf => {
                 let output = Output { url, width: None, height: None, size_bytes, path: input.save_as };
-                return crate::builtin::answer::answer("The page is saved as a PDF document.", &output);
+                return crate::builtin::tool_kit::answer::answer("The page is saved as a PDF document.", &output);
             }
         };
         let limits = run.environment().files().limits().clone();

@@ -5,7 +5,7 @@ use crate::builtin::{
         self,
         browser_tool::{BrowserAccesses, BrowserTarget, BrowserTool},
     },
-    tool_context::ToolContext,
+    tool_kit::tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -2,7 +2,7 @@
 
 use crate::builtin::{
     browsing::{self, ReportScope, browser_tool::BrowserTool},
-    tool_context::ToolContext,
+    tool_kit::tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -4,7 +4,7 @@ use crate::{
     browser::{actions::PageCondition, session::WaitCondition},
     builtin::{
         browsing::{self, ReportScope, browser_tool::BrowserTool},
-        tool_context::ToolContext,
+        tool_kit::tool_context::ToolContext,
     },
 };
 use schemars::JsonSchema;

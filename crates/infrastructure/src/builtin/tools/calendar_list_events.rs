@@ -2,12 +2,14 @@
 
 use crate::{
     builtin::{
-        blocking::on_blocking_thread,
-        built_in_tool::BuiltInTool,
-        calendar_event::{CalendarEvent, SERVICE, WRITTEN_BY_OTHERS},
-        foreign_answer::{foreign_answer, foreign_output_schema},
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        google::calendar_event::{CalendarEvent, SERVICE, WRITTEN_BY_OTHERS},
+        tool_kit::{
+            blocking::on_blocking_thread,
+            built_in_tool::BuiltInTool,
+            foreign_answer::{foreign_answer, foreign_output_schema},
+            tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     services::calendar::{
         Calendar, EventQuery, MAX_RESULTS,

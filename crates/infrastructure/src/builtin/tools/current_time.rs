@@ -1,7 +1,7 @@
 //! The tool `current_time`.
 
 use crate::{
-    builtin::{
+    builtin::tool_kit::{
         answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, schema::output_schema,
         tool_context::ToolContext,
     },

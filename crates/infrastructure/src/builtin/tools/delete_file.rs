@@ -2,16 +2,15 @@
 
 use crate::{
     builtin::{
-        answer::answer,
-        built_in_tool::BuiltInTool,
         files::{
             change_set::{ChangeSet, recording::ChangeRecorder},
             written_file::{missing, notes, only},
         },
-        schema::output_schema,
         text::wording::counted,
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     sandbox::workspace::granted_workspace::GrantedWorkspace,
 };

@@ -2,20 +2,19 @@
 
 use crate::{
     builtin::{
-        answer::answer,
-        built_in_tool::BuiltInTool,
         files::{
             change_set::{ChangeSet, recording::ChangeRecorder},
             etag::digest_of,
             written_file::{EDIT, changed_elsewhere, diff_of, etag_of, missing, notes, only, stale},
         },
-        schema::output_schema,
         text::{
             text_edit::{EditOptions, EditedFile, TextEdit},
             wording::counted,
         },
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     sandbox::workspace::granted_workspace::GrantedWorkspace,
 };

@@ -2,19 +2,17 @@
 
 use crate::{
     builtin::{
-        answer::answer,
-        built_in_tool::BuiltInTool,
         files::{
             content_sample::{ContentSample, open_with_sample},
             etag::etag,
             sniff::FileKindByContent,
-            source,
-            source::{Source, on_source},
+            source::{self, Source, on_source},
         },
-        schema::output_schema,
         text::{line_ending::LineEnding, line_unit::LineUnit, wording::rfc3339},
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     documents::DocumentKind,
     sandbox::workspace::{

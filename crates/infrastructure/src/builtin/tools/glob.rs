@@ -2,13 +2,12 @@
 
 use crate::{
     builtin::{
-        answer::answer,
-        built_in_tool::BuiltInTool,
         files::file_filter::{ActiveIgnoreRules, FileFilter},
-        schema::output_schema,
         text::wording::{DisplayPrefix, counted, denied_entries_note, on_one_line, rfc3339},
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     sandbox::workspace::{
         facts::{FileFacts, FileKind},

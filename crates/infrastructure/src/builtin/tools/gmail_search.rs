@@ -2,11 +2,13 @@
 
 use crate::{
     builtin::{
-        built_in_tool::BuiltInTool,
-        foreign_answer::{foreign_answer, foreign_output_schema},
-        mail::{GMAIL, WRITTEN_BY_SENDERS},
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        google::mail::{GMAIL, WRITTEN_BY_SENDERS},
+        tool_kit::{
+            built_in_tool::BuiltInTool,
+            foreign_answer::{foreign_answer, foreign_output_schema},
+            tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     services::gmail::{FoundMessage, Gmail, MailSearch},
 };

@@ -2,8 +2,11 @@
 
 use crate::{
     builtin::{
-        answer::answer, built_in_tool::BuiltInTool, mail::GMAIL, schema::output_schema, tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        google::mail::GMAIL,
+        tool_kit::{
+            answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     services::gmail::{
         Gmail,

@@ -2,14 +2,14 @@
 
 use crate::{
     builtin::{
-        built_in_tool::BuiltInTool,
         commands::{
             program_run::{ProgramOutput, answer, run_to_end, running},
             programs::Program,
         },
-        schema::output_schema,
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     sandbox::launcher::Input as StandardInput,
 };

@@ -6,11 +6,13 @@ mod rendering;
 mod search;
 
 use crate::builtin::{
-    built_in_tool::BuiltInTool,
     files::source::{accesses, handle_in, on_source},
-    foreign_answer::{cleaned_result, foreign_output_schema},
-    tool_context::ToolContext,
-    tool_environment::ToolEnvironment,
+    tool_kit::{
+        built_in_tool::BuiltInTool,
+        foreign_answer::{cleaned_result, foreign_output_schema},
+        tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
+    },
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

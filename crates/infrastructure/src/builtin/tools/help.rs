@@ -1,6 +1,6 @@
 //! The tool `help`.
 
-use crate::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext};
+use crate::builtin::tool_kit::{built_in_tool::BuiltInTool, tool_context::ToolContext};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;

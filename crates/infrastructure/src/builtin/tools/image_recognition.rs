@@ -3,9 +3,7 @@
 mod remote;
 
 use crate::builtin::{
-    answer::answer,
-    blocking::on_blocking_thread,
-    built_in_tool::BuiltInTool,
+    agents::{image_answer_cache::ImageQuestion, model_answer},
     files::{
         content::Content,
         etag::digest_of,
@@ -15,12 +13,11 @@ use crate::builtin::{
         sniff::{FileKindByContent, sniff},
         source::{self, on_source},
     },
-    image_answer_cache::ImageQuestion,
-    model_answer,
-    schema::output_schema,
-    tool_context::ToolContext,
-    tool_environment::ToolEnvironment,
-    web_address::{self, web_address},
+    tool_kit::{
+        answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, schema::output_schema,
+        tool_context::ToolContext, tool_environment::ToolEnvironment,
+    },
+    web::web_address::{self, web_address},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
@@ -244,7 +241,10 @@ fn picture(bytes: &[u8], name: String, limits: &FileLimits) -> Result<Picture, T
 
 #[cfg(test)]
 mod tests {
-    use crate::builtin::{provider::InProcessTools, testing::TestRun, tools::all};
+    use crate::builtin::{
+        tool_kit::{provider::InProcessTools, testing::TestRun},
+        tools::all,
+    };
     use image::{ImageFormat, RgbImage};
     use serde_json::{Value, json};
     use std::{io::Cursor, path::Path, sync::Arc};

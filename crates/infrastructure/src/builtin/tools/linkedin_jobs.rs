@@ -1,7 +1,7 @@
 //! The tool `linkedin_jobs`.
 
 use crate::{
-    builtin::{
+    builtin::tool_kit::{
         built_in_tool::BuiltInTool,
         foreign_answer::{foreign_answer, foreign_output_schema},
         tool_context::ToolContext,

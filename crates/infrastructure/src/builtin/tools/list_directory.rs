@@ -2,12 +2,11 @@
 
 use crate::{
     builtin::{
-        answer::answer,
-        built_in_tool::BuiltInTool,
         files::listing::{FolderListing, ListingOptions, Sort, list_folder},
-        schema::output_schema,
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     sandbox::workspace::granted_workspace::GrantedWorkspace,
 };

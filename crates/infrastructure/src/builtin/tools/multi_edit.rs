@@ -2,14 +2,11 @@
 
 use crate::{
     builtin::{
-        answer::answer,
-        built_in_tool::BuiltInTool,
         files::{
             change_set::{ChangeSet, ChangedFile, recording::ChangeRecorder},
             etag::digest_of,
             written_file::{EDIT, changed_elsewhere, diff_of, etag_of, missing, notes, stale, text_of},
         },
-        schema::output_schema,
         text::{
             line_ending::in_lines,
             snippet::surroundings,
@@ -17,8 +14,10 @@ use crate::{
             unified_diff::changed_lines,
             wording::counted,
         },
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, path_error::PathError},
 };

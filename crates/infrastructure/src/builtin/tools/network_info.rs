@@ -2,8 +2,11 @@
 
 use crate::{
     builtin::{
-        answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, schema::output_schema,
-        text::report::Report, tool_context::ToolContext,
+        text::report::Report,
+        tool_kit::{
+            answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, schema::output_schema,
+            tool_context::ToolContext,
+        },
     },
     host::interfaces::interfaces,
 };

@@ -7,17 +7,16 @@ mod notebook;
 
 use crate::{
     builtin::{
-        answer::answer,
-        built_in_tool::BuiltInTool,
         files::{
             change_set::{ChangeSet, recording::ChangeRecorder},
             etag::{digest_of, etag},
             written_file::{missing, notes, only},
         },
-        schema::output_schema,
         text::{snippet::surroundings, unified_diff::unified_diff, wording::counted},
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
         tools::notebook_edit::edit::{EditedNotebook, edited},
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},

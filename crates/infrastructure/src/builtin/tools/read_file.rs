@@ -7,32 +7,31 @@ mod text;
 use self::page::NumberStyle;
 use crate::{
     builtin::{
-        answer::answer,
-        built_in_tool::BuiltInTool,
         files::{
             content::Content,
             content_sample::{ContentSample, open_with_sample},
             etag::etag,
             file_limits::FileLimits,
             image_view::Crop,
-            listing,
-            listing::{Item, list_folder},
+            listing::{self, Item, list_folder},
             read_state::SessionKey,
             sniff::FileKindByContent,
-            source,
-            source::{Source, handle_in, on_source},
+            source::{self, Source, handle_in, on_source},
         },
-        foreign_answer::{cleaned_result, foreign_output_schema},
         text::{
             hex_window::{SHOWN_BYTES, hex_window},
             line_ending::LineEnding,
             line_index::LineIndexes,
         },
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            answer::answer,
+            built_in_tool::BuiltInTool,
+            foreign_answer::{cleaned_result, foreign_output_schema},
+            tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
-    documents,
-    documents::{DocumentKind, DocumentReader, DocumentRequest, is_document},
+    documents::{self, DocumentKind, DocumentReader, DocumentRequest, is_document},
     sandbox::workspace::{facts::FileKind, granted_workspace::GrantedWorkspace, stop::StopCondition},
 };
 use schemars::JsonSchema;

@@ -1,14 +1,10 @@
 //! The tool `redo`.
 
 use crate::builtin::{
-    built_in_tool::BuiltInTool,
-    files::{
-        reverting,
-        reverting::{Direction, Input, Output},
+    files::reverting::{self, Direction, Input, Output},
+    tool_kit::{
+        built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext, tool_environment::ToolEnvironment,
     },
-    schema::output_schema,
-    tool_context::ToolContext,
-    tool_environment::ToolEnvironment,
 };
 use serde_json::Value;
 use toolstead_domain::{Access, Availability, Category, ToolAnnotations, ToolCall, ToolFailure, ToolResult};

@@ -5,8 +5,6 @@ mod report;
 
 use crate::{
     builtin::{
-        blocking::on_blocking_thread,
-        built_in_tool::BuiltInTool,
         commands::{
             capture::Capture,
             command::{Command, ExcessPolicy},
@@ -15,9 +13,10 @@ use crate::{
             programs::Program,
             waiting::{SLACK, wait_until_deadline},
         },
-        schema::output_schema,
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            blocking::on_blocking_thread, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     sandbox::launcher::Input as StandardInput,
 };

@@ -1,6 +1,8 @@
 //! The tool `skill`.
 
-use crate::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext, tool_environment::ToolEnvironment};
+use crate::builtin::tool_kit::{
+    built_in_tool::BuiltInTool, tool_context::ToolContext, tool_environment::ToolEnvironment,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

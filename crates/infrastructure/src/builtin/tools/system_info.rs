@@ -2,12 +2,11 @@
 
 use crate::{
     builtin::{
-        answer::answer,
-        blocking::on_blocking_thread,
-        built_in_tool::BuiltInTool,
-        schema::output_schema,
         text::report::{Report, gigabytes},
-        tool_context::ToolContext,
+        tool_kit::{
+            answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, schema::output_schema,
+            tool_context::ToolContext,
+        },
     },
     host::machine::Machine,
 };

@@ -1,8 +1,12 @@
 //! The tool `task_input`.
 
 use crate::builtin::{
-    answer::answer, built_in_tool::BuiltInTool, commands::tasks::Status, files::read_state::SessionKey,
-    schema::output_schema, tool_context::ToolContext, tool_environment::ToolEnvironment,
+    commands::tasks::Status,
+    files::read_state::SessionKey,
+    tool_kit::{
+        answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
+    },
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

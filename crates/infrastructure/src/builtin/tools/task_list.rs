@@ -1,12 +1,9 @@
 //! The tool `task_list`.
 
 use crate::builtin::{
-    answer::answer,
-    built_in_tool::BuiltInTool,
     commands::tasks::{self, Status, TaskFacts},
     files::read_state::SessionKey,
-    schema::output_schema,
-    tool_context::ToolContext,
+    tool_kit::{answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,17 +1,14 @@
 //! The tool `task_output`.
 
 use crate::builtin::{
-    built_in_tool::BuiltInTool,
     commands::{
-        capture,
-        capture::in_json,
+        capture::{self, in_json},
         command_output::{Part, render_output},
         tasks::{Status, Task},
         waiting::{SLACK, pattern},
     },
     files::read_state::SessionKey,
-    schema::output_schema,
-    tool_context::ToolContext,
+    tool_kit::{built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

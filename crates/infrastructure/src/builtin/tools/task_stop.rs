@@ -2,12 +2,9 @@
 
 use crate::{
     builtin::{
-        answer::answer,
-        built_in_tool::BuiltInTool,
         commands::{command::GRACE, tasks::TaskFacts},
         files::read_state::SessionKey,
-        schema::output_schema,
-        tool_context::ToolContext,
+        tool_kit::{answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext},
     },
     sandbox::launcher::ChildSignal,
 };

@@ -1,12 +1,9 @@
 //! The tool `task_wait`.
 
 use crate::builtin::{
-    answer::answer,
-    built_in_tool::BuiltInTool,
     commands::{tasks::TaskFacts, waiting::SLACK},
     files::read_state::SessionKey,
-    schema::output_schema,
-    tool_context::ToolContext,
+    tool_kit::{answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext},
 };
 use futures::future::{join_all, select_all};
 use schemars::JsonSchema;

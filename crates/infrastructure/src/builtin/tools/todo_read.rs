@@ -1,11 +1,8 @@
 //! The tool `todo_read`.
 
 use crate::builtin::{
-    answer::answer,
-    built_in_tool::BuiltInTool,
-    schema::output_schema,
     text::todos::{self, StoredTodo},
-    tool_context::ToolContext,
+    tool_kit::{answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

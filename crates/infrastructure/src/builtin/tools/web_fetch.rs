@@ -12,12 +12,12 @@ mod showing;
 
 use crate::{
     builtin::{
-        built_in_tool::BuiltInTool,
-        model_answer,
-        schema::output_schema,
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
-        web_address::{self, web_address},
+        agents::model_answer,
+        tool_kit::{
+            built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
+        web::web_address::{self, web_address},
     },
     services::foreign_text::clean_text,
 };

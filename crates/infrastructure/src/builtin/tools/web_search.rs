@@ -1,6 +1,6 @@
 //! The tool `web_search`.
 
-use crate::builtin::{
+use crate::builtin::tool_kit::{
     built_in_tool::BuiltInTool,
     foreign_answer::{foreign_answer, foreign_output_schema},
     tool_context::ToolContext,
@@ -215,7 +215,10 @@ fn shown(query: &WebQuery, results: &[SearchHit]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::{provider::InProcessTools, testing::TestRun, tools::all};
+    use crate::builtin::{
+        tool_kit::{provider::InProcessTools, testing::TestRun},
+        tools::all,
+    };
     use serde_json::json;
     use std::{path::Path, sync::Arc};
     use toolstead_domain::{Effect, WebSearchError, testing::scripted_search::ScriptedSearch};

@@ -1,6 +1,8 @@
 //! The tool `working_directory`.
 
-use crate::builtin::{answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext};
+use crate::builtin::tool_kit::{
+    answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -2,22 +2,21 @@
 
 use crate::{
     builtin::{
-        answer::answer,
-        built_in_tool::BuiltInTool,
         files::{
             appending::append_text,
             change_set::{ChangeSet, ChangedFile, recording::ChangeRecorder},
             etag::etag,
             written_file::{diff_of, etag_of, notes, only},
         },
-        schema::output_schema,
         text::{
             line_ending::in_lines,
             text_edit::{DecodedFile, lacking},
             wording::counted,
         },
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
+        tool_kit::{
+            answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
+            tool_environment::ToolEnvironment,
+        },
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };

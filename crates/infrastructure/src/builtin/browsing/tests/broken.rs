@@ -3,7 +3,7 @@
 use super::tools_under;
 use crate::{
     browser::browsers::{BrowserSettings, Browsers},
-    builtin::testing::TestRun,
+    builtin::tool_kit::testing::TestRun,
     sandbox::writable::WritableRoots,
 };
 use serde_json::json;

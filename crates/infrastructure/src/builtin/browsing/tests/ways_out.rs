@@ -3,7 +3,7 @@
 //! refused.
 
 use super::tools_on;
-use crate::{builtin::testing::TestRun, egress::testing::FakeNetwork};
+use crate::{builtin::tool_kit::testing::TestRun, egress::testing::FakeNetwork};
 use serde_json::{Value, json};
 use std::{
     io::ErrorKind as IoErrorKind,

@@ -1,6 +1,8 @@
 //! Records changes in the journal, so that they can be undone.
 
-use crate::builtin::{files::read_state::SessionKey, text::unified_diff::line_counts, tool_context::ToolContext};
+use crate::builtin::{
+    files::read_state::SessionKey, text::unified_diff::line_counts, tool_kit::tool_context::ToolContext,
+};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,

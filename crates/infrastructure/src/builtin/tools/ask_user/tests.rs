@@ -1,6 +1,6 @@
 use crate::builtin::{
-    question_form::{Reply, elicitation_request, reply},
-    testing::{TestRun, client},
+    agents::question_form::{Reply, elicitation_request, reply},
+    tool_kit::testing::{TestRun, client},
     tools::all,
 };
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use crate::builtin::{
         command_output::{Part, RenderedOutput, remarks, render_output},
         tasks::Task,
     },
-    tool_context::ToolContext,
+    tool_kit::tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -4,8 +4,8 @@
 use super::{Input, Operation, Repository};
 use crate::{
     builtin::{
-        blocking::on_blocking_thread,
         commands::capture::{Stream, output_read_failure},
+        tool_kit::blocking::on_blocking_thread,
     },
     sandbox::workspace::Workspace,
 };

@@ -2,8 +2,8 @@
 
 use crate::{
     builtin::{
-        answer::answer,
         text::wording::{counted, denied_entries_note, on_one_line},
+        tool_kit::answer::answer,
         tools::grep::{
             Input, OutputMode,
             findings::{FileFindings, FoundLine, SearchEnd},

@@ -2,7 +2,7 @@
 //! host is always the one that was checked.
 
 use crate::{
-    builtin::tool_context::ToolContext,
+    builtin::tool_kit::tool_context::ToolContext,
     web::web_client::{Redirects, RetryPolicy, UrlSource, WebRequest, WebResponse},
 };
 use bytes::Bytes;

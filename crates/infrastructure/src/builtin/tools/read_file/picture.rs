@@ -8,7 +8,7 @@ use crate::builtin::{
         image_view::{Crop, ImageView, MAX_FILE_BYTES, view as viewed},
     },
     text::line_index::ContentId,
-    tool_context::ToolContext,
+    tool_kit::tool_context::ToolContext,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use image::ImageFormat;

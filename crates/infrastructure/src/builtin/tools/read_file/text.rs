@@ -6,7 +6,6 @@ use super::{
 };
 use crate::{
     builtin::{
-        answer::answer,
         files::{content::Content, content_sample::ContentSample, etag::etag},
         text::{
             line_ending::LineEnding,
@@ -15,6 +14,7 @@ use crate::{
             text_encoding::TextEncoding,
             text_window::{LineSelection, LinedText, TextWindow},
         },
+        tool_kit::answer::answer,
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::StopCondition},
 };

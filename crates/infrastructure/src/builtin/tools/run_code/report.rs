@@ -7,7 +7,7 @@ use crate::builtin::{
         command::{Command, CommandEnd, EndCause},
         command_output::{Part, RenderedOutput, remarks, render_output},
     },
-    tool_context::ToolContext,
+    tool_kit::tool_context::ToolContext,
 };
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -11,8 +11,8 @@ use crate::{
             command::{Command, ExcessPolicy},
             programs::{CommandSettings, Program, Programs},
         },
-        testing::{TestRun, test_environment},
         tests::{Bench, definition},
+        tool_kit::testing::{TestRun, test_environment},
     },
     sandbox::{
         launcher::Input as StandardInput,

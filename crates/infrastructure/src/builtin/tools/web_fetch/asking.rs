@@ -1,7 +1,10 @@
 //! Asks a model without tools a question about a page.
 
 use super::{foreign::mark, reading::FetchedText};
-use crate::builtin::{model_answer, tool_context::ToolContext, tool_environment::ToolEnvironment};
+use crate::builtin::{
+    agents::model_answer,
+    tool_kit::{tool_context::ToolContext, tool_environment::ToolEnvironment},
+};
 use std::{sync::Arc, time::Instant};
 use toolstead_domain::{Message, ModelProvider, ModelRequest};
 use url::Url;

@@ -2,7 +2,10 @@
 
 use super::Format;
 use crate::{
-    builtin::{page_cache::PageRequest, tool_context::ToolContext, web_address::host},
+    builtin::{
+        tool_kit::tool_context::ToolContext,
+        web::{page_cache::PageRequest, web_address::host},
+    },
     egress::host::Host,
     web::{
         charset::charset_of,

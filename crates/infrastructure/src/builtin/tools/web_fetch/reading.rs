@@ -9,10 +9,9 @@ use super::{
 };
 use crate::{
     builtin::{
-        blocking::on_blocking_thread,
         files::sniff::{FileKindByContent, sniff},
         text::text_encoding::{TextDetection, TextEncoding, detect},
-        tool_context::ToolContext,
+        tool_kit::{blocking::on_blocking_thread, tool_context::ToolContext},
     },
     services::foreign_text::{CleanText, clean_text},
     web::page::{self, HtmlPage, PageFormat, PageLimits},

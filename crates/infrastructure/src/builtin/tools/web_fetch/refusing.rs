@@ -6,7 +6,9 @@ use super::{
     foreign::one_line,
     reading::{self, ResponseContent},
 };
-use crate::{builtin::tool_context::ToolContext, services::foreign_text::clean_text, web::web_client::WebResponse};
+use crate::{
+    builtin::tool_kit::tool_context::ToolContext, services::foreign_text::clean_text, web::web_client::WebResponse,
+};
 use http::{StatusCode, header};
 use std::time::Instant;
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};

@@ -8,9 +8,8 @@ use crate::{
             change_set::{ChangeSet, recording::ChangeRecorder},
             written_file::only,
         },
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
-        web_address::{host, web_address},
+        tool_kit::{tool_context::ToolContext, tool_environment::ToolEnvironment},
+        web::web_address::{host, web_address},
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };

@@ -10,8 +10,9 @@ use super::{
 };
 use crate::{
     builtin::{
-        answer::answer, blocking::on_blocking_thread, files::image_view::view, tool_context::ToolContext,
-        web_address::host,
+        files::image_view::view,
+        tool_kit::{answer::answer, blocking::on_blocking_thread, tool_context::ToolContext},
+        web::web_address::host,
     },
     documents::{self, DocumentReader, DocumentRequest},
     services::foreign_text::{CleanText, clean_text},

@@ -2,7 +2,10 @@
 //! tested in `tests/it/web_fetch.rs`.
 
 use crate::{
-    builtin::{provider::InProcessTools, testing::TestRun, tool_environment::ToolEnvironment, tools::all},
+    builtin::{
+        tool_kit::{provider::InProcessTools, testing::TestRun, tool_environment::ToolEnvironment},
+        tools::all,
+    },
     egress::{host::HostPatterns, testing::FakeNetwork},
     web::{
         testing::{ReceivedRequest, Reply, TestServer, authority},

@@ -1,6 +1,6 @@
 //! Requests to a configured model, with a text as the result.
 
-use crate::builtin::tool_context::ToolContext;
+use crate::builtin::tool_kit::tool_context::ToolContext;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
@@ -13,15 +13,15 @@ use toolstead_domain::{
 const MAX_TEXT: usize = 64 << 20;
 
 /// A model's answer.
-pub(super) struct ModelText {
-    pub(super) text: String,
-    pub(super) stop: StopReason,
-    pub(super) usage: Usage,
+pub(in crate::builtin) struct ModelText {
+    pub(in crate::builtin) text: String,
+    pub(in crate::builtin) stop: StopReason,
+    pub(in crate::builtin) usage: Usage,
 }
 
 /// Returns the access of a request to the model: its host, which receives the text of the request. A model that an
 /// application added may have none.
-pub(super) fn access(model: &dyn ModelProvider) -> Vec<Access> {
+pub(in crate::builtin) fn access(model: &dyn ModelProvider) -> Vec<Access> {
     model.host().map(|host| Access::ReachHost(host.into())).into_iter().collect()
 }
 
@@ -29,7 +29,7 @@ pub(super) fn access(model: &dyn ModelProvider) -> Vec<Access> {
 ///
 /// # Errors
 /// The failure of the model, and `timeout`.
-pub(super) async fn ask(
+pub(in crate::builtin) async fn ask(
     model: &Arc<dyn ModelProvider>,
     request: ModelRequest,
     time: Duration,

@@ -1,11 +1,13 @@
 //! Tools of an embedding application that are grouped under a name, like those of an MCP server.
 
 use crate::builtin::{
-    built_in_tool::AnyTool,
-    into_tool::IntoTool,
     names_and_aliases,
-    provider::{InProcessTools, InvalidInProcessTools},
-    tool_environment::ToolEnvironment,
+    tool_kit::{
+        built_in_tool::AnyTool,
+        into_tool::IntoTool,
+        provider::{InProcessTools, InvalidInProcessTools},
+        tool_environment::ToolEnvironment,
+    },
 };
 use std::sync::Arc;
 use toolstead_domain::{InvalidServerName, ServerName};

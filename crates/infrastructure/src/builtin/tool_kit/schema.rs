@@ -82,7 +82,7 @@ pub fn output_schema<T: JsonSchema>() -> Value {
 
 /// Returns the schema of the serialized type, if that is always an object. Members may be null where the type allows
 /// it.
-pub(super) fn answer_schema<T: JsonSchema>() -> Option<Value> {
+pub(in crate::builtin) fn answer_schema<T: JsonSchema>() -> Option<Value> {
     let mut schema = plain_schema(SchemaSettings::draft2020_12().for_serialize().into_root::<T>(), NullHandling::Kept);
     if !is_object(&schema) {
         return None;

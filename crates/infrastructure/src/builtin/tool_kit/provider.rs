@@ -1,11 +1,13 @@
 //! The provider of the built-in tools.
 
 use crate::builtin::{
-    aliases::aliases_of,
-    built_in_tool::{AnyTool, validate_name},
+    dialects::aliases::aliases_of,
     files::read_state::SessionKey,
-    tool_context::ToolContext,
-    tool_environment::ToolEnvironment,
+    tool_kit::{
+        built_in_tool::{AnyTool, validate_name},
+        tool_context::ToolContext,
+        tool_environment::ToolEnvironment,
+    },
 };
 use async_trait::async_trait;
 use futures::future::BoxFuture;

@@ -8,12 +8,12 @@ mod web;
 use crate::{
     browser::browsers::Browsers,
     builtin::{
-        blocking::on_blocking_thread,
         commands::{
             programs::Programs,
             tasks::{Tasks, working::WorkAsTasks},
         },
         files::file_limits::FileLimits,
+        tool_kit::blocking::on_blocking_thread,
     },
     sandbox::{helper::Helpers, workspace::Workspace},
     services::{search::SearchService, settings::Services},
@@ -191,7 +191,7 @@ impl ToolEnvironment {
         &self.version
     }
 
-    pub(super) fn events(&self) -> &Arc<dyn EventSink> {
+    pub(in crate::builtin) fn events(&self) -> &Arc<dyn EventSink> {
         &self.events
     }
 
@@ -241,7 +241,7 @@ impl ToolEnvironment {
     ///
     /// # Errors
     /// `io` when the search fails.
-    pub(super) async fn find_detached_tasks(&self) -> Result<(), ToolFailure> {
+    pub(in crate::builtin) async fn find_detached_tasks(&self) -> Result<(), ToolFailure> {
         self.processes.tasks.find_detached(self.processes.programs.settings(), self.clock.now()).await
     }
 

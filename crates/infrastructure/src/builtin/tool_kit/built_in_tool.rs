@@ -1,6 +1,6 @@
 //! The contract of a tool that is written in Rust.
 
-use crate::builtin::{
+use crate::builtin::tool_kit::{
     schema::{advertised_schema, input_schema},
     tool_context::ToolContext,
     tool_environment::ToolEnvironment,
@@ -17,7 +17,7 @@ use toolstead_domain::{
 
 /// A tool: its definition and its implementation, in one type.
 ///
-/// [`TypedTool`](crate::builtin::typed_tool::TypedTool) and [`tool_fn`](crate::builtin::added_tool::tool_fn) need less
+/// [`TypedTool`](crate::builtin::tool_kit::typed_tool::TypedTool) and [`tool_fn`](crate::builtin::tool_kit::added_tool::tool_fn) need less
 /// code in an embedding application. Calls of such a tool that declares no accesses require approval.
 ///
 /// Arguments are validated against the schema of [`Input`](Self::Input) before a tool receives them. A tool touches
@@ -30,7 +30,7 @@ use toolstead_domain::{
 /// use toolstead_domain::{
 ///     category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
 /// };
-/// use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext};
+/// use toolstead_infrastructure::builtin::tool_kit::{built_in_tool::BuiltInTool, tool_context::ToolContext};
 ///
 /// struct Greet;
 ///
@@ -88,7 +88,7 @@ pub trait BuiltInTool: Send + Sync + 'static {
     const SUPPORTS_DIFF_PREVIEW: bool = false;
 
     /// Returns the schema of the structured content, if every success has one
-    /// ([`output_schema`](crate::builtin::schema::output_schema)).
+    /// ([`output_schema`](crate::builtin::tool_kit::schema::output_schema)).
     fn output_schema(&self) -> Option<Value> {
         None
     }
@@ -290,7 +290,9 @@ fn brief<T: BuiltInTool>(here: &str) -> Map<String, Value> {
 ///
 /// # Errors
 /// `invalid_input` when they do not fit it.
-pub(super) fn parse_arguments<I: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<I, ToolFailure> {
+pub(in crate::builtin) fn parse_arguments<I: DeserializeOwned>(
+    arguments: &Map<String, Value>,
+) -> Result<I, ToolFailure> {
     I::deserialize(arguments).map_err(|error| {
         ToolFailure::new(ErrorKind::InvalidInput, format!("the arguments cannot be used: {error}"))
             .caused_by(format!("arguments do not fit {}", type_name::<I>()))
@@ -301,6 +303,6 @@ pub(super) fn parse_arguments<I: DeserializeOwned>(arguments: &Map<String, Value
 ///
 /// # Errors
 /// [`InvalidToolName`] when an embedding application gave its tool a name that MCP does not allow.
-pub(super) fn validate_name(tool: &dyn AnyTool) -> Result<ToolName, InvalidToolName> {
+pub(in crate::builtin) fn validate_name(tool: &dyn AnyTool) -> Result<ToolName, InvalidToolName> {
     ToolName::parse(tool.name())
 }

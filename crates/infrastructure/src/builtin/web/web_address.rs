@@ -8,7 +8,7 @@ use url::Url;
 ///
 /// # Errors
 /// `invalid_input` for anything but a plain http or https address of a host.
-pub(super) fn web_address(text: &str) -> Result<Url, ToolFailure> {
+pub(in crate::builtin) fn web_address(text: &str) -> Result<Url, ToolFailure> {
     let mut url = address::read(text).map_err(|error| {
         let next = match text.trim_start().get(..5) {
             Some(scheme) if scheme.eq_ignore_ascii_case("file:") => "`read_file` reads files by their path.",
@@ -21,12 +21,12 @@ pub(super) fn web_address(text: &str) -> Result<Url, ToolFailure> {
 }
 
 /// Returns the access of a request to this address.
-pub(super) fn access(url: &Url) -> Access {
+pub(in crate::builtin) fn access(url: &Url) -> Access {
     Access::ReachHost(host(url).into())
 }
 
 /// Returns the host in the form of rules and messages.
-pub(super) fn host(url: &Url) -> &str {
+pub(in crate::builtin) fn host(url: &Url) -> &str {
     url.host_str().unwrap_or_default()
 }
 

@@ -17,16 +17,16 @@ const BYTES: usize = 32 << 20;
 
 /// A request, for one principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct PageRequest {
-    pub(super) principal: Principal,
-    pub(super) url: String,
+pub(in crate::builtin) struct PageRequest {
+    pub(in crate::builtin) principal: Principal,
+    pub(in crate::builtin) url: String,
     /// Accepted content types: a server may have a different response for each.
-    pub(super) accept: &'static str,
+    pub(in crate::builtin) accept: &'static str,
 }
 
 /// Responses of this process.
 #[derive(Debug, Default)]
-pub(super) struct PageCache(Mutex<Pages>);
+pub(in crate::builtin) struct PageCache(Mutex<Pages>);
 
 #[derive(Debug, Default)]
 struct Pages {
@@ -46,7 +46,7 @@ struct Page {
 
 impl PageCache {
     /// Returns the response, if it is still fresh at this time.
-    pub(super) fn answer(&self, request: &PageRequest, now: Timestamp) -> Option<WebResponse> {
+    pub(in crate::builtin) fn answer(&self, request: &PageRequest, now: Timestamp) -> Option<WebResponse> {
         let pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let page = pages.entries.get(request)?;
         let age = now.0.checked_sub(page.stored_at.0).and_then(|age| u64::try_from(age).ok())?;
@@ -54,7 +54,7 @@ impl PageCache {
     }
 
     /// Stores a response, if its headers allow that.
-    pub(super) fn remember(&self, request: PageRequest, answer: WebResponse, now: Timestamp) {
+    pub(in crate::builtin) fn remember(&self, request: PageRequest, answer: WebResponse, now: Timestamp) {
         if !is_cacheable(&answer) {
             return;
         }

@@ -1,7 +1,7 @@
 //! Runs calls of tools on the path that real calls take, for the tests of tool authors (feature `testing`).
 
 use crate::{
-    builtin::{
+    builtin::tool_kit::{
         built_in_tool::AnyTool, into_tool::IntoTool, provider::InProcessTools, tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
@@ -63,13 +63,13 @@ const TIME: Duration = Duration::from_secs(600);
 /// ```
 #[derive(Debug)]
 pub struct TestRun {
-    pub(super) world: ToolEnvironment,
-    pub(super) tools: InProcessTools,
-    pub(super) policy: Arc<PermissionPolicy>,
-    pub(super) outputs: InMemoryOutputStore,
-    pub(super) journal: Arc<InMemoryChangeJournal>,
-    pub(super) principal: Principal,
-    pub(super) session: Arc<str>,
+    pub(in crate::builtin) world: ToolEnvironment,
+    pub(in crate::builtin) tools: InProcessTools,
+    pub(in crate::builtin) policy: Arc<PermissionPolicy>,
+    pub(in crate::builtin) outputs: InMemoryOutputStore,
+    pub(in crate::builtin) journal: Arc<InMemoryChangeJournal>,
+    pub(in crate::builtin) principal: Principal,
+    pub(in crate::builtin) session: Arc<str>,
     caller: RecordingCaller,
     has_approver: bool,
     asked: Mutex<Vec<Access>>,
@@ -102,7 +102,7 @@ impl TestRun {
         )
     }
 
-    pub(super) fn in_environment(
+    pub(in crate::builtin) fn in_environment(
         tools: Vec<Box<dyn AnyTool>>,
         world: ToolEnvironment,
         policy: PermissionPolicy,
@@ -224,7 +224,7 @@ impl TestRun {
     }
 
     /// Passes the [`ToolContext`] of a call to a function. The run makes nested calls through `calls`.
-    pub(super) async fn with_context_and_calls<T>(
+    pub(in crate::builtin) async fn with_context_and_calls<T>(
         &self,
         calls: &dyn Calls,
         tool: &str,
@@ -246,7 +246,7 @@ impl TestRun {
 
     /// Validates, decides and runs a call of a tool. Nested calls are made through `calls`, and `between` runs after
     /// the permission decision and before the tool.
-    pub(super) async fn run_call(
+    pub(in crate::builtin) async fn run_call(
         &self,
         tool: &str,
         arguments: Value,
@@ -288,7 +288,7 @@ impl TestRun {
         Ok(result)
     }
 
-    pub(super) fn context<'a>(
+    pub(in crate::builtin) fn context<'a>(
         &'a self,
         call: &'a ToolCall,
         grant: &'a Grant,
@@ -301,7 +301,7 @@ impl TestRun {
     }
 
     /// Returns a call with a new id. Ids sort in the order of the calls.
-    pub(super) fn new_call(&self, tool: Arc<Tool>, arguments: Map<String, Value>) -> ToolCall {
+    pub(in crate::builtin) fn new_call(&self, tool: Arc<Tool>, arguments: Map<String, Value>) -> ToolCall {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         ToolCall {
             id: call_id(number),
@@ -321,13 +321,13 @@ impl TestRun {
 }
 
 /// Returns a tool environment whose clock always shows 2026-03-01T12:00:00Z.
-pub(super) fn test_environment(workspace: Workspace) -> ToolEnvironment {
+pub(in crate::builtin) fn test_environment(workspace: Workspace) -> ToolEnvironment {
     let clock = FixedClock::at(Timestamp(1_772_366_400_000_000));
     ToolEnvironment::new(Arc::new(workspace), Arc::new(clock), "Toolstead test".into())
 }
 
 /// Returns the profile of a client that does not use MCP.
-pub(super) fn client() -> ClientProfile {
+pub(in crate::builtin) fn client() -> ClientProfile {
     ClientProfile::without_protocol("test")
 }
 

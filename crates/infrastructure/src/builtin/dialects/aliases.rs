@@ -407,7 +407,7 @@ const TABLE: &[Row] = &[
 ];
 
 /// Returns the aliases of a tool, by its canonical name.
-pub(super) fn aliases_of(tool: &str) -> Vec<Alias> {
+pub(in crate::builtin) fn aliases_of(tool: &str) -> Vec<Alias> {
     let rows = TABLE.iter().filter(|(canonical, ..)| *canonical == tool);
     rows.map(|&(_, name, dialect, rewrites)| Alias {
         adapter: adapter_of(dialect, name),

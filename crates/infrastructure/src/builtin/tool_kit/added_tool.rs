@@ -1,6 +1,6 @@
 //! Tools that embedding applications add: made of a closure, or of a type.
 
-use crate::builtin::{
+use crate::builtin::tool_kit::{
     built_in_tool::{AnyTool, parse_arguments},
     schema::{answer_schema, input_schema},
     tool_context::ToolContext,
@@ -302,8 +302,8 @@ mod tests {
     use crate::{
         builtin::{
             prelude::*,
-            provider::{InProcessTools, InvalidInProcessTools},
             tests::Bench,
+            tool_kit::provider::{InProcessTools, InvalidInProcessTools},
         },
         sandbox::workspace::Workspace,
         system_clock::SystemClock,

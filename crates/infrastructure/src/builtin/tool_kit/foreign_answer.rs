@@ -12,7 +12,7 @@ const REMOVED: &str = "invisible_characters_removed";
 
 /// Returns a success as [`answer`] does, with text of others in both forms. `removed` is the number of invisible
 /// characters that were removed before.
-pub(super) fn foreign_answer(
+pub(in crate::builtin) fn foreign_answer(
     text: impl Into<String>,
     structured: &impl Serialize,
     removed: usize,
@@ -21,7 +21,7 @@ pub(super) fn foreign_answer(
 }
 
 /// Returns the schema of the structured content of [`foreign_answer`].
-pub(super) fn foreign_output_schema<T: JsonSchema>() -> Value {
+pub(in crate::builtin) fn foreign_output_schema<T: JsonSchema>() -> Value {
     let mut schema = output_schema::<T>();
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         let description = "Number of invisible characters that were removed from the text; left out if there are none.";
@@ -31,7 +31,7 @@ pub(super) fn foreign_output_schema<T: JsonSchema>() -> Value {
 }
 
 /// Cleans all text of a result, and reports the number of removed characters. `removed` were removed before.
-pub(super) fn cleaned_result(result: ToolResult, removed: usize) -> ToolResult {
+pub(in crate::builtin) fn cleaned_result(result: ToolResult, removed: usize) -> ToolResult {
     let (mut in_text, mut in_structured) = (0, 0);
     let mut blocks = result.content().to_vec();
     for block in &mut blocks {

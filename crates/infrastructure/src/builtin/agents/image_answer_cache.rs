@@ -11,17 +11,17 @@ const ANSWERS: usize = 200;
 
 /// A question about an image to a model, for one principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct ImageQuestion {
-    pub(super) principal: Principal,
+pub(in crate::builtin) struct ImageQuestion {
+    pub(in crate::builtin) principal: Principal,
     /// Digest of the content, so that a changed image is a different question.
-    pub(super) image: ContentDigest,
-    pub(super) question: String,
-    pub(super) model: String,
+    pub(in crate::builtin) image: ContentDigest,
+    pub(in crate::builtin) question: String,
+    pub(in crate::builtin) model: String,
 }
 
 /// Answers of this process.
 #[derive(Debug, Default)]
-pub(super) struct ImageAnswerCache(Mutex<Answers>);
+pub(in crate::builtin) struct ImageAnswerCache(Mutex<Answers>);
 
 #[derive(Debug, Default)]
 struct Answers {
@@ -31,12 +31,12 @@ struct Answers {
 }
 
 impl ImageAnswerCache {
-    pub(super) fn answer(&self, question: &ImageQuestion) -> Option<String> {
+    pub(in crate::builtin) fn answer(&self, question: &ImageQuestion) -> Option<String> {
         let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         answers.entries.get(question).map(|(_, text)| text.clone())
     }
 
-    pub(super) fn remember(&self, question: ImageQuestion, text: String) {
+    pub(in crate::builtin) fn remember(&self, question: ImageQuestion, text: String) {
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         answers.count += 1;
         let number = answers.count;

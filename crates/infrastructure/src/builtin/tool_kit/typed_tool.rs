@@ -1,6 +1,6 @@
 //! Tools with typed arguments and a typed result: the shortest way to write a tool as a type.
 
-use crate::builtin::{
+use crate::builtin::tool_kit::{
     added_tool::{AddedTool, DeclaredAccesses, ToolOutput, tool_fn},
     tool_context::ToolContext,
     tool_environment::ToolEnvironment,
@@ -12,7 +12,7 @@ use toolstead_domain::{Category, ToolAnnotations, ToolFailure};
 
 /// A tool as a type: its arguments, its accesses and its result. [`typed`] makes a tool of it.
 ///
-/// Unlike a [`BuiltInTool`](crate::builtin::built_in_tool::BuiltInTool) it returns a value. The schema of its result
+/// Unlike a [`BuiltInTool`](crate::builtin::tool_kit::built_in_tool::BuiltInTool) it returns a value. The schema of its result
 /// and its structured content are made of the same type, so they always agree.
 pub trait TypedTool: Send + Sync + 'static {
     /// Name, in lower snake case.

@@ -2,7 +2,7 @@
 
 use crate::{
     browser::browsers::Browsers,
-    builtin::page_cache::PageCache,
+    builtin::web::page_cache::PageCache,
     egress::{connector::SystemNetwork, host::HostPatterns},
     services::settings::Services,
     web::{robots::Robots, web_client::WebClient},

@@ -1,6 +1,6 @@
 //! The part of the environment that agents use.
 
-use crate::builtin::{image_answer_cache::ImageAnswerCache, plans_in_memory::PlansInMemory};
+use crate::builtin::agents::{image_answer_cache::ImageAnswerCache, plans_in_memory::PlansInMemory};
 use std::{fmt, sync::Arc};
 use toolstead_domain::{AgentCatalogue, Models, NoAgents, NoModels, QuestionStore, TodoStore};
 

@@ -1,7 +1,7 @@
 //! The context of one call of a built-in tool.
 
 use crate::{
-    builtin::{blocking::on_blocking_thread, tool_environment::ToolEnvironment},
+    builtin::tool_kit::{blocking::on_blocking_thread, tool_environment::ToolEnvironment},
     sandbox::workspace::{granted_workspace::GrantedWorkspace, stop::StopCondition},
 };
 use serde_json::Value;
@@ -13,11 +13,11 @@ use toolstead_domain::{
 /// Context of a running call.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolContext<'a> {
-    pub(super) environment: &'a ToolEnvironment,
-    pub(super) tools: &'a [Tool],
-    pub(super) explained: &'a [Tool],
-    pub(super) call: &'a ToolCall,
-    pub(super) context: &'a CallContext<'a>,
+    pub(in crate::builtin) environment: &'a ToolEnvironment,
+    pub(in crate::builtin) tools: &'a [Tool],
+    pub(in crate::builtin) explained: &'a [Tool],
+    pub(in crate::builtin) call: &'a ToolCall,
+    pub(in crate::builtin) context: &'a CallContext<'a>,
 }
 
 impl<'a> ToolContext<'a> {

@@ -4,7 +4,10 @@ use serde::Serialize;
 use toolstead_domain::{ToolFailure, ToolResult, error_kind::ErrorKind};
 
 /// Returns a success with a text and structured content.
-pub(super) fn answer(text: impl Into<String>, structured: &impl Serialize) -> Result<ToolResult, ToolFailure> {
+pub(in crate::builtin) fn answer(
+    text: impl Into<String>,
+    structured: &impl Serialize,
+) -> Result<ToolResult, ToolFailure> {
     let structured = serde_json::to_value(structured).map_err(|error| {
         ToolFailure::new(ErrorKind::Internal, "the result could not be written as JSON").caused_by(error)
     })?;

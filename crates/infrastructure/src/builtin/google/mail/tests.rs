@@ -3,7 +3,7 @@
 use crate::{
     builtin::{
         self,
-        testing::{TestRun, test_environment},
+        tool_kit::testing::{TestRun, test_environment},
     },
     sandbox::workspace::{FolderNames, Workspace},
     services::settings::Services,

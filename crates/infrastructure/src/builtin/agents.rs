@@ -1,0 +1,6 @@
+//! What tools for agents share: the plan of a session, requests to models, and questions to the user.
+
+pub(in crate::builtin) mod image_answer_cache;
+pub(in crate::builtin) mod model_answer;
+pub(in crate::builtin) mod plans_in_memory;
+pub mod question_form;
