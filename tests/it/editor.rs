@@ -13,10 +13,7 @@ use toolstead_domain::{
     testing::{fixed_clock::FixedClock, in_memory_change_journal::InMemoryChangeJournal},
 };
 use toolstead_infrastructure::{
-    builtin::{
-        self,
-        tool_kit::{provider::InProcessTools, tool_environment::ToolEnvironment},
-    },
+    builtin::{self, InProcessTools, ToolEnvironment},
     sandbox::workspace::{FolderNames, Workspace},
 };
 use uuid::Uuid;

@@ -12,13 +12,7 @@ use toolstead_domain::{
         scripted_search::ScriptedSearch,
     },
 };
-use toolstead_infrastructure::builtin::tool_kit::{
-    added_tool::{AddedTool, tool_fn},
-    built_in_tool::BuiltInTool,
-    tool_context::ToolContext,
-    tool_environment::ToolEnvironment,
-    tool_group::tool_group,
-};
+use toolstead_infrastructure::builtin::{AddedTool, BuiltInTool, ToolContext, ToolEnvironment, tool_fn, tool_group};
 use toolstead_presentation::{
     app::App,
     composition_root::{AppBuilder, RunningApp},

@@ -15,10 +15,7 @@ use toolstead_domain::{
     PatternBase, ToolProvider as _, WorkspaceRoots, permission::rule::RuleOrigin, testing::samples,
 };
 use toolstead_infrastructure::{
-    builtin::{
-        self,
-        tool_kit::{provider::InProcessTools, tool_environment::ToolEnvironment},
-    },
+    builtin::{self, InProcessTools, ToolEnvironment},
     hooks::filter::HookFilter,
     sandbox::workspace::{FolderNames, Workspace},
     system_clock::SystemClock,

@@ -34,8 +34,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("web", &["egress", "http"]),
 ];
 
-/// The layers of `builtin`. Each may use those before it in the list.
-const FLOORS: [&str; 4] = ["text", "files", "commands", "tools"];
+/// The layers of `builtin`, without the tool kit that holds them together. Each may use those before it in the list.
+const FLOORS: [&str; 10] =
+    ["dialects", "text", "files", "commands", "web", "agents", "google", "browsing", "context", "tools"];
 
 /// A crate of ours, its features, and how many crates it may bring along, itself among them.
 const WEIGHTS: &[(&str, &str, usize)] = &[

@@ -4,10 +4,7 @@ use serde_json::Value;
 use std::{fmt::Write as _, path::PathBuf, sync::Arc};
 use toolstead_domain::Tool;
 use toolstead_infrastructure::{
-    builtin::{
-        self,
-        tool_kit::{provider::InProcessTools, tool_environment::ToolEnvironment},
-    },
+    builtin::{self, InProcessTools, ToolEnvironment},
     sandbox::workspace::Workspace,
     system_clock::SystemClock,
 };

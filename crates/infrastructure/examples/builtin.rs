@@ -19,10 +19,7 @@ use toolstead_domain::{
     SilentCaller, ToolCall, ToolFailure, ToolProvider, Verdict, WorkspaceRoots,
 };
 use toolstead_infrastructure::{
-    builtin::{
-        self,
-        tool_kit::{provider::InProcessTools, tool_environment::ToolEnvironment},
-    },
+    builtin::{self, InProcessTools, ToolEnvironment},
     helper::{end_helpers, enter_if_helper},
     sandbox::workspace::{FolderNames, Workspace},
     system_clock::SystemClock,

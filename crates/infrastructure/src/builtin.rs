@@ -1,10 +1,10 @@
 //! The built-in tools, their contract and the code that they share.
 //!
-//! [`built_in_tool::BuiltInTool`] is the contract of a tool, [`provider::InProcessTools`] offers a list of them. The
-//! tools are in `tools/`, one file each; `commands/`, `files/` and `text/` contain what several tools use. Tools reach
-//! files through `sandbox/` alone.
+//! [`BuiltInTool`] is the contract of a tool, [`InProcessTools`] offers a list of them; both are in `tool_kit/`. The
+//! tools are in `tools/`, one file each, and their names in other systems in `dialects/`. The other folders contain what
+//! several tools use, by subject. Tools reach files through `sandbox/` alone.
 
-pub mod agents;
+mod agents;
 mod browsing;
 pub mod commands;
 pub mod context;
@@ -17,6 +17,7 @@ pub mod tool_kit;
 mod tools;
 mod web;
 
+pub use agents::question_form;
 #[cfg(any(test, feature = "testing"))]
 pub use tool_kit::testing;
 pub use tool_kit::{

@@ -47,16 +47,9 @@ use toolstead_domain::{ProviderState, QuestionStore, ServerName, ToolFailure};
 use toolstead_infrastructure::{
     browser::browsers::{Browsers, CheckedBrowser},
     builtin::{
-        self,
+        self, AnyTool, InProcessTools, IntoTool, InvalidInProcessTools, ToolEnvironment, ToolGroup,
         commands::{programs::Programs, tasks::Tasks},
         context::{BuiltInContext, InvalidBuiltInContext},
-        tool_kit::{
-            built_in_tool::AnyTool,
-            into_tool::IntoTool,
-            provider::{InProcessTools, InvalidInProcessTools},
-            tool_environment::ToolEnvironment,
-            tool_group::ToolGroup,
-        },
     },
     egress::connector::{Network, SystemNetwork},
     hooks::command_hooks::CommandHooks,

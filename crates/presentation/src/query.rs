@@ -26,7 +26,7 @@ use toolstead_domain::{
     AgentEvent, AgentOutcome, Block, Budgets, Caller, ClientProfile, ConversationId, Effect, Image, InvalidRule,
     ModelProvider, PermissionRule, Principal, SilentCaller, ToolSelection, View, permission::rule::RuleOrigin,
 };
-use toolstead_infrastructure::builtin::tool_kit::tool_group::ToolGroup;
+use toolstead_infrastructure::builtin::ToolGroup;
 use uuid::Uuid;
 
 /// Maximum time for a named server to list its tools.

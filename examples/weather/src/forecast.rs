@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolstead_domain::{Category, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind};
-use toolstead_infrastructure::builtin::tool_kit::{built_in_tool::BuiltInTool, tool_context::ToolContext};
+use toolstead_infrastructure::builtin::{BuiltInTool, ToolContext};
 
 /// Returns tomorrow's weather from a table.
 pub struct Forecast;

@@ -10,10 +10,7 @@ use toolstead_domain::{
     testing::scripted_model::{ScriptedAnswer, ScriptedModel},
 };
 use toolstead_infrastructure::{
-    builtin::{
-        self,
-        tool_kit::{provider::InProcessTools, tool_environment::ToolEnvironment},
-    },
+    builtin::{self, InProcessTools, ToolEnvironment},
     egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
     models::{EmbeddingsModel, EmbeddingsSettings, KeySource},

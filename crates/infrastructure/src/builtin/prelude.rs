@@ -5,16 +5,8 @@
 //! `Serialize`. An application that depends on serde itself does not need that attribute.
 
 pub use crate::builtin::{
-    commands::run_program::ProgramResult,
-    tool_kit::{
-        added_tool::{AddedTool, DeclaredAccesses, RawResult, ToolFuture, ToolOutput, tool_fn},
-        built_in_tool::BuiltInTool,
-        into_tool::IntoTool,
-        tool_context::ToolContext,
-        tool_environment::ToolEnvironment,
-        tool_group::{ToolGroup, tool_group},
-        typed_tool::{TypedTool, typed},
-    },
+    AddedTool, BuiltInTool, DeclaredAccesses, IntoTool, RawResult, ToolContext, ToolEnvironment, ToolFuture, ToolGroup,
+    ToolOutput, TypedTool, commands::run_program::ProgramResult, tool_fn, tool_group, typed,
 };
 pub use ::async_trait::async_trait;
 pub use ::schemars::{self, JsonSchema};

@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::time::Duration;
 use toolstead_domain::{DeferredQuestions, NotAnswered, Principal, Question, QuestionError, QuestionId, QuestionStore};
-use toolstead_infrastructure::builtin::agents::question_form::{Reply, elicitation_request, reply};
+use toolstead_infrastructure::builtin::question_form::{Reply, elicitation_request, reply};
 
 /// Maximum length in characters of a question in a list on a terminal.
 const SHOWN: usize = 60;

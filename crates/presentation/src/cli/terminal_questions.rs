@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use toolstead_domain::{Capability, InputRequest, InputResponse, NotAnswered};
-use toolstead_infrastructure::{builtin::agents::question_form::INTRODUCTION, sandbox::browser::Browser};
+use toolstead_infrastructure::{builtin::question_form::INTRODUCTION, sandbox::browser::Browser};
 
 /// Maximum number of characters shown of any text in a question.
 const SHOWN: usize = 4_000;

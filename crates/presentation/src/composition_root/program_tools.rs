@@ -4,12 +4,7 @@ use super::StartupError;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use toolstead_application::{RegistryError, ToolRegistry};
-use toolstead_infrastructure::builtin::tool_kit::{
-    into_tool::IntoTool,
-    provider::{InProcessTools, InvalidInProcessTools},
-    tool_environment::ToolEnvironment,
-    tool_group::ToolGroup,
-};
+use toolstead_infrastructure::builtin::{InProcessTools, IntoTool, InvalidInProcessTools, ToolEnvironment, ToolGroup};
 
 /// Tools of the embedding application, which can be added and removed at run time. Subscribers are notified that the
 /// list changed, and running calls continue. If a name is in use, the change fails and has no effect.
