@@ -1,5 +1,6 @@
 //! Other names of a tool and of its parameters, and its appearance in the system that uses these names.
 
+pub mod adapter_definitions;
 pub mod dialect_adapter;
 pub mod rewrite;
 

@@ -67,6 +67,7 @@ pub use self::{
     },
     alias::{
         Alias, Dialect,
+        adapter_definitions::AdapterDefinitions,
         dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
     },
     category::{Category, UnknownCategory},

@@ -268,14 +268,13 @@ impl Tool {
     /// Returns the tool with the name and the adapter of an alias. Rules still match it by its own name.
     fn adapt(&self, name: &str, adapter: &DialectAdapter) -> Option<Self> {
         let name = ToolName::parse(name).ok()?;
-        let json = |text: &str| serde_json::from_str::<Value>(text).ok();
+        let adapted = adapter.definition()?;
         let mut definition = Map::new();
         definition.insert("name".into(), name.as_str().into());
-        definition.insert("description".into(), adapter.description.into());
-        definition.insert("inputSchema".into(), json(adapter.input_schema)?);
-        if let Some(schema) = adapter.output_schema {
-            definition.insert("outputSchema".into(), json(schema)?);
-        }
+        definition.insert("description".into(), adapted.get("description")?.clone());
+        definition.insert("inputSchema".into(), adapted.get("inputSchema")?.clone());
+        let output_schema = adapted.get("outputSchema");
+        definition.extend(output_schema.map(|schema| ("outputSchema".to_owned(), schema.clone())));
         let annotations = self.advertised().get("annotations");
         definition.extend(annotations.map(|hints| ("annotations".to_owned(), hints.clone())));
         let category = adapter.category.unwrap_or(self.category);

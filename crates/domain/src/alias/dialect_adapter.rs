@@ -1,26 +1,39 @@
 //! Dialect adapters: the appearance of a tool in another tool system.
 
 use crate::{
-    alias::rewrite::Rewrite, category::Category, error_kind::ErrorKind, tool_failure::ToolFailure,
+    alias::{adapter_definitions::AdapterDefinitions, rewrite::Rewrite},
+    category::Category,
+    error_kind::ErrorKind,
+    tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// Appearance of a tool in another tool system: its description for models, its defaults, and the form of its answers.
-/// Its name there is that of the [alias](super::Alias).
+/// Appearance of a tool in another tool system: its definition for models, its defaults, and the form of its answers.
+///
+/// ```
+/// use toolstead_domain::{AdaptedResult, AdapterDefinitions, DialectAdapter, alias::Rewrite};
+///
+/// static UNIX: AdapterDefinitions = AdapterDefinitions::new(
+///     r#"{"cat": {"description": "Prints a file.", "inputSchema": {"type": "object"}}}"#,
+/// );
+/// static CAT: DialectAdapter = DialectAdapter::new("cat", &UNIX)
+///     .with_defaults(&[Rewrite::Default("line_numbers", "false")])
+///     .with_answer(|input| Some(AdaptedResult::text(input.text().trim_end())));
+///
+/// assert_eq!(CAT.definition().unwrap()["description"], "Prints a file.");
+/// ```
 #[derive(Debug)]
 pub struct DialectAdapter {
-    /// Description for models.
-    pub description: &'static str,
-    /// Schema of the arguments: the JSON text of an object.
-    pub input_schema: &'static str,
+    /// Name of the tool in that system.
+    pub name: &'static str,
+    /// Definitions of the tools of that system.
+    pub definitions: &'static AdapterDefinitions,
     /// Category in that system, if it differs.
     pub category: Option<Category>,
     /// Further steps on canonical arguments, for the defaults of that system.
     pub defaults: &'static [Rewrite],
-    /// Schema of the structured content of answers there, as JSON text; `None` if there is none.
-    pub output_schema: Option<&'static str>,
     /// Converts an answer to the form of that system; returns `None` to use the original answer.
     pub answer: fn(&AdapterInput<'_>) -> Option<AdaptedResult>,
 }
@@ -59,9 +72,14 @@ impl PartialEq for DialectAdapter {
 }
 
 impl DialectAdapter {
-    /// Creates an adapter with this description and input schema that does not convert answers.
-    pub const fn new(description: &'static str, input_schema: &'static str) -> Self {
-        Self { description, input_schema, category: None, defaults: &[], output_schema: None, answer: |_| None }
+    /// Creates an adapter of the tool with this name in these definitions. It does not convert answers.
+    pub const fn new(name: &'static str, definitions: &'static AdapterDefinitions) -> Self {
+        Self { name, definitions, category: None, defaults: &[], answer: |_| None }
+    }
+
+    /// Returns the definition of the tool: its `description`, `inputSchema` and, if it has one, `outputSchema`.
+    pub fn definition(&self) -> Option<&'static Map<String, Value>> {
+        self.definitions.find(self.name)
     }
 
     /// Sets these further steps on canonical arguments.
@@ -80,12 +98,6 @@ impl DialectAdapter {
     #[must_use]
     pub const fn with_answer(self, answer: fn(&AdapterInput<'_>) -> Option<AdaptedResult>) -> Self {
         Self { answer, ..self }
-    }
-
-    /// Sets the schema of the structured content.
-    #[must_use]
-    pub const fn with_output_schema(self, schema: &'static str) -> Self {
-        Self { output_schema: Some(schema), ..self }
     }
 }
 

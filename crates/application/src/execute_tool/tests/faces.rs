@@ -2,14 +2,22 @@
 
 use super::*;
 use toolstead_domain::{
-    AdaptedResult, AdapterInput, DialectAdapter, HookContext, testing::scripted_hook::ScriptedHook,
+    AdaptedResult, AdapterDefinitions, AdapterInput, DialectAdapter, HookContext, testing::scripted_hook::ScriptedHook,
 };
+
+static DEFINITIONS: AdapterDefinitions = AdapterDefinitions::new(
+    r#"{
+        "Peek": {
+            "description": "Peeks.",
+            "inputSchema": {"type": "object", "properties": {"at": {"type": "string"}}}
+        },
+        "Break": {"description": "Breaks.", "inputSchema": {"type": "object"}}
+    }"#,
+);
 
 /// Adapter that reports the arguments and the outcome.
 static FACE: DialectAdapter =
-    DialectAdapter::new("Peeks.", r#"{"type": "object", "properties": {"at": {"type": "string"}}}"#)
-        .with_defaults(&[Rewrite::Default("limit", "7")])
-        .with_answer(said);
+    DialectAdapter::new("Peek", &DEFINITIONS).with_defaults(&[Rewrite::Default("limit", "7")]).with_answer(said);
 
 fn said(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let at = answered.text_argument("at").unwrap_or("nothing");
@@ -115,8 +123,7 @@ async fn lists_of_a_dialect_show_faces_and_leave_out_those_whose_names_lead_else
 }
 
 /// Adapter that panics.
-static BROKEN: DialectAdapter =
-    DialectAdapter::new("Breaks.", r#"{"type": "object"}"#).with_answer(|_| panic!("no words"));
+static BROKEN: DialectAdapter = DialectAdapter::new("Break", &DEFINITIONS).with_answer(|_| panic!("no words"));
 
 #[tokio::test]
 async fn a_face_that_breaks_leaves_the_answer_as_ours() {

@@ -4,147 +4,64 @@
 mod browsing;
 
 use super::{
-    AdapterTable,
     web_page::{content, remark},
     wording::with_remarks,
 };
 use serde_json::Value;
 use std::fmt::Write as _;
 use toolstead_domain::{
-    AdaptedResult, AdapterInput, DialectAdapter,
-    alias::Rewrite::{Default, DefaultUnless, Set},
+    AdaptedResult, AdapterDefinitions, AdapterInput, DialectAdapter,
+    alias::Rewrite::{Default, DefaultUnless, Set, ZeroIs},
 };
 
-/// Dialect adapters by the names of the tools.
-pub(super) const ADAPTERS: AdapterTable = &[
-    (
-        "bash",
-        DialectAdapter::new(
-            "Execute shell commands with restrictions.",
-            r#"{"type": "object", "properties": {"description": {"type": "string", "description": "What the command does"}, "command": {"type": "string", "description": "The command to run"}, "timeout": {"type": "integer", "description": "Timeout in seconds, from 10 to 120; 0 in the background", "default": 10}, "background": {"type": "boolean", "description": "Run it in the background", "default": false}}, "required": ["description", "command"]}"#,
-        )
+/// Descriptions and schemas of the tools.
+static DEFINITIONS: AdapterDefinitions = AdapterDefinitions::new(include_str!("kodelet.json"));
+
+/// Dialect adapters in the order of their names.
+pub(super) static ADAPTERS: &[DialectAdapter] = &[
+    DialectAdapter::new("bash", &DEFINITIONS)
         .with_defaults(&[DefaultUnless("background", "timeout_ms", "10000")])
         .with_answer(command),
-    ),
-    (
-        "batch",
-        DialectAdapter::new(
-            "Execute multiple tools in parallel.",
-            r#"{"type": "object", "properties": {"description": {"type": "string", "description": "What the calls are for"}, "invocations": {"type": "array", "items": {"type": "object", "properties": {"tool_name": {"type": "string"}, "parameters": {"type": "object"}}, "required": ["tool_name", "parameters"]}}}, "required": ["description", "invocations"]}"#,
-        )
-        .with_answer(batch),
-    ),
-    ("click", browsing::CLICK),
-    (
-        "file_edit",
-        DialectAdapter::new(
-            "Single edit operations: replaces a text that occurs in the file exactly once. The file must have been \
-             read.",
-            r#"{"type": "object", "properties": {"file_path": {"type": "string", "description": "Path of the file"}, "old_text": {"type": "string", "description": "The text to replace"}, "new_text": {"type": "string", "description": "The text in its place"}}, "required": ["file_path", "old_text", "new_text"]}"#,
-        )
-        .with_answer(plain),
-    ),
-    (
-        "file_multi_edit",
-        DialectAdapter::new(
-            "Replaces the first occurrences of a text in a file, as many as are given.",
-            r#"{"type": "object", "properties": {"file_path": {"type": "string", "description": "Path of the file"}, "old_text": {"type": "string", "description": "The text to replace"}, "new_text": {"type": "string", "description": "The text in its place"}, "occurrence": {"type": "integer", "description": "How many occurrences to replace", "minimum": 1}}, "required": ["file_path", "old_text", "new_text", "occurrence"]}"#,
-        )
-        .with_answer(plain),
-    ),
-    (
-        "file_read",
-        DialectAdapter::new(
-            "Read file contents with line numbers.",
-            r#"{"type": "object", "properties": {"file_path": {"type": "string", "description": "Path of the file"}, "offset": {"type": "integer", "description": "The first line, from 1", "default": 1}, "line_limit": {"type": "integer", "description": "How many lines", "default": 2000}}, "required": ["file_path"]}"#,
-        )
+    DialectAdapter::new("batch", &DEFINITIONS).with_answer(batch),
+    DialectAdapter::new("click", &DEFINITIONS)
+        .with_defaults(&[ZeroIs("timeout_ms", 10_000)])
+        .with_answer(browsing::clicked),
+    DialectAdapter::new("file_edit", &DEFINITIONS).with_answer(plain),
+    DialectAdapter::new("file_multi_edit", &DEFINITIONS).with_answer(plain),
+    DialectAdapter::new("file_read", &DEFINITIONS)
         .with_defaults(&[Default("number_style", r#""colon""#)])
         .with_answer(plain),
-    ),
-    (
-        "file_write",
-        DialectAdapter::new(
-            "Write or create files. A file that exists must have been read.",
-            r#"{"type": "object", "properties": {"file_path": {"type": "string", "description": "Path of the file"}, "text": {"type": "string", "description": "The whole content"}}, "required": ["file_path", "text"]}"#,
-        )
+    DialectAdapter::new("file_write", &DEFINITIONS)
         .with_defaults(&[Default("if_match", r#""read""#)])
         .with_answer(written),
-    ),
-    ("get_page", browsing::GET_PAGE),
-    (
-        "glob_tool",
-        DialectAdapter::new(
-            "File pattern matching and discovery.",
-            r#"{"type": "object", "properties": {"pattern": {"type": "string", "description": "Glob pattern, as `**/*.go`"}, "path": {"type": "string", "description": "The folder to search"}}, "required": ["pattern"]}"#,
-        )
-        .with_defaults(&[Default("show_hidden", "false")])
-        .with_answer(plain),
-    ),
-    (
-        "grep_tool",
-        DialectAdapter::new(
-            "Regex pattern search across files.",
-            r#"{"type": "object", "properties": {"pattern": {"type": "string", "description": "Regular expression"}, "path": {"type": "string", "description": "The folder to search"}, "include": {"type": "string", "description": "Glob of the files to search, as `*.go`"}, "ignore_case": {"type": "boolean", "default": false}, "fixed_strings": {"type": "boolean", "default": false}, "surround_lines": {"type": "integer", "default": 0}, "max_results": {"type": "integer", "default": 100}}, "required": ["pattern"]}"#,
-        )
+    DialectAdapter::new("get_page", &DEFINITIONS)
+        .with_defaults(&[Default("elements", "true")])
+        .with_answer(browsing::page),
+    DialectAdapter::new("glob_tool", &DEFINITIONS).with_defaults(&[Default("show_hidden", "false")]).with_answer(plain),
+    DialectAdapter::new("grep_tool", &DEFINITIONS)
         .with_defaults(&[Default("output_mode", r#""content""#), Default("show_hidden", "false")])
         .with_answer(search),
-    ),
-    (
-        "image_recognition",
-        DialectAdapter::new(
-            "Process images with AI.",
-            r#"{"type": "object", "properties": {"image_path": {"type": "string", "description": "Path or https address of the image"}, "prompt": {"type": "string", "description": "What to find out"}}, "required": ["image_path", "prompt"]}"#,
-        )
-        .with_answer(plain),
-    ),
-    ("navigate", browsing::NAVIGATE),
-    ("screenshot", browsing::SCREENSHOT),
-    (
-        "subagent",
-        DialectAdapter::new(
-            "Delegate tasks to sub-agents.",
-            r#"{"type": "object", "properties": {"question": {"type": "string", "description": "The task"}, "model_strength": {"type": "string", "enum": ["weak", "strong"], "description": "The model for it"}}, "required": ["question", "model_strength"]}"#,
-        )
-        .with_answer(plain),
-    ),
-    (
-        "thinking",
-        DialectAdapter::new(
-            "Internal reasoning and planning.",
-            r#"{"type": "object", "properties": {"thought": {"type": "string", "description": "The thought"}}, "required": ["thought"]}"#,
-        )
-        .with_answer(plain),
-    ),
-    (
-        "todo_read",
-        DialectAdapter::new("Read todo lists.", r#"{"type": "object", "properties": {}}"#)
-            .with_defaults(&[Default("table", "true")])
-            .with_answer(plain),
-    ),
-    (
-        "todo_write",
-        DialectAdapter::new(
-            "Manage todo items: replaces the whole list.",
-            r#"{"type": "object", "properties": {"todos": {"type": "array", "items": {"type": "object", "properties": {"content": {"type": "string"}, "status": {"type": "string", "enum": ["pending", "in_progress", "completed", "canceled"]}, "priority": {"type": "string", "enum": ["low", "medium", "high"]}}, "required": ["content", "status", "priority"]}}}, "required": ["todos"]}"#,
-        )
-        .with_answer(plain),
-    ),
-    ("type", browsing::TYPE),
-    (
-        "view_background_processes",
-        DialectAdapter::new("Monitor background processes.", r#"{"type": "object", "properties": {}}"#).with_answer(processes),
-    ),
-    ("wait_for", browsing::WAIT_FOR),
-    (
-        "web_fetch",
-        DialectAdapter::new(
-            "Fetch web content with domain filtering. Pages come as Markdown; other texts are saved below web-archives \
-             and shown with line numbers.",
-            r#"{"type": "object", "properties": {"url": {"type": "string", "description": "The https URL"}, "prompt": {"type": "string", "description": "What to extract from a page, by a model"}}, "required": ["url"]}"#,
-        )
+    DialectAdapter::new("image_recognition", &DEFINITIONS).with_answer(plain),
+    DialectAdapter::new("navigate", &DEFINITIONS)
+        .with_defaults(&[ZeroIs("timeout_ms", 30_000)])
+        .with_answer(browsing::navigated),
+    DialectAdapter::new("screenshot", &DEFINITIONS)
+        .with_defaults(&[Default("keep", "true")])
+        .with_answer(browsing::pictured),
+    DialectAdapter::new("subagent", &DEFINITIONS).with_answer(plain),
+    DialectAdapter::new("thinking", &DEFINITIONS).with_answer(plain),
+    DialectAdapter::new("todo_read", &DEFINITIONS).with_defaults(&[Default("table", "true")]).with_answer(plain),
+    DialectAdapter::new("todo_write", &DEFINITIONS).with_answer(plain),
+    DialectAdapter::new("type", &DEFINITIONS)
+        .with_defaults(&[ZeroIs("timeout_ms", 10_000)])
+        .with_answer(browsing::typed),
+    DialectAdapter::new("view_background_processes", &DEFINITIONS).with_answer(processes),
+    DialectAdapter::new("wait_for", &DEFINITIONS)
+        .with_defaults(&[ZeroIs("timeout_ms", 30_000)])
+        .with_answer(browsing::waited),
+    DialectAdapter::new("web_fetch", &DEFINITIONS)
         .with_defaults(&[Set("save_text", "true"), Default("max_chars", "100000")])
         .with_answer(fetched),
-    ),
 ];
 
 /// Returns a result in kodelet's format: an error, or the text of the tool, or both.

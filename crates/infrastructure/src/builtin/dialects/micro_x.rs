@@ -1,243 +1,51 @@
 //! Dialect adapters for Micro-X: texts, with errors that begin with the word "Error".
 
 use super::{
-    AdapterTable,
     command_output::{CommandOutput, command_remark, time_had, with_remark},
     web_page::{content, grouped, remark},
     wording::{is_dry_run, notes, pretty},
 };
 use crate::services::anthropic_admin::money::rounded;
 use serde_json::{Map, Value};
-use toolstead_domain::{AdaptedResult, AdapterInput, DialectAdapter, alias::Rewrite::Default, error_kind::ErrorKind};
+use toolstead_domain::{
+    AdaptedResult, AdapterDefinitions, AdapterInput, DialectAdapter, alias::Rewrite::Default, error_kind::ErrorKind,
+};
 
-/// Dialect adapters by the names of the tools.
-pub(super) const ADAPTERS: AdapterTable = &[
-    (
-        "anthropic_usage",
-        DialectAdapter::new(
-            "Report what an organization uses at Anthropic: tokens (usage), spend in USD (cost), or productivity with \
-             Claude Code (claude_code).",
-            r#"{"type": "object", "properties": {
-                "action": {"type": "string", "enum": ["usage", "cost", "claude_code"], "description": "The report"},
-                "starting_at": {"type": "string", "description": "Start: RFC 3339 for usage and cost, YYYY-MM-DD for claude_code"},
-                "ending_at": {"type": "string", "description": "End, in the same format"},
-                "bucket_width": {"type": "string", "description": "1m, 1h or 1d; cost has 1d only"},
-                "group_by": {"type": "array", "items": {"type": "string"}, "description": "Fields to group by, like model"},
-                "limit": {"type": "number", "description": "How many buckets or records"}},
-                "required": ["action", "starting_at"]}"#,
-        )
-        .with_answer(reported_usage),
-    ),
-    (
-        "append_file",
-        DialectAdapter::new(
-            "Add content to the end of a file. The file must exist: write the beginning of a large file with \
-             write_file, and its other parts with this.",
-            r#"{"type": "object", "properties": {
-                "path": {"type": "string", "description": "Path of the file, absolute or relative"},
-                "content": {"type": "string", "description": "What to add"}},
-                "required": ["path", "content"]}"#,
-        )
-        .with_answer(appended),
-    ),
-    (
-        "bash",
-        DialectAdapter::new(
-            "Run a bash command and return what it prints, stdout and then stderr. It may take 30 seconds.",
-            r#"{"type": "object", "properties": {
-                "command": {"type": "string", "description": "The bash command"}},
-                "required": ["command"]}"#,
-        )
-        .with_defaults(&[Default("timeout_ms", "30000")])
-        .with_answer(ran),
-    ),
-    (
-        "calendar_create_event",
-        DialectAdapter::new(
-            "Create an event in Google Calendar: a timed one (ISO 8601 with time), or an all-day one (YYYY-MM-DD). May \
-             invite attendees by email.",
-            r#"{"type": "object", "properties": {
-                "summary": {"type": "string", "description": "Title of the event"},
-                "start": {"type": "string", "description": "Start in ISO 8601 ('2025-06-15T14:00:00'), or the date alone of an all-day event ('2025-06-15')"},
-                "end": {"type": "string", "description": "End in ISO 8601 ('2025-06-15T15:00:00'), or the date alone after an all-day event ('2025-06-16')"},
-                "description": {"type": "string", "description": "Notes on the event"},
-                "location": {"type": "string", "description": "Place of the event"},
-                "attendees": {"type": "string", "description": "Email addresses of attendees, with commas between them"},
-                "calendarId": {"type": "string", "description": "Calendar ID (default 'primary')"}},
-                "required": ["summary", "start", "end"]}"#,
-        )
-        .with_answer(created_event),
-    ),
-    (
-        "calendar_get_event",
-        DialectAdapter::new(
-            "Get all details of a Google Calendar event by its event ID.",
-            r#"{"type": "object", "properties": {
-                "eventId": {"type": "string", "description": "The event ID, which calendar_list_events gives"},
-                "calendarId": {"type": "string", "description": "Calendar ID (default 'primary')"}},
-                "required": ["eventId"]}"#,
-        )
-        .with_answer(event),
-    ),
-    (
-        "calendar_list_events",
-        DialectAdapter::new(
-            "List Google Calendar events by time range or search query: ID, summary, start and end, location, status and \
-             organizer. Without a time range those of today.",
-            r#"{"type": "object", "properties": {
-                "timeMin": {"type": "string", "description": "Start of the range in ISO 8601 ('2025-06-01T00:00:00Z'). Default: start of today"},
-                "timeMax": {"type": "string", "description": "End of the range in ISO 8601 ('2025-06-01T23:59:59Z'). Default: end of today"},
-                "query": {"type": "string", "description": "Words in summary, description, location or attendees"},
-                "maxResults": {"type": "number", "description": "The most results (default 10)"},
-                "calendarId": {"type": "string", "description": "Calendar ID (default 'primary')"}}}"#,
-        )
-        .with_answer(events),
-    ),
-    (
-        "delete_file",
-        DialectAdapter::new(
-            "Delete a file.",
-            r#"{"type": "object", "properties": {
-                "path": {"type": "string", "description": "Path of the file, absolute or relative"}},
-                "required": ["path"]}"#,
-        )
+/// Descriptions and schemas of the tools.
+static DEFINITIONS: AdapterDefinitions = AdapterDefinitions::new(include_str!("micro_x.json"));
+
+/// Dialect adapters in the order of their names.
+pub(super) static ADAPTERS: &[DialectAdapter] = &[
+    DialectAdapter::new("anthropic_usage", &DEFINITIONS).with_answer(reported_usage),
+    DialectAdapter::new("append_file", &DEFINITIONS).with_answer(appended),
+    DialectAdapter::new("bash", &DEFINITIONS).with_defaults(&[Default("timeout_ms", "30000")]).with_answer(ran),
+    DialectAdapter::new("calendar_create_event", &DEFINITIONS).with_answer(created_event),
+    DialectAdapter::new("calendar_get_event", &DEFINITIONS).with_answer(event),
+    DialectAdapter::new("calendar_list_events", &DEFINITIONS).with_answer(events),
+    DialectAdapter::new("delete_file", &DEFINITIONS)
         .with_answer(|answered| failed(answered, "Error deleting file").or_else(|| plain(answered))),
-    ),
-    (
-        "edit_file",
-        DialectAdapter::new(
-            "Replace a text in a file. It must occur once, unless replace_all is set.",
-            r#"{"type": "object", "properties": {
-                "path": {"type": "string", "description": "Path of the file, absolute or relative"},
-                "old_string": {"type": "string", "description": "The text to replace"},
-                "new_string": {"type": "string", "description": "The text to put in its place"},
-                "replace_all": {"type": "boolean", "description": "Replace it everywhere"}},
-                "required": ["path", "old_string", "new_string"]}"#,
-        )
+    DialectAdapter::new("edit_file", &DEFINITIONS)
         .with_answer(|answered| failed(answered, "Error editing file").or_else(|| plain(answered))),
-    ),
-    (
-        "gmail_read",
-        DialectAdapter::new(
-            "Read a whole email of Gmail by its message ID, which gmail_search gives.",
-            r#"{"type": "object", "properties": {
-                "messageId": {"type": "string", "description": "The message ID"}},
-                "required": ["messageId"]}"#,
-        )
-        .with_answer(read_mail),
-    ),
-    (
-        "gmail_search",
-        DialectAdapter::new(
-            "Search Gmail in its own syntax ('is:unread', 'from:someone@example.com', 'subject:hello'). Gives ID, date, \
-             sender, subject and snippet of each email that matches.",
-            r#"{"type": "object", "properties": {
-                "query": {"type": "string", "description": "The search, such as 'from:boss@example.com newer_than:7d'"},
-                "maxResults": {"type": "number", "description": "The most results (default 10)"}},
-                "required": ["query"]}"#,
-        )
-        .with_answer(found_mail),
-    ),
-    (
-        "gmail_send",
-        DialectAdapter::new(
-            "Send an email from your Gmail account.",
-            r#"{"type": "object", "properties": {
-                "to": {"type": "string", "description": "Address of the recipient; commas part several"},
-                "subject": {"type": "string", "description": "Subject"},
-                "body": {"type": "string", "description": "The plain text"}},
-                "required": ["to", "subject", "body"]}"#,
-        )
-        .with_answer(sent_mail),
-    ),
-    (
-        "linkedin_job_detail",
-        DialectAdapter::new(
-            "Read the full description of a job at LinkedIn, by the address that linkedin_jobs gave.",
-            r#"{"type": "object", "properties": {
-                "url": {"type": "string", "description": "Address of the job at LinkedIn"}},
-                "required": ["url"]}"#,
-        )
-        .with_answer(job_read),
-    ),
-    (
-        "linkedin_jobs",
-        DialectAdapter::new(
-            "Search LinkedIn for jobs. Returns title, company, location, date, salary and address of each.",
-            r#"{"type": "object", "properties": {
-                "keyword": {"type": "string", "description": "What to search for, such as 'software engineer'"},
-                "location": {"type": "string", "description": "Where, such as 'New York'"},
-                "dateSincePosted": {"type": "string", "description": "'past month', 'past week' or '24hr'"},
-                "jobType": {"type": "string", "description": "'full time', 'part time', 'contract', 'temporary' or 'internship'"},
-                "remoteFilter": {"type": "string", "description": "'on site', 'remote' or 'hybrid'"},
-                "experienceLevel": {"type": "string", "description": "'internship', 'entry level', 'associate', 'senior', 'director' or 'executive'"},
-                "limit": {"type": "string", "description": "The most jobs to return (10 if not said)"},
-                "sortBy": {"type": "string", "description": "'recent' or 'relevant'"}},
-                "required": ["keyword"]}"#,
-        )
-        .with_answer(jobs_found),
-    ),
-    (
-        "read_file",
-        DialectAdapter::new(
-            "Read a file and return its text. Works on text files and .docx documents.",
-            r#"{"type": "object", "properties": {
-                "path": {"type": "string", "description": "Path of the file, absolute or relative"}},
-                "required": ["path"]}"#,
-        )
+    DialectAdapter::new("gmail_read", &DEFINITIONS).with_answer(read_mail),
+    DialectAdapter::new("gmail_search", &DEFINITIONS).with_answer(found_mail),
+    DialectAdapter::new("gmail_send", &DEFINITIONS).with_answer(sent_mail),
+    DialectAdapter::new("linkedin_job_detail", &DEFINITIONS).with_answer(job_read),
+    DialectAdapter::new("linkedin_jobs", &DEFINITIONS).with_answer(jobs_found),
+    DialectAdapter::new("read_file", &DEFINITIONS)
         .with_defaults(&[Default("line_numbers", "false"), Default("limit", "10000")])
         .with_answer(read),
-    ),
-    ("system-info__disk_info", DialectAdapter::new("Disk usage of the fixed drives of this machine.", NOTHING).with_answer(reported)),
-    (
-        "system-info__network_info",
-        DialectAdapter::new("Network interfaces of this machine with their addresses.", NOTHING).with_answer(reported),
-    ),
-    (
-        "system-info__system_info",
-        DialectAdapter::new("Operating system, processors, memory and uptime of this machine.", NOTHING).with_answer(reported),
-    ),
-    (
-        "web_fetch",
-        DialectAdapter::new(
-            "Fetch a URL and return its content as readable text: HTML pages as plain text with their links, JSON \
-             indented, plain text as it is. GET requests only.",
-            r#"{"type": "object", "properties": {
-                "url": {"type": "string", "description": "The HTTP or HTTPS URL to fetch"},
-                "maxChars": {"type": "integer", "description": "Maximum characters of content to return (default 50000)"}},
-                "required": ["url"]}"#,
-        )
+    DialectAdapter::new("system-info__disk_info", &DEFINITIONS).with_answer(reported),
+    DialectAdapter::new("system-info__network_info", &DEFINITIONS).with_answer(reported),
+    DialectAdapter::new("system-info__system_info", &DEFINITIONS).with_answer(reported),
+    DialectAdapter::new("web_fetch", &DEFINITIONS)
         .with_defaults(&[Default("format", r#""text""#)])
         .with_answer(fetched),
-    ),
-    (
-        "web_search",
-        DialectAdapter::new(
-            "Search the web and return titles, URLs and descriptions. Read a page itself with web_fetch.",
-            r#"{"type": "object", "properties": {
-                "query": {"type": "string", "description": "The query, at most 400 characters"},
-                "count": {"type": "number", "description": "How many results, 1 to 20, 5 without it"}},
-                "required": ["query"]}"#,
-        )
-        .with_answer(searched),
-    ),
-    (
-        "write_file",
-        DialectAdapter::new(
-            "Write content to a file; it is created with its folders if it is not there.",
-            r#"{"type": "object", "properties": {
-                "path": {"type": "string", "description": "Path of the file, absolute or relative"},
-                "content": {"type": "string", "description": "What to write"}},
-                "required": ["path", "content"]}"#,
-        )
-        .with_answer(|answered| {
-            let written = || changed(answered, format!("Successfully wrote to {}", path(answered)));
-            failed(answered, "Error writing file").or_else(written)
-        }),
-    ),
+    DialectAdapter::new("web_search", &DEFINITIONS).with_answer(searched),
+    DialectAdapter::new("write_file", &DEFINITIONS).with_answer(|answered| {
+        let written = || changed(answered, format!("Successfully wrote to {}", path(answered)));
+        failed(answered, "Error writing file").or_else(written)
+    }),
 ];
-
-const NOTHING: &str = r#"{"type": "object", "properties": {}}"#;
 
 /// Returns a failure after the words with which the tool begins an error.
 fn failed(answered: &AdapterInput<'_>, words: &str) -> Option<AdaptedResult> {

@@ -1,92 +1,44 @@
 //! Dialect adapters for TelemetryFlow: most results are JSON in a text, indented by two spaces.
 
 use super::{
-    AdapterTable,
     command_output::{command_remark, time_had, with_remark},
     wording::{below, is_dry_run, missing, notes, pretty, remarks},
 };
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    AdaptedResult, AdapterInput, Category, DialectAdapter,
+    AdaptedResult, AdapterDefinitions, AdapterInput, Category, DialectAdapter,
     alias::Rewrite::{Default, DefaultUnless},
     error_kind::ErrorKind,
 };
 
-/// Dialect adapters by the names of the tools.
-pub(super) const ADAPTERS: AdapterTable = &[
-    (
-        "claude_conversation",
-        DialectAdapter::new(
-            "Chat with Claude AI.",
-            r#"{"type": "object", "properties": {"message": {"type": "string", "description": "Message to Claude"}, "model": {"type": "string"}, "system_prompt": {"type": "string"}}, "required": ["message"]}"#,
-        )
-        .in_category(Category::Ai)
-        .with_answer(conversation),
-    ),
-    (
-        "echo",
-        DialectAdapter::new(
-            "Echo a message back.",
-            r#"{"type": "object", "properties": {"message": {"type": "string", "description": "Message to echo"}}}"#,
-        )
-        .in_category(Category::Utility),
-    ),
-    (
-        "execute_command",
-        DialectAdapter::new(
-            "Execute a shell command.",
-            r#"{"type": "object", "properties": {"command": {"type": "string", "description": "Command to execute"}, "working_dir": {"type": "string"}, "timeout": {"type": "number", "description": "Timeout in seconds", "default": 30}}, "required": ["command"]}"#,
-        )
+/// Descriptions and schemas of the tools.
+static DEFINITIONS: AdapterDefinitions = AdapterDefinitions::new(include_str!("tfo.json"));
+
+/// Dialect adapters in the order of their names.
+pub(super) static ADAPTERS: &[DialectAdapter] = &[
+    DialectAdapter::new("claude_conversation", &DEFINITIONS).in_category(Category::Ai).with_answer(conversation),
+    DialectAdapter::new("echo", &DEFINITIONS).in_category(Category::Utility),
+    DialectAdapter::new("execute_command", &DEFINITIONS)
         .in_category(Category::System)
         .with_defaults(&[DefaultUnless("background", "timeout_ms", "30000")])
         .with_answer(command),
-    ),
-    (
-        "list_directory",
-        DialectAdapter::new(
-            "List directory contents.",
-            r#"{"type": "object", "properties": {"path": {"type": "string", "description": "Path to directory", "default": "."}, "recursive": {"type": "boolean", "default": false}}}"#,
-        )
+    DialectAdapter::new("list_directory", &DEFINITIONS)
         .in_category(Category::File)
         .with_defaults(&[Default("limit", "10000")])
         .with_answer(folder),
-    ),
-    (
-        "read_file",
-        DialectAdapter::new(
-            "Read contents of a file.",
-            r#"{"type": "object", "properties": {"path": {"type": "string", "description": "Path to file"}, "encoding": {"type": "string", "description": "File encoding", "default": "utf-8"}}, "required": ["path"]}"#,
-        )
+    DialectAdapter::new("read_file", &DEFINITIONS)
         .in_category(Category::File)
         .with_defaults(&[Default("line_numbers", "false"), Default("limit", "10000")])
         .with_answer(file),
-    ),
-    (
-        "search_files",
-        DialectAdapter::new(
-            "Search files by pattern.",
-            r#"{"type": "object", "properties": {"path": {"type": "string", "description": "Directory to search", "default": "."}, "pattern": {"type": "string", "description": "Glob pattern", "default": "*"}}}"#,
-        )
+    DialectAdapter::new("search_files", &DEFINITIONS)
         .in_category(Category::File)
         .with_defaults(&[Default("limit", "10000")])
         .with_answer(found),
-    ),
-    (
-        "system_info",
-        DialectAdapter::new("Get system information.", r#"{"type": "object", "properties": {}}"#)
-            .in_category(Category::System)
-            .with_answer(system),
-    ),
-    (
-        "write_file",
-        DialectAdapter::new(
-            "Write content to a file.",
-            r#"{"type": "object", "properties": {"path": {"type": "string", "description": "Path to file"}, "content": {"type": "string", "description": "Content to write", "default": ""}, "create_dirs": {"type": "boolean", "default": false}}, "required": ["path"]}"#,
-        )
+    DialectAdapter::new("system_info", &DEFINITIONS).in_category(Category::System).with_answer(system),
+    DialectAdapter::new("write_file", &DEFINITIONS)
         .in_category(Category::File)
         .with_defaults(&[Default("content", r#""""#), Default("create_dirs", "false")])
         .with_answer(written),
-    ),
 ];
 
 /// Returns a failure with the text that every tool of that system uses for it.

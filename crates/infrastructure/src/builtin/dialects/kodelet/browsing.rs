@@ -3,53 +3,7 @@
 use super::{format_result, plain};
 use serde_json::Value;
 use std::fmt::Write as _;
-use toolstead_domain::{
-    AdaptedResult, AdapterInput, DialectAdapter,
-    alias::Rewrite::{Default, ZeroIs},
-    error_kind::ErrorKind,
-};
-
-pub(super) const NAVIGATE: DialectAdapter = DialectAdapter::new(
-    "Navigate to web pages.",
-    r#"{"type": "object", "properties": {"url": {"type": "string", "description": "The http or https URL"}, "timeout": {"type": "integer", "description": "Timeout in milliseconds", "default": 30000}}, "required": ["url"]}"#,
-)
-.with_defaults(&[ZeroIs("timeout_ms", 30_000)])
-.with_answer(navigated);
-
-pub(super) const GET_PAGE: DialectAdapter = DialectAdapter::new(
-    "Extract page content: a line for each visible element, as <button id=3>Submit</button>. click and type take the ids, which hold until the page is read again.",
-    r#"{"type": "object", "properties": {}}"#,
-)
-.with_defaults(&[Default("elements", "true")])
-.with_answer(page);
-
-pub(super) const CLICK: DialectAdapter = DialectAdapter::new(
-    "Click page elements.",
-    r#"{"type": "object", "properties": {"element_id": {"type": "integer", "description": "Element ID from get_page output", "minimum": 1}, "timeout": {"type": "integer", "description": "Timeout in milliseconds", "default": 10000}}, "required": ["element_id"]}"#,
-)
-.with_defaults(&[ZeroIs("timeout_ms", 10_000)])
-.with_answer(|answered| done(answered, "Element clicked successfully"));
-
-pub(super) const TYPE: DialectAdapter = DialectAdapter::new(
-    "Type text into forms.",
-    r#"{"type": "object", "properties": {"element_id": {"type": "integer", "description": "Element ID from get_page output", "minimum": 1}, "text": {"type": "string", "description": "Text to type"}, "clear": {"type": "boolean", "description": "Clear field before typing", "default": true}, "submit": {"type": "boolean", "description": "Press Enter after typing", "default": false}, "timeout": {"type": "integer", "description": "Timeout in milliseconds", "default": 10000}}, "required": ["element_id", "text"]}"#,
-)
-.with_defaults(&[ZeroIs("timeout_ms", 10_000)])
-.with_answer(|answered| done(answered, "Text typed successfully"));
-
-pub(super) const WAIT_FOR: DialectAdapter = DialectAdapter::new(
-    "Wait for the web page to finish loading.",
-    r#"{"type": "object", "properties": {"timeout": {"type": "integer", "description": "Maximum time to wait in milliseconds", "default": 30000}}}"#,
-)
-.with_defaults(&[ZeroIs("timeout_ms", 30_000)])
-.with_answer(waited);
-
-pub(super) const SCREENSHOT: DialectAdapter = DialectAdapter::new(
-    "Capture screenshots. The path that it answers with is one for image_recognition.",
-    r#"{"type": "object", "properties": {"full_page": {"type": "boolean", "description": "Capture full page or just viewport", "default": false}, "format": {"type": "string", "enum": ["png", "jpeg"], "default": "png"}}}"#,
-)
-.with_defaults(&[Default("keep", "true")])
-.with_answer(pictured);
+use toolstead_domain::{AdaptedResult, AdapterInput, error_kind::ErrorKind};
 
 /// Returns a text member, or an empty text.
 fn text<'a>(of: &'a Value, name: &str) -> &'a str {
@@ -73,19 +27,27 @@ fn done(answered: &AdapterInput<'_>, words: &str) -> Option<AdaptedResult> {
     Some(format_result(answered, None, Some(words.into())).with_extra_block(page_notes(answered)))
 }
 
-fn navigated(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
+pub(super) fn clicked(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
+    done(answered, "Element clicked successfully")
+}
+
+pub(super) fn typed(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
+    done(answered, "Text typed successfully")
+}
+
+pub(super) fn navigated(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let Some(facts) = answered.structured() else { return plain(answered) };
     done(answered, &format!("Navigated to {}\nTitle: {}", text(facts, "url"), text(facts, "title")))
 }
 
-fn waited(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
+pub(super) fn waited(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind() == Some(ErrorKind::Timeout) {
         return Some(format_result(answered, Some("Wait timeout - condition not met".into()), None));
     }
     done(answered, "Wait condition met successfully")
 }
 
-fn pictured(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
+pub(super) fn pictured(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     // Without a path the result is the picture.
     let (Some(facts), Some(path)) = (answered.structured(), answered.member("path").and_then(Value::as_str)) else {
         return plain(answered);
@@ -93,7 +55,7 @@ fn pictured(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     done(answered, &format!("Screenshot saved to {path} ({}x{})", facts["width"], facts["height"]))
 }
 
-fn page(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
+pub(super) fn page(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let elements = answered.member("elements").and_then(Value::as_array);
     let (None, Some(elements), Some(facts)) = (answered.error_kind(), elements, answered.structured()) else {
         return plain(answered);
@@ -174,10 +136,12 @@ mod tests {
     use serde_json::{Map, json};
     use toolstead_domain::{ToolFailure, ToolResult};
 
+    type Answer = fn(&AdapterInput<'_>) -> Option<AdaptedResult>;
+
     #[track_caller]
-    fn said(face: &DialectAdapter, outcome: Result<&ToolResult, &ToolFailure>, in_tags: bool) -> AdaptedResult {
+    fn said(answer: Answer, outcome: Result<&ToolResult, &ToolFailure>, in_tags: bool) -> AdaptedResult {
         let arguments = Map::new();
-        (face.answer)(&AdapterInput { arguments: &arguments, characters: 9_999, in_tags, outcome }).unwrap()
+        answer(&AdapterInput { arguments: &arguments, characters: 9_999, in_tags, outcome }).unwrap()
     }
 
     fn facts(more: Value) -> ToolResult {
@@ -230,30 +194,31 @@ mod tests {
     fn answers_are_those_of_kodelet_and_what_came_up_stands_behind_them() {
         let news = facts(json!({"notes": ["b.example may not be reached"], "messages": ["x is not defined"]}));
         let behind = "b.example may not be reached\nErrors of the page:\nx is not defined";
-        for (face, expected) in [
-            (&NAVIGATE, "Navigated to https://shop.example/\nTitle: Shop"),
-            (&CLICK, "Element clicked successfully"),
-            (&TYPE, "Text typed successfully"),
-            (&WAIT_FOR, "Wait condition met successfully"),
-        ] {
-            let told = said(face, Ok(&news), false);
+        let answers: [(Answer, &str); 4] = [
+            (navigated, "Navigated to https://shop.example/\nTitle: Shop"),
+            (clicked, "Element clicked successfully"),
+            (typed, "Text typed successfully"),
+            (waited, "Wait condition met successfully"),
+        ];
+        for (answer, expected) in answers {
+            let told = said(answer, Ok(&news), false);
             assert_eq!(
                 (told.text.as_str(), told.extra_block.as_deref(), told.is_error),
                 (expected, Some(behind), false)
             );
-            assert_eq!(said(face, Ok(&facts(json!({}))), false).extra_block, None);
-            assert_eq!(said(face, Ok(&news), true).text, format!("<result>\n{expected}\n</result>"));
+            assert_eq!(said(answer, Ok(&facts(json!({}))), false).extra_block, None);
+            assert_eq!(said(answer, Ok(&news), true).text, format!("<result>\n{expected}\n</result>"));
         }
     }
 
     #[test]
     fn a_page_that_is_cut_says_so_and_where_all_of_it_is() {
         let elements = json!([{"id": 1, "role": "button", "name": "Buy"}]);
-        let told = said(&GET_PAGE, Ok(&facts(json!({"elements": elements, "left_out": 7, "handle": "o3"}))), false);
+        let told = said(page, Ok(&facts(json!({"elements": elements, "left_out": 7, "handle": "o3"}))), false);
         let head = "URL: https://shop.example/\nTitle: Shop\nHTML Length: 25 characters\nTruncated: true";
         assert_eq!(told.text, format!("{head}\n\n<button id=1>Buy</button>"));
         assert!(told.extra_block.is_some_and(|beside| beside.contains("7 more") && beside.contains("`o3`")));
-        let whole = said(&GET_PAGE, Ok(&facts(json!({"elements": []}))), false);
+        let whole = said(page, Ok(&facts(json!({"elements": []}))), false);
         assert!(whole.text.contains("Truncated: false") && whole.extra_block.is_none());
     }
 
@@ -264,20 +229,21 @@ mod tests {
                 .with_structured_content(json!({"url": "u", "width": 800, "height": 600, "path": path}))
                 .mark_tool_output()
         };
-        assert_eq!(said(&SCREENSHOT, Ok(&picture("o7".into())), false).text, "Screenshot saved to o7 (800x600)");
+        assert_eq!(said(pictured, Ok(&picture("o7".into())), false).text, "Screenshot saved to o7 (800x600)");
         let arguments = Map::new();
         let shown = picture(Value::Null);
         let answered = AdapterInput { arguments: &arguments, characters: 9, in_tags: false, outcome: Ok(&shown) };
-        assert_eq!((SCREENSHOT.answer)(&answered), None);
+        assert_eq!(pictured(&answered), None);
     }
 
     #[test]
     fn errors_are_those_of_kodelet() {
         let late = ToolFailure::new(ErrorKind::Timeout, "it did not come about in time");
-        assert_eq!(said(&WAIT_FOR, Err(&late), false).text, "Error: Wait timeout - condition not met");
+        assert_eq!(said(waited, Err(&late), false).text, "Error: Wait timeout - condition not met");
         let gone = ToolFailure::new(ErrorKind::NotFound, "no page is open").next("Open one.");
-        for face in [&NAVIGATE, &GET_PAGE, &CLICK, &TYPE, &WAIT_FOR, &SCREENSHOT] {
-            assert_eq!(said(face, Err(&gone), false).text, "Error: no page is open. Open one.");
+        let answers: [Answer; 6] = [navigated, page, clicked, typed, waited, pictured];
+        for answer in answers {
+            assert_eq!(said(answer, Err(&gone), false).text, "Error: no page is open. Open one.");
         }
     }
 }
