@@ -44,11 +44,13 @@ pub(crate) fn run() -> Outcome<()> {
 fn decide(policy: &PermissionPolicy, line: &str) -> Decision {
     let analysis = analyse(line, Path::new("/w"));
     let commands = analysis.commands.into_iter().map(Access::RunCommand);
-    let touches = analysis.touches.into_iter().map(|touch| match (touch.writes, PathAccess::plain(touch.path)) {
-        (true, path) => Access::WritePath(path),
-        (false, path) => Access::ReadPath(path),
+    let file_accesses = analysis.file_accesses.into_iter().map(|file_access| {
+        match (file_access.writes, PathAccess::plain(file_access.path)) {
+            (true, path) => Access::WritePath(path),
+            (false, path) => Access::ReadPath(path),
+        }
     });
-    let accesses: Vec<Access> = commands.chain(touches).collect();
+    let accesses: Vec<Access> = commands.chain(file_accesses).collect();
     policy.decide(&samples::tool("bash"), &Map::new(), &accesses)
 }
 

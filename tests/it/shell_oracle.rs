@@ -19,7 +19,7 @@ use std::{
     time::Instant,
 };
 use toolstead_domain::ParseConfidence;
-use toolstead_infrastructure::shell_analysis::{Analysis, Touch, analyse};
+use toolstead_infrastructure::shell_analysis::{Analysis, FileAccess, analyse};
 
 #[path = "shell_oracle/script.rs"]
 mod script;
@@ -262,11 +262,11 @@ fn unnamed(script: &str, analysis: &Analysis, effects: &Effects) -> Option<Strin
     let plain = analysis.commands.iter().all(|command| command.clarity == ParseConfidence::Plain);
     let exact = plain && !script.contains(['*', '?', '[', '~']);
     let touched = |file: &PathBuf| {
-        let touches = |touch: &Touch| {
-            let below = touch.tree && file.starts_with(&touch.path);
-            touch.writes && (below || touch.path.components().eq(file.components()))
+        let changes_it = |file_access: &FileAccess| {
+            let below = file_access.tree && file.starts_with(&file_access.path);
+            file_access.writes && (below || file_access.path.components().eq(file.components()))
         };
-        analysis.touches.iter().any(touches)
+        analysis.file_accesses.iter().any(changes_it)
     };
     // An exact command may change more files than it is known to; those that the shell opens are known always.
     let changes = analysis.commands.iter().any(|command| {

@@ -23,8 +23,8 @@ fn main() -> io::Result<()> {
                 writeln!(out, "    also read as {reading:?}")?;
             }
         }
-        for touch in &analysis.touches {
-            writeln!(out, "  {touch:?}")?;
+        for file_access in &analysis.file_accesses {
+            writeln!(out, "  {file_access:?}")?;
         }
     }
     out.flush()

@@ -13,7 +13,7 @@ pub(crate) mod processor_time;
 mod reading;
 mod word;
 
-pub use self::analysis::{Analysis, Touch, TouchOrigin};
+pub use self::analysis::{Analysis, FileAccess, FileAccessOrigin};
 use self::{
     analysis::shown,
     folders::Folders,
@@ -55,7 +55,7 @@ fn analyse_inner(text: &str, folders: Folders, limits: Limits) -> Analysis {
         return Analysis::opaque(text, "it takes too long to read");
     };
     let analysis = Walk::new(text, folders, limits, analyse_inner).run(tree.root_node());
-    if analysis.commands.is_empty() && analysis.touches.is_empty() {
+    if analysis.commands.is_empty() && analysis.file_accesses.is_empty() {
         return Analysis::opaque(text, "it contains no command");
     }
     analysis

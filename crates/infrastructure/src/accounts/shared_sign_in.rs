@@ -38,11 +38,15 @@ struct Calls {
 }
 
 /// Waiting call. When the last one is dropped and no user has opened the page, the sign-in ends.
-pub(super) struct Waiting(Arc<SharedSignIn>);
+pub(super) struct WaitingCall(Arc<SharedSignIn>);
 
 impl SharedSignIns {
     /// Joins the sign-in in progress, or begins one.
-    pub(super) fn join<E>(&self, key: TokenKey, begin: impl FnOnce() -> Result<SharedSignIn, E>) -> Result<Waiting, E> {
+    pub(super) fn join<E>(
+        &self,
+        key: TokenKey,
+        begin: impl FnOnce() -> Result<SharedSignIn, E>,
+    ) -> Result<WaitingCall, E> {
         let mut all = lock(&self.0);
         if let Some(waiting) = all.get(&key).and_then(SharedSignIn::joined) {
             return Ok(waiting);
@@ -50,7 +54,7 @@ impl SharedSignIns {
         let shared = Arc::new(begin()?);
         lock(&shared.calls).waiting += 1;
         all.insert(key, shared.clone());
-        Ok(Waiting(shared))
+        Ok(WaitingCall(shared))
     }
 }
 
@@ -67,13 +71,13 @@ impl SharedSignIn {
     }
 
     /// Adds a waiting call unless the sign-in is over. The last call to leave ends it under the same lock.
-    fn joined(self: &Arc<Self>) -> Option<Waiting> {
+    fn joined(self: &Arc<Self>) -> Option<WaitingCall> {
         let mut calls = lock(&self.calls);
         if self.is_over() {
             return None;
         }
         calls.waiting += 1;
-        Some(Waiting(self.clone()))
+        Some(WaitingCall(self.clone()))
     }
 
     fn is_over(&self) -> bool {
@@ -101,7 +105,7 @@ impl SharedSignIn {
     }
 }
 
-impl Waiting {
+impl WaitingCall {
     /// Asks the client of this call to send its user to the page, unless another call's client has been asked. Waits
     /// for the outcome.
     pub(super) async fn ask_user(
@@ -154,7 +158,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingCall {
     fn drop(&mut self) {
         let mut calls = lock(&self.0.calls);
         calls.waiting -= 1;

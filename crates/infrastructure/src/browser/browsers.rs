@@ -112,7 +112,7 @@ pub struct Browsers {
 /// The browser of one owner.
 #[derive(Debug)]
 struct BrowserSlot {
-    session: Arc<AsyncMutex<Option<Running>>>,
+    session: Arc<AsyncMutex<Option<RunningBrowser>>>,
     /// Grant of the latest call. It also decides about pages that are loaded later.
     grant: Arc<Mutex<Grant>>,
     used: Mutex<Instant>,
@@ -121,7 +121,7 @@ struct BrowserSlot {
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningBrowser {
     session: Session,
     folder: SharedFolder,
     /// Task that ends with the browser.
@@ -131,7 +131,7 @@ struct Running {
 /// The browser of a session, reserved for one call. Other calls of the session wait.
 pub(crate) struct Lease {
     slot: Arc<BrowserSlot>,
-    running: OwnedMutexGuard<Option<Running>>,
+    running: OwnedMutexGuard<Option<RunningBrowser>>,
 }
 
 impl Browsers {
@@ -256,7 +256,7 @@ impl Browsers {
     fn reserve_slot(&self, owner: &Owner, grant: &Grant) -> Result<Arc<BrowserSlot>, ToolFailure> {
         let mut running = lock(&self.running);
         // Browsers that ended by themselves do not count.
-        let is_used = |session: Option<&Running>| session.is_some_and(|running| !running.session.has_ended());
+        let is_used = |session: Option<&RunningBrowser>| session.is_some_and(|running| !running.session.has_ended());
         running.retain(|known, place| {
             let is_held = known == owner || Arc::strong_count(place) > 1;
             is_held || place.session.try_lock().map_or(true, |session| is_used(session.as_ref()))
@@ -290,7 +290,7 @@ impl Browsers {
         place: &Arc<BrowserSlot>,
         call: String,
         writable: &WritableRoots,
-    ) -> Result<Running, ToolFailure> {
+    ) -> Result<RunningBrowser, ToolFailure> {
         let program = self.program(writable).map_err(unavailable)?;
         let (judging, rules) = (place.grant.clone(), place.grant.clone());
         let judge: HostJudge = Arc::new(move |host| {
@@ -305,7 +305,7 @@ impl Browsers {
             Arc::new(move |host| lock(&rules).objection(&Access::ReachHost(host.to_string().into())));
         let (session, folder) = self.session(program, judge, rules, call, self.settings.start_limit).await?;
         let watching = tokio::spawn(watch(Arc::downgrade(place), session.close_handle(), self.settings.idle));
-        Ok(Running { session, folder, _watching: AbortOnDropHandle::new(watching) })
+        Ok(RunningBrowser { session, folder, _watching: AbortOnDropHandle::new(watching) })
     }
 
     /// Starts a browser. `judge` decides about pages, `rules` about all other requests.

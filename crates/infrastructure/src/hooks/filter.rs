@@ -53,7 +53,7 @@ mod tests {
     use crate::{
         hooks::input::tests::call,
         sandbox::workspace::{FolderNames, Workspace},
-        shell_analysis::{TouchOrigin, analyse},
+        shell_analysis::{FileAccessOrigin, analyse},
     };
     use serde_json::{Value, json};
 
@@ -77,11 +77,11 @@ mod tests {
             Touches::Runs(line) => {
                 let mut analysis = analyse(line, root);
                 let mut opened = Vec::new();
-                for touch in analysis.touches.iter().filter(|touch| touch.writes) {
-                    let access = written(touch.path.to_str().unwrap());
-                    match touch.origin {
-                        TouchOrigin::Redirection { .. } => opened.push(access),
-                        TouchOrigin::Operand { command } => analysis.commands[command].operands = [access].into(),
+                for file_access in analysis.file_accesses.iter().filter(|file_access| file_access.writes) {
+                    let access = written(file_access.path.to_str().unwrap());
+                    match file_access.origin {
+                        FileAccessOrigin::Redirection { .. } => opened.push(access),
+                        FileAccessOrigin::Operand { command } => analysis.commands[command].operands = [access].into(),
                     }
                 }
                 Some(analysis.commands.into_iter().map(Access::RunCommand).chain(opened).collect())

@@ -4,7 +4,7 @@ use crate::{
     egress::{connector::Connector, host::Host},
     http::{
         http_error::HttpError,
-        origin::{Idle, Origin},
+        origin::{IdleConnections, Origin},
         proxy::HttpProxy,
         response::Response,
         tls::Tls,
@@ -84,7 +84,7 @@ impl HttpClient {
         };
         let named = HeaderValue::try_from(named).map_err(|_| unusable())?;
         let port = url.port_or_known_default().ok_or_else(unusable)?;
-        let idle = Mutex::<Idle>::default();
+        let idle = Mutex::<IdleConnections>::default();
         // For a proxy, this machine would be the proxy's own.
         let proxy = self.proxy.clone().filter(|_| !host.is_this_machine());
         let connector = self.connector.clone();

@@ -43,11 +43,11 @@ pub(super) struct Origin {
     pub(super) tls: Option<Arc<Tls>>,
     /// Proxy to use, if there is one.
     pub(super) proxy: Option<Arc<HttpProxy>>,
-    pub(super) idle: Mutex<Idle>,
+    pub(super) idle: Mutex<IdleConnections>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Idle {
+pub(super) struct IdleConnections {
     /// Sorted by last use, the latest last. Boxed, because a connection is large and moves with each call.
     #[expect(clippy::vec_box, reason = "a connection is large, and goes from hand to hand with each call")]
     connections: Vec<Box<Connection>>,
@@ -55,7 +55,7 @@ pub(super) struct Idle {
     is_swept: bool,
 }
 
-impl Idle {
+impl IdleConnections {
     fn take(&mut self, runtime: runtime::Id) -> Option<Box<Connection>> {
         let index = self.connections.iter().rposition(|connection| connection.runtime == runtime)?;
         Some(self.connections.remove(index))
@@ -135,7 +135,7 @@ impl Origin {
         idle.is_swept
     }
 
-    fn lock(&self) -> MutexGuard<'_, Idle> {
+    fn lock(&self) -> MutexGuard<'_, IdleConnections> {
         // No code panics while it holds this lock.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }

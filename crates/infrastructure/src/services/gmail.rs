@@ -12,7 +12,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, TryStreamExt, stream};
 use message::{Content, Message, decoded, header, is_id};
-use outgoing::{Original, Outgoing};
+use outgoing::{OriginalMessage, OutgoingMessage};
 use serde_json::{Value, json};
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 use url::Url;
@@ -156,7 +156,7 @@ impl<'a> Gmail<'a> {
     ///
     /// # Errors
     /// Those of [`read`](Self::read).
-    pub async fn original(&self, id: &str) -> Result<Original, ToolFailure> {
+    pub async fn original(&self, id: &str) -> Result<OriginalMessage, ToolFailure> {
         let id = known(id)?;
         let query = [("format", "metadata"), ("metadataHeaders", "Message-ID"), ("metadataHeaders", "References")];
         let resource = self.read_at(&["messages", id], &query, LIST_BYTES).await;
@@ -164,7 +164,7 @@ impl<'a> Gmail<'a> {
         let nothing = Value::Null;
         let payload = resource.get("payload").unwrap_or(&nothing);
         let thread_id = resource.get("threadId").and_then(Value::as_str).filter(|id| is_id(id));
-        Ok(Original::of(thread_id, &header(payload, "Message-ID"), &header(payload, "References")))
+        Ok(OriginalMessage::of(thread_id, &header(payload, "Message-ID"), &header(payload, "References")))
     }
 
     /// Sends a message, without retries.
@@ -173,8 +173,8 @@ impl<'a> Gmail<'a> {
     /// Those of [`GoogleAccount::call`]. If the message may have been sent in spite of the error, the failure says so.
     pub async fn send(
         &self,
-        mail: &Outgoing,
-        original: Option<&Original>,
+        mail: &OutgoingMessage,
+        original: Option<&OriginalMessage>,
         now: DateTime<Utc>,
     ) -> Result<SentMail, ToolFailure> {
         let mut body = json!({"raw": URL_SAFE_NO_PAD.encode(mail.raw(original, now))});

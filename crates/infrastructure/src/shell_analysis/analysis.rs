@@ -6,15 +6,16 @@ use toolstead_domain::{CommandAccess, ParseConfidence};
 /// Accesses of a command line, as far as they are known before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analysis {
-    /// Every simple command. Parts that are not understood are opaque commands. Never empty together with `touches`.
+    /// Every simple command. Parts that are not understood are opaque commands. Never empty together with
+    /// `file_accesses`.
     pub commands: Vec<CommandAccess>,
     /// Files that the command line opens or names itself.
-    pub touches: Vec<Touch>,
+    pub file_accesses: Vec<FileAccess>,
 }
 
 /// A file that a command line reads or writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touch {
+pub struct FileAccess {
     /// Absolute path. `.` and `..` are not resolved, because their target depends on the symbolic links in the file
     /// system.
     pub path: PathBuf,
@@ -23,12 +24,12 @@ pub struct Touch {
     /// `true` if the access includes everything below the path.
     pub tree: bool,
     /// Part of the command line that names the file.
-    pub origin: TouchOrigin,
+    pub origin: FileAccessOrigin,
 }
 
 /// Part of a command line that names a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TouchOrigin {
+pub enum FileAccessOrigin {
     /// A redirection: the shell itself opens the file.
     Redirection {
         /// Index in [`Analysis::commands`] of the command with the redirection, or of the next command if it has none.
@@ -44,7 +45,7 @@ pub enum TouchOrigin {
 
 impl Analysis {
     pub(super) fn opaque(text: &str, reason: &str) -> Self {
-        Self { commands: vec![CommandAccess::opaque(text, reason)], touches: Vec::new() }
+        Self { commands: vec![CommandAccess::opaque(text, reason)], file_accesses: Vec::new() }
     }
 
     /// Returns `true` if at least one part is not understood.

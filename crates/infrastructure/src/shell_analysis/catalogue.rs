@@ -16,7 +16,7 @@ pub(crate) mod variables;
 
 pub use self::{
     interpreter::{Interpreter, Operand},
-    program::{Class, Program, Reads, Wrapper},
+    program::{Class, Program, ReaderArguments, Wrapper},
     shell_words::is_shell_word,
 };
 use self::{interpreters::INTERPRETERS, programs::PROGRAMS, risky::RISKY};

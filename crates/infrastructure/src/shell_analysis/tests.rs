@@ -28,10 +28,10 @@ fn rendered(text: &str) -> String {
             parts.push(part);
         }
     }
-    for touch in &analysis.touches {
-        let sign = if touch.writes { '>' } else { '<' };
-        let tree = if touch.tree { "/**" } else { "" };
-        parts.push(format!("{sign}{}{tree}", touch.path.display()));
+    for file_access in &analysis.file_accesses {
+        let sign = if file_access.writes { '>' } else { '<' };
+        let tree = if file_access.tree { "/**" } else { "" };
+        parts.push(format!("{sign}{}{tree}", file_access.path.display()));
     }
     parts.join(" | ")
 }
@@ -220,7 +220,7 @@ proptest! {
     #[test]
     fn random_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let analysis = analyse_bytes(&bytes, Path::new("/w"));
-        prop_assert!(!analysis.commands.is_empty() || !analysis.touches.is_empty());
+        prop_assert!(!analysis.commands.is_empty() || !analysis.file_accesses.is_empty());
     }
 
     #[test]
@@ -251,7 +251,7 @@ fn more_files_than_are_judged_make_a_command_opaque() {
     ];
     for text in too_many {
         let analysis = analyse(&text, Path::new("/w"));
-        assert!(analysis.touches.len() <= 1_000 && analysis.is_opaque(), "{}", shown(&text));
+        assert!(analysis.file_accesses.len() <= 1_000 && analysis.is_opaque(), "{}", shown(&text));
         let said = |command: &CommandAccess| command.to_string().contains("it names more than 1,000 files");
         assert!(analysis.commands.iter().any(said), "{}", shown(&text));
     }

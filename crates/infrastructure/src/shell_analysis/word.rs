@@ -9,7 +9,7 @@ pub(super) struct Word {
     /// Text without quotes. Expansions are included as they were written.
     pub(super) text: String,
     /// Part whose value is known only at run time: an expansion, or braces that produce several words.
-    pub(super) dynamic: Option<Dynamic>,
+    pub(super) dynamic: Option<DynamicReason>,
     /// `true` if a part of the word was quoted.
     pub(super) quoted: bool,
     /// `true` if bash may replace the word by names of files.
@@ -20,7 +20,7 @@ pub(super) struct Word {
 
 /// Reason why the value of a word is unknown before the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dynamic {
+pub(super) enum DynamicReason {
     /// Expansion within double quotes: the word remains one word.
     Quoted,
     /// Unquoted expansion: the word may become any number of words.
@@ -57,14 +57,14 @@ impl Word {
     /// Returns the common prefix of all file names that may replace this word: the text before the first wildcard or
     /// brace. Returns `None` if no file name may replace it.
     pub(super) fn file_names_start(&self) -> Option<&str> {
-        let replaced = self.glob || self.dynamic == Some(Dynamic::Braces);
+        let replaced = self.glob || self.dynamic == Some(DynamicReason::Braces);
         let end = self.text.find(['*', '?', '[', '{']).unwrap_or(self.text.len());
         replaced.then(|| &self.text[..end])
     }
 
     /// Returns `true` if names of files may replace this word, or a word that it expands to.
     pub(super) fn may_become_file_names(&self) -> bool {
-        self.glob || self.dynamic == Some(Dynamic::Split)
+        self.glob || self.dynamic == Some(DynamicReason::Split)
     }
 
     /// Parses exactly this range as one word.
@@ -163,7 +163,7 @@ impl Reader<'_> {
                 b'$' | b'`' | b'<' | b'>' => match self.expansion(at)? {
                     Some(&Expansion { end: stop, .. }) => {
                         let whole = self.bytes[at] == b'<' && (at, stop) == (start, self.end);
-                        word.dynamic = Some(if whole { Dynamic::Pipe } else { Dynamic::Split });
+                        word.dynamic = Some(if whole { DynamicReason::Pipe } else { DynamicReason::Split });
                         word.text.push_str(self.slice(at, stop));
                         at = stop;
                     }
@@ -191,7 +191,7 @@ impl Reader<'_> {
             return Err("a word reaches beyond its end");
         }
         if braces.expand {
-            word.dynamic = word.dynamic.or(Some(Dynamic::Braces));
+            word.dynamic = word.dynamic.or(Some(DynamicReason::Braces));
         }
         Ok((word, at))
     }
@@ -221,7 +221,7 @@ impl Reader<'_> {
                     Some(&Expansion { end: stop, .. }) => {
                         // `"$@"` and `"${a[@]}"` may expand to any number of words.
                         let many = self.slice(at, stop).contains('@');
-                        let kind = if many { Dynamic::Split } else { Dynamic::Quoted };
+                        let kind = if many { DynamicReason::Split } else { DynamicReason::Quoted };
                         word.dynamic = Some(word.dynamic.map_or(kind, |old| if many { kind } else { old }));
                         word.text.push_str(self.slice(at, stop));
                         at = stop;

@@ -50,7 +50,7 @@ struct Record {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Plain {
+struct PlaintextTokens {
     access_token: String,
     refresh_token: Option<String>,
     /// Microseconds since 1970-01-01T00:00:00Z.
@@ -86,7 +86,7 @@ pub(super) fn seal(tokens: &Tokens, key: &TokenKey, sealing: &SealingKey) -> Res
     if [key.principal.id(), &key.issuer, &key.resource].iter().any(|part| part.len() > MAX_KEY_BYTES) {
         return Err(SealError::TooLarge("the names of principal, issuer and resource have at most 2 KiB each"));
     }
-    let plain = Plain {
+    let plain = PlaintextTokens {
         access_token: tokens.access_token.expose().into(),
         refresh_token: tokens.refresh_token.as_ref().map(|token| token.expose().into()),
         expires_at: tokens.expires_at.map(|time| time.0),
@@ -127,7 +127,7 @@ pub(super) fn open(record: &[u8], key: &TokenKey, sealing: &SealingKey) -> Resul
         return Err(SealError::Damaged);
     }
     let opened = sealing.key.open_in_place(nonce, Aad::from(bound(key)), &mut content);
-    let plain: Plain =
+    let plain: PlaintextTokens =
         serde_json::from_slice(opened.map_err(|_| SealError::Damaged)?).map_err(|_| SealError::Damaged)?;
     Ok(Tokens {
         access_token: Secret::new(plain.access_token),

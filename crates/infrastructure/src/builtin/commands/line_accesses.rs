@@ -7,7 +7,7 @@ use crate::{
         search_path::{PRIVATE, SearchPath, finds_in_system},
         workspace::Workspace,
     },
-    shell_analysis::{Analysis, TouchOrigin, analyse},
+    shell_analysis::{Analysis, FileAccessOrigin, analyse},
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -28,7 +28,7 @@ pub(crate) fn accesses(
     folder: &Path,
     search_path: Option<&SearchPath>,
 ) -> Vec<Access> {
-    let Analysis { mut commands, touches } = analyse(text, folder);
+    let Analysis { mut commands, file_accesses } = analyse(text, folder);
     let mut found = HashMap::new();
     for command in &mut commands {
         let is_certain = |rule: &BuiltInRule| match (rule, search_path) {
@@ -44,19 +44,19 @@ pub(crate) fn accesses(
     let mut opened = Vec::new();
     let mut files = vec![Files::default(); commands.len()];
     let (mut nowhere, mut of_no_command) = (Vec::new(), Files::default());
-    for touch in touches {
-        match judged_path(workspace, &touch.path) {
+    for file_access in file_accesses {
+        match judged_path(workspace, &file_access.path) {
             Some(path) => {
                 let private = names_of_private(workspace, &path);
-                let is_free = !private.is_empty() || is_of_the_system(workspace, &path, touch.writes);
+                let is_free = !private.is_empty() || is_of_the_system(workspace, &path, file_access.writes);
                 let access = |path: PathAccess| {
-                    let path = if touch.tree { path.whole_tree() } else { path };
-                    if touch.writes { Access::WritePath(path) } else { Access::ReadPath(path) }
+                    let path = if file_access.tree { path.whole_tree() } else { path };
+                    if file_access.writes { Access::WritePath(path) } else { Access::ReadPath(path) }
                 };
                 let named = [access(path)].into_iter().chain(private.into_iter().map(access));
-                match touch.origin {
-                    TouchOrigin::Redirection { .. } if !is_free => opened.extend(named),
-                    TouchOrigin::Redirection { command } | TouchOrigin::Operand { command } => {
+                match file_access.origin {
+                    FileAccessOrigin::Redirection { .. } if !is_free => opened.extend(named),
+                    FileAccessOrigin::Redirection { command } | FileAccessOrigin::Operand { command } => {
                         let last = files.len().saturating_sub(1);
                         let files = files.get_mut(command.min(last)).unwrap_or(&mut of_no_command);
                         if is_free { files.free.extend(named) } else { files.operands.extend(named) }
@@ -64,7 +64,7 @@ pub(crate) fn accesses(
                 }
             }
             None => nowhere.push(CommandAccess {
-                text: touch.path.to_string_lossy().into(),
+                text: file_access.path.to_string_lossy().into(),
                 ..CommandAccess::opaque(whole.clone(), "the target of this path is unknown")
             }),
         }

@@ -10,7 +10,7 @@ use crate::{
     },
     services::gmail::{
         Gmail,
-        outgoing::{Draft, Outgoing, TEXT_CHARACTERS},
+        outgoing::{Draft, OutgoingMessage, TEXT_CHARACTERS},
     },
 };
 use chrono::DateTime;
@@ -112,7 +112,7 @@ impl BuiltInTool for GmailSend {
 }
 
 impl Input {
-    fn mail(&self) -> Result<Outgoing, ToolFailure> {
+    fn mail(&self) -> Result<OutgoingMessage, ToolFailure> {
         let draft = Draft {
             to: &self.to,
             cc: &self.cc,
@@ -121,6 +121,6 @@ impl Input {
             body: &self.body,
             html: self.html.as_deref(),
         };
-        Outgoing::new(&draft).map_err(|unfit| ToolFailure::new(ErrorKind::InvalidInput, unfit.to_string()))
+        OutgoingMessage::new(&draft).map_err(|unfit| ToolFailure::new(ErrorKind::InvalidInput, unfit.to_string()))
     }
 }

@@ -181,7 +181,7 @@ fn paths(input: &Input) -> Result<Vec<&str>, ToolFailure> {
 }
 
 /// State while the edits are made.
-struct Editing<'a> {
+struct EditProgress<'a> {
     files: &'a GrantedWorkspace,
     recording: &'a ChangeRecorder,
     text_bytes: u64,
@@ -206,7 +206,7 @@ fn edit_all(
     let (paths, all) = (paths(input)?, input.edits.len());
     let set = ChangeSet::take(files, &paths)?;
     let tallies = vec![Tally::default(); all];
-    let mut editing = Editing { files, recording, text_bytes, set, tallies, notes: Vec::new() };
+    let mut editing = EditProgress { files, recording, text_bytes, set, tallies, notes: Vec::new() };
     for (index, (edit, path)) in input.edits.iter().zip(&paths).enumerate() {
         editing.edit(index, edit, path).map_err(|failure| {
             let message = format!("edit {} of {all}: {}", index + 1, failure.message);
@@ -220,13 +220,13 @@ fn edit_all(
             ToolFailure { message, ..failure }.with_data(json!({"edit": index + 1})).next(format!("{none}{next}"))
         })?;
     }
-    let Editing { set, tallies, notes, .. } = editing;
+    let EditProgress { set, tallies, notes, .. } = editing;
     let changed = set.commit(recording, input.dry_run)?;
     let call = recording.undo_id(!input.dry_run && changed.iter().any(ChangedFile::is_change));
     format_result(changed, &tallies, &notes, input, call)
 }
 
-impl Editing<'_> {
+impl EditProgress<'_> {
     fn edit(&mut self, index: usize, edit: &Edit, path: &str) -> Result<(), ToolFailure> {
         if self.files.stop().is_due() {
             return Err(PathError::OutOfTime { path: self.set.path(index).lexical.clone() }.into());

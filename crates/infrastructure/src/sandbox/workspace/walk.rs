@@ -321,7 +321,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// Reads the names of a folder and visits them. Parts of a large folder are shared with other threads.
-    fn read(&self, pending: &pool::Pending<V::Context>, hand: &mut WalkThread<V::Worker>) {
+    fn read(&self, pending: &pool::UnreadFolder<V::Context>, hand: &mut WalkThread<V::Worker>) {
         if self.stop.is_due() {
             return self.pool.end(WalkEnd::Time);
         }
@@ -388,7 +388,7 @@ impl<V: Visitor> Walk<'_, V> {
             let entry = Entry { name, path: path.get(), start, kind, folder: folder.handle.as_fd() };
             match self.visitor.visit_entry(worker, &entry, &folder.context) {
                 Visit::Continue if kind == FileKind::Folder && folder.depth < self.limits.depth => {
-                    folders.push(pool::Pending {
+                    folders.push(pool::UnreadFolder {
                         below: entry.below().to_path_buf(),
                         depth: folder.depth + 1,
                         above: folder.context.clone(),

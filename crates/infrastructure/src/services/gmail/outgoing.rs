@@ -20,7 +20,7 @@ const REFERENCE_BYTES: usize = 250;
 
 /// A message to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct OutgoingMessage {
     to: Vec<Recipient>,
     cc: Vec<Recipient>,
     bcc: Vec<Recipient>,
@@ -56,7 +56,7 @@ struct Recipient {
 
 /// The message to reply to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Original {
+pub struct OriginalMessage {
     /// Id of its thread.
     pub thread_id: Option<String>,
     /// Id in its own header, without brackets.
@@ -92,7 +92,7 @@ pub enum UnfitMail {
     TooMuch(usize),
 }
 
-impl Outgoing {
+impl OutgoingMessage {
     /// Checks a message.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Outgoing {
     }
 
     /// Returns the message for Gmail, which adds the sender.
-    pub fn raw(&self, original: Option<&Original>, now: DateTime<Utc>) -> Vec<u8> {
+    pub fn raw(&self, original: Option<&OriginalMessage>, now: DateTime<Utc>) -> Vec<u8> {
         let list = |all: &[Recipient]| {
             let one = |one: &Recipient| Address::new_address(one.name.clone(), one.address.clone());
             Address::new_list(all.iter().map(one).collect())
@@ -129,7 +129,7 @@ impl Outgoing {
             mail = mail.bcc(list(&self.bcc));
         }
         mail = mail.subject(self.subject.as_str());
-        if let Some(Original { message_id: Some(id), references, .. }) = original {
+        if let Some(OriginalMessage { message_id: Some(id), references, .. }) = original {
             let all = references.iter().chain([id]).cloned();
             mail = mail.in_reply_to(id.as_str()).references(MessageId::new_list(all));
         }
@@ -145,7 +145,7 @@ impl Outgoing {
 
 /// Recipients and subject, for the approver. Addresses come first and contain no blank, comma or semicolon, so that no
 /// subject can be mistaken for one. Names are omitted.
-impl fmt::Display for Outgoing {
+impl fmt::Display for OutgoingMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (word, all) in [("", &self.to), ("; cc: ", &self.cc), ("; bcc: ", &self.bcc)] {
             if !all.is_empty() {
@@ -157,7 +157,7 @@ impl fmt::Display for Outgoing {
     }
 }
 
-impl Original {
+impl OriginalMessage {
     /// Parses its headers, which are untrusted: anything but plain ids is omitted.
     pub fn of(thread_id: Option<&str>, message_id: &str, references: &str) -> Self {
         let mut references = ids(references);

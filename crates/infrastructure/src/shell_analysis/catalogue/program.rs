@@ -28,7 +28,7 @@ pub enum Class {
     /// A program that runs texts in another language.
     Interpreter(Interpreter),
     /// A program whose arguments only choose what is read and printed.
-    Reader(Reads),
+    Reader(ReaderArguments),
     /// A program that starts none of its arguments, except through a known risk or an unknown subcommand.
     Settled,
     /// A program of which any argument may be a program. Unknown programs have this class.
@@ -55,14 +55,14 @@ pub(crate) enum NoShellCondition {
     Command,
 }
 
-/// Degree to which arguments may change the effects of a reader.
+/// Arguments with which a program remains a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reads {
-    /// Any argument, even one that is known only at run time, leaves the program a reader: it is not a builtin that may
-    /// evaluate a word, and it has no option that writes. A pattern covers such arguments.
-    WhateverIsNamed,
-    /// Any literal argument leaves the program a reader.
-    WhatIsKnown,
+pub enum ReaderArguments {
+    /// Any argument, even one that is known only at run time: the program is not a builtin that may evaluate a word, and
+    /// it has no option that writes. A pattern covers such arguments.
+    Any,
+    /// Any literal argument.
+    Literal,
 }
 
 /// Arguments that prevent a program from running the commands in its input.

@@ -1,6 +1,6 @@
 //! Shells, programs that start other programs, and programs that start none.
 
-use super::program::{Class, NoShellCondition, Program, Reads, Wrapper};
+use super::program::{Class, NoShellCondition, Program, ReaderArguments, Wrapper};
 
 pub(super) const PROGRAMS: &[Program] = &[
     Program::of(
@@ -146,7 +146,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     ),
     // Programs whose arguments choose what is read and printed.
     Program::of(
-        Class::Reader(Reads::WhateverIsNamed),
+        Class::Reader(ReaderArguments::Any),
         &[
             "basename",
             "cat",
@@ -185,7 +185,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
     ),
     Program::of(
-        Class::Reader(Reads::WhatIsKnown),
+        Class::Reader(ReaderArguments::Literal),
         &[
             ":", "[", "break", "continue", "diff", "exit", "expr", "false", "id", "kill", "nproc", "printf", "pwd",
             "read", "return", "shift", "sleep", "test", "true", "type", "tty", "uname", "wait", "which", "whoami",

@@ -1,7 +1,7 @@
 //! Programs that run or write something else if certain arguments are given.
 
 use super::{
-    program::{Class, Program, Reads},
+    program::{Class, Program, ReaderArguments},
     risks::{
         Risk::{
             self, Always, Codegen, Long, LongWithFile, Operands, OptionWithFile, Part, Short, Start, Variable, Word,
@@ -386,7 +386,7 @@ pub(super) const RISKY: &[Program] = &[
         .with_risks(Risks::writing(&[Short('o'), Short('R')], "this argument makes tree write a file")),
     Program::of(Class::Settled, &["shuf"])
         .with_risks(Risks::writing(&[Short('o'), Long("--output")], "this argument makes shuf write a file")),
-    Program::of(Class::Reader(Reads::WhatIsKnown), &["file"])
+    Program::of(Class::Reader(ReaderArguments::Literal), &["file"])
         .with_risks(Risks::writing(&[Short('C'), Long("--compile")], "this argument makes file write a file")),
     Program::of(Class::Other, &["crontab"])
         .with_risks(Risks::running(&[Always], "it plans commands"))

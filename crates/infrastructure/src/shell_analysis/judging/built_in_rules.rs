@@ -7,7 +7,7 @@ use crate::shell_analysis::{
         variables::{is_name, stays_in_the_shell},
     },
     judging::builtins::writes_a_variable,
-    word::{Dynamic, Word},
+    word::{DynamicReason, Word},
 };
 use toolstead_domain::BuiltInRule;
 
@@ -66,12 +66,12 @@ fn is_printable(word: &Word) -> bool {
     }
     match word.dynamic {
         None => true,
-        Some(Dynamic::Quoted) => {
+        Some(DynamicReason::Quoted) => {
             variables(&word.text).is_some_and(|names| names.into_iter().all(is_printable_variable))
         }
         // Of the unquoted expansions, only numbers remain one word.
-        Some(Dynamic::Split) => variables(&word.text).is_some_and(|names| names.into_iter().all(is_number)),
-        Some(Dynamic::Braces | Dynamic::Pipe | Dynamic::Found) => false,
+        Some(DynamicReason::Split) => variables(&word.text).is_some_and(|names| names.into_iter().all(is_number)),
+        Some(DynamicReason::Braces | DynamicReason::Pipe | DynamicReason::Found) => false,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::shell_analysis::{
         shell_words::{EVALUATORS, PLAIN, RESERVED, declares},
         variables::{VariableEffect, is_name, variable},
     },
-    word::{Dynamic, Word},
+    word::{DynamicReason, Word},
 };
 
 /// Classification of a command as a bash builtin.
@@ -66,7 +66,7 @@ pub(super) fn writes_a_variable(format: &str) -> bool {
 fn waits_plainly(word: &Word, count: usize) -> bool {
     match word.dynamic {
         None => word.text == "-n" || !word.text.starts_with('-'),
-        Some(Dynamic::Quoted) if count == 1 => true,
+        Some(DynamicReason::Quoted) if count == 1 => true,
         Some(_) => word.text == "$!",
     }
 }
@@ -93,7 +93,9 @@ fn names(words: Option<&[Word]>) -> Builtin {
 fn declares_plainly(word: &Word) -> bool {
     let name = word.text.split('=').next().unwrap_or_default();
     let name = name.strip_suffix('+').unwrap_or(name);
-    is_name(name) && (word.dynamic.is_none() || word.text.len() > name.len()) && word.dynamic != Some(Dynamic::Braces)
+    is_name(name)
+        && (word.dynamic.is_none() || word.text.len() > name.len())
+        && word.dynamic != Some(DynamicReason::Braces)
 }
 
 fn read(arguments: &[Word]) -> Builtin {
@@ -141,7 +143,7 @@ fn test(arguments: &[Word]) -> Builtin {
         return EVALUATES;
     }
     let known = |word: &Word| word.literal().is_some();
-    let one = |word: &Word| matches!(word.dynamic, None | Some(Dynamic::Quoted)) && !word.glob && !word.tilde;
+    let one = |word: &Word| matches!(word.dynamic, None | Some(DynamicReason::Quoted)) && !word.glob && !word.tilde;
     let is = |word: &Word, list: &[&str]| word.literal().is_some_and(|word| list.contains(&word));
     let arguments = match arguments {
         [not, rest @ ..] if is(not, &["!"]) => rest,

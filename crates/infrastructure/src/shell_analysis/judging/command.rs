@@ -11,16 +11,16 @@ use super::{
 };
 use crate::shell_analysis::{
     analysis::shown,
-    catalogue::{Class, Reads, bare, known_as, named, shell_words, variables},
+    catalogue::{Class, ReaderArguments, bare, known_as, named, shell_words, variables},
     folders::{self, FolderChange, Folders},
-    word::{Dynamic, Word},
+    word::{DynamicReason, Word},
 };
 use toolstead_domain::ParseConfidence;
 
 /// Returns the reason why the name of the program is unknown, if it is.
 fn unknown_name(name: &Word) -> Option<&'static str> {
     match name.dynamic {
-        Some(Dynamic::Braces) => return Some("the program's name comes from braces"),
+        Some(DynamicReason::Braces) => return Some("the program's name comes from braces"),
         Some(_) if name.text.contains(['(', '`']) => return Some("the program's name comes from another command"),
         Some(_) => return Some("the program's name is in a variable"),
         None => {}
@@ -167,13 +167,13 @@ fn without_dropped_output(arguments: &[Word]) -> Vec<&str> {
 fn unknown_arguments(words: &[Word], result: &mut ClassifiedCommand) {
     let name = words[0].text.as_str();
     // A reader that receives the path of a pipe reads that pipe. The path is never an option.
-    let is_known = |word: &&Word| word.dynamic == Some(Dynamic::Pipe) && named(name).is_reader();
+    let is_known = |word: &&Word| word.dynamic == Some(DynamicReason::Pipe) && named(name).is_reader();
     let Some(unknown) = words[1..].iter().filter(|word| word.dynamic.is_some()).find(|word| !is_known(word)) else {
         return;
     };
     let reason = format!("the argument {} is known only when it runs", shown(&unknown.text));
     // The folder is unknown after such a `cd`, and later commands are analysed accordingly.
-    if name == "cd" || matches!(named(name).class, Class::Reader(Reads::WhateverIsNamed)) {
+    if name == "cd" || matches!(named(name).class, Class::Reader(ReaderArguments::Any)) {
         return;
     }
     if shell_words::declares(name) {

@@ -12,7 +12,7 @@ use super::{
 use crate::shell_analysis::{
     catalogue::{Program, Risk, known_as, named, program, subcommands::GIT_RISKS},
     folders::Folders,
-    word::{Dynamic, Word},
+    word::{DynamicReason, Word},
 };
 
 /// Options of `find` that a command follows.
@@ -89,9 +89,9 @@ fn started_by_fd(words: &[Word]) -> Vec<Vec<Word>> {
     commands
 }
 
-/// Returns the word, marked as [`Dynamic::Found`] if it contains a placeholder.
+/// Returns the word, marked as [`DynamicReason::Found`] if it contains a placeholder.
 pub(super) fn with_names(word: &Word, has_place: impl Fn(&str) -> bool) -> Word {
-    let dynamic = if has_place(&word.text) { Some(Dynamic::Found) } else { word.dynamic };
+    let dynamic = if has_place(&word.text) { Some(DynamicReason::Found) } else { word.dynamic };
     Word { dynamic, ..word.clone() }
 }
 
@@ -181,7 +181,7 @@ fn hits_a_name(program: &Program, risks: &[Risk], arguments: &[Word]) -> bool {
 }
 
 fn is_name(word: &Word) -> bool {
-    word.dynamic == Some(Dynamic::Found)
+    word.dynamic == Some(DynamicReason::Found)
 }
 
 /// Returns `true` if a file name or a pattern becomes the program of this command or of a command that it forwards to.

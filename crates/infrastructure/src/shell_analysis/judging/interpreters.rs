@@ -8,7 +8,7 @@ use super::{
 use crate::shell_analysis::{
     catalogue::{Interpreter, Operand, may_be_an_option, named, options::OptionValue},
     folders::Folders,
-    word::{Dynamic, Word},
+    word::{DynamicReason, Word},
 };
 use toolstead_domain::ParseConfidence;
 
@@ -90,7 +90,7 @@ fn is_unknown(word: &Word) -> bool {
 
 /// Returns the opaque classification of a text that one of these words makes unknown.
 fn unknown_text(words: &[Word]) -> ParseConfidence {
-    let of_files = |word: &Word| word.dynamic.is_none_or(|dynamic| dynamic == Dynamic::Found);
+    let of_files = |word: &Word| word.dynamic.is_none_or(|dynamic| dynamic == DynamicReason::Found);
     let unknown = words.iter().find(|word| is_unknown(word));
     ParseConfidence::Opaque(if unknown.is_some_and(of_files) {
         "names of files become part of what it runs".into()
@@ -164,7 +164,7 @@ impl Interpreter {
                 return unknown_text(run);
             }
         }
-        if reading.unsure && arguments.iter().any(|word| word.dynamic == Some(Dynamic::Found)) {
+        if reading.unsure && arguments.iter().any(|word| word.dynamic == Some(DynamicReason::Found)) {
             return unknown_text(arguments);
         }
         if reading.texts.iter().any(Option::is_none) {

@@ -4,7 +4,7 @@ use super::inputs::is_input;
 use crate::shell_analysis::{
     catalogue::may_be_an_option,
     folders::Folders,
-    word::{Dynamic, Word},
+    word::{DynamicReason, Word},
 };
 use toolstead_domain::ParseConfidence;
 

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::shell_analysis::{
     catalogue::{NoShellCondition, known_as, named},
-    word::{Dynamic, Word},
+    word::{DynamicReason, Word},
 };
 
 /// Classifies a shell with its arguments. The text after `-c` is analysed.
@@ -35,7 +35,7 @@ pub(super) fn shell_behind(
         at += 1;
     }
     match words.get(at) {
-        Some(text) if takes_text && text.dynamic.is_some_and(|dynamic| dynamic != Dynamic::Found) => {
+        Some(text) if takes_text && text.dynamic.is_some_and(|dynamic| dynamic != DynamicReason::Found) => {
             result.mark_opaque("the shell's text is known only when it runs");
         }
         Some(text) if takes_text => {
@@ -47,7 +47,7 @@ pub(super) fn shell_behind(
             }
             inner(&text.text, scope, true, result);
         }
-        Some(file) if file.dynamic.is_some_and(|dynamic| dynamic != Dynamic::Found) && surely => {
+        Some(file) if file.dynamic.is_some_and(|dynamic| dynamic != DynamicReason::Found) && surely => {
             result.mark_opaque("the file that the shell runs is known only then");
         }
         Some(file) if surely && is_input(file, scope.folders) => {

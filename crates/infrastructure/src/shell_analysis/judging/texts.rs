@@ -132,6 +132,6 @@ pub(super) fn inner(text: &str, scope: &ClassificationContext<'_>, surely: bool,
     if surely {
         result.add_nested(analysis);
     } else {
-        result.add_nested(Analysis { touches: Vec::new(), ..analysis });
+        result.add_nested(Analysis { file_accesses: Vec::new(), ..analysis });
     }
 }

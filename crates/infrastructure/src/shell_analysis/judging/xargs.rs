@@ -6,7 +6,7 @@ use super::{
 };
 use crate::shell_analysis::{
     catalogue::{known_as, named},
-    word::{Dynamic, Word},
+    word::{DynamicReason, Word},
 };
 
 /// Short options that take a value.
@@ -85,7 +85,7 @@ pub(super) fn judge(words: &[Word], scope: &ClassificationContext<'_>, result: &
     if place.is_none() || appends {
         // Without input, the command runs unchanged.
         found::judge(&started, scope, result);
-        started.push(Word { text: "{}".into(), dynamic: Some(Dynamic::Found), ..Word::default() });
+        started.push(Word { text: "{}".into(), dynamic: Some(DynamicReason::Found), ..Word::default() });
     }
     found::judge(&started, scope, result);
 }

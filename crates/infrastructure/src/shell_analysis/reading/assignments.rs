@@ -7,7 +7,7 @@ use super::{
 };
 use crate::shell_analysis::{
     catalogue::variables,
-    word::{Dynamic, Word},
+    word::{DynamicReason, Word},
 };
 use tree_sitter::Node;
 
@@ -25,7 +25,7 @@ impl Assignment {
     pub(super) fn into_word(self) -> Word {
         match self.value {
             Some(value) => Word { text: format!("{}={value}", self.name), ..Word::default() },
-            None => Word { text: self.text, dynamic: Some(Dynamic::Quoted), ..Word::default() },
+            None => Word { text: self.text, dynamic: Some(DynamicReason::Quoted), ..Word::default() },
         }
     }
 

@@ -6,7 +6,7 @@ use super::{
     syntax::{self, MISREAD},
 };
 use crate::shell_analysis::{
-    analysis::{Analysis, Touch, TouchOrigin, shown},
+    analysis::{Analysis, FileAccess, FileAccessOrigin, shown},
     folders::{FolderChange, Folders},
     judging::{
         classified_command::{Analyse, ClassificationContext, ClassifiedCommand},
@@ -62,7 +62,7 @@ pub(super) struct Findings<'t> {
 
 impl<'t> Findings<'t> {
     pub(super) fn new(text: &'t str, folders: Folders, limits: Limits, analyse: Analyse) -> Self {
-        let result = Analysis { commands: Vec::new(), touches: Vec::new() };
+        let result = Analysis { commands: Vec::new(), file_accesses: Vec::new() };
         Self {
             text,
             whole: text.into(),
@@ -162,7 +162,7 @@ impl<'t> Findings<'t> {
     pub(super) fn add_file_access(
         &mut self,
         (path, writes, tree): (&str, bool, bool),
-        origin: TouchOrigin,
+        origin: FileAccessOrigin,
         folders: &Folders,
     ) -> Result<(), AddFileError> {
         let path = Path::new(path);
@@ -172,7 +172,7 @@ impl<'t> Findings<'t> {
             None => return Err(AddFileError::NoFolder),
         };
         for path in paths {
-            if !self.add_touch(Touch { path, writes, tree, origin }) {
+            if !self.add_access(FileAccess { path, writes, tree, origin }) {
                 return Err(AddFileError::TooMany);
             }
         }
@@ -180,25 +180,26 @@ impl<'t> Findings<'t> {
     }
 
     /// Adds a file access. Returns `false` if the maximum number is reached.
-    fn add_touch(&mut self, touch: Touch) -> bool {
-        let is_known = |known: &Touch| {
+    fn add_access(&mut self, file_access: FileAccess) -> bool {
+        let is_known = |known: &FileAccess| {
             let redirections = matches!(
-                (known.origin, touch.origin),
-                (TouchOrigin::Redirection { .. }, TouchOrigin::Redirection { .. })
+                (known.origin, file_access.origin),
+                (FileAccessOrigin::Redirection { .. }, FileAccessOrigin::Redirection { .. })
             );
             // Rules are applied to a redirection in the same way whichever command has it.
-            *known == touch || redirections && *known == Touch { origin: known.origin, ..touch.clone() }
+            *known == file_access
+                || redirections && *known == FileAccess { origin: known.origin, ..file_access.clone() }
         };
         // Duplicates are among the most recent entries.
-        if self.result.touches.iter().rev().take(16).any(is_known) {
-            if let TouchOrigin::Redirection { command } = touch.origin {
+        if self.result.file_accesses.iter().rev().take(16).any(is_known) {
+            if let FileAccessOrigin::Redirection { command } = file_access.origin {
                 self.repeats_file.insert(command);
             }
             return true;
         }
-        let fits = self.result.touches.len() < MAX_FILES;
+        let fits = self.result.file_accesses.len() < MAX_FILES;
         if fits {
-            self.result.touches.push(touch);
+            self.result.file_accesses.push(file_access);
         }
         fits
     }
@@ -207,7 +208,7 @@ impl<'t> Findings<'t> {
     pub(super) fn add(&mut self, mut understood: ClassifiedCommand, text: Arc<str>) {
         let folders = self.folders.clone();
         let command = self.result.commands.len();
-        let origin = TouchOrigin::Operand { command };
+        let origin = FileAccessOrigin::Operand { command };
         let mut counted = true;
         for operand in std::mem::take(&mut understood.operands) {
             let path = (operand.path.as_str(), operand.writes, operand.tree);
@@ -217,12 +218,12 @@ impl<'t> Findings<'t> {
                 Err(AddFileError::TooMany) => counted = false,
             }
         }
-        for touch in understood.inner.iter().flat_map(|inner| &inner.touches) {
-            let origin = match touch.origin {
-                TouchOrigin::Redirection { .. } => TouchOrigin::Redirection { command },
-                TouchOrigin::Operand { .. } => origin,
+        for file_access in understood.inner.iter().flat_map(|inner| &inner.file_accesses) {
+            let origin = match file_access.origin {
+                FileAccessOrigin::Redirection { .. } => FileAccessOrigin::Redirection { command },
+                FileAccessOrigin::Operand { .. } => origin,
             };
-            counted &= self.add_touch(Touch { origin, ..touch.clone() });
+            counted &= self.add_access(FileAccess { origin, ..file_access.clone() });
         }
         if !counted {
             self.limits.mark_exceeded();

@@ -6,7 +6,7 @@ use super::{
     step::{NodePosition, Step},
     syntax::{self, MISREAD, is_redirection, is_word},
 };
-use crate::shell_analysis::{analysis::TouchOrigin::Redirection, folders::Folders, word::Dynamic};
+use crate::shell_analysis::{analysis::FileAccessOrigin::Redirection, folders::Folders, word::DynamicReason};
 use tree_sitter::Node;
 
 /// Reason given if standard output or standard error may be a file that was opened for reading. A program that opens
@@ -82,7 +82,7 @@ fn file_redirection<'t>(
         return found.opaque(node, MISREAD);
     }
     let Some(word) = found.word(*destination, place, steps) else { return };
-    if operator == "<" && word.dynamic == Some(Dynamic::Pipe) {
+    if operator == "<" && word.dynamic == Some(DynamicReason::Pipe) {
         return;
     }
     let Some(path) = word.literal() else {

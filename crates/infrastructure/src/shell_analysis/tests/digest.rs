@@ -205,11 +205,11 @@ fn judgement(line: &str, tool: &Tool, policy: &PermissionPolicy) -> String {
         }
         accesses.push(Access::RunCommand(command));
     }
-    for touch in analysis.touches {
-        let path = PathAccess { lexical: touch.path.clone(), real: touch.path, tree: touch.tree };
-        accesses.push(if touch.writes { Access::WritePath(path) } else { Access::ReadPath(path) });
-        let (TouchOrigin::Redirection { command } | TouchOrigin::Operand { command }) = touch.origin;
-        let is_operand = matches!(touch.origin, TouchOrigin::Operand { .. });
+    for file_access in analysis.file_accesses {
+        let path = PathAccess { lexical: file_access.path.clone(), real: file_access.path, tree: file_access.tree };
+        accesses.push(if file_access.writes { Access::WritePath(path) } else { Access::ReadPath(path) });
+        let (FileAccessOrigin::Redirection { command } | FileAccessOrigin::Operand { command }) = file_access.origin;
+        let is_operand = matches!(file_access.origin, FileAccessOrigin::Operand { .. });
         write!(text, " ; {} {command} {is_operand}", path_text(accesses.last().unwrap())).unwrap();
     }
     let decision = policy.decide(tool, &Map::new(), &accesses);

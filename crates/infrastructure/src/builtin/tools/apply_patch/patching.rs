@@ -34,7 +34,7 @@ const RADIUS: usize = 2;
 
 /// Workspace and limits that apply to a patch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patching<'a> {
+pub(super) struct PatchContext<'a> {
     pub(super) files: &'a GrantedWorkspace,
     pub(super) limits: &'a FileLimits,
 }
@@ -68,7 +68,7 @@ struct PatchProblem {
     text: String,
 }
 
-impl Patching<'_> {
+impl PatchContext<'_> {
     /// Applies the whole patch or nothing. Returns the result for each file, and whether any file changed.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use toolstead_domain::PathAccess;
 const PART: usize = 64;
 
 /// A folder that was not read yet.
-pub(super) struct Pending<C> {
+pub(super) struct UnreadFolder<C> {
     pub(super) below: PathBuf,
     pub(super) depth: usize,
     pub(super) above: C,
@@ -40,12 +40,12 @@ pub(super) struct Part<C> {
 }
 
 pub(super) enum Work<'a, C> {
-    Read(&'a Pending<C>),
+    Read(&'a UnreadFolder<C>),
     Visit(&'a Part<C>),
 }
 
 enum Item<C> {
-    Read(Pending<C>),
+    Read(UnreadFolder<C>),
     Visit(Part<C>),
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Pool<C> {
 
 struct PoolState<C> {
     parts: Vec<Part<C>>,
-    folders: VecDeque<Pending<C>>,
+    folders: VecDeque<UnreadFolder<C>>,
     /// Number of threads that are working and may add work.
     busy: usize,
     waiting: usize,
@@ -101,7 +101,7 @@ impl<C> Drop for Task<'_, C> {
 
 impl<C> Pool<C> {
     pub(super) fn new(limits: WalkLimits, above: C) -> Self {
-        let start = Pending { below: PathBuf::new(), depth: 1, above };
+        let start = UnreadFolder { below: PathBuf::new(), depth: 1, above };
         let left = PoolState {
             parts: Vec::new(),
             folders: VecDeque::from([start]),
@@ -166,7 +166,7 @@ impl<C> Pool<C> {
     }
 
     /// Adds folders to read, in order.
-    pub(super) fn add(&self, folders: Vec<Pending<C>>, refused: usize) {
+    pub(super) fn add(&self, folders: Vec<UnreadFolder<C>>, refused: usize) {
         if folders.is_empty() && refused == 0 {
             return;
         }

@@ -57,7 +57,7 @@ pub(super) struct State {
 
 /// Text of a file, its rights, and the state in which it was read.
 #[derive(Debug)]
-pub(super) struct Text {
+pub(super) struct FileSnapshot {
     pub(super) bytes: Vec<u8>,
     pub(super) rights: Mode,
     pub(super) state: State,
@@ -243,7 +243,7 @@ impl Folder {
             return Err(io::Error::other(format!("`{name}` is not a regular file, or is too large")));
         }
         spend(&mut work.bytes, bytes.len())?;
-        Ok(Some(Text { bytes, rights: Mode::from_raw_mode(found.st_mode & 0o777), state: State::of(&found) }))
+        Ok(Some(FileSnapshot { bytes, rights: Mode::from_raw_mode(found.st_mode & 0o777), state: State::of(&found) }))
     }
 
     /// Begins to write a file anew, under the name that locks it for git. If another process keeps the lock, the text

@@ -28,7 +28,7 @@ pub(super) enum Kind {
 #[derive(Debug, Default)]
 pub(super) struct GitControlFiles {
     /// Texts that are restored if nothing else helps.
-    before: BTreeMap<&'static str, Text>,
+    before: BTreeMap<&'static str, FileSnapshot>,
     /// State in which each file was found.
     found: BTreeMap<&'static str, State>,
     /// Files with content that did not exist for all living runs: it is the user's own, or one of those runs planted
@@ -93,7 +93,7 @@ enum Verdict {
     /// creates meanwhile would be lost without it.
     Elsewhere,
     /// Replacement by this text, from which these settings were removed.
-    Without(Text, Vec<Setting>),
+    Without(FileSnapshot, Vec<Setting>),
     /// Text that cannot be judged, or must not exist. It is set aside, and the previous text is restored.
     GivesWay,
     /// The previous text must be restored.
@@ -173,7 +173,7 @@ impl<'a> TextFile<'a> {
 
     fn set_aside_and_restore(
         &self,
-        before: Option<&Text>,
+        before: Option<&FileSnapshot>,
         draft: io::Result<Draft<'_>>,
         account: &mut UndoContext<'_>,
     ) {
@@ -181,7 +181,7 @@ impl<'a> TextFile<'a> {
         self.write_again(before, draft, account);
     }
 
-    fn write_again(&self, before: Option<&Text>, draft: io::Result<Draft<'_>>, account: &mut UndoContext<'_>) {
+    fn write_again(&self, before: Option<&FileSnapshot>, draft: io::Result<Draft<'_>>, account: &mut UndoContext<'_>) {
         let Some(before) = before else { return };
         let path = shown(&self.path);
         match draft.and_then(|draft| draft.finish(&before.bytes, before.rights)) {

@@ -6,12 +6,12 @@ fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_772_366_400, 0).unwrap()
 }
 
-fn to(address: &str) -> Result<Outgoing, UnfitMail> {
-    Outgoing::new(&Draft { to: &[address.to_owned()], subject: "Hi", body: "Hello", ..Draft::default() })
+fn to(address: &str) -> Result<OutgoingMessage, UnfitMail> {
+    OutgoingMessage::new(&Draft { to: &[address.to_owned()], subject: "Hi", body: "Hello", ..Draft::default() })
 }
 
-fn raw(draft: &Draft<'_>, original: Option<&Original>) -> String {
-    String::from_utf8(Outgoing::new(draft).unwrap().raw(original, now())).unwrap()
+fn raw(draft: &Draft<'_>, original: Option<&OriginalMessage>) -> String {
+    String::from_utf8(OutgoingMessage::new(draft).unwrap().raw(original, now())).unwrap()
 }
 
 /// The names of the headers of a raw message.
@@ -68,7 +68,7 @@ fn what_is_no_address_is_refused() {
     }
     assert!(matches!(to(&format!("{}@example.com", "a".repeat(65))), Err(UnfitMail::Address { .. })));
     assert!(matches!(to(&format!("a@{}example.com", "abcdefg.".repeat(40))), Err(UnfitMail::Address { .. })));
-    assert_eq!(Outgoing::new(&Draft { subject: "x", ..Draft::default() }), Err(UnfitMail::Nobody));
+    assert_eq!(OutgoingMessage::new(&Draft { subject: "x", ..Draft::default() }), Err(UnfitMail::Nobody));
 }
 
 #[test]
@@ -86,13 +86,13 @@ fn a_line_break_in_a_header_is_refused() {
             (Draft { to: &good, bcc: &behind, ..Draft::default() }, "bcc"),
             (Draft { to: &good, subject: &subject, ..Draft::default() }, "subject"),
         ] {
-            assert_eq!(Outgoing::new(&draft), Err(UnfitMail::Control(field)), "{bad:?}");
+            assert_eq!(OutgoingMessage::new(&draft), Err(UnfitMail::Control(field)), "{bad:?}");
         }
     }
     let draft = Draft { to: &good, body: "a\0b", ..Draft::default() };
-    assert_eq!(Outgoing::new(&draft), Err(UnfitMail::ControlInText("body")));
+    assert_eq!(OutgoingMessage::new(&draft), Err(UnfitMail::ControlInText("body")));
     let draft = Draft { to: &good, html: Some("\u{1b}"), ..Draft::default() };
-    assert_eq!(Outgoing::new(&draft), Err(UnfitMail::ControlInText("html")));
+    assert_eq!(OutgoingMessage::new(&draft), Err(UnfitMail::ControlInText("html")));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_reply_goes_into_its_thread_by_ids_that_are_some() {
         ("<a b@example.com>", "", None, ""),
         ("<m2@example.com>", "<\u{e9}@x> <m1@x\0> <m1@x>", Some("<m2@example.com>"), "<m1@x> <m2@example.com>"),
     ] {
-        let original = Original::of(Some("t1"), message_id, references);
+        let original = OriginalMessage::of(Some("t1"), message_id, references);
         let raw = raw(&draft, Some(&original)).replace("\r\n ", " ").replace("\r\n\t", " ");
         let header = |name: &str| {
             let line = raw.lines().find(|line| line.starts_with(&format!("{name}: ")))?;
@@ -149,7 +149,7 @@ fn a_reply_goes_into_its_thread_by_ids_that_are_some() {
         assert!(!raw.contains("eve"), "{raw}");
     }
     let many: String = (0..100).map(|number| format!("<m{number}@x>")).collect();
-    let original = Original::of(None, "<last@x>", &many);
+    let original = OriginalMessage::of(None, "<last@x>", &many);
     assert_eq!((original.references.len(), original.references[0].as_str()), (REFERENCES, "m80@x"));
 }
 
@@ -158,9 +158,9 @@ fn nothing_is_sent_to_more_than_a_person_is_shown() {
     let many: Vec<String> =
         (0..50).map(|number| format!("somebody.with.a.long.name.{number}@mail.example.com")).collect();
     let draft = Draft { to: &many, subject: "Hi", ..Draft::default() };
-    assert!(matches!(Outgoing::new(&draft), Err(UnfitMail::TooMuch(_))));
+    assert!(matches!(OutgoingMessage::new(&draft), Err(UnfitMail::TooMuch(_))));
     let subject = "x".repeat(SHOWN_CHARACTERS);
-    assert!(matches!(Outgoing::new(&Draft { subject: &subject, ..draft }), Err(UnfitMail::TooMuch(_))));
+    assert!(matches!(OutgoingMessage::new(&Draft { subject: &subject, ..draft }), Err(UnfitMail::TooMuch(_))));
 }
 
 proptest! {
@@ -170,7 +170,7 @@ proptest! {
     ) {
         let to = [format!("{name} <ann@example.com>")];
         let draft = Draft { to: &to, subject: &subject, body: &body, html: html.as_deref(), ..Draft::default() };
-        if let Ok(mail) = Outgoing::new(&draft) {
+        if let Ok(mail) = OutgoingMessage::new(&draft) {
             prop_assert!(mail.to_string().starts_with("ann@example.com; subject: "));
             let raw = String::from_utf8(mail.raw(None, now())).unwrap();
             let known = ["Date", "To", "Subject", "Message-ID", "MIME-Version", "Content-Type", "Content-Transfer-Encoding"];
