@@ -34,7 +34,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("web", &["egress", "http"]),
 ];
 
-/// The layers of `builtin`, without the tool kit that holds them together. Each may use those before it in the list.
+/// The layers of `builtin`, except `tool_kit`. Each may use those before it in the list.
 const FLOORS: [&str; 10] =
     ["dialects", "text", "files", "commands", "web", "agents", "google", "browsing", "context", "tools"];
 

@@ -1,4 +1,4 @@
-//! What tools for agents share: the plan of a session, requests to models, and questions to the user.
+//! Plans of sessions, requests to models and their cached answers, and questions to the user.
 
 pub(in crate::builtin) mod image_answer_cache;
 pub(in crate::builtin) mod model_answer;

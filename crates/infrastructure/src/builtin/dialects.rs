@@ -1,5 +1,5 @@
 //! The built-in tools in the five tool systems that Toolstead succeeds: aliases in one table, and for each system a list
-//! of dialect adapters and a JSON file with the descriptions and schemas that it shows to models.
+//! of dialect adapters and a JSON file with the descriptions and schemas for models.
 
 pub(super) mod aliases;
 mod caller_text;
