@@ -46,12 +46,7 @@ use stores::{OpenStores, StoreStage};
 use toolstead_domain::{ProviderState, QuestionStore, ServerName, ToolFailure};
 use toolstead_infrastructure::{
     browser::browsers::{Browsers, CheckedBrowser},
-    builtin::{
-        self, AnyTool, InProcessTools, IntoTool, InvalidInProcessTools, ToolEnvironment, ToolGroup,
-        commands::{programs::Programs, tasks::Tasks},
-        context::{BuiltInContext, InvalidBuiltInContext},
-    },
-    egress::connector::{Network, SystemNetwork},
+    builtin::commands::tasks::Tasks,
     hooks::command_hooks::CommandHooks,
     mcp::client::Upstream,
     sandbox::workspace::Workspace,

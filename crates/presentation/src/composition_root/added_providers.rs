@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use toolstead_domain::{ContextProvider, ServerName, ToolProvider};
 use toolstead_infrastructure::{
-    builtin::{built_in_tool::AnyTool, tool_group::ToolGroup},
+    builtin::{AnyTool, ToolGroup},
     mcp::client::config::UpstreamConfig,
 };
 

@@ -8,7 +8,7 @@ use super::{
     stores::StoreReplacements,
     upstream::{ExpectedClients, Servers, UpstreamOptions},
 };
-use crate::{app::App, config::Config, cores::Cores};
+use crate::{app::App, config::Config, cores::RuntimePool};
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
 use toolstead_application::BoundedApprover;
@@ -18,7 +18,7 @@ use toolstead_domain::{
     ToolRepository, WebSearch,
 };
 use toolstead_infrastructure::{
-    builtin::{into_tool::IntoTool, tool_group::ToolGroup},
+    builtin::{IntoTool, ToolGroup},
     egress::connector::Network,
     mcp::client::config::UpstreamConfig,
 };
@@ -280,7 +280,7 @@ impl AppBuilder {
 
     /// Spreads upstream servers over these runtimes. By default they run on the runtime of the caller.
     #[must_use]
-    pub(crate) fn spread_over(mut self, cores: Cores) -> Self {
+    pub(crate) fn spread_over(mut self, cores: RuntimePool) -> Self {
         self.upstreams.cores = Some(cores);
         self
     }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     agent_parts::Models,
-    config::{Config, agent_files::AgentFiles, sections::services::OutsideSettings},
+    config::{Config, agent_files::AgentFiles, sections::services::NetworkToolSettings},
 };
 use std::sync::Arc;
 use toolstead_application::EventBus;
@@ -17,8 +17,8 @@ use toolstead_domain::{Clock, ModelProvider, WebSearch};
 use toolstead_infrastructure::{
     browser::browsers::Browsers,
     builtin::{
+        ToolEnvironment,
         commands::{programs::Programs, tasks::Tasks},
-        tool_environment::ToolEnvironment,
     },
     egress::connector::{Network, SystemNetwork},
     sandbox::{
@@ -112,7 +112,7 @@ fn helpers(config: &Config) -> Helpers {
 }
 
 /// Returns the configured access to hosts.
-fn web_client(network: Arc<dyn Network>, outside: &OutsideSettings) -> Result<WebClient, InvalidAddress> {
+fn web_client(network: Arc<dyn Network>, outside: &NetworkToolSettings) -> Result<WebClient, InvalidAddress> {
     let client = WebClient::new(network, outside.private_hosts.clone());
     match &outside.proxy {
         Some(proxy) => client.with_proxy(proxy),

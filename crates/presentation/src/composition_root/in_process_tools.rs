@@ -23,12 +23,7 @@ use crate::{
 use std::sync::Arc;
 use toolstead_domain::{Tool, ToolSelection, context};
 use toolstead_infrastructure::{
-    builtin::{
-        self,
-        provider::{InProcessTools, InvalidInProcessTools},
-        tool_environment::ToolEnvironment,
-        tool_group::ToolGroup,
-    },
+    builtin::{self, InProcessTools, InvalidInProcessTools, ToolEnvironment, ToolGroup},
     sandbox::workspace::Workspace,
     system_clock::SystemClock,
 };

@@ -7,7 +7,7 @@ use super::{
 use std::sync::Arc;
 use toolstead_domain::ContextProvider;
 use toolstead_infrastructure::{
-    builtin::{context::BuiltInContext, provider::InProcessTools, tool_environment::ToolEnvironment},
+    builtin::{InProcessTools, ToolEnvironment, context::BuiltInContext},
     mcp::client::{Upstream, config::UpstreamConfig},
 };
 

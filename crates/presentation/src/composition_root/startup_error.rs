@@ -4,7 +4,7 @@ use crate::config::tree::problem::ConfigError;
 use toolstead_application::{ContextRegistryError, RegistryError};
 use toolstead_domain::{ServerName, StoreError};
 use toolstead_infrastructure::{
-    builtin::{context::InvalidBuiltInContext, provider::InvalidInProcessTools},
+    builtin::{InvalidInProcessTools, context::InvalidBuiltInContext},
     models::InvalidModel,
     sandbox::workspace::OpenWorkspaceError,
     sqlite::OpenError,

@@ -78,7 +78,7 @@ pub(super) struct UpstreamOptions {
     /// `true` if a server whose tools are known from an earlier run is started on first use, unless it is required.
     pub(super) starts_when_used: bool,
     /// Runtimes to which servers are assigned in turn; `None`: the runtime of the caller.
-    pub(super) cores: Option<Cores>,
+    pub(super) cores: Option<RuntimePool>,
 }
 
 /// Starts MCP servers.

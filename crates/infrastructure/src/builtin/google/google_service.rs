@@ -3,7 +3,7 @@
 use crate::{
     builtin::tool_kit::{tool_context::ToolContext, tool_environment::ToolEnvironment},
     services::google::{GoogleAccount, resource},
-    web::web_client::Judge,
+    web::web_client::HostCheck,
 };
 use toolstead_domain::{Access, Availability, ToolFailure, error_kind::ErrorKind};
 use url::Url;
@@ -53,7 +53,7 @@ impl GoogleService {
     pub(in crate::builtin) fn account<'a>(
         self,
         run: &ToolContext<'a>,
-        judge: Judge<'a>,
+        judge: HostCheck<'a>,
     ) -> Result<GoogleAccount<'a>, ToolFailure> {
         let (world, context) = (run.environment(), run.context());
         Ok(GoogleAccount {

@@ -114,7 +114,7 @@ pub(super) fn judge(arguments: &[Word], folders: &Folders) -> ParseConfidence {
 /// Returns the strongest effect that is possible because file names or run-time values may replace this script.
 fn known_by_its_text(script: &Word) -> ScriptEffect {
     match script.dynamic {
-        Some(Dynamic::Found) => ScriptEffect::RunsItsInput,
+        Some(DynamicReason::Found) => ScriptEffect::RunsItsInput,
         _ if script.literal().is_none() => ScriptEffect::RunsWhatItSays,
         _ => ScriptEffect::Edits,
     }

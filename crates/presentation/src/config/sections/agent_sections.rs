@@ -8,7 +8,7 @@ use crate::config::{
         profiles::{self, Profile},
     },
     servers::mcp_server::ConfiguredServer,
-    tree::{problem::Problem, value::Item},
+    tree::{problem::Problem, value::TextItem},
     trust::programs,
     views::{self, ConfiguredView},
 };
@@ -30,7 +30,7 @@ pub(in crate::config) struct AgentSections {
     pub(in crate::config) views: Vec<ConfiguredView>,
     pub(in crate::config) agent: AgentSettings,
     /// Every tool name in the profiles and views.
-    pub(in crate::config) selected: Vec<Item>,
+    pub(in crate::config) selected: Vec<TextItem>,
 }
 
 impl AgentSections {

@@ -3,7 +3,7 @@
 use crate::config::{
     layers::{ResolvedSettings, environment::Environment},
     sections::{tool_block, tool_choice, tool_search},
-    tree::{problem::Problem, value::Item},
+    tree::{problem::Problem, value::TextItem},
 };
 use std::{collections::BTreeMap, time::Duration};
 use toolstead_domain::{Dialect, ToolSelection};
@@ -21,7 +21,7 @@ pub struct ToolSettings {
     /// Embeddings that rank tools; `None`: words rank them.
     pub embeddings: Option<EmbeddingsSettings>,
     /// Every name used in a selection of tools.
-    pub(in crate::config) selected: Vec<Item>,
+    pub(in crate::config) selected: Vec<TextItem>,
     pub(in crate::config) timeouts: BTreeMap<String, Duration>,
 }
 
@@ -30,7 +30,7 @@ impl ToolSettings {
     pub(in crate::config) fn of(
         resolved: &mut ResolvedSettings,
         environment: &Environment,
-        selected: Vec<Item>,
+        selected: Vec<TextItem>,
         problems: &mut Vec<Problem>,
         notes: &mut Vec<Problem>,
     ) -> Self {

@@ -228,7 +228,7 @@ impl Folder {
 
     /// Returns the text of a file, or `None` if it does not exist. Fails unless it is a regular file that is not too
     /// large.
-    pub(super) fn text(&self, name: &str, work: &mut WorkBudget) -> io::Result<Option<Text>> {
+    pub(super) fn text(&self, name: &str, work: &mut WorkBudget) -> io::Result<Option<FileSnapshot>> {
         let file = match mount::open_beneath(&self.handle, Path::new(name), OFlags::RDONLY | OFlags::NONBLOCK) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,

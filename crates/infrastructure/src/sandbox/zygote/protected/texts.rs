@@ -3,7 +3,7 @@
 use super::{
     super::git_config::{self, Judgement, Setting},
     UndoContext, WritablePlaces,
-    folder::{Draft, Folder, State, Text, WorkBudget, shown},
+    folder::{Draft, FileSnapshot, Folder, State, WorkBudget, shown},
     ground::line,
     known_entries::KnownEntries,
 };
@@ -106,7 +106,7 @@ impl<'a> TextFile<'a> {
     }
 
     /// Records the content. Returns the text without parts that do not count as existing before.
-    fn known(&self, mut text: Text, ground: &WritablePlaces, known: &mut KnownEntries) -> Option<Text> {
+    fn known(&self, mut text: FileSnapshot, ground: &WritablePlaces, known: &mut KnownEntries) -> Option<FileSnapshot> {
         match self.name {
             "config" | "config.worktree" => {
                 let Some(settings) = git_config::settings(&text.bytes) else {
@@ -128,7 +128,7 @@ impl<'a> TextFile<'a> {
         Some(text)
     }
 
-    fn restore(&self, before: Option<&Text>, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
+    fn restore(&self, before: Option<&FileSnapshot>, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
         match self.verdict(before, work, account) {
             Verdict::Fine => return,
             Verdict::Elsewhere => {
@@ -190,7 +190,7 @@ impl<'a> TextFile<'a> {
         }
     }
 
-    fn verdict(&self, before: Option<&Text>, work: &mut WorkBudget, account: &UndoContext<'_>) -> Verdict {
+    fn verdict(&self, before: Option<&FileSnapshot>, work: &mut WorkBudget, account: &UndoContext<'_>) -> Verdict {
         let mut text = match self.git.text(self.name, work) {
             Ok(None) if before.is_none() || matches!(self.name, "config.worktree" | "gitdir") => return Verdict::Fine,
             Ok(None) => return Verdict::Missing,
