@@ -53,6 +53,26 @@ pub(super) fn variable_for(id: &str) -> String {
     if is_variable(name) { name.to_owned() } else { format!("VALUE_{name}") }
 }
 
+/// Returns the text with each reference to a variable as a reference to another one.
+pub(super) fn with_variable(text: &str, variable: &str, renamed: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, from) = rest.split_at(at + 2);
+        written.push_str(before);
+        let after = from.strip_prefix(variable).filter(|after| after.starts_with('}') || after.starts_with(":-"));
+        rest = match after {
+            Some(after) if !before.ends_with("$${") => {
+                written.push_str(renamed);
+                after
+            }
+            Some(_) | None => from,
+        };
+    }
+    written.push_str(rest);
+    written
+}
+
 fn each_text(content: &mut Content, change: &mut dyn FnMut(&mut String)) {
     match content {
         Content::Text(text) => change(text),
@@ -185,6 +205,17 @@ mod tests {
         assert_eq!(escaped("${A}"), "$${A}");
         assert_eq!(variable_for("github-token"), "GITHUB_TOKEN");
         assert_eq!(variable_for("1"), "VALUE_1");
+    }
+
+    #[test]
+    fn a_variable_is_renamed_in_its_references_only() {
+        for (text, expected) in [
+            ("${KEY} ${KEY:-x} $${KEY} ${KEYS} KEY", "${B} ${B:-x} $${KEY} ${KEYS} KEY"),
+            ("${OTHER:-${KEY}}", "${OTHER:-${B}}"),
+            ("${KEY", "${KEY"),
+        ] {
+            assert_eq!(with_variable(text, "KEY", "B"), expected, "{text}");
+        }
     }
 
     #[track_caller]

@@ -2,6 +2,7 @@
 //! one server with an exact version. Values that users must supply become variables.
 
 mod arguments;
+mod mounts;
 mod packages;
 
 use super::{

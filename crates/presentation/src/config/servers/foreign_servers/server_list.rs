@@ -16,6 +16,8 @@ pub(super) struct ServerList {
     pub(super) servers: Vec<Member>,
     /// Descriptions of the values that an editor asks the user for, by id.
     pub(super) inputs: BTreeMap<String, String>,
+    /// `true` if another server with an input of the same name needs a different value.
+    pub(super) has_own_inputs: bool,
     /// Names of servers that the file switches off, outside of their tables.
     disabled: Vec<String>,
     /// Names of the only servers that the file switches on; `None`: all.
@@ -23,9 +25,9 @@ pub(super) struct ServerList {
 }
 
 impl ServerList {
-    /// Creates a list of servers with the descriptions of their inputs.
+    /// Creates a list of servers with the descriptions of their own inputs.
     pub(super) fn with(servers: Vec<Member>, inputs: BTreeMap<String, String>) -> Self {
-        Self { servers, inputs, ..Self::default() }
+        Self { servers, inputs, has_own_inputs: true, ..Self::default() }
     }
 
     /// Finds the servers in a file. `folders` are those of the project, for files that describe several projects.

@@ -8,11 +8,12 @@ use super::{
 };
 use crate::config::{
     Config,
-    layers::LayerKind,
+    layers::{LayerKind, Setting},
     servers::foreign_servers::{
         client_files::ClientFile,
         import::ImportError,
-        references::{ReferenceResolver, normalize},
+        literal_secrets,
+        references::{ReferenceResolver, normalize, variable_for, with_variable},
         section_of, server_names,
         translation::{FileSurroundings, member_of, translate},
     },
@@ -45,6 +46,8 @@ pub(super) struct Planner<'a> {
     /// Names of servers in the configuration and of those planned, as [`server_names::folded`] returns them.
     taken: BTreeSet<String>,
     planned: Vec<(ServerName, Block)>,
+    /// Names of the servers of the configuration, and their keys as text.
+    configured: Vec<(String, String)>,
     /// Number of servers for which a name was sought, including those that are not added.
     considered: usize,
     /// Foreign names of all servers.
@@ -59,12 +62,15 @@ impl<'a> Planner<'a> {
             let contributions = keys.values().flat_map(|setting| &setting.contributions);
             contributions.into_iter().any(|one| !matches!(one.kind, LayerKind::Foreign(_)))
         });
+        let configured: Vec<(String, String)> =
+            own.map(|(name, keys)| (name, own_texts(keys.values().copied()))).collect();
         Self {
             config,
             request,
             target: Target::of(config),
-            taken: own.map(|(name, _)| server_names::folded(&name)).collect(),
+            taken: configured.iter().map(|(name, _)| server_names::folded(name)).collect(),
             planned: Vec::new(),
+            configured,
             considered: 0,
             names: BTreeSet::new(),
             used: BTreeSet::new(),
@@ -93,7 +99,12 @@ impl<'a> Planner<'a> {
                 let mut notes = Vec::new();
                 let translated = self.translated(server, surroundings, &list.inputs, &mut notes);
                 match translated {
-                    Ok(translated) => self.outcome(translated, &foreign_name, owner, owner_name, notes),
+                    Ok(mut translated) => {
+                        if list.has_own_inputs {
+                            translated.own_variables = list.inputs.keys().map(|id| variable_for(id)).collect();
+                        }
+                        self.outcome(translated, &foreign_name, owner, owner_name, notes)
+                    }
                     Err(reason) => ImportOutcome::Rejected(reason),
                 }
             } else {
@@ -159,7 +170,7 @@ impl<'a> Planner<'a> {
         {
             return Err("it is Toolstead itself".into());
         }
-        Ok(TranslatedServer { name: own, entries, variables, origin })
+        Ok(TranslatedServer { name: own, entries, variables, own_variables: BTreeSet::new(), origin })
     }
 
     /// Chooses the name of a server, and decides whether it is new.
@@ -207,6 +218,14 @@ impl<'a> Planner<'a> {
         ImportOutcome::Rejected("no name is free for it".into())
     }
 
+    /// Returns a server of another name that uses this variable.
+    fn user_of(&self, variable: &str, name: &ServerName) -> Option<&str> {
+        let configured = self.configured.iter().map(|(name, text)| (name.as_str(), text.clone()));
+        let planned = self.planned.iter().map(|(name, block)| (name.as_str(), block.to_json().to_string()));
+        let is_used = |text: &str| with_variable(text, variable, "") != text;
+        configured.chain(planned).find(|(other, text)| *other != name.as_str() && is_used(text)).map(|(other, _)| other)
+    }
+
     /// Returns the table of a server under this name, the file for its secrets, and notes.
     fn block(
         &self,
@@ -222,6 +241,15 @@ impl<'a> Planner<'a> {
             .collect();
         let mut notes = Vec::new();
         let mut variables = server.variables.clone();
+        for variable in &server.own_variables {
+            let Some(other) = self.user_of(variable, name) else { continue };
+            let renamed = literal_secrets::variable(name, variable);
+            values.iter_mut().for_each(|(_, value)| rename(value, variable, &renamed));
+            if let Some(about) = variables.remove(variable) {
+                notes.push(format!("`{renamed}` is its variable, because the server `{other}` uses `{variable}`"));
+                variables.insert(renamed, about);
+            }
+        }
         let mut secrets = BTreeSet::new();
         let mut env_file = None;
         if self.request.secrets == LiteralSecrets::Moved {
@@ -259,7 +287,26 @@ struct TranslatedServer {
     entries: Vec<Entry>,
     /// Variables without a default, with their descriptions.
     variables: BTreeMap<String, String>,
+    /// Variables that no other server may use.
+    own_variables: BTreeSet<String>,
     origin: Origin,
+}
+
+/// Returns the values in the layers that belong to Toolstead, as text.
+fn own_texts<'s>(settings: impl Iterator<Item = &'s Setting>) -> String {
+    let contributions = settings.flat_map(|setting| &setting.contributions);
+    let own = contributions.filter(|one| !matches!(one.kind, LayerKind::Foreign(_)));
+    own.map(|one| one.value.to_json().to_string()).collect::<Vec<_>>().join("\n")
+}
+
+fn rename(value: &mut Value, variable: &str, renamed: &str) {
+    let change = |text: &mut String| *text = with_variable(text, variable, renamed);
+    match value {
+        Value::Text(text) => change(text),
+        Value::List(items) => items.iter_mut().for_each(|item| change(&mut item.text)),
+        Value::Map(members) => members.iter_mut().for_each(|(_, item)| change(&mut item.text)),
+        Value::Boolean(_) | Value::Integer(_) | Value::Number(_) | Value::Database(_) | Value::Json(_) => {}
+    }
 }
 
 fn text<'e>(entries: &'e [Entry], key: &str) -> Option<&'e str> {

@@ -495,6 +495,26 @@ fn an_entry_of_the_registry_is_one_command_or_one_address() {
             Err("has an option of docker without a value"),
         ),
         (
+            package(json!({
+                "registryType": "oci", "identifier": "ada/demo:1.0.2",
+                "runtimeArguments": [
+                    {"type": "named", "name": "-e", "value": "LOG=info"},
+                    {"type": "named", "name": "--mount", "value": "src=/,dst=/host"},
+                ],
+            })),
+            Err("the mount of the package `ada/demo:1.0.2` has the option \"src=/\", and only the user may choose"),
+        ),
+        (
+            package(json!({
+                "registryType": "oci", "identifier": "ada/demo:1.0.2",
+                "runtimeArguments": [{
+                    "type": "named", "name": "--mount", "value": "type=bind,src={home},dst=/host",
+                    "variables": {"home": {"value": "/home"}},
+                }],
+            })),
+            Err("has the option \"src=/home\""),
+        ),
+        (
             package(json!({"registryType": "oci", "identifier": "evil.example.com/ada/demo:1.0.2"})),
             Err("is in the registry evil.example.com"),
         ),
@@ -506,4 +526,44 @@ fn an_entry_of_the_registry_is_one_command_or_one_address() {
     ] {
         check_entry(entry, expected);
     }
+}
+
+#[test]
+fn two_packages_with_variables_of_one_name_have_a_variable_each() {
+    let machine = Machine::new();
+    let entry = |name: &str, package: &str| {
+        serde_json::json!({"name": name, "packages": [{
+            "registryType": "npm", "identifier": package, "version": "1.0.0",
+            "environmentVariables": [
+                {"name": "API_KEY", "isRequired": true, "isSecret": true, "description": "The key"},
+                {"name": "REGION", "default": "eu"},
+            ],
+        }]})
+        .to_string()
+    };
+    machine.write("project/one.json", entry("io.github.ada/weather", "weather"));
+    machine.write("project/two.json", entry("io.github.bob/maps", "maps"));
+    machine.write("project/three.json", entry("io.github.eve/weather", "other-weather"));
+    let shown = |plan: &ImportPlan| -> Vec<String> {
+        plan.added().map(|server| format!("{}{}", server.shown, server.notes.join("\n"))).collect()
+    };
+    // In one import, and beside a server that is configured already.
+    machine.import(&sources(&["one.json"]));
+    let plan = machine.plan(&sources(&["two.json", "three.json"]));
+    let [maps, other] = &shown(&plan)[..] else { panic!("{plan:?}") };
+    let expected = "API_KEY = \"${IMPORTED_MAPS_API_KEY}\", REGION = \"${IMPORTED_MAPS_REGION:-eu}\"";
+    assert!(maps.contains(expected), "{maps}");
+    for note in [
+        "`IMPORTED_MAPS_API_KEY` is its variable, because the server `weather` uses `API_KEY`",
+        "set the environment variable `IMPORTED_MAPS_API_KEY`: The key",
+    ] {
+        assert!(maps.contains(note), "{maps}");
+    }
+    assert!(other.contains("_WEATHER_") && !other.contains("${API_KEY}"), "{other}");
+    plan.apply().unwrap();
+    // Nothing is new when the same entries are imported again.
+    let again = machine.plan(&sources(&["one.json", "two.json", "three.json"]));
+    assert_eq!(shown(&again), [""; 0], "{again:?}");
+    let config = machine.read(".config/toolstead/config.toml");
+    assert_eq!(config.matches("${API_KEY}").count(), 1, "{config}");
 }

@@ -1,6 +1,6 @@
 //! Packages, and the programs that run them.
 
-use super::{Inputs, arguments, find, text};
+use super::{Inputs, arguments, find, mounts, text};
 use crate::config::{
     servers::foreign_servers::translation::member_of,
     tree::{
@@ -30,6 +30,7 @@ pub(super) fn translate(package: &[Member], origin: &Origin, inputs: &mut Inputs
     let variables = inputs.named(find(package, &["environmentVariables", "environment_variables"]), origin);
     check_runtime_arguments(package, kind, identifier)?;
     let runtime = arguments::translate(find(package, &["runtimeArguments", "runtime_arguments"]), inputs)?;
+    check_mounts(&runtime, identifier)?;
     let own = arguments::translate(find(package, &["packageArguments", "package_arguments"]), inputs)?;
     let version = || exact_version(identifier, text(package, &["version"]));
     let (command, registries, mut args): (&str, &[&str], Vec<String>) = match kind {
@@ -101,6 +102,17 @@ fn check_runtime_arguments(package: &[Member], kind: &str, identifier: &str) -> 
         }
     }
     Ok(())
+}
+
+/// Checks each mount in the arguments of the runtime, which are switches, or options with a value.
+///
+/// # Errors
+/// The reason why a mount is refused.
+fn check_mounts(runtime: &[String], identifier: &str) -> Result<(), String> {
+    let mounts = runtime.chunks(2).filter(|option| option[0] == "--mount");
+    mounts.map(|option| option.get(1).map_or("", String::as_str)).try_for_each(|value| {
+        mounts::check(value).map_err(|reason| format!("the mount of the package `{identifier}` {reason}"))
+    })
 }
 
 /// Returns the version if it names exactly one.
