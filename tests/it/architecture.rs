@@ -247,6 +247,62 @@ fn all_that_leaves_the_machine_goes_through_one_connector() {
     }
 }
 
+/// Features that are not on by default: servers written with the official SDK, in the process of an application.
+const OPTIONAL_FEATURES: [&str; 1] = ["rmcp"];
+
+/// Returns the features of our crates that are on by default, as `CRATE/FEATURE`, with all that these bring.
+fn default_features() -> BTreeSet<String> {
+    let metadata = metadata(&["--no-deps"]);
+    let packages: BTreeMap<&str, &Value> = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|package| (package["name"].as_str().unwrap(), package))
+        .filter(|(name, _)| name.starts_with("toolstead"))
+        .collect();
+    let mut open: Vec<(&str, String)> = packages.keys().map(|name| (*name, "default".to_owned())).collect();
+    for package in packages.values() {
+        let normal = package["dependencies"].as_array().unwrap().iter().filter(|one| one["kind"].is_null());
+        for dependency in normal {
+            let Some((name, _)) = packages.get_key_value(dependency["name"].as_str().unwrap()) else { continue };
+            let features = dependency["features"].as_array().unwrap().iter();
+            open.extend(features.map(|feature| (*name, feature.as_str().unwrap().to_owned())));
+        }
+    }
+    let mut on = BTreeSet::new();
+    while let Some((package, feature)) = open.pop() {
+        if !on.insert(format!("{package}/{feature}")) {
+            continue;
+        }
+        for brought in packages[package]["features"][&feature].as_array().into_iter().flatten() {
+            let brought = brought.as_str().unwrap();
+            match brought.split_once('/') {
+                // Features of a library count as those of the crate that uses it.
+                Some((name, feature)) => match packages.get_key_value(name.trim_end_matches('?')) {
+                    Some((name, _)) => open.push((*name, feature.to_owned())),
+                    None => {
+                        on.insert(format!("{package}/{brought}"));
+                    }
+                },
+                None => open.push((package, brought.to_owned())),
+            }
+        }
+    }
+    on
+}
+
+#[test]
+fn the_adapter_of_the_official_sdk_is_not_on_by_default() {
+    let on = default_features();
+    assert!(on.contains("toolstead-infrastructure/upstream-auth"), "{on:?}");
+    let is_optional = |feature: &&String| OPTIONAL_FEATURES.iter().any(|name| feature.ends_with(&format!("/{name}")));
+    let found: Vec<&String> = on.iter().filter(is_optional).collect();
+    assert!(found.is_empty(), "default features must not bring {found:?}");
+    // The sign-in uses the client side of the SDK only.
+    let servers: Vec<&String> = on.iter().filter(|one| one.contains("rmcp") && one.contains("server")).collect();
+    assert!(servers.is_empty(), "default features must not bring {servers:?}");
+}
+
 #[test]
 fn no_layer_calls_past_the_path_of_a_call() {
     let files = production_files(&["crates/application/src", "crates/presentation/src"]);
