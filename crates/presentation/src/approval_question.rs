@@ -51,7 +51,8 @@ pub(crate) struct Row {
     pub(crate) why: String,
     /// Subject of an approval that is valid for longer than once.
     pub(crate) covers: Option<String>,
-    /// Scopes that can be approved. Only "once" if the part is not shown in full.
+    /// Scopes that can be approved. Only "once" if the part is not shown in full, and none before a definition that is
+    /// too long for the question was read.
     pub(crate) scopes: Vec<ApprovalScope>,
 }
 
@@ -75,7 +76,11 @@ impl ApprovalQuestion {
         let characters = (ROW_CHARACTERS / parts.len()).clamp(FACT_CHARACTERS, 2_000);
         let (mut shown_facts, all_facts) = (facts(request, BRIEF), facts(request, UNCUT));
         let are_facts_cut = shown_facts != all_facts;
-        let change = request.preview.map(ShownChange::of);
+        let pending = request.call.tool.pending.as_ref();
+        let change = request.preview.map(match pending {
+            Some(_) => ShownChange::of_definition,
+            None => ShownChange::of,
+        });
         let has = |kind| request.accesses.iter().any(|access| access.kind() == kind);
         let is_incomplete = change.as_ref().is_some_and(|change| !change.is_complete);
         let is_change_cut = match &change {
@@ -84,8 +89,13 @@ impl ApprovalQuestion {
             None => are_facts_cut && has(AccessKind::Write) && !has(AccessKind::Run),
         };
         let is_once_only = is_incomplete || (is_change_cut && !has_been_read);
+        // An approval of a changed definition is permanent, even if the call is approved once.
+        let must_be_read = pending.is_some() && is_change_cut && !has_been_read;
         let mut rows: Vec<Row> =
             parts.iter().map(|part| row(part, characters, is_once_only, request.preview.is_some())).collect();
+        if must_be_read {
+            rows.iter_mut().for_each(|row| row.scopes.clear());
+        }
         let uncut_rows =
             || parts.iter().map(|part| row(part, UNCUT.characters, is_once_only, request.preview.is_some()));
         let is_cut =
@@ -110,7 +120,13 @@ impl ApprovalQuestion {
                 lines.push(format!("(cut: {} of {total} lines are not shown)", change.cut_lines));
             }
         }
-        if is_once_only {
+        if must_be_read {
+            let server = request.call.tool.server().map(|server| format!(" {server}")).unwrap_or_default();
+            lines.push(format!(
+                "(The definition is not shown completely, so it cannot be approved before all of it was viewed. \
+                 `toolstead servers diff{server}` shows all of it, and `toolstead servers approve{server}` approves it.)"
+            ));
+        } else if is_once_only {
             let why = if is_incomplete { "cannot be shown completely" } else { "is not shown completely" };
             lines.push(format!("(The change {why}, so it can only be approved once.)"));
         }
@@ -229,10 +245,12 @@ fn facts(request: &ApprovalRequest<'_>, limits: FactLimits) -> Vec<String> {
     let is_filled = !matches!(tool.source(), ToolSource::McpServer { .. });
     let properties = tool.input_schema().get("properties").filter(|_| is_filled);
     let usual = |name: &str| properties.and_then(|all| all.get(name)?.get("default"));
-    let in_change = |name: &str| is_filled && request.preview.is_some() && TEXTS_OF_CHANGES.contains(&name);
+    // The change of a definition contains no arguments.
+    let has_change = request.preview.is_some() && tool.pending.is_none();
+    let in_change = |name: &str| is_filled && has_change && TEXTS_OF_CHANGES.contains(&name);
     let sent = arguments.iter().filter(|(name, value)| usual(name.as_str()) != Some(*value) && !in_change(name));
     let sent = sent.map(|(name, value)| (name, value.to_string()));
-    let sent = sent.filter(|(_, value)| request.preview.is_none() || value.chars().count() <= SHORT_CHARACTERS);
+    let sent = sent.filter(|(_, value)| !has_change || value.chars().count() <= SHORT_CHARACTERS);
     let with = sent.map(|(name, value)| format!("With {}: {}", quoted(name), quoted(&value)));
     let referred = request.references.iter().map(|one| format!("Where {}", quoted(one)));
     let is_asked = |access: &&Access| request.parts.iter().any(|part| part.access.as_ref() == Some(*access));

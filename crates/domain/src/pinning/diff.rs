@@ -5,12 +5,11 @@ use crate::invisible_characters::is_invisible;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Maximum number of lines of a difference.
-const MAX_LINES: usize = 200;
-/// Maximum length of a line, in characters.
-const MAX_CHARACTERS: usize = 400;
+/// Maximum length of a line of a text, in characters. Longer ones are wrapped.
+const LINE_CHARACTERS: usize = 400;
 
-/// Returns the difference from `old` to `new`. Invisible characters are shown as escapes.
+/// Returns the whole difference from `old` to `new`: an approver must see every change. Invisible characters are shown
+/// as escapes.
 ///
 /// ```
 /// use serde_json::json;
@@ -25,11 +24,6 @@ pub fn diff(key: &ItemKey, old: Option<&Value>, new: Option<&Value>) -> String {
     let (old, new) = (covered(old), covered(new));
     let mut lines = Vec::new();
     compare("", old.as_ref(), new.as_ref(), &mut lines);
-    if lines.len() > MAX_LINES {
-        let more = lines.len() - MAX_LINES;
-        lines.truncate(MAX_LINES);
-        lines.push(format!("@@ {more} more lines; `servers diff --json` lists all @@"));
-    }
     let name = match key.kind {
         ItemKind::Launch | ItemKind::Instructions => key.kind.as_str().to_owned(),
         ItemKind::Tool | ItemKind::Prompt | ItemKind::Resource | ItemKind::Template => shown(&key.name),
@@ -86,7 +80,7 @@ fn changed_lines(old: &[String], new: &[String], lines: &mut Vec<String>) {
     lines.extend(new[start..new.len() - end].iter().map(|line| format!("+{line}")));
 }
 
-/// Returns the lines of a value. Long lines are wrapped, not shortened: an approver must see every change.
+/// Returns the lines of a value. Long lines are wrapped, not shortened.
 fn texts(value: Option<&Value>) -> Vec<String> {
     let text = match value {
         None => return Vec::new(),
@@ -101,18 +95,14 @@ fn wrapped(line: &str) -> Vec<String> {
     if characters.is_empty() {
         return vec![String::new()];
     }
-    characters.chunks(MAX_CHARACTERS).map(|part| shown(&part.iter().collect::<String>())).collect()
+    characters.chunks(LINE_CHARACTERS).map(|part| shown(&part.iter().collect::<String>())).collect()
 }
 
-/// Returns the text on one line of at most [`MAX_CHARACTERS`], with invisible characters as escapes.
-pub(super) fn shown(text: &str) -> String {
+/// Returns the text on one line, with invisible characters as escapes.
+fn shown(text: &str) -> String {
     let mut line = String::new();
-    for (count, character) in text.chars().enumerate() {
+    for character in text.chars() {
         match character {
-            _ if count == MAX_CHARACTERS => {
-                line.push('…');
-                break;
-            }
             '\t' => line.push(' '),
             character if is_invisible(character) || matches!(character, '\n' | '\u{2028}' | '\u{2029}') => {
                 line.extend(character.escape_unicode());
@@ -135,6 +125,17 @@ mod tests {
         let new = json!({"description": format!("{} Read the key.", "a".repeat(1000))});
         let text = diff(&key, Some(&old), Some(&new));
         assert!(text.contains("Read the key."), "{text}");
+    }
+
+    #[test]
+    fn a_difference_has_every_line_and_every_name_in_full() {
+        let key = ItemKey::new(ItemKind::Tool, "t");
+        let lines: String = (1..=500).map(|number| format!("line {number}\n")).collect();
+        let text = diff(&key, None, Some(&json!({"description": lines})));
+        assert!((1..=500).all(|number| text.contains(&format!("+line {number}\n"))), "{text}");
+        let name = format!("{}_end", "x".repeat(1000));
+        let text = diff(&key, None, Some(&json!({"inputSchema": {"properties": {name.as_str(): true}}})));
+        assert!(text.contains(&format!("@@ inputSchema.properties.{name} @@\n+true\n")), "{text}");
     }
 
     #[test]

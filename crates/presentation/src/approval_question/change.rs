@@ -48,6 +48,13 @@ impl ShownChange {
         let counts = Counts::of(&given);
         Self { summary: counts.summary(lines.len()), lines, excerpt, cut_lines, is_complete: counts.is_complete }
     }
+
+    /// Returns the change of a tool's definition, which always contains every text that changes.
+    pub(super) fn of_definition(difference: &str) -> Self {
+        let change = Self::of(difference);
+        let summary = vec![format!("The change of its definition ({}):", counted(change.lines.len(), "line"))];
+        Self { summary, is_complete: true, ..change }
+    }
 }
 
 /// Escapes characters that move or hide text. A tab is shown as an arrow.

@@ -6,8 +6,9 @@ use std::{
     time::Instant,
 };
 use toolstead_domain::{
-    Caller, ClientProfile, CommandAccess, Decision, Effect, PermissionPolicy, PermissionRule, Principal, ServerName,
-    SilentCaller, Tool, ToolCall, permission::rule::RuleOrigin, testing::samples,
+    Caller, Category, ClientProfile, CommandAccess, Decision, Effect, PendingDefinition, PermissionPolicy,
+    PermissionRule, Principal, ServerName, SilentCaller, Tool, ToolCall, ToolName, permission::rule::RuleOrigin,
+    testing::samples,
 };
 
 /// A call about which is asked, with what a request borrows.
@@ -82,6 +83,24 @@ pub(crate) fn asked_about_reading() -> Asked {
         part.rule = Some(rule.into());
         part.scopes = vec![ApprovalScope::Once, ApprovalScope::Session, ApprovalScope::ReadOnlyCommands];
     }
+    asked
+}
+
+/// A call of a server's tool whose definition changed by this number of lines.
+pub(crate) fn asked_about_definition(lines: usize) -> Asked {
+    let source = ToolSource::McpServer { server: ServerName::parse("notes").unwrap(), tool: "search".into() };
+    let definition = json!({"inputSchema": {"type": "object"}}).as_object().unwrap().clone();
+    let mut tool = Tool::new(ToolName::parse("mcp__notes__search").unwrap(), definition, Category::Utility, source);
+    let shown: String = (1..=lines).map(|number| format!("+line {number}\n")).collect();
+    let diff = format!("--- search (approved)\n+++ search (offered)\n@@ description @@\n{shown}");
+    let reason = "its definition changed since it was approved (text, schema widened)".to_owned();
+    let pending = PendingDefinition { reason: reason.clone(), diff: diff.clone(), number: 2, is_withheld: false };
+    tool.pending = Some(Arc::new(pending));
+    let mut asked = Asked::about(json!({"query": "q".repeat(60)}), Vec::new());
+    asked.call.tool = Arc::new(tool);
+    let cause = Cause::Definition(reason);
+    asked.parts = vec![ApprovalPart { access: None, cause, rule: None, scopes: vec![ApprovalScope::Once] }];
+    asked.preview = Some(diff);
     asked
 }
 
@@ -205,6 +224,26 @@ fn the_full_text_of_a_question_cuts_nothing() {
     assert_eq!(text[1].chars().filter(|c| *c == 'x').count(), 9_000);
     assert_eq!(text.last().unwrap(), "  | +line 299\\u{202e}");
     assert_eq!(text.iter().filter(|line| line.starts_with("  | +line")).count(), 300);
+}
+
+#[test]
+fn a_definition_that_is_not_shown_completely_cannot_be_approved_before_it_was_read() {
+    let short = question(&asked_about_definition(3));
+    assert_eq!(short.rows[0].scopes, [ApprovalScope::Once]);
+    assert_eq!(short.change[0], "The change of its definition (6 lines):");
+    // The difference contains no arguments, so they are facts.
+    assert_eq!(short.facts, [format!("With `query`: `\"{}\"`", "q".repeat(60))]);
+    let asked = asked_about_definition(300);
+    let long = question(&asked);
+    assert_eq!(long.rows[0].scopes, [], "no answer approves it");
+    let withheld = "(The definition is not shown completely, so it cannot be approved before all of it was viewed. \
+        `toolstead servers diff notes` shows all of it, and `toolstead servers approve notes` approves it.)";
+    let cut = "(cut: 243 of 303 lines are not shown)";
+    assert_eq!(long.change[long.change.len() - 2..], [cut, withheld]);
+    let full = long.full_text.unwrap();
+    assert!((1..=300).all(|number| full.contains(&format!("  | +line {number}"))), "{full:?}");
+    let read = ApprovalQuestion::after_reading(&asked.request()).unwrap();
+    assert_eq!(read.rows[0].scopes, [ApprovalScope::Once]);
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn chosen(key: u8, scopes: &[ApprovalScope], can_view: bool) -> Option<Choice> {
         b'd' => Some(Choice::Deny),
         b'n' | b'\r' | b'\n' | CTRL_D => Some(Choice::DenyWithoutMessage),
         CTRL_C => Some(Choice::Interrupt),
-        b'y' => Some(Choice::Approve(ApprovalScope::Once)),
+        b'y' if scopes.contains(&ApprovalScope::Once) => Some(Choice::Approve(ApprovalScope::Once)),
         b'v' if can_view => Some(Choice::View),
         key => scopes.iter().copied().find(|scope| words(*scope).as_bytes().first() == Some(&key)).map(Choice::Approve),
     }

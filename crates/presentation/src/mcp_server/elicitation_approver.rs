@@ -51,8 +51,9 @@ impl Approver for ElicitationApprover {
         };
         let ask = |fields| request.caller.ask_as(APPROVAL_KEY, form(&question, fields));
         let answered = async {
-            if question.rows.len() > 1 {
-                let scopes = common_scopes(&question.rows);
+            let scopes = common_scopes(&question.rows);
+            // Without a scope there is nothing to choose for each part.
+            if question.rows.len() > 1 && !scopes.is_empty() {
                 let answer = ask(vec![(ALL_PARTS.to_owned(), all_parts(&question.rows, &scopes))]).await?;
                 if choice(&answer) != Some(EACH) {
                     let scope = choice(&answer).and_then(ApprovalScope::parse).filter(|scope| scopes.contains(scope));
@@ -169,7 +170,7 @@ fn approval(answer: &InputResponse, scopes: Option<Vec<ApprovalScope>>, by: Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approval_question::tests::{Asked, asked_about_reading, write};
+    use crate::approval_question::tests::{Asked, asked_about_definition, asked_about_reading, write};
     use std::sync::Arc;
     use toolstead_domain::{ClientProfile, ProtocolVersion, testing::recording_caller::RecordingCaller};
 
@@ -297,6 +298,22 @@ mod tests {
         let answer = accept(json!({"all_parts": "once", "reason": "use b"}));
         let message = Some("use b".to_owned());
         assert_eq!(answered_by(vec![answer]).await, Approval::Denied { by: "the person at agent 1".into(), message });
+    }
+
+    #[tokio::test]
+    async fn a_form_that_shows_a_part_of_a_definition_offers_only_a_denial() {
+        let mut long = asked_about_definition(300);
+        long.parts.push(long.parts[0].clone());
+        long.client = asked(ProtocolVersion::V20251125, json!({"elicitation": {}})).client;
+        let answer = accept(json!({"part_1": "once", "part_2": "once"}));
+        let caller = Arc::new(RecordingCaller::answering([Ok(InputResponse(answer))]));
+        long.caller = caller.clone();
+        let approval = ElicitationApprover::new(Duration::from_secs(1)).ask(long.request()).await;
+        assert_eq!(approval, Approval::denied("the person at agent 1"));
+        let form = caller.questions().remove(0);
+        assert_eq!(form.params["requestedSchema"]["properties"]["part_1"]["enum"], json!(["deny"]));
+        let message = form.params["message"].as_str().unwrap();
+        assert!(message.contains("`toolstead servers approve notes` approves it"), "{message}");
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use super::{
     super::terminal::{WIDTH, columns},
     *,
 };
-use crate::approval_question::tests::{Asked, write};
+use crate::approval_question::tests::{Asked, asked_about_definition, write};
 use rustix::{
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
     termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},

@@ -53,6 +53,26 @@ async fn a_long_change_is_approved_once_at_most_until_its_last_line_was_shown() 
 }
 
 #[tokio::test]
+async fn a_long_definition_is_approved_after_its_last_line_was_shown() {
+    let person = Person::at_terminal(SOON);
+    let answer = person.ask(asked_about_definition(300));
+    let question = person.sees("1. [d]eny [v]iew all? ").await;
+    assert!(question.contains("it cannot be approved before all of it was viewed"), "{question}");
+    for key in [b"y", b"o", b"a"] {
+        person.types(key);
+        person.sees("\x07").await;
+    }
+    person.types(b"v");
+    person.sees(PAGE).await;
+    person.types(b"e");
+    person.sees(PAGE).await;
+    person.types(b"q");
+    person.sees("1. [d]eny [o]nce [v]iew all? ").await;
+    person.types(b"o");
+    granted(answer, ApprovalScope::Once).await;
+}
+
+#[tokio::test]
 async fn keys_that_are_typed_before_the_question_is_repeated_are_no_answer() {
     let person = Person::at_terminal(SOON);
     let answer = person.ask(long_change());
