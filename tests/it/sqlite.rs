@@ -3,6 +3,7 @@
 //! A test that needs a second process starts this test binary again, for that one test alone. An environment variable
 //! informs the copy that it is the other process.
 
+use serde_json::json;
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use std::{
     collections::BTreeMap,
@@ -17,8 +18,9 @@ use std::{
 };
 use tempfile::TempDir;
 use toolstead_domain::{
-    AppendError, Block, CallId, Clock, ContentDigest, ConversationEventKind, ConversationStore, ExecutionFilter,
-    ExecutionLog, Outcome, OutcomeKind, OutputHandle, OutputStore, Principal, StoredOutput, Timestamp, ToolExecution,
+    AppendError, Block, CallId, Clock, ContentDigest, ConversationEventKind, ConversationStore, DefinitionVersion,
+    ExecutionFilter, ExecutionLog, ItemKey, ItemKind, Outcome, OutcomeKind, OutputHandle, OutputStore, PinnedServer,
+    Principal, StoredOutput, Timestamp, ToolExecution,
     testing::{
         change_journal_contract, conversation_store_contract, fixed_clock::FixedClock,
         reopened_contract::reopened_stores_contract, samples, stores_contract::stores_contract,
@@ -34,6 +36,36 @@ const OTHER_PROCESS: &str = "TOOLSTEAD_TEST_DATABASE";
 async fn every_store_keeps_its_contract() {
     let (_folder, database) = new_database().await;
     stores_contract(&database.stores(workspace())).await;
+    database.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_lists_new_resources_each_time_does_not_fill_the_database() {
+    const LISTED: u32 = 4_000;
+    let (_folder, database) = new_database().await;
+    let store = database.definitions();
+    let server = PinnedServer { configured_in: "/c".into(), name: "s".into() };
+    let version = |name: String, number, definition| DefinitionVersion {
+        key: ItemKey::new(ItemKind::Resource, name),
+        number,
+        definition,
+        seen_at: Timestamp(i64::from(number)),
+        approval: None,
+        findings: Vec::new(),
+        has_hard_finding: false,
+    };
+    for list in 0..4 {
+        let names = (0..LISTED).map(|number| format!("a://{list}/{number}"));
+        let added: Vec<_> = names.clone().map(|name| version(name, 1, Some(json!({})))).collect();
+        store.add(&server, &added).await.unwrap();
+        let removed: Vec<_> = names.map(|name| version(name, 2, None)).collect();
+        store.add(&server, &removed).await.unwrap();
+    }
+    let offered = version("a://offered".into(), 1, Some(json!({"name": "r"})));
+    store.add(&server, std::slice::from_ref(&offered)).await.unwrap();
+    let stored = store.versions(&server).await.unwrap();
+    assert_eq!(stored.len(), 2 * 10_000 + 1, "the last 10,000 removed ones are known");
+    assert!(stored.contains(&offered));
     database.close().await;
 }
 

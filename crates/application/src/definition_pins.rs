@@ -1,21 +1,27 @@
 //! Pinned definitions of servers: the registries serve what was approved, and record what is offered.
 
+mod served;
+#[cfg(test)]
+mod tests;
+mod unapproved_item;
+
+pub use self::unapproved_item::{UnapprovedItem, digest_of};
+pub(crate) use served::{PinnedContext, PinnedTools};
+
 use serde_json::{Map, Value};
+use served::{serve_context, serve_tools, without_marks};
 use std::{collections::BTreeSet, sync::Arc};
 use toolstead_domain::{
-    Availability, Clock, ContextCatalogue, DefinitionStore, DefinitionVersion, ItemKey, ItemKind, OfferedItem,
-    PendingDefinition, PinnedServer, Pinning, Prompt, ResourceTemplate, StoreError, Tool, ToolSource, VersionApproval,
+    Clock, ContextCatalogue, DefinitionStore, DefinitionVersion, ItemKey, ItemKind, OfferedItem, PinnedServer, Pinning,
+    Prompt, ResourceTemplate, StoreError, Tool, ToolSource, VersionApproval,
     context::Resource,
-    pinning::{
-        change::{ChangeClass, classify},
-        review::{ItemState, OfferedDefinitions, Review, approved_version, review},
-    },
+    pinning::review::{Offer, Review, approved_version, review},
 };
 
 /// Maximum number of times that an offer is compared again because another process recorded versions meanwhile.
 const MAX_REVIEWS: usize = 8;
-/// Maximum number of resources of a server whose definitions are pinned.
-const PINNED_RESOURCES: usize = 512;
+/// Maximum number of unapproved items to name in the log.
+const LOGGED_ITEMS: usize = 10;
 
 /// Kinds that are listed beside tools.
 const CONTEXT_KINDS: &[ItemKind] = &[ItemKind::Instructions, ItemKind::Prompt, ItemKind::Resource, ItemKind::Template];
@@ -34,48 +40,15 @@ const CONTEXT_KINDS: &[ItemKind] = &[ItemKind::Instructions, ItemKind::Prompt, I
 /// # async fn main() -> Result<(), toolstead_domain::StoreError> {
 /// let pins = DefinitionPins::new(Arc::new(InMemoryDefinitionStore::default()), Arc::new(FixedClock::at(START)));
 /// let server = PinnedServer { configured_in: String::new(), name: "git".into() };
-/// assert!(pins.approve(&server, &[], "user").await?.is_empty());
+/// let shown = pins.unapproved(&server).await?;
+/// pins.approve(&server, &shown, "user").await?;
+/// assert!(pins.unapproved(&server).await?.is_empty());
 /// # Ok(())
 /// # }
 /// ```
 pub struct DefinitionPins {
     store: Arc<dyn DefinitionStore>,
     clock: Arc<dyn Clock>,
-}
-
-/// Tools of a server as they are served.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct PinnedTools {
-    /// Served tools, in the order in which they were offered.
-    pub(crate) tools: Vec<Tool>,
-    /// Sentences for the operator.
-    pub(crate) notes: Vec<String>,
-}
-
-/// Instructions, prompts and resources of a server as they are served.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct PinnedContext {
-    pub(crate) catalogue: ContextCatalogue,
-    pub(crate) instructions: Option<String>,
-}
-
-/// Item whose latest version is not the approved one.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UnapprovedItem {
-    /// Kind and name.
-    pub key: ItemKey,
-    /// Approved version with a definition, if there is one.
-    pub approved: Option<DefinitionVersion>,
-    /// Latest version.
-    pub latest: DefinitionVersion,
-}
-
-impl UnapprovedItem {
-    /// Returns the classes of the change.
-    pub fn classes(&self) -> BTreeSet<ChangeClass> {
-        let old = self.approved.as_ref().and_then(|version| version.definition.as_ref());
-        classify(self.key.kind, old, self.latest.definition.as_ref())
-    }
 }
 
 impl std::fmt::Debug for DefinitionPins {
@@ -120,25 +93,15 @@ impl DefinitionPins {
         Ok(items)
     }
 
-    /// Approves the latest versions of the items with these names, or of all items if `names` is empty. The name of
-    /// instructions and of the launch is their kind. Returns the approved items.
+    /// Approves exactly the latest versions that these items have. A version that was recorded meanwhile remains
+    /// unapproved. Removed items are ignored.
     ///
     /// # Errors
     /// [`StoreError`] if the store fails; nothing is approved then.
-    pub async fn approve(
-        &self,
-        server: &PinnedServer,
-        names: &[String],
-        by: &str,
-    ) -> Result<Vec<UnapprovedItem>, StoreError> {
-        let mut chosen = self.unapproved(server).await?;
-        chosen.retain(|item| {
-            let name = if item.key.name.is_empty() { item.key.kind.as_str() } else { &item.key.name };
-            item.latest.definition.is_some() && (names.is_empty() || names.iter().any(|one| one == name))
-        });
-        let versions: Vec<_> = chosen.iter().map(|item| (item.key.clone(), item.latest.number)).collect();
-        self.approve_versions(server, &versions, by).await?;
-        Ok(chosen)
+    pub async fn approve(&self, server: &PinnedServer, items: &[UnapprovedItem], by: &str) -> Result<(), StoreError> {
+        let offered = items.iter().filter(|item| item.is_offered());
+        let versions: Vec<_> = offered.map(|item| (item.key.clone(), item.latest.number)).collect();
+        self.approve_versions(server, &versions, by).await
     }
 
     /// Approves the version of a tool that an approver was shown.
@@ -248,14 +211,7 @@ impl DefinitionPins {
                 return Ok(review);
             }
             self.store.add(&pinning.server, &review.added).await?;
-            for added in review.added.iter().filter(|added| added.approval.is_none()) {
-                let (server, item) = (&pinning.server.name, added.key.to_string());
-                tracing::warn!(
-                    server,
-                    item,
-                    "the definition is not approved; the differences are shown with the servers"
-                );
-            }
+            log_unapproved(&pinning.server, &review.added);
         }
         Err(StoreError {
             operation: format!("record the definitions of `{}`", pinning.server.name),
@@ -268,6 +224,21 @@ impl DefinitionPins {
         let items = latest_items(&versions, kinds);
         let offer = OfferedDefinitions { kinds, items: &items, other_names: &BTreeSet::new() };
         Ok(review(&versions, offer, pinning.on_change, self.clock.now()))
+    }
+}
+
+fn log_unapproved(server: &PinnedServer, added: &[DefinitionVersion]) {
+    let unapproved = added.iter().filter(|added| added.approval.is_none() && added.definition.is_some());
+    let number = unapproved.clone().count();
+    if number > 0 {
+        let first: Vec<String> = unapproved.take(LOGGED_ITEMS).map(|added| added.key.to_string()).collect();
+        let (server, first) = (&server.name, first.join(", "));
+        tracing::warn!(
+            server,
+            number,
+            first,
+            "definitions are not approved; the differences are shown with the servers"
+        );
     }
 }
 
@@ -297,126 +268,10 @@ fn context_items(catalogue: &ContextCatalogue) -> impl Iterator<Item = OfferedIt
         key: ItemKey::new(kind, name),
         definition: Value::Object(definition.clone()),
     };
-    let resources = catalogue.resources.iter().take(PINNED_RESOURCES);
+    let resources = catalogue.resources.iter();
     let resources = resources.map(move |one| item(ItemKind::Resource, one.uri(), one.definition()));
-    let templates = catalogue.templates.iter().take(PINNED_RESOURCES);
+    let templates = catalogue.templates.iter();
     let templates = templates.map(move |one| item(ItemKind::Template, one.template().as_str(), one.definition()));
     let prompts = catalogue.prompts.iter().map(move |one| item(ItemKind::Prompt, one.name(), one.definition()));
     resources.chain(templates).chain(prompts)
-}
-
-fn serve_tools(offered: Vec<Tool>, review: &Review) -> PinnedTools {
-    let launch = review.states.get(&ItemKey::new(ItemKind::Launch, ""));
-    let launch = launch.and_then(pending_of).filter(|pending| pending.is_withheld);
-    let tools = offered.into_iter().map(|tool| {
-        let state = key_of(&tool).and_then(|key| review.states.get(&key));
-        let mut tool = state.map_or_else(|| tool.clone(), |state| as_served(&tool, state));
-        if let Some(pending) = launch.filter(|_| tool.pending.is_none()) {
-            withhold(&mut tool, pending);
-        }
-        tool
-    });
-    PinnedTools { tools: tools.collect(), notes: review.notes.clone() }
-}
-
-/// Returns a stored tool without what was added to it when it was served.
-fn without_marks(tool: Tool) -> Tool {
-    if key_of(&tool).is_none() {
-        return tool;
-    }
-    let definition = tool.definition().clone();
-    let mut unmarked = Tool::new(tool.name().clone(), definition, tool.category, tool.source().clone());
-    unmarked.tags.clone_from(&tool.tags);
-    unmarked.enabled = tool.enabled;
-    unmarked
-}
-
-fn as_served(tool: &Tool, state: &ItemState) -> Tool {
-    let (mut served, pending) = match state {
-        ItemState::Current { is_approved: false } => return tool.clone(),
-        ItemState::Current { is_approved: true } => return tool.clone().approved_by_user(),
-        ItemState::Approved { definition, pending } => (with_definition(tool, definition), pending.as_ref()),
-        ItemState::Unapproved(pending) => (tool.clone(), Some(pending)),
-    };
-    match pending {
-        Some(pending) if pending.is_withheld => withhold(&mut served, pending),
-        Some(pending) => served.pending = Some(Arc::new(pending.clone())),
-        None => {}
-    }
-    served
-}
-
-/// Returns the tool with its approved definition. An output schema that the server may not fulfil any more is left out.
-fn with_definition(tool: &Tool, approved: &Value) -> Tool {
-    let Value::Object(members) = approved else { return tool.clone() };
-    let offered = Value::Object(tool.definition().clone());
-    let mut members = members.clone();
-    if classify(ItemKind::Tool, Some(approved), Some(&offered)).contains(&ChangeClass::Output) {
-        members.shift_remove("outputSchema");
-    }
-    let mut served = Tool::new(tool.name().clone(), members, tool.category, tool.source().clone()).approved_by_user();
-    served.tags.clone_from(&tool.tags);
-    served.enabled = tool.enabled;
-    served
-}
-
-fn withhold(tool: &mut Tool, pending: &PendingDefinition) {
-    let server = tool.server().map(ToString::to_string).unwrap_or_default();
-    let reason = format!(
-        "{}. `servers diff {server}` shows it, and `servers approve {server}` makes the tool available",
-        pending.reason
-    );
-    tool.set_availability(Availability::Unavailable(reason));
-    tool.pending = Some(Arc::new(pending.clone()));
-}
-
-fn pending_of(state: &ItemState) -> Option<&PendingDefinition> {
-    match state {
-        ItemState::Current { .. } => None,
-        ItemState::Approved { pending, .. } => pending.as_ref(),
-        ItemState::Unapproved(pending) => Some(pending),
-    }
-}
-
-fn serve_context(offered: ContextCatalogue, instructions: Option<String>, review: &Review) -> PinnedContext {
-    fn each<T: Clone>(
-        offered: Vec<T>,
-        review: &Review,
-        key: impl Fn(&T) -> ItemKey,
-        parse: impl Fn(Map<String, Value>) -> Option<T>,
-    ) -> Vec<T> {
-        let served = offered.into_iter().filter_map(|one| match review.states.get(&key(&one)) {
-            Some(state) if pending_of(state).is_some_and(|pending| pending.is_withheld) => None,
-            Some(ItemState::Approved { definition: Value::Object(approved), .. }) => parse(approved.clone()),
-            Some(_) | None => Some(one),
-        });
-        served.collect()
-    }
-    let text = match review.states.get(&ItemKey::new(ItemKind::Instructions, "")) {
-        Some(ItemState::Approved { definition: Value::String(text), .. }) => Some(text.clone()),
-        Some(ItemState::Unapproved(_)) => None,
-        Some(ItemState::Current { .. } | ItemState::Approved { .. }) | None => instructions,
-    };
-    let ContextCatalogue { resources, templates, prompts } = offered;
-    let catalogue = ContextCatalogue {
-        resources: each(
-            resources,
-            review,
-            |one| ItemKey::new(ItemKind::Resource, one.uri()),
-            |members| Resource::new(members).ok(),
-        ),
-        templates: each(
-            templates,
-            review,
-            |one| ItemKey::new(ItemKind::Template, one.template().as_str()),
-            |members| ResourceTemplate::new(members).ok(),
-        ),
-        prompts: each(
-            prompts,
-            review,
-            |one| ItemKey::new(ItemKind::Prompt, one.name()),
-            |members| Prompt::new(members).ok(),
-        ),
-    };
-    PinnedContext { catalogue, instructions: text.filter(|text| !text.is_empty()) }
 }

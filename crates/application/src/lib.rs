@@ -42,7 +42,7 @@ pub use self::{
         answerer::ContextRequestTarget,
         snapshot::{ContextSnapshot, PublishedDefinition},
     },
-    definition_pins::{DefinitionPins, UnapprovedItem},
+    definition_pins::{DefinitionPins, UnapprovedItem, digest_of},
     event_bus::{EventBus, EventSubscription, ReceivedEvent},
     execute_tool::{
         AuditFailure, CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts,

@@ -84,11 +84,13 @@ fn in_value(path: &mut Vec<String>, value: &Value, findings: &mut Vec<ScanFindin
                 if is_name {
                     continue;
                 }
-                if is_image && value.as_str().is_some_and(|src| src.starts_with("data:image/")) {
-                    // The texts of a vector image are words, those of others are not.
-                    if let Some(svg) = value.as_str().and_then(encoded::svg) {
+                if is_image && let Some(src) = value.as_str().filter(|src| src.starts_with("data:image/")) {
+                    // The encoded text is the image, and only that of a vector image has words. Other characters in it
+                    // are checked as everywhere.
+                    if let Some(svg) = encoded::svg(src) {
                         scan_text("icons", &svg, findings);
                     }
+                    scan_hidden(&format!("{}.{name}", path.join(".")), src, findings);
                     continue;
                 }
                 scan_text(&path.join("."), name, findings);
@@ -105,11 +107,16 @@ fn in_value(path: &mut Vec<String>, value: &Value, findings: &mut Vec<ScanFindin
     }
 }
 
+fn scan_hidden(place: &str, text: &str, findings: &mut Vec<ScanFinding>) {
+    let what = hidden::find(text);
+    findings.extend(what.map(|what| ScanFinding { is_hard: true, what, place: place.to_owned() }));
+}
+
 fn scan_text(place: &str, text: &str, findings: &mut Vec<ScanFinding>) {
+    scan_hidden(place, text, findings);
     let mut add = |is_hard, what: Option<String>| {
         findings.extend(what.map(|what| ScanFinding { is_hard, what, place: place.to_owned() }));
     };
-    add(true, hidden::find(text));
     add(true, encoded::find(text));
     add(false, hidden::concealed_text(text));
     for what in phrases::find(text) {

@@ -6,7 +6,10 @@ use super::{
     diff::diff,
     item::{DefinitionVersion, ItemKey, ItemKind, OfferedItem, VersionApproval, fingerprinted},
 };
-use crate::{definition_scan, ports::clock::Timestamp};
+use crate::{
+    definition_scan::{self, ScanFinding},
+    ports::clock::Timestamp,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +54,9 @@ pub enum ItemState {
     Approved {
         /// Approved definition.
         definition: Value,
-        /// Change that requires approval; `None` if the change requires none.
+        /// `true` if a user approved it although it has hard findings, so that they do not count.
+        is_approved_by_user: bool,
+        /// Change that requires approval, if the item is a tool and one does.
         pending: Option<PendingDefinition>,
     },
     /// The offered definition is served, and requires approval.
@@ -75,11 +80,12 @@ pub fn review(
     for item in offer.items {
         let history = stored.remove(&item.key).unwrap_or_default();
         let is_first_sight = !known.contains(&listing(item.key.kind));
-        let reviewer = ItemReview { item, history: &history, on_change, now, is_first_sight };
+        let other_names = offer.other_names;
+        let reviewer = ItemReview { item, history: &history, on_change, now, is_first_sight, other_names };
         let latest = match reviewer.unchanged() {
             Some(latest) => latest.clone(),
             None => {
-                let added = reviewer.new_version(offer.other_names);
+                let added = reviewer.new_version();
                 review.added.push(added.clone());
                 added
             }
@@ -125,6 +131,7 @@ struct ItemReview<'a> {
     on_change: ChangePolicy,
     now: Timestamp,
     is_first_sight: bool,
+    other_names: &'a BTreeSet<String>,
 }
 
 impl<'a> ItemReview<'a> {
@@ -140,15 +147,29 @@ impl<'a> ItemReview<'a> {
 
     /// Returns the latest version, if it equals the offered definition.
     fn unchanged(&self) -> Option<&'a DefinitionVersion> {
-        self.history.last().copied().filter(|latest| self.equals(latest))
+        let latest = self.history.last().copied()?;
+        if latest.definition.as_ref() == Some(&self.item.definition) {
+            return Some(latest);
+        }
+        if !self.equals(latest) {
+            return None;
+        }
+        // The scan also reads members that the fingerprint does not cover.
+        let findings = self.scan();
+        let is_as_hard = latest.has_hard_finding == findings.iter().any(|finding| finding.is_hard);
+        (is_as_hard && has_all_hard(latest, &findings)).then_some(latest)
     }
 
-    fn new_version(&self, other_names: &BTreeSet<String>) -> DefinitionVersion {
+    fn scan(&self) -> Vec<ScanFinding> {
+        definition_scan::scan(&self.item.key, &self.item.definition, self.other_names)
+    }
+
+    fn new_version(&self) -> DefinitionVersion {
         let OfferedItem { key, definition } = self.item;
-        let findings = definition_scan::scan(key, definition, other_names);
+        let findings = self.scan();
         let has_hard_finding = findings.iter().any(|finding| finding.is_hard);
         let by = match self.approved() {
-            Some(approved) if self.equals(approved) => Some(AS_APPROVED),
+            Some(approved) if self.equals(approved) && has_all_hard(approved, &findings) => Some(AS_APPROVED),
             _ if has_hard_finding => None,
             _ if self.is_first_sight => Some(FIRST_SIGHT),
             // Servers add and remove resources and prompts often, and a model receives them only on request.
@@ -192,11 +213,20 @@ impl<'a> ItemReview<'a> {
             is_withheld,
         });
         match (old, pending) {
-            (Some(old), pending) => ItemState::Approved { definition: old.clone(), pending },
+            (Some(old), pending) => ItemState::Approved {
+                definition: old.clone(),
+                is_approved_by_user: approved.is_some_and(|approved| approved.has_hard_finding),
+                pending,
+            },
             (None, Some(pending)) => ItemState::Unapproved(pending),
             (None, None) => ItemState::Current { is_approved: false },
         }
     }
+}
+
+/// Returns `true` if the version has all of these findings that are hard.
+fn has_all_hard(version: &DefinitionVersion, findings: &[ScanFinding]) -> bool {
+    findings.iter().filter(|finding| finding.is_hard).all(|finding| version.findings.contains(&finding.to_string()))
 }
 
 /// Returns the reason why a version requires approval, as a clause.
@@ -360,11 +390,48 @@ mod tests {
     }
 
     #[test]
+    fn hidden_text_is_withheld_in_whichever_member_until_a_version_with_it_is_approved() {
+        let image = json!([{"src": "data:image/png;base64,iVBORw0KGgo=\u{e0041}"}]);
+        for (member, value) in [("icons", image), ("_meta", json!({"x": "a\u{202e}b"}))] {
+            let hiding = |description: &str| json!({"description": description, member: value});
+            let mut server = Server::known(OnChange::Pin);
+            for offered in [hiding("Adds."), hiding("Adds and more."), json!({"description": "Adds.", member: value})] {
+                let state = &server.offer(&[("t", offered)])["t"];
+                assert_eq!(outcome(state), "approved, withheld", "{member}");
+                assert!(matches!(state, ItemState::Approved { is_approved_by_user: false, .. }), "{member}");
+            }
+            server.approve();
+            let state = server.offer(&[("t", hiding("Adds."))]).remove("t").unwrap();
+            assert_eq!(state, ItemState::Current { is_approved: true }, "{member}");
+            let state = &server.offer(&[("t", json!({"description": "Adds more."}))])["t"];
+            assert_eq!(outcome(state), "approved", "{member}");
+            assert!(matches!(state, ItemState::Approved { is_approved_by_user: true, .. }), "{member}");
+        }
+    }
+
+    #[test]
+    fn a_member_outside_of_the_fingerprint_adds_no_hidden_text_to_an_approved_version() {
+        let mut server = Server::known(OnChange::Pin);
+        let with_meta = |text: &str| {
+            let mut changed = base();
+            changed["_meta"] = json!({"x": text});
+            changed
+        };
+        assert_eq!(outcome(&server.offer(&[("t", with_meta("a"))])["t"]), "current");
+        assert_eq!(server.versions.len(), 1, "the fingerprint is the same");
+        assert_eq!(outcome(&server.offer(&[("t", with_meta("a\u{202e}b"))])["t"]), "approved, withheld");
+        assert_eq!(outcome(&server.offer(&[("t", with_meta("a"))])["t"]), "current", "nothing is hidden any more");
+        // Removed in between, the tool returns with its approved fingerprint and more.
+        server.offer(&[]);
+        assert_eq!(outcome(&server.offer(&[("t", with_meta("a\u{202e}b"))])["t"]), "approved, withheld");
+    }
+
+    #[test]
     fn an_approval_shows_what_changed() {
         let mut server = Server::known(ChangePolicy::Pin);
         let wider = json!({"a": {"type": "string"}, "cc": {"type": "string"}});
         let states = server.offer(&[("t", with("/inputSchema/properties", wider))]);
-        let ItemState::Approved { definition, pending: Some(pending) } = &states["t"] else { panic!("{states:?}") };
+        let ItemState::Approved { definition, pending: Some(pending), .. } = &states["t"] else { panic!("{states:?}") };
         assert_eq!((definition, pending.number), (&base(), 2));
         assert_eq!(pending.reason, "its definition changed since it was approved (schema widened)");
         assert!(pending.diff.contains("@@ inputSchema.properties.cc.type @@\n+string\n"), "{}", pending.diff);

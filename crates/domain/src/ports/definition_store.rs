@@ -19,8 +19,9 @@ use async_trait::async_trait;
 /// ```
 #[async_trait]
 pub trait DefinitionStore: Send + Sync {
-    /// Returns the stored versions of a server, sorted by key and number. If an item has many versions, the store may
-    /// have deleted old ones, but never the latest approved one.
+    /// Returns the stored versions of a server, sorted by key and number. Of an item with many versions, the store may
+    /// have deleted old ones, but never the latest approved one. It may also have deleted prompts, resources and
+    /// templates that the server removed, if these are very many.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.

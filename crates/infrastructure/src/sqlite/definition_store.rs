@@ -17,6 +17,10 @@ use toolstead_domain::{
 /// Maximum number of stored versions of one item, beside the latest approved one.
 const KEPT_VERSIONS: i64 = 32;
 
+/// Maximum number of removed prompts, resources and templates of a server whose versions are stored. A server may list
+/// new ones each time.
+const KEPT_REMOVED: i64 = 10_000;
+
 /// Statement that adds the versions of a JSON array ($3) to a server ($1, $2). Each item is in the format of [`values`].
 const ADD: &str = "
     INSERT INTO definition_versions (
@@ -43,6 +47,17 @@ const FORGET_OLD: &str = "
         WHERE approved.configured_in = $1 AND approved.server = $2 AND approved.kind = old.kind
         AND approved.name = old.name AND approved.approved_at IS NOT NULL AND approved.definition IS NOT NULL
     ), 0)";
+
+/// Statement that deletes the versions of prompts, resources and templates that a server ($1, $2) removed, except the $3
+/// that it removed last. With `max`, SQLite takes the other columns from the row of the latest version.
+const FORGET_REMOVED: &str = "
+    DELETE FROM definition_versions WHERE configured_in = $1 AND server = $2 AND (kind, name) IN (
+        SELECT kind, name FROM (
+            SELECT kind, name, max(number), definition, seen_at FROM definition_versions
+            WHERE configured_in = $1 AND server = $2 AND kind IN ('prompt', 'resource', 'template')
+            GROUP BY kind, name
+        ) WHERE definition IS NULL ORDER BY seen_at DESC, kind, name LIMIT -1 OFFSET $3
+    )";
 
 /// Statement that returns the versions of a server ($1, $2). [`read`] relies on the order of the columns.
 const VERSIONS: &str = "
@@ -104,8 +119,10 @@ async fn add(
 ) -> Result<(), Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     sqlx::query(ADD).bind(&configured_in).bind(&server).bind(rows).execute(&mut *transaction).await?;
-    let forget = sqlx::query(FORGET_OLD).bind(configured_in).bind(server).bind(KEPT_VERSIONS);
-    forget.execute(&mut *transaction).await?;
+    for (statement, kept) in [(FORGET_OLD, KEPT_VERSIONS), (FORGET_REMOVED, KEPT_REMOVED)] {
+        let forget = sqlx::query(statement).bind(&configured_in).bind(&server).bind(kept);
+        forget.execute(&mut *transaction).await?;
+    }
     transaction.commit().await?;
     Ok(())
 }

@@ -3,17 +3,22 @@
 use crate::{
     cli::{
         Outcome,
+        confirmation::is_confirmed,
         executions::time,
         exit::{CommandError, Exit},
         global::Global,
         output::{Output, note, on_one_line, table},
+        terminal::Terminal,
     },
     composition_root::{RunningApp, Servers as Started},
 };
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use std::sync::Arc;
-use toolstead_application::{DefinitionPins, UnapprovedItem};
+use std::{
+    io::{IsTerminal, stdin},
+    sync::Arc,
+};
+use toolstead_application::{DefinitionPins, UnapprovedItem, digest_of};
 use toolstead_domain::{
     DefinitionVersion, PinnedServer, ProviderState,
     pinning::{change::ChangeClass, diff::diff},
@@ -29,14 +34,8 @@ pub(super) enum DefinitionsCommand {
         /// Name of the server
         name: String,
     },
-    /// Approves the definitions that a server offers now
-    Approve {
-        /// Name of the server
-        name: String,
-        /// Tools, prompts or resources to approve, by the names that `servers diff` shows; also `instructions` and
-        /// `launch`. Default: all
-        items: Vec<String>,
-    },
+    /// Approves the recorded definitions of a server. At a terminal, shows them and asks
+    Approve(ApproveCommand),
     /// Lists the versions of the definitions of a server
     History {
         /// Name of the server
@@ -44,12 +43,24 @@ pub(super) enum DefinitionsCommand {
     },
 }
 
+#[derive(Debug, Clone, Args)]
+pub(super) struct ApproveCommand {
+    /// Name of the server
+    name: String,
+    /// Tools, prompts or resources to approve, by the names that `servers diff` shows; also `instructions` and
+    /// `launch`. Default: all
+    items: Vec<String>,
+    /// Digest that `servers diff` printed: approves exactly the definitions that it showed, without asking
+    #[arg(long)]
+    digest: Option<String>,
+}
+
 impl DefinitionsCommand {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         let (name, started) = match &self {
             Self::Diff { name } => (name, Started::Only(name.clone())),
             // Approves what is recorded. A server that is started again could offer something else.
-            Self::Approve { name, .. } | Self::History { name } => (name, Started::None),
+            Self::Approve(ApproveCommand { name, .. }) | Self::History { name } => (name, Started::None),
         };
         let composition = global.compose(started).await?;
         let outcome = match definitions(&composition, name) {
@@ -57,7 +68,7 @@ impl DefinitionsCommand {
                 reach(&composition).await;
                 match &self {
                     Self::Diff { .. } => show_diff(&pins, &server, global.json, output).await,
-                    Self::Approve { items, .. } => approve(&pins, &server, items, global.json, output).await,
+                    Self::Approve(command) => command.approve(&pins, &server, global.json, output).await,
                     Self::History { .. } => show_history(&pins, &server, global.json, output).await,
                 }
             }
@@ -98,55 +109,88 @@ async fn reach(composition: &RunningApp) {
 
 async fn show_diff(pins: &DefinitionPins, server: &PinnedServer, as_json: bool, output: &mut Output) -> Outcome {
     let items = pins.unapproved(server).await?;
+    let digest = (!items.is_empty()).then(|| digest_of(server, &items));
     if as_json {
         let items: Vec<Value> = items.iter().map(to_json).collect();
-        output.json(&json!({"server": server.name, "unapproved": items}))?;
+        output.json(&json!({"server": server.name, "unapproved": items, "digest": digest}))?;
         return Ok(Exit::Done);
     }
-    if items.is_empty() {
-        output.line(&format!("`{}` offers what was approved", server.name))?;
-    }
     for item in &items {
-        output.line(&on_one_line(&format!("{}: {}", item.key, classes(item).join(", "))))?;
-        for finding in &item.latest.findings {
-            output.line(&on_one_line(&format!("  {finding}")))?;
-        }
-        output.line(difference(item).trim_end())?;
+        output.line(&lines_of("", item))?;
+    }
+    match digest {
+        Some(digest) => output.line(&format!(
+            "`toolstead servers approve {} --digest {digest}` approves exactly these definitions",
+            server.name
+        ))?,
+        None => output.line(&format!("`{}` offers what was approved", server.name))?,
     }
     Ok(Exit::Done)
 }
 
-async fn approve(
-    pins: &DefinitionPins,
-    server: &PinnedServer,
-    names: &[String],
-    as_json: bool,
-    output: &mut Output,
-) -> Outcome {
-    let approved = pins.approve(server, names, BY).await?;
-    let missing: Vec<&String> = names
-        .iter()
-        .filter(|name| approved.iter().all(|item| item.key.name != **name && item.key.kind.as_str() != name.as_str()))
-        .collect();
-    if let Some(name) = missing.first() {
-        note(&format!("`{name}` of `{}` has no unapproved definition", server.name));
-    }
-    if as_json {
-        let items: Vec<Value> = approved.iter().map(to_json).collect();
-        output.json(&json!({"server": server.name, "approved": items}))?;
-    } else {
-        for item in &approved {
-            output.line(&on_one_line(&format!("approved: {} ({})", item.key, classes(item).join(", "))))?;
-            for finding in &item.latest.findings {
-                output.line(&on_one_line(&format!("  {finding}")))?;
+/// Returns an item with its findings and its difference as lines. Those of the difference begin with a mark.
+fn lines_of(heading: &str, item: &UnapprovedItem) -> String {
+    let mut lines = vec![on_one_line(&format!("{heading}{}: {}", item.key, classes(item).join(", ")))];
+    lines.extend(item.latest.findings.iter().map(|finding| on_one_line(&format!("  {finding}"))));
+    lines.push(difference(item).trim_end().to_owned());
+    lines.join("\n")
+}
+
+impl ApproveCommand {
+    /// Approves the versions that it read, and none that is recorded meanwhile.
+    async fn approve(
+        &self,
+        pins: &DefinitionPins,
+        server: &PinnedServer,
+        as_json: bool,
+        output: &mut Output,
+    ) -> Outcome {
+        let mut items = pins.unapproved(server).await?;
+        if let Some(digest) = &self.digest
+            && *digest != digest_of(server, &items)
+        {
+            let name = &server.name;
+            return Err(CommandError::Usage(format!(
+                "nothing is approved: the newest definitions of `{name}` are not those of the digest `{digest}`. Read \
+                 them with `toolstead servers diff {name}`, which prints their digest"
+            )));
+        }
+        items.retain(|item| {
+            let is_named = self.items.is_empty() || self.items.iter().any(|name| name == item.label());
+            item.is_offered() && is_named
+        });
+        let is_missing = |name: &&String| items.iter().all(|item| item.label() != name.as_str());
+        let missing = self.items.iter().find(is_missing);
+        if let Some(name) = missing {
+            note(&format!("`{name}` of `{}` has no unapproved definition", server.name));
+        }
+        let is_interactive = || stdin().is_terminal() && Terminal::of_process().is_some();
+        let asks = !items.is_empty() && !as_json && self.digest.is_none() && is_interactive();
+        if asks {
+            // Where the question is: the output may lead to a file.
+            items.iter().for_each(|item| note(&lines_of("", item)));
+            if !is_confirmed("Approve these definitions, [y]es or [n]o? ").await {
+                let reason = "nothing is approved: the question was not answered with `y`";
+                return Err(CommandError::Usage(reason.to_owned()));
             }
-            output.line(difference(item).trim_end())?;
         }
-        if approved.is_empty() {
-            output.line(&format!("`{}` has nothing to approve", server.name))?;
+        pins.approve(server, &items, BY).await?;
+        if as_json {
+            let items: Vec<Value> = items.iter().map(to_json).collect();
+            output.json(&json!({"server": server.name, "approved": items}))?;
+        } else {
+            for item in &items {
+                match asks {
+                    true => output.line(&on_one_line(&format!("approved: {}", item.key)))?,
+                    false => output.line(&lines_of("approved: ", item))?,
+                }
+            }
+            if items.is_empty() {
+                output.line(&format!("`{}` has nothing to approve", server.name))?;
+            }
         }
+        Ok(if missing.is_none() { Exit::Done } else { Exit::Absent })
     }
-    Ok(if missing.is_empty() { Exit::Done } else { Exit::Absent })
 }
 
 async fn show_history(pins: &DefinitionPins, server: &PinnedServer, as_json: bool, output: &mut Output) -> Outcome {

@@ -1,0 +1,148 @@
+//! Tools, resources and prompts of a server as they are served.
+
+use super::key_of;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use toolstead_domain::{
+    Availability, ContextCatalogue, ItemKey, ItemKind, PendingDefinition, Prompt, ResourceTemplate, Tool,
+    context::Resource,
+    pinning::{
+        change::{ChangeClass, classify},
+        review::{ItemState, Review},
+    },
+};
+
+/// Tools of a server as they are served.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct PinnedTools {
+    /// Served tools, in the order in which they were offered.
+    pub(crate) tools: Vec<Tool>,
+    /// Sentences for the operator.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Instructions, prompts and resources of a server as they are served.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct PinnedContext {
+    pub(crate) catalogue: ContextCatalogue,
+    pub(crate) instructions: Option<String>,
+}
+
+pub(super) fn serve_tools(offered: Vec<Tool>, review: &Review) -> PinnedTools {
+    let launch = review.states.get(&ItemKey::new(ItemKind::Launch, ""));
+    let launch = launch.and_then(pending_of).filter(|pending| pending.is_withheld);
+    let tools = offered.into_iter().map(|tool| {
+        let state = key_of(&tool).and_then(|key| review.states.get(&key));
+        let mut tool = state.map_or_else(|| tool.clone(), |state| as_served(&tool, state));
+        if let Some(pending) = launch.filter(|_| tool.pending.is_none()) {
+            withhold(&mut tool, pending);
+        }
+        tool
+    });
+    PinnedTools { tools: tools.collect(), notes: review.notes.clone() }
+}
+
+/// Returns a stored tool without what was added to it when it was served.
+pub(super) fn without_marks(tool: Tool) -> Tool {
+    if key_of(&tool).is_none() {
+        return tool;
+    }
+    let definition = tool.definition().clone();
+    let mut unmarked = Tool::new(tool.name().clone(), definition, tool.category, tool.source().clone());
+    unmarked.tags.clone_from(&tool.tags);
+    unmarked.enabled = tool.enabled;
+    unmarked
+}
+
+fn as_served(tool: &Tool, state: &ItemState) -> Tool {
+    let (mut served, pending) = match state {
+        ItemState::Current { is_approved: false } => return tool.clone(),
+        ItemState::Current { is_approved: true } => return tool.clone().approved_by_user(),
+        ItemState::Approved { definition, is_approved_by_user, pending } => {
+            let approved = with_definition(tool, definition);
+            (if *is_approved_by_user { approved.approved_by_user() } else { approved }, pending.as_ref())
+        }
+        ItemState::Unapproved(pending) => (tool.clone(), Some(pending)),
+    };
+    match pending {
+        Some(pending) if pending.is_withheld => withhold(&mut served, pending),
+        Some(pending) => served.pending = Some(Arc::new(pending.clone())),
+        None => {}
+    }
+    served
+}
+
+/// Returns the tool with its approved definition. An output schema that the server may not fulfil any more is left out.
+fn with_definition(tool: &Tool, approved: &Value) -> Tool {
+    let Value::Object(members) = approved else { return tool.clone() };
+    let offered = Value::Object(tool.definition().clone());
+    let mut members = members.clone();
+    if classify(ItemKind::Tool, Some(approved), Some(&offered)).contains(&ChangeClass::Output) {
+        members.shift_remove("outputSchema");
+    }
+    let mut served = Tool::new(tool.name().clone(), members, tool.category, tool.source().clone());
+    served.tags.clone_from(&tool.tags);
+    served.enabled = tool.enabled;
+    served
+}
+
+fn withhold(tool: &mut Tool, pending: &PendingDefinition) {
+    let server = tool.server().map(ToString::to_string).unwrap_or_default();
+    let reason = format!(
+        "{}. `servers diff {server}` shows it, and `servers approve {server}` makes the tool available",
+        pending.reason
+    );
+    tool.availability = Availability::Unavailable(reason);
+    tool.pending = Some(Arc::new(pending.clone()));
+}
+
+fn pending_of(state: &ItemState) -> Option<&PendingDefinition> {
+    match state {
+        ItemState::Current { .. } => None,
+        ItemState::Approved { pending, .. } => pending.as_ref(),
+        ItemState::Unapproved(pending) => Some(pending),
+    }
+}
+
+pub(super) fn serve_context(offered: ContextCatalogue, instructions: Option<String>, review: &Review) -> PinnedContext {
+    fn each<T: Clone>(
+        offered: Vec<T>,
+        review: &Review,
+        key: impl Fn(&T) -> ItemKey,
+        parse: impl Fn(Map<String, Value>) -> Option<T>,
+    ) -> Vec<T> {
+        let served = offered.into_iter().filter_map(|one| match review.states.get(&key(&one)) {
+            Some(state) if pending_of(state).is_some_and(|pending| pending.is_withheld) => None,
+            Some(ItemState::Approved { definition: Value::Object(approved), .. }) => parse(approved.clone()),
+            Some(_) | None => Some(one),
+        });
+        served.collect()
+    }
+    let text = match review.states.get(&ItemKey::new(ItemKind::Instructions, "")) {
+        Some(ItemState::Approved { definition: Value::String(text), .. }) => Some(text.clone()),
+        Some(ItemState::Unapproved(_)) => None,
+        Some(ItemState::Current { .. } | ItemState::Approved { .. }) | None => instructions,
+    };
+    let ContextCatalogue { resources, templates, prompts } = offered;
+    let catalogue = ContextCatalogue {
+        resources: each(
+            resources,
+            review,
+            |one| ItemKey::new(ItemKind::Resource, one.uri()),
+            |members| Resource::new(members).ok(),
+        ),
+        templates: each(
+            templates,
+            review,
+            |one| ItemKey::new(ItemKind::Template, one.template().as_str()),
+            |members| ResourceTemplate::new(members).ok(),
+        ),
+        prompts: each(
+            prompts,
+            review,
+            |one| ItemKey::new(ItemKind::Prompt, one.name()),
+            |members| Prompt::new(members).ok(),
+        ),
+    };
+    PinnedContext { catalogue, instructions: text.filter(|text| !text.is_empty()) }
+}
