@@ -9,13 +9,16 @@ pub use self::unapproved_item::{UnapprovedItem, digest_of};
 pub(crate) use served::{PinnedContext, PinnedTools};
 
 use serde_json::{Map, Value};
-use served::{serve_context, serve_tools, without_marks};
-use std::{collections::BTreeSet, sync::Arc};
+use served::{as_offered, serve_context, serve_tools};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use toolstead_domain::{
     Clock, ContextCatalogue, DefinitionStore, DefinitionVersion, ItemKey, ItemKind, OfferedItem, PinnedServer, Pinning,
     Prompt, ResourceTemplate, StoreError, Tool, ToolSource, VersionApproval,
     context::Resource,
-    pinning::review::{Offer, Review, approved_version, review},
+    pinning::review::{OfferedDefinitions, Review, approved_version, review},
 };
 
 /// Maximum number of times that an offer is compared again because another process recorded versions meanwhile.
@@ -84,8 +87,10 @@ impl DefinitionPins {
             let history: Vec<&DefinitionVersion> = history.iter().collect();
             if let Some(latest) = history.last().filter(|latest| latest.approval.is_none()) {
                 let approved = approved_version(&history).cloned();
-                // An item that was removed before its approval leaves nothing to show.
-                if latest.definition.is_some() || approved.is_some() {
+                // An item that was removed before its approval leaves nothing to show, and resources and prompts come
+                // and go.
+                let is_removed_tool = || latest.key.kind == ItemKind::Tool && approved.is_some();
+                if latest.definition.is_some() || is_removed_tool() {
                     items.push(UnapprovedItem { key: latest.key.clone(), approved, latest: (*latest).clone() });
                 }
             }
@@ -94,13 +99,12 @@ impl DefinitionPins {
     }
 
     /// Approves exactly the latest versions that these items have. A version that was recorded meanwhile remains
-    /// unapproved. Removed items are ignored.
+    /// unapproved.
     ///
     /// # Errors
     /// [`StoreError`] if the store fails; nothing is approved then.
     pub async fn approve(&self, server: &PinnedServer, items: &[UnapprovedItem], by: &str) -> Result<(), StoreError> {
-        let offered = items.iter().filter(|item| item.is_offered());
-        let versions: Vec<_> = offered.map(|item| (item.key.clone(), item.latest.number)).collect();
+        let versions: Vec<_> = items.iter().map(|item| (item.key.clone(), item.latest.number)).collect();
         self.approve_versions(server, &versions, by).await
     }
 
@@ -140,8 +144,20 @@ impl DefinitionPins {
     /// Returns stored tools as they are served until the server lists them. Records nothing.
     pub(crate) async fn stored_tools(&self, pinning: &Pinning, tools: Vec<Tool>) -> Result<PinnedTools, StoreError> {
         let kinds = [ItemKind::Launch, ItemKind::Tool];
-        let review = self.review_stored(pinning, &kinds).await?;
-        Ok(serve_tools(tools.into_iter().map(without_marks).collect(), &review))
+        let versions = self.history(&pinning.server).await?;
+        let items = latest_items(&versions, &kinds);
+        let offer = Offer { kinds: &kinds, items: &items, other_names: &BTreeSet::new() };
+        let review = review(&versions, offer, pinning.on_change, self.clock.now());
+        // A stored tool has the definition that was served, which may have been replaced by an approval since.
+        let mut latest: BTreeMap<ItemKey, Value> = items.into_iter().map(|item| (item.key, item.definition)).collect();
+        let offered = |tool: Tool| {
+            let Some(key) = key_of(&tool) else { return tool };
+            match latest.remove(&key) {
+                Some(Value::Object(members)) => as_offered(&tool, members),
+                Some(_) | None => as_offered(&tool, tool.definition().clone()),
+            }
+        };
+        Ok(serve_tools(tools.into_iter().map(offered).collect(), &review))
     }
 
     /// Records what a server offers beside tools, and returns it as it is served. Until `is_listed`, the stored
@@ -217,13 +233,6 @@ impl DefinitionPins {
             operation: format!("record the definitions of `{}`", pinning.server.name),
             source: "other processes record versions at the same time".into(),
         })
-    }
-
-    async fn review_stored(&self, pinning: &Pinning, kinds: &[ItemKind]) -> Result<Review, StoreError> {
-        let versions = self.history(&pinning.server).await?;
-        let items = latest_items(&versions, kinds);
-        let offer = OfferedDefinitions { kinds, items: &items, other_names: &BTreeSet::new() };
-        Ok(review(&versions, offer, pinning.on_change, self.clock.now()))
     }
 }
 

@@ -335,6 +335,7 @@ fn check_definitions(on_change: &str, column: &mut Column) {
     for name in MISSING {
         assert!(first.find(List::Tools, name).is_some() && served.find(List::Tools, name).is_none(), "{name}");
         assert_eq!(bench.called(name), "unknown", "{name}");
+        assert_eq!(shown.contains(&format!("tool `{name}`: removed")), on_change != "pass", "{shown}");
     }
     column.add(REMOVED, "removed", "disappears".into());
     assert!(first.instructions.contains("As approved."), "{}", first.instructions);
@@ -372,7 +373,7 @@ fn check_launch(on_change: &str, column: &mut Column) {
         table("s", &format!("on_change = \"{on_change}\"")).replace("\"server.py\"", "\"server.py\", \"--other\"");
     bench.config = bench.home.config(&other);
     let shown = bench.see();
-    assert_eq!(shown.contains("launch: launch\n") && shown.contains("--other"), on_change != "pass", "{shown}");
+    assert_eq!(shown.contains("launch: launch\n") && shown.contains("@@ args @@"), on_change != "pass", "{shown}");
     let has_note = bench.run(&["servers"]).1.contains("it is started or reached in another way");
     let effect = match (bench.called("add").as_str(), has_note) {
         ("runs", false) => "served",

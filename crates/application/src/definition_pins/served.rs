@@ -42,16 +42,12 @@ pub(super) fn serve_tools(offered: Vec<Tool>, review: &Review) -> PinnedTools {
     PinnedTools { tools: tools.collect(), notes: review.notes.clone() }
 }
 
-/// Returns a stored tool without what was added to it when it was served.
-pub(super) fn without_marks(tool: Tool) -> Tool {
-    if key_of(&tool).is_none() {
-        return tool;
-    }
-    let definition = tool.definition().clone();
-    let mut unmarked = Tool::new(tool.name().clone(), definition, tool.category, tool.source().clone());
-    unmarked.tags.clone_from(&tool.tags);
-    unmarked.enabled = tool.enabled;
-    unmarked
+/// Returns a stored tool with this definition, and without what was added to it when it was served.
+pub(super) fn as_offered(tool: &Tool, definition: Map<String, Value>) -> Tool {
+    let mut offered = Tool::new(tool.name().clone(), definition, tool.category, tool.source().clone());
+    offered.tags.clone_from(&tool.tags);
+    offered.enabled = tool.enabled;
+    offered
 }
 
 fn as_served(tool: &Tool, state: &ItemState) -> Tool {
@@ -80,10 +76,7 @@ fn with_definition(tool: &Tool, approved: &Value) -> Tool {
     if classify(ItemKind::Tool, Some(approved), Some(&offered)).contains(&ChangeClass::Output) {
         members.shift_remove("outputSchema");
     }
-    let mut served = Tool::new(tool.name().clone(), members, tool.category, tool.source().clone());
-    served.tags.clone_from(&tool.tags);
-    served.enabled = tool.enabled;
-    served
+    as_offered(tool, members)
 }
 
 fn withhold(tool: &mut Tool, pending: &PendingDefinition) {

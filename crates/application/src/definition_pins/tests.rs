@@ -2,6 +2,7 @@ use super::*;
 use serde_json::json;
 use toolstead_domain::{
     Availability, Category, OnChange, ServerName, ToolName,
+    pinning::change::ChangeClass,
     testing::{fixed_clock::FixedClock, in_memory_definition_store::InMemoryDefinitionStore, samples::START},
 };
 
@@ -100,4 +101,37 @@ async fn an_approval_applies_to_the_shown_versions_and_a_digest_names_them() {
     let rest = pins.unapproved(&pinning.server).await.unwrap();
     let [item] = &rest[..] else { panic!("{rest:?}") };
     assert_eq!((item.label(), item.approved.as_ref().map(|one| one.number), item.latest.number), ("t", Some(2), 3));
+}
+
+#[tokio::test]
+async fn a_stored_tool_has_the_definition_that_was_approved_meanwhile() {
+    let (pins, pinning) = (pins(), pinning());
+    let described = |text: &str| json!({"description": text, "inputSchema": {"type": "object"}});
+    served(&pins, described("One.")).await;
+    let stored = served(&pins, described("Two.")).await;
+    assert_eq!(stored.description(), "One.");
+    let stored_description = async || {
+        let served = pins.stored_tools(&pinning, vec![stored.clone()]).await.unwrap();
+        served.tools[0].description().to_owned()
+    };
+    assert_eq!(stored_description().await, "One.");
+    let items = pins.unapproved(&pinning.server).await.unwrap();
+    pins.approve(&pinning.server, &items, "user").await.unwrap();
+    assert_eq!(stored_description().await, "Two.");
+}
+
+#[tokio::test]
+async fn the_removal_of_a_tool_is_approved_once_and_that_of_a_resource_is_no_change() {
+    let (pins, pinning) = (pins(), pinning());
+    served(&pins, json!({"description": "One.", "inputSchema": {"type": "object"}})).await;
+    pins.context(&pinning, many("One."), None, true).await.unwrap();
+    pins.tools(&pinning, Vec::new(), &BTreeSet::new()).await.unwrap();
+    pins.context(&pinning, ContextCatalogue::default(), None, true).await.unwrap();
+    let items = pins.unapproved(&pinning.server).await.unwrap();
+    let classes: Vec<_> = items.iter().map(|item| (item.label(), item.classes())).collect();
+    assert_eq!(classes, [("t", [ChangeClass::Removed].into())]);
+    pins.approve(&pinning.server, &items, "user").await.unwrap();
+    assert_eq!(pins.unapproved(&pinning.server).await.unwrap(), []);
+    let returned = served(&pins, json!({"description": "One.", "inputSchema": {"type": "object"}})).await;
+    assert_eq!((returned.description(), returned.pending.is_none()), ("One.", true), "it is as it was approved");
 }

@@ -26,11 +26,6 @@ impl UnapprovedItem {
         classify(self.key.kind, old, self.latest.definition.as_ref())
     }
 
-    /// Returns `true` if the server offers the item now, so that it can be approved.
-    pub fn is_offered(&self) -> bool {
-        self.latest.definition.is_some()
-    }
-
     /// Returns the name for users. That of instructions and of the launch is their kind.
     pub fn label(&self) -> &str {
         if self.key.name.is_empty() { self.key.kind.as_str() } else { &self.key.name }

@@ -101,7 +101,7 @@ pub fn review(
                 number: latest.number + 1,
                 definition: None,
                 seen_at: now,
-                approval: None,
+                approval: (on_change == OnChange::Pass).then(|| VersionApproval { at: now, by: PASSED.to_owned() }),
                 findings: Vec::new(),
                 has_hard_finding: false,
             });

@@ -34,7 +34,7 @@ pub(super) enum DefinitionsCommand {
         /// Name of the server
         name: String,
     },
-    /// Approves the recorded definitions of a server. At a terminal, shows them and asks
+    /// Approves the recorded definitions of a server, at a terminal after a confirmation
     Approve(ApproveCommand),
     /// Lists the versions of the definitions of a server
     History {
@@ -155,10 +155,7 @@ impl ApproveCommand {
                  them with `toolstead servers diff {name}`, which prints their digest"
             )));
         }
-        items.retain(|item| {
-            let is_named = self.items.is_empty() || self.items.iter().any(|name| name == item.label());
-            item.is_offered() && is_named
-        });
+        items.retain(|item| self.items.is_empty() || self.items.iter().any(|name| name == item.label()));
         let is_missing = |name: &&String| items.iter().all(|item| item.label() != name.as_str());
         let missing = self.items.iter().find(is_missing);
         if let Some(name) = missing {
@@ -202,7 +199,8 @@ async fn show_history(pins: &DefinitionPins, server: &PinnedServer, as_json: boo
     }
     let rows = versions.iter().map(|version| {
         let approval = match (&version.approval, &version.definition) {
-            (Some(approval), _) => format!("{} ({})", time(approval.at), approval.by),
+            (Some(approval), Some(_)) => format!("{} ({})", time(approval.at), approval.by),
+            (Some(approval), None) => format!("removed; {} ({})", time(approval.at), approval.by),
             (None, Some(_)) => "not approved".to_owned(),
             (None, None) => "removed".to_owned(),
         };
