@@ -1,15 +1,15 @@
 //! Pinned definitions of servers: the registries serve what was approved, and record what is offered.
 
-mod served;
+mod catalogue;
 #[cfg(test)]
 mod tests;
 mod unapproved_item;
 
 pub use self::unapproved_item::{UnapprovedItem, digest_of};
-pub(crate) use served::{PinnedContext, PinnedTools};
+pub(crate) use catalogue::{PinnedContext, PinnedTools};
 
+use catalogue::{as_offered, serve_context, serve_tools};
 use serde_json::{Map, Value};
-use served::{as_offered, serve_context, serve_tools};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,

@@ -215,6 +215,9 @@ fn changes() -> Vec<Change> {
 /// Tools that are missing in the changed offer. The second returns later.
 const MISSING: [&str; 3] = ["removed", "returning", "old-name"];
 
+/// Tool that never changes.
+const UNCHANGED: &str = "unchanged";
+
 /// Returns the first offer.
 fn first_offer() -> Value {
     let mut offer = json!({"instructions": "As approved."});
@@ -222,7 +225,8 @@ fn first_offer() -> Value {
         let known = changes().into_iter().filter(|change| change.list == list && !change.pointer.is_empty());
         let mut items: Vec<Value> = known.map(|change| list.new_item(change.name)).collect();
         if list == List::Tools {
-            items.extend(MISSING.map(|name| list.new_item(name)));
+            // A server of which nothing is available has no instructions either.
+            items.extend(MISSING.into_iter().chain([UNCHANGED]).map(|name| list.new_item(name)));
             let output = items.iter_mut().find(|item| item["name"] == "output").unwrap();
             output["outputSchema"] = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
         }
@@ -332,6 +336,7 @@ fn check_definitions(on_change: &str, column: &mut Column) {
         assert_eq!(shown.contains(change.shown), effect != "served", "{on_change}, {}: {shown}", change.name);
         column.add(change.row, change.name, effect);
     }
+    assert_eq!(bench.called(UNCHANGED), "runs", "{on_change}");
     for name in MISSING {
         assert!(first.find(List::Tools, name).is_some() && served.find(List::Tools, name).is_none(), "{name}");
         assert_eq!(bench.called(name), "unknown", "{name}");
@@ -360,8 +365,10 @@ fn check_definitions(on_change: &str, column: &mut Column) {
     let served = Served::by(&bench);
     assert!(served.instructions.contains("Changed."), "{}", served.instructions);
     for change in changes() {
-        let called = (change.list == List::Tools).then(|| bench.called(change.name));
-        assert_eq!(effect(&change, &served, called.as_deref()), "served", "approved: {on_change}, {}", change.name);
+        assert_eq!(effect(&change, &served, None), "served", "approved: {on_change}, {}", change.name);
+    }
+    for name in ["wider", "new", "hidden"] {
+        assert_eq!(bench.called(name), "runs", "approved: {on_change}, {name}");
     }
 }
 
