@@ -1,3 +1,5 @@
+mod recall;
+
 use super::*;
 use async_trait::async_trait;
 use serde_json::json;
