@@ -8,6 +8,7 @@ mod definition_words;
 mod search_query;
 mod similarity;
 mod stems;
+mod synonyms;
 
 use bm25::{ToolRank, rank};
 use definition_words::DefinitionWords;
@@ -16,9 +17,10 @@ use similarity::SimilarityModel;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
     time::Duration,
 };
+use synonyms::Synonyms;
 use toolstead_domain::{Embeddings, Tool};
 
 /// Maximum time for the embeddings of one search. Then words alone decide.
@@ -53,6 +55,8 @@ pub struct ToolSearch {
     similarity_model: Option<SimilarityModel>,
     /// Words of definitions, by the address of the tool. An entry is valid while its tool exists.
     words: Mutex<HashMap<usize, CachedWords>>,
+    /// Read by the first search.
+    synonyms: OnceLock<Synonyms>,
 }
 
 /// Tools that a search found.
@@ -74,7 +78,7 @@ impl ToolSearch {
     pub async fn search(&self, query: &str, tools: &[Arc<Tool>]) -> ToolMatches {
         let query = SearchQuery::parse(query);
         let documents: Vec<Arc<DefinitionWords>> = tools.iter().map(|tool| self.words_of(tool)).collect();
-        let mut ranked = rank(&query, &documents);
+        let mut ranked = rank(&query, &documents, self.synonyms.get_or_init(Synonyms::load));
         let mut note = None;
         if let Some(similarity_model) = self.similarity_model.as_ref().filter(|_| !query.text.is_empty()) {
             let required: Vec<bool> = documents.iter().map(|words| query.is_met_by(words)).collect();

@@ -52,6 +52,8 @@ pub struct Tool {
     pub category: Category,
     /// Free words for filtering, sorted.
     pub tags: Vec<String>,
+    /// Words by which a search of tools also finds the tool. Models never receive them, and they are not stored.
+    pub keywords: &'static [&'static str],
     /// `false` if an operator disabled the tool.
     pub enabled: bool,
     source: ToolSource,
@@ -213,6 +215,7 @@ impl Tool {
             advertised: None,
             category,
             tags: Vec::new(),
+            keywords: &[],
             enabled: true,
             source,
             aliases: Vec::new(),

@@ -4,15 +4,16 @@
 //! saturates (S. Robertson, H. Zaragoza, "The Probabilistic Relevance Framework", 2009, 3.6).
 
 use super::{
-    definition_words::{DefinitionWords, FIELDS, WEIGHTS},
+    definition_words::{DefinitionWords, FIELDS, LENGTH_INFLUENCES, WEIGHTS},
     search_query::SearchQuery,
+    synonyms::Synonyms,
 };
 use std::{cmp::Ordering, sync::Arc};
 
 /// Saturation of repeated words.
-const K1: f64 = 0.9;
-/// Influence of the length of a field.
-const B: f64 = 0.4;
+const K1: f64 = 1.2;
+/// Weight of a synonym of a word in the query. A definition with the word itself is more likely to be the right one.
+const SYNONYM: f64 = 0.5;
 
 /// A definition with its relevance.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,8 +31,10 @@ impl ToolRank {
     }
 }
 
-/// Returns the definitions that have a word of the query and all required ones, best first.
-pub(super) fn rank(query: &SearchQuery, documents: &[Arc<DefinitionWords>]) -> Vec<ToolRank> {
+/// Returns the definitions that have a word of the query or a synonym, and all required words, best first.
+///
+/// A word and its synonyms are one term, which the best of them represents.
+pub(super) fn rank(query: &SearchQuery, documents: &[Arc<DefinitionWords>], synonyms: &Synonyms) -> Vec<ToolRank> {
     let count = documents.len() as f64;
     let mean: [f64; FIELDS] = std::array::from_fn(|field| {
         let words: u64 = documents.iter().map(|words| u64::from(words.lengths[field])).sum();
@@ -41,19 +44,24 @@ pub(super) fn rank(query: &SearchQuery, documents: &[Arc<DefinitionWords>]) -> V
         let known = documents.iter().filter(|words| words.occurrences.contains_key(stem)).count() as f64;
         (1.0 + (count - known + 0.5) / (known + 0.5)).ln()
     };
-    let stems: Vec<(&String, f64)> = query.stems.iter().map(|stem| (stem, rarity(stem))).collect();
+    let terms = query.stems.iter().map(|stem| {
+        let others = synonyms.of(stem).iter().map(|other| (other, SYNONYM * rarity(other)));
+        std::iter::once((stem, rarity(stem))).chain(others).collect()
+    });
+    let terms: Vec<Vec<(&String, f64)>> = terms.collect();
     let score = |words: &DefinitionWords| -> f64 {
-        let of_stem = |(stem, rarity): &(&String, f64)| {
+        let of_stem = |(stem, weight): &(&String, f64)| {
             let Some(occurrences) = words.occurrences.get(*stem) else { return 0.0 };
             let frequency: f64 = (0..FIELDS)
                 .map(|field| {
                     let length = f64::from(words.lengths[field]) / mean[field];
-                    WEIGHTS[field] * f64::from(occurrences[field]) / (1.0 - B + B * length)
+                    let b = LENGTH_INFLUENCES[field];
+                    WEIGHTS[field] * f64::from(occurrences[field]) / (1.0 - b + b * length)
                 })
                 .sum();
-            rarity * frequency / (frequency + K1)
+            weight * frequency / (frequency + K1)
         };
-        stems.iter().map(of_stem).sum()
+        terms.iter().map(|term| term.iter().map(of_stem).fold(0.0, f64::max)).sum()
     };
     let fitting = documents.iter().enumerate().filter(|(_, words)| query.is_met_by(words));
     let ranked = fitting.map(|(index, words)| ToolRank { index, score: score(words) });

@@ -69,6 +69,8 @@ pub trait BuiltInTool: Send + Sync + 'static {
     const CATEGORY: Category;
     /// Free words to filter by, sorted.
     const TAGS: &'static [&'static str] = &[];
+    /// See [`Tool::keywords`]: words that a person may use for what the tool does, beside those of its definition.
+    const KEYWORDS: &'static [&'static str] = &[];
     /// `true` if the tool runs a command line from its arguments. Permission rules for it then take a command pattern
     /// in parentheses.
     const TAKES_COMMAND_LINES: bool = false;
@@ -238,6 +240,7 @@ impl<T: BuiltInTool> AnyTool for T {
         };
         tool.tags = T::TAGS.iter().map(ToString::to_string).collect();
         tool.set_availability(availability);
+        tool.keywords = T::KEYWORDS;
         tool.takes_command_lines = T::TAKES_COMMAND_LINES;
         tool.reads_outputs = T::READS_OUTPUTS;
         tool.stands_alone = T::STANDS_ALONE;

@@ -1,0 +1,60 @@
+//! Words of similar meaning, since people name a task in other words than a definition does.
+
+use super::stems::stems;
+use std::collections::HashMap;
+
+/// Groups of words, one a line.
+const GROUPS: &str = include_str!("synonyms.txt");
+
+/// Synonyms of words, as stems.
+#[derive(Debug)]
+pub(super) struct Synonyms {
+    by_stem: HashMap<String, Vec<String>>,
+}
+
+impl Synonyms {
+    /// Reads the groups.
+    pub(super) fn load() -> Self {
+        let mut by_stem: HashMap<String, Vec<String>> = HashMap::new();
+        for group in GROUPS.lines().filter(|line| !line.starts_with('#')).map(stems) {
+            for stem in &group {
+                let synonyms = by_stem.entry(stem.clone()).or_default();
+                for other in &group {
+                    if other != stem && !synonyms.contains(other) {
+                        synonyms.push(other.clone());
+                    }
+                }
+            }
+        }
+        Self { by_stem }
+    }
+
+    /// Returns the other stems of all groups with this stem.
+    pub(super) fn of(&self, stem: &str) -> &[String] {
+        self.by_stem.get(stem).map_or(&[], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_has_the_words_of_all_of_its_groups() {
+        let synonyms = Synonyms::load();
+        assert_eq!(synonyms.of("directori"), ["folder"]);
+        let of_mail = synonyms.of("mail");
+        assert!(of_mail.contains(&"email".to_owned()) && of_mail.contains(&"send".to_owned()), "{of_mail:?}");
+        assert!(synonyms.of("zebra").is_empty() && synonyms.of("#").is_empty());
+    }
+
+    #[test]
+    fn each_group_has_several_words_in_order_and_is_there_once() {
+        let groups: Vec<&str> = GROUPS.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+        for group in &groups {
+            let words: Vec<&str> = group.split(' ').collect();
+            assert!(words.len() > 1 && words.is_sorted(), "{group}");
+            assert_eq!(groups.iter().filter(|other| *other == group).count(), 1, "{group}");
+        }
+    }
+}
