@@ -73,6 +73,26 @@ async fn where_nothing_is_deferred_there_is_no_search() {
 }
 
 #[tokio::test]
+async fn help_names_the_search_only_where_it_is_offered() {
+    for (count, client, is_named) in [(10, "test", false), (140, "test", true), (140, "claude-code", false)] {
+        let place = SearchApp::with("", catalogue(count)).await;
+        let mut pipe = StdioClient::start(&place.app, StdioSettings::default());
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": client, "version": "2.1"}});
+        pipe.answer_to(legacy(1, "initialize", hello)).await;
+        pipe.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        let all = pipe.answer_to(legacy(2, "tools/call", call("help", json!({})))).await;
+        assert!(text_of(&all).contains("- `batch`"), "{all}");
+        let topic = call("help", json!({"topic": "tool_search"}));
+        let one = pipe.answer_to(legacy(3, "tools/call", topic)).await;
+        for text in [text_of(&all), text_of(&one)] {
+            assert_eq!(text.contains("complete definitions"), is_named, "{count} {client}: {text}");
+        }
+        place.close().await;
+    }
+}
+
+#[tokio::test]
 async fn tokens_count_as_well_as_tools() {
     let place = SearchApp::with("[tools]\ndefer_above_tokens = 4000\n", catalogue(30)).await;
     assert_eq!(names(&listed_by(&place.app, "test").await), DEFERRED);

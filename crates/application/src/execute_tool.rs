@@ -41,8 +41,8 @@ mod waiting_time;
 mod window_label;
 
 use crate::{
-    context_registry::ContextRegistry, open_calls::OpenCalls, permission_book::PermissionBook,
-    tool_registry::ToolRegistry,
+    context_registry::ContextRegistry, list_tools::ListToolsHandler, open_calls::OpenCalls,
+    permission_book::PermissionBook, tool_registry::ToolRegistry,
 };
 pub(crate) use applied_dialect::AppliedDialect;
 use call_in_progress::CallInProgress;
@@ -85,6 +85,8 @@ pub struct ExecuteToolHandler {
     settings: CallSettings,
     /// Published names of resources; empty without a context registry.
     context: OnceLock<Arc<ContextRegistry>>,
+    /// Lists that callers receive; empty if they are unknown.
+    lists: OnceLock<Arc<ListToolsHandler>>,
 }
 
 impl std::fmt::Debug for ExecuteToolHandler {
@@ -103,7 +105,7 @@ impl ExecuteToolHandler {
         settings: CallSettings,
     ) -> Arc<Self> {
         let parked_calls = ParkedCalls::new(open_calls.clone(), settings.approval_timeout);
-        let (tasks, decision_texts, context) = (Tasks::default(), DecisionTextCache::default(), OnceLock::new());
+        let (tasks, decision_texts) = (Tasks::default(), DecisionTextCache::default());
         Arc::new(Self {
             registry,
             permissions,
@@ -113,7 +115,8 @@ impl ExecuteToolHandler {
             tasks,
             decision_texts,
             settings,
-            context,
+            context: OnceLock::new(),
+            lists: OnceLock::new(),
         })
     }
 
@@ -126,6 +129,12 @@ impl ExecuteToolHandler {
     /// effect.
     pub fn name_resources_by(&self, context: &Arc<ContextRegistry>) {
         self.context.get_or_init(|| context.clone());
+    }
+
+    /// Sets the lists that callers receive, which decide whether tools that search deferred ones are offered. Only the
+    /// first call has an effect.
+    pub fn list_by(&self, lists: &Arc<ListToolsHandler>) {
+        self.lists.get_or_init(|| lists.clone());
     }
 
     /// Runs the call and records it. Returns the answer once its record is stored.

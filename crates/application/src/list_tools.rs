@@ -2,14 +2,14 @@
 
 use crate::{
     permission_book::PermissionBook,
-    tool_deferral::{ListForm, ToolDeferral},
+    tool_deferral::{ListForm, ToolDeferral, is_search_tool},
     tool_registry::{SharedTool, ToolRegistry, snapshot::Snapshot},
     view_forms,
 };
 use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{hash::BuildHasher, sync::Arc};
-use toolstead_domain::{Category, Dialect, PermissionPolicy, Scope, Tool, ViewContent};
+use toolstead_domain::{Category, ClientProfile, Dialect, PermissionPolicy, Scope, Tool, ViewContent};
 
 /// Requests one page of tools.
 #[derive(Debug, Clone, Default)]
@@ -163,6 +163,14 @@ impl ListToolsHandler {
         let policy = self.permissions.advertising(scope);
         let bytes = |tool: &Arc<Tool>| serde_json::to_string(tool.advertised()).map_or(0, |text| text.len());
         self.deferral.apply(ListForm::Deferred, tools, &policy, |tool| tool, bytes)
+    }
+
+    /// Returns `true` if the list of this client in this scope is deferred, so that it contains the tools that search
+    /// and call the others.
+    pub(crate) fn is_deferred(&self, scope: &Scope, client: &ClientProfile) -> bool {
+        let policy = self.permissions.advertising(scope);
+        let list = || self.advertised(&self.registry.snapshot(), policy, scope, ListForm::Deferred);
+        !client.is_self_deferring() && list().iter().any(|one| is_search_tool(&one.tool))
     }
 
     /// Returns one page.

@@ -142,6 +142,7 @@ impl App {
         execute_tool.name_resources_by(&context);
         let list_tools = ListToolsHandler::new(registry.clone(), permissions.clone()).with_deferral(deferral);
         let list_tools = Arc::new(list_tools);
+        execute_tool.list_by(&list_tools);
         let AgentParts { models, hooks, defaults: agent, todos, agent_files: catalogue, surroundings } = agents;
         let run_agent = RunAgentHandler::new(RunAgentPorts {
             execute_tool: execute_tool.clone(),

@@ -13,7 +13,11 @@ use super::{
     waiting_time::over,
     window_label::labels_in,
 };
-use crate::{cancel_signal::CancelSignal, list_tools::mentions};
+use crate::{
+    cancel_signal::CancelSignal,
+    list_tools::{ListToolsHandler, mentions},
+    tool_deferral::is_search_tool,
+};
 use async_trait::async_trait;
 use std::{
     sync::{Arc, OnceLock},
@@ -157,6 +161,12 @@ impl Calls for ScopedCalls<'_> {
     fn search(&self, text: &str) -> Vec<Arc<Tool>> {
         let text = text.to_lowercase();
         self.nested.tools(self.scope(), |tool| mentions(tool, &text))
+    }
+
+    fn offers(&self, tool: &Tool) -> bool {
+        let lists = || self.nested.handler.lists.get();
+        let is_deferred = |lists: &Arc<ListToolsHandler>| lists.is_deferred(self.scope(), &self.nested.command.client);
+        !is_search_tool(tool) || lists().is_none_or(is_deferred)
     }
 
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a> {

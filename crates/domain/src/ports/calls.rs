@@ -22,6 +22,12 @@ pub trait Calls: Send + Sync {
     /// Returns the tools whose name, title or description contains this text, in any case.
     fn search(&self, text: &str) -> Vec<Arc<Tool>>;
 
+    /// Returns `false` for a tool that only searches or calls deferred tools if the list of the caller is whole.
+    fn offers(&self, tool: &Tool) -> bool {
+        let _ = tool;
+        true
+    }
+
     /// Returns the same calls through a view nested in this one: its policy also applies to what is listed, found and
     /// called through it. An approval given through it holds only in it and in views nested in it.
     /// An approval through the [view of a run](View::of_run) ends once that view and everything derived from it is

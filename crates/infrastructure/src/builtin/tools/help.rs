@@ -78,14 +78,16 @@ impl BuiltInTool for Help {
     const BRIEF: &str = "Explains a tool with all its parameters (lists name the usual ones) and an example, or a topic: `paths`, `permissions`, `finding`, `outputs`, `editing`.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["documentation"];
+    const KEYWORDS: &[&str] = &["documentation", "guide", "instructions", "manual", "support", "usage"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"topic": "editing"}"#;
     type Input = Input;
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
-        // Tools that this caller may never call are not mentioned.
-        let grant = run.context().grant;
-        let tools: Vec<&Tool> = run.tools().filter(|tool| tool.is_callable() && grant.advertises(tool)).collect();
+        // Tools that this caller may never call, or that its list has no use for, are not mentioned.
+        let (grant, calls) = (run.context().grant, run.context().calls);
+        let is_offered = |tool: &&Tool| tool.is_callable() && grant.advertises(tool) && calls.offers(tool);
+        let tools: Vec<&Tool> = run.tools().filter(is_offered).collect();
         let topic = input.topic.as_deref().map(str::trim).unwrap_or_default();
         if topic.is_empty() {
             return Ok(ToolResult::text(overview(&tools)));
