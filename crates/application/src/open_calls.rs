@@ -9,7 +9,7 @@ use std::{
     },
 };
 use tokio::sync::Notify;
-use toolstead_domain::{CallId, CancelReason, Principal};
+use toolstead_domain::{CallId, CancelReason, Principal, Scope, ViewContent};
 
 /// All open calls of this process, with their owners. Limits their number, and cancels them at shutdown.
 ///
@@ -42,6 +42,8 @@ pub struct OpenCalls {
 #[derive(Debug)]
 struct OpenCall {
     owner: Principal,
+    /// Contents of the views of the call that limit their open calls.
+    limiting: Vec<Arc<ViewContent>>,
     cancel: CancelSignal,
     /// `true` while the call waits for its client.
     is_away: bool,
@@ -68,6 +70,9 @@ pub enum NotAdmitted {
     /// The maximum number of calls is open already.
     #[error("{0} calls are open already, which is the limit")]
     TooMany(usize),
+    /// The maximum number of calls through a view is open already.
+    #[error("{0} calls are open already in this view, which is its limit")]
+    TooManyInView(usize),
     /// The runtime is shutting down.
     #[error("the runtime is shutting down")]
     Closing,
@@ -97,13 +102,38 @@ impl OpenCalls {
         owner: Principal,
         cancel: CancelSignal,
     ) -> Result<OpenCallGuard, NotAdmitted> {
+        self.open(id, owner, Vec::new(), cancel)
+    }
+
+    /// Opens a call in this scope, within the limits of its views.
+    ///
+    /// # Errors
+    /// [`NotAdmitted`] if a limit is reached, or if the runtime is shutting down.
+    pub fn admit_in(
+        self: &Arc<Self>,
+        id: CallId,
+        scope: &Scope,
+        cancel: CancelSignal,
+    ) -> Result<OpenCallGuard, NotAdmitted> {
+        let limiting = scope.contents().map(|(_, content)| content);
+        let limiting = limiting.filter(|content| content.limits.open_calls.is_some()).cloned().collect();
+        self.open(id, scope.principal.clone(), limiting, cancel)
+    }
+
+    fn open(
+        self: &Arc<Self>,
+        id: CallId,
+        owner: Principal,
+        limiting: Vec<Arc<ViewContent>>,
+        cancel: CancelSignal,
+    ) -> Result<OpenCallGuard, NotAdmitted> {
         let mut calls = self.lock();
         // Checked under the lock: once the runtime is closing, no call is admitted that shutdown would not wait for.
         if self.closing.reason().is_some() {
             return Err(NotAdmitted::Closing);
         }
-        self.check_room(calls.len())?;
-        calls.insert(id, OpenCall { owner, cancel, is_away: false, working: 1 });
+        self.check_room(&calls, &limiting)?;
+        calls.insert(id, OpenCall { owner, limiting, cancel, is_away: false, working: 1 });
         Ok(OpenCallGuard { calls: self.clone(), id })
     }
 
@@ -120,11 +150,11 @@ impl OpenCalls {
     /// [`NotAdmitted`] if the limit is reached, or if every call was [cancelled](Self::end). The call still waits then.
     pub fn resume(&self, id: CallId) -> Result<(), NotAdmitted> {
         let mut calls = self.lock();
-        if calls.get(&id).is_some_and(OpenCall::rests) {
+        if let Some(call) = calls.get(&id).filter(|call| call.rests()) {
             if self.is_ended() {
                 return Err(NotAdmitted::Closing);
             }
-            self.check_room(calls.len())?;
+            self.check_room(&calls, &call.limiting)?;
         }
         self.change(&mut calls, id, |call| call.is_away = false);
         Ok(())
@@ -156,11 +186,20 @@ impl OpenCalls {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check_room(&self, open: usize) -> Result<(), NotAdmitted> {
-        match open - self.waiting.load(Ordering::Relaxed) < self.limit {
-            true => Ok(()),
-            false => Err(NotAdmitted::TooMany(self.limit)),
+    /// Checks the limit of all calls, and those of the views of a call.
+    fn check_room(&self, calls: &HashMap<CallId, OpenCall>, limiting: &[Arc<ViewContent>]) -> Result<(), NotAdmitted> {
+        if calls.len() - self.waiting.load(Ordering::Relaxed) >= self.limit {
+            return Err(NotAdmitted::TooMany(self.limit));
         }
+        for view in limiting {
+            let is_in_view =
+                |call: &&OpenCall| !call.rests() && call.limiting.iter().any(|other| Arc::ptr_eq(other, view));
+            let open = calls.values().filter(is_in_view).count();
+            if let Some(limit) = view.limits.open_calls.filter(|limit| open >= *limit) {
+                return Err(NotAdmitted::TooManyInView(limit));
+            }
+        }
+        Ok(())
     }
 
     /// Waits until every call was [cancelled](Self::end).
@@ -251,6 +290,7 @@ impl Drop for OpenCallGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolstead_domain::{PermissionPolicy, View, ViewLimits};
     use uuid::Uuid;
 
     #[tokio::test]
@@ -269,6 +309,35 @@ mod tests {
         drop(first);
         calls.drained().await;
         assert_eq!(calls.end(), 1, "the number of those that it cancelled");
+    }
+
+    #[test]
+    fn a_view_limits_its_own_calls() {
+        let calls = OpenCalls::new(8);
+        let view = |name: &str| {
+            let limits = ViewLimits { open_calls: Some(1), ..ViewLimits::default() };
+            let content = ViewContent::default().with_limits(limits);
+            View::with_content(name, Arc::new(PermissionPolicy::default()), content)
+        };
+        let (review, other) = (view("review"), view("other"));
+        let admit =
+            |id, view: &Arc<View>| calls.admit_in(id, &Scope::default().through(view.clone()), CancelSignal::new());
+        let [one, two, three] = [(); 3].map(|()| CallId(Uuid::now_v7()));
+        let first = admit(one, &review).unwrap();
+        assert_eq!(admit(two, &review).unwrap_err(), NotAdmitted::TooManyInView(1));
+        let narrower = Scope::default().through(review.clone()).narrowed_to(other.clone());
+        assert!(calls.admit_in(two, &narrower, CancelSignal::new()).is_err(), "an outer view limits, too");
+        let elsewhere = admit(two, &other).unwrap();
+        assert!(calls.admit_in(three, &Scope::default(), CancelSignal::new()).is_ok());
+        // A call that waits for its client does not count, and needs a place again to continue.
+        calls.wait(one);
+        calls.rests(one);
+        let second = admit(three, &review).unwrap();
+        assert_eq!(calls.resume(one), Err(NotAdmitted::TooManyInView(1)));
+        drop(second);
+        assert_eq!(calls.resume(one), Ok(()));
+        drop((first, elsewhere));
+        assert!(admit(one, &review).is_ok());
     }
 
     #[test]

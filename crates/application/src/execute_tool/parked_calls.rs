@@ -93,7 +93,7 @@ impl ParkedCalls {
             attached.map_err(|why| match why {
                 AttachError::Used => unfit("it was used already, or the call has ended"),
                 AttachError::NotAdmitted(NotAdmitted::Closing) => ExecuteToolError::Cancelled(CancelReason::Shutdown),
-                AttachError::NotAdmitted(why @ NotAdmitted::TooMany(_)) => {
+                AttachError::NotAdmitted(why @ (NotAdmitted::TooMany(_) | NotAdmitted::TooManyInView(_))) => {
                     let failure = ToolFailure::new(ErrorKind::RateLimited, why.to_string());
                     ExecuteToolError::Refused(
                         failure.next("The call is still waiting: send the same answers again later."),

@@ -96,14 +96,14 @@ fn unknown(name: &str, unresolved: ResolveError) -> ToolFailure {
     }
 }
 
-/// Admits the call within the limit of open calls.
+/// Admits the call within the limits of open calls.
 pub(super) fn admit(
     calls: &Arc<OpenCalls>,
     id: CallId,
     command: &ExecuteToolCommand,
 ) -> Result<OpenCallGuard, ExecuteToolError> {
-    calls.admit(id, command.scope.principal.clone(), command.cancel.clone()).map_err(|why| match why {
-        NotAdmitted::TooMany(_) => ExecuteToolError::Refused(
+    calls.admit_in(id, &command.scope, command.cancel.clone()).map_err(|why| match why {
+        NotAdmitted::TooMany(_) | NotAdmitted::TooManyInView(_) => ExecuteToolError::Refused(
             ToolFailure::new(ErrorKind::RateLimited, why.to_string())
                 .next("Wait for a running call to end, then try again."),
         ),

@@ -45,6 +45,8 @@ pub struct ViewLimits {
     pub timeout: Option<Duration>,
     /// Maximum number of characters of one result that a model receives; `None`: that of the configuration.
     pub output_characters: Option<usize>,
+    /// Maximum number of calls through the view that are open at the same time; `None`: that of the configuration.
+    pub open_calls: Option<usize>,
 }
 
 /// Error: a view shows two tools under one name.
@@ -69,6 +71,7 @@ impl ViewLimits {
         Self {
             timeout: least(self.timeout, other.timeout),
             output_characters: least(self.output_characters, other.output_characters),
+            open_calls: least(self.open_calls, other.open_calls),
         }
     }
 }
@@ -227,6 +230,7 @@ mod tests {
         let limits = |seconds: Option<u64>, output_characters| ViewLimits {
             timeout: seconds.map(Duration::from_secs),
             output_characters,
+            open_calls: None,
         };
         assert_eq!(limits(Some(5), None).and(limits(Some(3), Some(10))), limits(Some(3), Some(10)));
         assert_eq!(limits(None, Some(9)).and(ViewLimits::default()), limits(None, Some(9)));

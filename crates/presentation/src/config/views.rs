@@ -188,7 +188,8 @@ impl ViewKeys<'_> {
         };
         let limits = ViewLimits {
             timeout: self.integer("timeout_seconds").map(Duration::from_secs),
-            output_characters: self.integer("output_bytes").and_then(|bytes| usize::try_from(bytes).ok()),
+            output_characters: self.whole("output_bytes"),
+            open_calls: self.whole("calls_in_flight"),
         };
         (problems.len() == found).then(|| ConfiguredView {
             name: name.to_owned(),
@@ -234,6 +235,10 @@ impl ViewKeys<'_> {
             Value::Integer(number) => Some(number),
             _ => None,
         }
+    }
+
+    fn whole(&self, key: &str) -> Option<usize> {
+        usize::try_from(self.integer(key)?).ok()
     }
 
     fn origin_of_overlay(&self, tool: &str) -> Option<Origin> {

@@ -16,7 +16,7 @@ fn overlay(name: &str, fixed: Value, hidden: &[&str]) -> ToolOverlay {
 
 fn view(name: &str, overlays: impl IntoIterator<Item = (&'static str, ToolOverlay)>) -> Arc<View> {
     let overlays: BTreeMap<_, _> = overlays.into_iter().map(|(tool, one)| (tool.to_owned(), one)).collect();
-    let limits = ViewLimits { timeout: None, output_characters: Some(1_000) };
+    let limits = ViewLimits { output_characters: Some(1_000), ..ViewLimits::default() };
     let content = ViewContent::new(overlays).unwrap().with_limits(limits);
     let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
     let policy = PermissionPolicy { roots, ..Default::default() }.window(ToolSelection::all());
@@ -119,7 +119,7 @@ async fn the_limits_of_a_view_apply_to_its_calls() {
     let house = Plan::default().house(provider()).await;
     let (whole, cut) = (house.call("long", json!({})).await, command("long", json!({})).within(peeking()));
     assert!(house.told(cut).await.chars().count() < 1_500 && whole.chars().count() > 20_000);
-    let limits = ViewLimits { timeout: Some(Duration::from_secs(3)), output_characters: None };
+    let limits = ViewLimits { timeout: Some(Duration::from_secs(3)), ..ViewLimits::default() };
     let content = ViewContent::default().with_limits(limits);
     let policy = Arc::new(PermissionPolicy::default());
     let scope = Scope::default().through(View::with_content("quick", policy, content));

@@ -331,6 +331,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     key(&["views", "*", "allow"], Kind::Rules(Effect::Allow), Own, Waits, Some("[]"), "Rules for calls that need no approval of the view. With at least one such rule, the view requires approval like a configuration without rules; without one, it requires none of its own."),
     key(&["views", "*", "timeout_seconds"], positive_integer(DAY), Own, Waits, None, "Maximum timeout of a call through the view."),
     key(&["views", "*", "output_bytes"], Kind::Integer { least: 1_000, most: 10_000_000 }, Own, Waits, None, "Maximum size of one result of a call through the view."),
+    key(&["views", "*", "calls_in_flight"], positive_integer(100_000), Own, Waits, None, "Calls through the view that are open at once, over all clients; more are refused."),
     key(&["views", "*", "overlay", "*", "name"], Kind::Text, Own, Waits, None, "The name of the tool in the view. The second `NAME` of the key is the tool's own name."),
     key(&["views", "*", "overlay", "*", "description"], Kind::Text, Own, Waits, None, "Its description in the view."),
     key(&["views", "*", "overlay", "*", "fixed"], Kind::Json, Own, Waits, Some("{}"), "Values of parameters that clients of the view neither see nor set."),
