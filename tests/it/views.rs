@@ -353,6 +353,65 @@ fn a_view_is_served_over_stdio_with_its_rules_and_limits() {
     assert!(listed.contains(r#"hello"#), "{listed}");
 }
 
+#[test]
+fn the_command_line_lists_and_calls_tools_through_a_view() {
+    let home = Home::new();
+    std::fs::create_dir(home.work().join("secrets")).unwrap();
+    std::fs::write(home.work().join("secrets/key"), "s3cret").unwrap();
+    let config = home.config(CONFIG);
+    let in_view = |command: &'static str, view: &'static str, rest: &[&'static str]| {
+        [&[command, "--config", config.to_str().unwrap(), "--view", view][..], rest]
+            .concat()
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let run = |arguments: Vec<String>, code: i32, texts: &[&str]| {
+        check(&home, &arguments.iter().map(String::as_str).collect::<Vec<_>>(), code, texts)
+    };
+    let listed = run(in_view("tools", "review", &[]), 0, &["read_file", "Says hello."]);
+    assert!(!listed.contains("echo") && !listed.contains("bash"), "{listed}");
+    let shown = run(in_view("tools", "review", &["say"]), 0, &["Says hello."]);
+    assert!(!shown.contains("\"message\": {"), "{shown}");
+    let sent = run(in_view("tools", "review", &["--provider", "anthropic"]), 0, &["\"say\""]);
+    assert!(!sent.contains("\"echo\""), "{sent}");
+    run(in_view("call", "review", &["say"]), 0, &["Echo: hello"]);
+    run(in_view("call", "review", &["say", r#"{"message": "bye"}"#]), 1, &["message"]);
+    run(in_view("call", "review", &["read_file", r#"{"path": "secrets/key"}"#]), 3, &["Read(secrets/**)"]);
+    run(in_view("call", "review", &["glob", r#"{"pattern": "*"}"#]), 3, &["glob"]);
+    let unknown = "no view is called `reviw`; did you mean `review`?";
+    run(in_view("tools", "reviw", &[]), 2, &[unknown]);
+    run(in_view("call", "reviw", &["say"]), 2, &[unknown]);
+}
+
+#[test]
+fn a_view_limits_its_open_calls() {
+    let home = Home::new();
+    std::fs::write(home.work().join("a.txt"), "text").unwrap();
+    let config = home.config("[views.one]\ntools = [\"read_file\", \"write_file\"]\ncalls_in_flight = 1\n");
+    let mut client = Pipe::start(home.toolstead(&["mcp", "--config", config.to_str().unwrap(), "--view", "one"]));
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": "test", "version": "1"}});
+    client.send(legacy(0, "initialize", hello).to_string());
+    client.answer(0);
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    let read = |id| legacy(id, "tools/call", call("read_file", json!({"path": "a.txt"}))).to_string();
+    client.send(legacy(1, "tools/call", call("write_file", json!({"path": "b.txt", "content": "x"}))).to_string());
+    let question = client.receive();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    client.send(read(2));
+    let refused = client.answer(2)["result"].take();
+    assert_eq!(refused["_meta"]["toolstead/errorKind"], "rate_limited", "{refused}");
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("1 calls are open already in this view") && text.contains("Wait for a running call"), "{text}");
+    client.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}).to_string());
+    client.answer(1);
+    client.send(read(3));
+    let result = client.answer(3)["result"].take();
+    assert_eq!(result["isError"], json!(null), "{result}");
+    client.finish();
+}
+
 #[tokio::test]
 async fn the_server_serves_configured_views_beside_all_tools() {
     let home = Home::new();

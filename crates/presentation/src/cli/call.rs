@@ -9,6 +9,7 @@ use super::{
     terminal::Terminal,
     terminal_questions::TerminalQuestions,
     tools::print_unavailable_servers,
+    views::scope_in,
 };
 use crate::{
     composition_root::{RunningApp, SessionLifetime},
@@ -28,7 +29,7 @@ use std::{
 use toolstead_application::{CancelSignal, ExecuteToolCommand, ExecuteToolError};
 use toolstead_domain::{
     CallOutcome, Caller, CancelReason, ClientProfile, InputRequest, InputResponse, LogLevel, LogMessage, NotAnswered,
-    Principal, Progress, ToolFailure, ToolResult,
+    Principal, Progress, Scope, ToolFailure, ToolResult,
     error_kind::ErrorKind,
     json_memory::has_too_many_values,
     suggestion::SUGGESTION,
@@ -53,6 +54,9 @@ pub struct Call {
     /// Timeout of the call in seconds
     #[arg(long, value_name = "S")]
     timeout: Option<u64>,
+    /// The view through which to call, by its name in `[views]`
+    #[arg(long, value_name = "NAME")]
+    view: Option<String>,
 }
 
 impl Call {
@@ -72,13 +76,15 @@ impl Call {
         let session_lifetime =
             if detached.is_some() { SessionLifetime::OutlivesCall } else { SessionLifetime::EndsWithCall };
         let terminal = Terminal::of_process();
-        let composition = global.compose_for_call(&self.name, session_lifetime, terminal.clone()).await?;
-        let patience = composition.config.permissions.approval_timeout;
+        let composing = global.compose_for_call(&self.name, self.view.as_deref(), session_lifetime, terminal.clone());
+        let composition = composing.await?;
+        let session = session_of(&Principal::local(), composition.config.workspace());
+        let scope = scope_in(&composition.app, self.view.as_deref(), session)?;
+        let patience = composition.config.approval_timeout;
         let messages = MessagePrinter::for_terminal(terminal.clone());
         let questions = terminal
             .map(|terminal| TerminalQuestions::new(terminal, patience).opening(auth::browser(&composition.config)));
-        let outcome = self.call(&composition, arguments, (questions, messages, global.is_quiet()), &mut shutdown).await;
-        passing("");
+        let outcome = self.call(&composition, scope, arguments, (questions, messages), &mut shutdown).await;
         if !global.is_quiet()
             && let Err(ExecuteToolError::NotCallable(failure)) = &outcome
             && failure.kind == ErrorKind::NotFound
@@ -121,16 +127,16 @@ impl Call {
     async fn call(
         &self,
         composition: &RunningApp,
+        scope: Scope,
         arguments: Value,
         (questions, messages, is_quiet): (Option<TerminalQuestions>, MessagePrinter, bool),
         shutdown: &mut Shutdown,
     ) -> Result<CallOutcome, ExecuteToolError> {
         // Only this user waits, so the whole connect timeout of the server is acceptable.
-        if composition.app.registry.resolve(&self.name).is_err() {
+        if composition.app.registry.resolve(scope.tool_named(&self.name)).is_err() {
             composition.settled().await;
         }
         let (cancel, hurry) = (CancelSignal::new(), CancelSignal::new());
-        let session = session_of(&Principal::local(), composition.config.workspace());
         let command = ExecuteToolCommand {
             client: Arc::new(ClientProfile {
                 log_level: Some(LogLevel::Info),
@@ -140,7 +146,7 @@ impl Call {
             caller: Arc::new(CommandLineCaller { hurry: hurry.clone(), questions, messages, is_quiet }),
             timeout: self.timeout.map(Duration::from_secs),
             cancel: cancel.clone(),
-            ..ExecuteToolCommand::new(&*self.name, arguments).within(composition.app.scope(Principal::local(), session))
+            ..ExecuteToolCommand::new(&*self.name, arguments).within(scope)
         };
         let call = composition.app.execute_tool.handle(command);
         tokio::pin!(call);

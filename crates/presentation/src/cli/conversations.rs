@@ -123,7 +123,7 @@ impl Conversations {
         let composition = match &command {
             // The user may have to approve file changes.
             StoreCommand::Undo { .. } => {
-                global.compose_for_call(UNDO, SessionLifetime::EndsWithCall, Terminal::of_process()).await?
+                global.compose_for_call(UNDO, None, SessionLifetime::EndsWithCall, Terminal::of_process()).await?
             }
             _ => global.compose(Servers::None).await?,
         };

@@ -188,16 +188,20 @@ impl Global {
         Ok(builder(config).servers(servers).build().await?)
     }
 
-    /// Builds the application for one call: the user may be asked for approval, and only the required server is
-    /// started.
+    /// Builds the application for one call, through the view with this name if there is one: the user may be asked for
+    /// approval, and only the required server is started.
     pub(super) async fn compose_for_call(
         &self,
         tool: &str,
+        view: Option<&str>,
         session_lifetime: SessionLifetime,
         terminal: Option<Arc<Terminal>>,
     ) -> Result<RunningApp, CommandError> {
         let config = self.load()?;
-        let servers = needed_for(tool, &config);
+        let view = view.map(|name| config.view(name)).transpose();
+        let view = view.map_err(|error| CommandError::Usage(error.to_string()))?;
+        let own_name = view.and_then(|view| view.content.tool_named(tool)).unwrap_or(tool);
+        let servers = needed_for(own_name, &config);
         self.compose_with_approver(config, servers, session_lifetime, terminal).await
     }
 

@@ -5,6 +5,7 @@ use super::{
     exit::{CommandError, Exit},
     global::Global,
     output::{Output, cut, note, on_one_line, quoted},
+    views::scope_in,
 };
 use crate::composition_root::{RunningApp, Servers};
 use clap::Args;
@@ -13,7 +14,7 @@ use toolstead_application::{
     AbsentServer, GetToolQuery, ListForm, ListToolsQuery, PageSize, ResolveError, SetToolEnabledCommand, SharedTool,
     ToolFilter, ToolView, run_agent::offered_tool,
 };
-use toolstead_domain::{Category, OfferedTool, Principal, Tool};
+use toolstead_domain::{Category, OfferedTool, Scope, Tool};
 use toolstead_infrastructure::models::{self, ProviderKind};
 
 /// Lists the tools, or shows one.
@@ -30,6 +31,9 @@ pub struct Tools {
     /// Only tools with this text in name, title or description
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
+    /// Only what this view shows, by its name in `[views]`
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["enable", "disable"])]
+    view: Option<String>,
     /// The format of this model provider: `anthropic`, `openai`, `openai_responses` or `gemini`
     #[arg(long, value_name = "P", value_parser = provider, conflicts_with_all = ["enable", "disable"])]
     provider: Option<ProviderKind>,
@@ -43,6 +47,10 @@ pub struct Tools {
 
 impl Tools {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        if let Some(name) = &self.view {
+            // Checked before servers start.
+            global.load()?.view(name).map_err(|error| CommandError::Usage(error.to_string()))?;
+        }
         let composition = global.compose(Servers::All).await?;
         composition.settled().await;
         if !global.is_quiet() {
@@ -51,7 +59,7 @@ impl Tools {
         let outcome = match &self.name {
             Some(name) if self.enable || self.disable => self.switch(name, &composition, global.json, output).await,
             name if self.provider.is_some() => self.print_definitions(name.as_deref(), &composition, output),
-            Some(name) => show(name, &composition, global.json, output),
+            Some(name) => self.show(name, &composition, global.json, output),
             None => self.list(&composition, global.json, output),
         };
         composition.close().await;
@@ -74,12 +82,28 @@ impl Tools {
         }
     }
 
+    /// Returns the scope of the lists.
+    fn scope(&self, composition: &RunningApp) -> Result<Scope, CommandError> {
+        scope_in(&composition.app, self.view.as_deref(), "cli")
+    }
+
+    fn show(&self, name: &str, composition: &RunningApp, as_json: bool, output: &mut Output) -> Outcome {
+        let query = GetToolQuery { scope: self.scope(composition)?, name: name.to_owned() };
+        let view = composition.app.get_tool.handle(&query).map_err(|unresolved| unknown(name, unresolved))?;
+        if as_json {
+            output.json(view.registered.tool.definition())?;
+            return Ok(Exit::Done);
+        }
+        describe(&view, output)?;
+        Ok(Exit::Done)
+    }
+
     /// Returns the tools in the scope that match the filter.
     fn listed(&self, composition: &RunningApp) -> Result<Vec<SharedTool>, CommandError> {
         let category = self.category.as_deref().map(Category::parse).transpose();
         let category = category.map_err(|error| CommandError::Usage(error.to_string()))?;
         let filter = ToolFilter { category, tags: Vec::new(), text: self.text.clone(), with_uncallable: self.all };
-        let scope = composition.app.scope(Principal::local(), "cli");
+        let scope = self.scope(composition)?;
         let mut query =
             ListToolsQuery { scope, filter, cursor: None, page: PageSize::Tools(usize::MAX), form: ListForm::Whole };
         let mut tools = Vec::new();
@@ -102,7 +126,7 @@ impl Tools {
         match name {
             None => output.json(&Value::from(definitions))?,
             Some(name) => {
-                let scope = composition.app.scope(Principal::local(), "cli");
+                let scope = self.scope(composition)?;
                 let view = composition.app.get_tool.handle(&GetToolQuery { scope, name: name.to_owned() });
                 let tool = offered_tool(&view.map_err(|unresolved| unknown(name, unresolved))?.registered.tool);
                 // Its name in the request may depend on the other offered tools.
@@ -129,7 +153,7 @@ impl Tools {
     }
 
     fn list(&self, composition: &RunningApp, as_json: bool, output: &mut Output) -> Outcome {
-        let scope = composition.app.scope(Principal::local(), "cli");
+        let scope = self.scope(composition)?;
         let listed = self.listed(composition)?;
         let views: Vec<ToolView> = listed.iter().map(|one| composition.app.get_tool.view(one, &scope)).collect();
         if as_json {
@@ -175,20 +199,6 @@ pub(super) fn print_unavailable_servers(composition: &RunningApp) {
             on_one_line(why.trim_end())
         ));
     }
-}
-
-fn show(name: &str, composition: &RunningApp, as_json: bool, output: &mut Output) -> Outcome {
-    let view = composition
-        .app
-        .get_tool
-        .handle(&GetToolQuery { scope: composition.app.scope(Principal::local(), "cli"), name: name.to_owned() });
-    let view = view.map_err(|unresolved| unknown(name, unresolved))?;
-    if as_json {
-        output.json(view.registered.tool.definition())?;
-        return Ok(Exit::Done);
-    }
-    describe(&view, output)?;
-    Ok(Exit::Done)
 }
 
 fn describe(view: &ToolView, output: &mut Output) -> std::io::Result<()> {

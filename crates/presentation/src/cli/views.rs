@@ -7,6 +7,7 @@ use super::{
     output::{Output, note, on_one_line, table, visible},
 };
 use crate::{
+    app::App,
     composition_root::{RunningApp, Servers, StartupError, check_rules},
     config::{
         tree::problem::ConfigError,
@@ -18,7 +19,10 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use toolstead_application::{ListForm, ListToolsQuery, PageSize, SharedTool, ToolFilter};
 use toolstead_domain::{Principal, Scope, ToolSelection, context::RULE_NAMES};
 
@@ -77,6 +81,15 @@ impl Views {
     }
 }
 
+/// Returns the scope of the local user in this session, through the view with this name if there is one.
+pub(super) fn scope_in(app: &App, view: Option<&str>, session: impl Into<Arc<str>>) -> Result<Scope, CommandError> {
+    let scope = app.scope(Principal::local(), session);
+    match view {
+        Some(name) => Ok(scope.through(app.view(name).map_err(usage)?.clone())),
+        None => Ok(scope),
+    }
+}
+
 fn usage(error: impl ToString) -> CommandError {
     CommandError::Usage(error.to_string())
 }
@@ -115,7 +128,7 @@ fn list(views: &[ConfiguredView], as_json: bool, output: &mut Output) -> Outcome
 fn show(name: &str, composition: &RunningApp, as_json: bool, output: &mut Output) -> Outcome {
     let app = &composition.app;
     let view = app.view(name).map_err(usage)?;
-    let scope = app.scope(Principal::local(), "cli").through(view.clone());
+    let scope = scope_in(app, Some(name), "cli")?;
     let shown = shown(composition, &scope)?;
     let snapshot = app.registry.snapshot();
     let overlaid =
