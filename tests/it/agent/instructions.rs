@@ -70,8 +70,10 @@ async fn instructions_reach_the_model_once_their_folder_is_trusted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_status_of_a_chat_lists_the_files_that_are_not_read() {
+async fn the_status_of_a_chat_lists_files_and_servers_that_are_not_used() {
     let project = project().await;
+    project.write(".mcp.json", r#"{"mcpServers": {"near": {"url": "http://127.0.0.1:9/near"}}}"#);
+    project.write("../home/.cursor/mcp.json", r#"{"mcpServers": {"far": {"url": "http://127.0.0.1:9/far"}}}"#);
     let mut command = project.home.command("/usr/bin/setsid", &["--ctty", "--wait", env!("CARGO_BIN_EXE_toolstead")]);
     command.arg("chat").env("MODEL_KEY", KEY).env("TERM", "xterm");
     let (mut person, mut child) = Person::at(command, true);
@@ -80,6 +82,9 @@ async fn the_status_of_a_chat_lists_the_files_that_are_not_read() {
         person.types("/status\r");
         person.awaits("AGENTS.md: not read: its folder is not trusted");
         person.awaits("sub/CLAUDE.md: not read: its folder is not trusted");
+        person.awaits("servers that are not used:");
+        person.awaits("`near` (");
+        person.awaits("`far` (");
         person.awaits_prompt("> ");
         project.check(&["config", "trust", "--yes", "."], 0, &[]);
         person.types("/status\r");

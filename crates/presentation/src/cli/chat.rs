@@ -14,6 +14,7 @@ use super::{
     narration::figures,
     output::Output,
     screen::Screen,
+    servers,
     terminal::Terminal,
     typed_command,
 };
@@ -250,7 +251,7 @@ impl ChatSession<'_> {
         }
     }
 
-    /// Shows the model, the workspace and the instruction files.
+    /// Shows the model, the workspace, the instruction files, and servers of other programs that are not used.
     async fn status(&mut self) {
         let RunningApp { config, instruction_files: files, .. } = &self.agent.composition;
         let facts = self.agent.model.facts();
@@ -269,6 +270,11 @@ impl ChatSession<'_> {
         });
         if disabled.is_none() {
             lines.extend(listed.iter().map(|file| format!("  {}", file.describe())));
+        }
+        let unused = servers::unused(config);
+        if !unused.is_empty() {
+            lines.push("servers that are not used:".to_owned());
+            lines.extend(unused.iter().map(|server| format!("  {server}")));
         }
         lines.iter().for_each(|line| self.screen.note(&on_one_line(line)));
     }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     composition_root::{RunningApp, Servers as Started, upstream_accounts_alone},
-    config::{Config, tree::origin::Origin},
+    config::{Config, servers::mcp_server::FoundServer, tree::origin::Origin},
 };
 use clap::{Args, Subcommand};
 use definitions::DefinitionsCommand;
@@ -150,18 +150,8 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
     for text in left_out {
         output.line(&on_one_line(&text))?;
     }
-    for found in &composition.config.untrusted_servers {
-        let how = match &found.origin {
-            Origin::File(file, _)
-                if composition.config.files.iter().any(|one| one.path == *file && one.leads_to.is_some()) =>
-            {
-                "its file is a link in a project and cannot be trusted".to_owned()
-            }
-            Origin::File(file, _) => format!("{} uses it", trusting(file)),
-            Origin::Environment(_) | Origin::Flag(_) | Origin::Default => "it is not trusted".to_owned(),
-        };
-        let line = format!("found, not used: `{}` ({}) in {}; {how}", found.name, found.what, found.origin);
-        output.line(&on_one_line(&line))?;
+    for found in waiting(&composition.config) {
+        output.line(&on_one_line(&format!("found, not used: {found}")))?;
     }
     if let count @ 1.. = foreign_servers::importable(&composition.config) {
         output.line(&format!(
@@ -171,7 +161,27 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
     Ok(())
 }
 
-/// Returns the command that signs in to a server, if users can sign in to it.
+/// Returns a line for each server that is not used: those whose file needs trust, and those of other programs.
+pub(super) fn unused(config: &Config) -> Vec<String> {
+    waiting(config).into_iter().chain(found::importable_lines(config)).collect()
+}
+
+/// Returns a line for each server whose file the user does not trust yet, with the command that trusts it.
+fn waiting(config: &Config) -> Vec<String> {
+    let line = |found: &FoundServer| {
+        let how = match &found.origin {
+            Origin::File(file, _) if config.files.iter().any(|one| one.path == *file && one.leads_to.is_some()) => {
+                "its file is a link in a project and cannot be trusted".to_owned()
+            }
+            Origin::File(file, _) => format!("{} uses it", trusting(file)),
+            Origin::Environment(_) | Origin::Flag(_) | Origin::Default => "it is not trusted".to_owned(),
+        };
+        format!("`{}` ({}) in {}; {how}", found.name, found.what, found.origin)
+    };
+    config.found_servers.iter().map(line).collect()
+}
+
+/// Returns the command that signs in to a server, if users can.
 fn signing_in(status: &UpstreamStatus, config: &Config) -> Option<String> {
     let server = config.mcp_servers.iter().find(|server| server.name == status.name)?;
     upstream_accounts_alone(server, config).filter(|_| server.auth.as_ref().is_none_or(|auth| auth.is_sign_in()))?;

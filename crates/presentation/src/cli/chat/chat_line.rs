@@ -23,7 +23,7 @@ pub(super) enum ChatLine {
     Tools,
     /// Show the usage.
     Usage,
-    /// Show the model, the workspace and the instruction files.
+    /// Show the model, the workspace, the instruction files and servers that are not used.
     Status,
     /// Leave the chat.
     Exit,
@@ -42,7 +42,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
     ("/model", "[NAME]", "switches the model, or lists the models"),
     ("/tools", "", "lists the offered tools"),
     ("/usage", "", "shows the usage of this conversation since it was opened"),
-    ("/status", "", "shows the model, the workspace and the instruction files"),
+    ("/status", "", "shows the model, the workspace, the instruction files and unused servers"),
     ("/exit", "", "leaves, as Ctrl-D does"),
 ];
 

@@ -54,6 +54,19 @@ pub(in crate::cli) fn importable(config: &Config) -> usize {
     ImportPlan::of(config, &ImportRequest::default()).map_or(0, |plan| plan.added().count())
 }
 
+/// Returns a line for each server in files of other programs that could be imported.
+pub(super) fn importable_lines(config: &Config) -> Vec<String> {
+    let Ok(plan) = ImportPlan::of(config, &ImportRequest::default()) else { return Vec::new() };
+    let line = |server: &PlannedServer| match &server.outcome {
+        ImportOutcome::Added(added) => Some(format!(
+            "`{}` ({}) of {} in {}: not imported; to import it, run `toolstead servers import`",
+            server.foreign_name, added.what, server.owner, server.origin
+        )),
+        ImportOutcome::Present(_) | ImportOutcome::Repeated(_) | ImportOutcome::Rejected(_) => None,
+    };
+    plan.servers.iter().filter_map(line).collect()
+}
+
 /// Returns a server of another program for `--json`.
 pub(super) fn to_json(server: &PlannedServer) -> Value {
     let (state, name, reason, notes) = match &server.outcome {
