@@ -52,8 +52,9 @@ pub struct Tool {
     pub category: Category,
     /// Free words for filtering, sorted.
     pub tags: Vec<String>,
-    /// Words by which a search of tools also finds the tool. Models never receive them, and they are not stored.
-    pub keywords: &'static [&'static str],
+    /// Words, separated by spaces, by which a search of tools also finds the tool. Models never receive them, and they
+    /// are not stored.
+    pub keywords: &'static str,
     /// `false` if an operator disabled the tool.
     pub enabled: bool,
     source: ToolSource,
@@ -215,7 +216,7 @@ impl Tool {
             advertised: None,
             category,
             tags: Vec::new(),
-            keywords: &[],
+            keywords: "",
             enabled: true,
             source,
             aliases: Vec::new(),

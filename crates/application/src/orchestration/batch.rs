@@ -143,7 +143,7 @@ impl OrchestratingTool for Batch {
         }
         .tool();
         tool.tags = vec!["orchestration".into()];
-        tool.keywords = &["bulk", "concurrent", "multiple", "parallel", "simultaneous", "together"];
+        tool.keywords = "bulk concurrent multiple parallel simultaneous together";
         tool.passes_references_on = true;
         tool
     }

@@ -52,7 +52,7 @@ impl DefinitionWords {
 
 /// Returns what a tool is called besides its name: title, keywords, names in other systems, tags and category.
 fn labels(tool: &Tool) -> String {
-    let mut labels: Vec<&str> = tool.title().into_iter().chain(tool.keywords.iter().copied()).collect();
+    let mut labels: Vec<&str> = tool.title().into_iter().chain([tool.keywords]).collect();
     labels.extend(tool.aliases.iter().map(|alias| alias.name));
     labels.extend(tool.tags.iter().map(String::as_str));
     labels.extend(matches!(tool.source(), ToolSource::BuiltIn).then(|| tool.category.as_str()));
@@ -107,7 +107,7 @@ mod tests {
         let name = ToolName::for_upstream(&server, "find");
         let source = ToolSource::McpServer { server, tool: "find".into() };
         let mut tool = Tool::new(name, definition.as_object().unwrap().clone(), Category::Mcp, source);
-        tool.keywords = &["ticket", "tickets", "bug"];
+        tool.keywords = "ticket tickets bug";
         let words = DefinitionWords::of(&tool);
         assert_eq!(words.lengths, [2, 3, 3, 2, 3]);
         let of = |stem: &str| words.occurrences.get(stem).copied();

@@ -97,7 +97,7 @@ pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool
     }
     .tool();
     tool.tags = vec!["agent".into(), "orchestration".into()];
-    tool.keywords = &["assistant", "delegate", "helper", "investigate", "worker"];
+    tool.keywords = "assistant delegate helper investigate worker";
     tool
 }
 

@@ -24,7 +24,7 @@ pub trait BrowserTool: Send + Sync + 'static {
     /// See [`BuiltInTool::BRIEF`].
     const BRIEF: &'static str;
     /// See [`BuiltInTool::KEYWORDS`].
-    const KEYWORDS: &'static [&'static str];
+    const KEYWORDS: &'static str;
     /// See [`BuiltInTool::EXAMPLE`].
     const EXAMPLE: &'static str;
     /// `true` for a tool that does not change the page.
@@ -91,7 +91,7 @@ impl<T: BrowserTool> BuiltInTool for T {
     const BRIEF: &'static str = T::BRIEF;
     const CATEGORY: Category = Category::Web;
     const TAGS: &'static [&'static str] = &["browser"];
-    const KEYWORDS: &'static [&'static str] = T::KEYWORDS;
+    const KEYWORDS: &'static str = T::KEYWORDS;
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
         read_only_hint: Some(T::IS_READ_ONLY),
         destructive_hint: Some(!T::IS_READ_ONLY),

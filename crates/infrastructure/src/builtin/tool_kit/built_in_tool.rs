@@ -69,8 +69,9 @@ pub trait BuiltInTool: Send + Sync + 'static {
     const CATEGORY: Category;
     /// Free words to filter by, sorted.
     const TAGS: &'static [&'static str] = &[];
-    /// See [`Tool::keywords`]: words that a person may use for what the tool does, beside those of its definition.
-    const KEYWORDS: &'static [&'static str] = &[];
+    /// Words, separated by spaces, that a person may use for what the tool does, beside those of its definition. See
+    /// [`Tool::keywords`].
+    const KEYWORDS: &'static str = "";
     /// `true` if the tool runs a command line from its arguments. Permission rules for it then take a command pattern
     /// in parentheses.
     const TAKES_COMMAND_LINES: bool = false;

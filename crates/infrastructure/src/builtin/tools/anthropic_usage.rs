@@ -122,18 +122,7 @@ impl BuiltInTool for AnthropicUsage {
     const BRIEF: &str = "Reports usage, cost or Claude Code activity at Anthropic.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["anthropic", "cost", "usage"];
-    const KEYWORDS: &[&str] = &[
-        "account",
-        "bill",
-        "billing",
-        "budget",
-        "claude",
-        "consumption",
-        "expense",
-        "price",
-        "spending",
-        "statistics",
-    ];
+    const KEYWORDS: &str = "account bill billing budget claude consumption expense price spending statistics";
     const ANNOTATIONS: ToolAnnotations =
         ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
     const EXAMPLE: &str =

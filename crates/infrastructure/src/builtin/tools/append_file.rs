@@ -76,7 +76,7 @@ impl BuiltInTool for AppendFile {
     const BRIEF: &str = "Adds text to the end of a file, exactly as given.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["write"];
-    const KEYWORDS: &[&str] = &["bottom", "extend", "insert", "journal", "log"];
+    const KEYWORDS: &str = "bottom extend insert journal log";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { destructive_hint: Some(false), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/today.md", "content": "Water the plants.\n"}"#;
     const SUPPORTS_DIFF_PREVIEW: bool = true;

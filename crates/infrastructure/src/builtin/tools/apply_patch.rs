@@ -99,7 +99,7 @@ impl BuiltInTool for ApplyPatch {
     const BRIEF: &str = "Changes, adds, moves and deletes several files by one patch, all or nothing.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "patch", "write"];
-    const KEYWORDS: &[&str] = &["atomic", "code", "diff", "hunk", "modify", "refactor", "rename", "unified"];
+    const KEYWORDS: &str = "atomic code diff hunk modify refactor rename unified";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"patch": "*** Begin Patch\n*** Update File: src/main.rs\n@@ fn main() {\n-    let x = 1;\n+    let x = 2;\n*** End Patch"}"#;
     const SUPPORTS_DIFF_PREVIEW: bool = true;

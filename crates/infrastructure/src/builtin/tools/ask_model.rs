@@ -87,8 +87,7 @@ impl BuiltInTool for AskModel {
     const BRIEF: &str = "Asks another language model, which has no tools, for a second opinion or text work.";
     const CATEGORY: Category = Category::Ai;
     const TAGS: &[&str] = &["model"];
-    const KEYWORDS: &[&str] =
-        &["chatgpt", "claude", "gemini", "gpt", "llm", "opinion", "prompt", "summarize", "translate"];
+    const KEYWORDS: &str = "chatgpt claude gemini gpt llm opinion prompt summarize translate";
     const ANNOTATIONS: ToolAnnotations =
         ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
     const EXAMPLE: &str = r#"{"message": "Name three risks of this plan: ...", "model": "strong"}"#;

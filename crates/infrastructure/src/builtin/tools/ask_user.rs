@@ -100,8 +100,7 @@ impl BuiltInTool for AskUser {
     const BRIEF: &str = "Asks the user what only they can decide; put your recommendation first.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["question"];
-    const KEYWORDS: &[&str] =
-        &["choice", "choose", "clarify", "confirm", "decision", "dialog", "human", "option", "person", "preference"];
+    const KEYWORDS: &str = "choice choose clarify confirm decision dialog human option person preference";
     // A run ends with a pending question, which a batch would hide.
     const STANDS_ALONE: bool = true;
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

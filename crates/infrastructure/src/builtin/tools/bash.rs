@@ -121,9 +121,7 @@ impl BuiltInTool for Bash {
     const BRIEF: &str = "Runs a command line in a new bash (`cd` and variables do not last); returns output and exit code, long output under a handle. For files prefer the file tools.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["command", "process"];
-    const KEYWORDS: &[&str] = &[
-        "build", "cli", "command", "compile", "console", "install", "process", "program", "script", "shell", "terminal",
-    ];
+    const KEYWORDS: &str = "build cli command compile console install process program script shell terminal";
     const TAKES_COMMAND_LINES: bool = true;
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
         read_only_hint: Some(false),

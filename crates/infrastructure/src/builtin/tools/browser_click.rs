@@ -71,7 +71,7 @@ impl BrowserTool for BrowserClick {
          changed. `hover` only points at it. `save_as` saves the file that the click downloads. `dialog` answers a \
          dialog that the click opens; by default it is dismissed.";
     const BRIEF: &str = "Clicks an element of the open page and reports what changed.";
-    const KEYWORDS: &[&str] = &["button", "download", "link", "mouse", "press", "push", "tap", "website"];
+    const KEYWORDS: &str = "button download link mouse press push tap website";
     const EXAMPLE: &str = r#"{"ref": "e12"}"#;
     type Input = Input;
 

@@ -24,7 +24,7 @@ impl BrowserTool for BrowserClose {
     const TITLE: &str = "Close the browser";
     const DESCRIPTION: &str = "Closes the browser of this session, with all of its tabs and data.";
     const BRIEF: &str = "Closes the browser of this session.";
-    const KEYWORDS: &[&str] = &["end", "exit", "quit"];
+    const KEYWORDS: &str = "end exit quit";
     const EXAMPLE: &str = r#"{}"#;
     type Input = Input;
 

@@ -37,8 +37,7 @@ impl BrowserTool for BrowserGetPage {
          a handle. `find` returns only lines with some words, with their surroundings and contents; `full` returns \
          as much as fits in a result.";
     const BRIEF: &str = "Returns the open page as lines with references such as `e12`, for the other browser tools.";
-    const KEYWORDS: &[&str] =
-        &["accessibility", "content", "dom", "html", "inspect", "read", "snapshot", "text", "view", "website"];
+    const KEYWORDS: &str = "accessibility content dom html inspect read snapshot text view website";
     const EXAMPLE: &str = r#"{"find": "button pay"}"#;
     const IS_READ_ONLY: bool = true;
     type Input = Input;

@@ -61,7 +61,7 @@ impl BrowserTool for BrowserNavigate {
          downloads. Plain pages are read faster by `web_fetch`.";
     const BRIEF: &str =
         "Opens a page in a real browser, for pages that need input or scripts; `web_fetch` reads others faster.";
-    const KEYWORDS: &[&str] = &["address", "internet", "load", "open", "reload", "url", "visit", "website"];
+    const KEYWORDS: &str = "address internet load open reload url visit website";
     const EXAMPLE: &str = r#"{"url": "https://shop.example.com/"}"#;
     type Input = Input;
 

@@ -71,7 +71,7 @@ impl BrowserTool for BrowserScreenshot {
     const DESCRIPTION: &str = "Shows the open page as a picture. `save_as` saves it as a file of the workspace, as PNG, \
                                JPEG, or PDF for printing. To read a page, `browser_get_page` takes less.";
     const BRIEF: &str = "Shows the open page as a picture, or saves it as PNG, JPEG or PDF.";
-    const KEYWORDS: &[&str] = &["capture", "image", "photo", "print", "snapshot", "visual", "website"];
+    const KEYWORDS: &str = "capture image photo print snapshot visual website";
     const EXAMPLE: &str = r#"{"full_page": true, "save_as": "shop.png"}"#;
     type Input = Input;
 

@@ -35,7 +35,7 @@ impl BrowserTool for BrowserSelect {
     const DESCRIPTION: &str = "Selects options in a list of the open page (a `select`), by visible text or value, \
          and reports what changed.";
     const BRIEF: &str = "Selects in a list of the open page.";
-    const KEYWORDS: &[&str] = &["choose", "combobox", "dropdown", "form", "menu", "pick"];
+    const KEYWORDS: &str = "choose combobox dropdown form menu pick";
     const EXAMPLE: &str = r#"{"ref": "e5", "values": ["Medium"]}"#;
     type Input = Input;
 

@@ -26,7 +26,7 @@ impl BrowserTool for BrowserTabs {
     const DESCRIPTION: &str = "Lists the tabs of the browser of this session; `select` makes one the current one and \
          returns its page, `close` closes one.";
     const BRIEF: &str = "Lists, chooses or closes tabs of the browser.";
-    const KEYWORDS: &[&str] = &["popup", "switch", "window"];
+    const KEYWORDS: &str = "popup switch window";
     const EXAMPLE: &str = r#"{"select": 2}"#;
     type Input = Input;
 

@@ -79,8 +79,7 @@ impl BrowserTool for BrowserType {
          `Escape` closes, `PageDown` and `End` scroll, arrows choose. `files` attaches workspace files to a file \
          field instead.";
     const BRIEF: &str = "Types into a field of the open page, presses keys, or attaches files.";
-    const KEYWORDS: &[&str] =
-        &["attach", "enter", "fill", "form", "input", "keyboard", "keystroke", "login", "scroll", "upload", "website"];
+    const KEYWORDS: &str = "attach enter fill form input keyboard keystroke login scroll upload website";
     const EXAMPLE: &str = r#"{"ref": "e3", "text": "Ann", "submit": true}"#;
     type Input = Input;
 

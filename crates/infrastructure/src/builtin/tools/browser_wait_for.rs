@@ -62,7 +62,7 @@ impl BrowserTool for BrowserWaitFor {
          what changed.";
     const BRIEF: &str = "Waits for a state of the open page.";
     const IS_READ_ONLY: bool = true;
-    const KEYWORDS: &[&str] = &["appear", "delay", "disappear", "load", "pause", "ready"];
+    const KEYWORDS: &str = "appear delay disappear load pause ready";
     const EXAMPLE: &str = r#"{"condition": "text", "value": "Thank you"}"#;
     type Input = Input;
 

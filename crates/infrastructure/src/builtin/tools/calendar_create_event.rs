@@ -116,8 +116,7 @@ impl BuiltInTool for CalendarCreateEvent {
     const BRIEF: &str = "Creates an event in Google Calendar.";
     const CATEGORY: Category = Category::Calendar;
     const TAGS: &[&str] = &["google"];
-    const KEYWORDS: &[&str] =
-        &["add", "agenda", "appointment", "book", "date", "diary", "invite", "meeting", "plan", "reminder", "schedule"];
+    const KEYWORDS: &str = "add agenda appointment book date diary invite meeting plan reminder schedule";
     const ANNOTATIONS: ToolAnnotations =
         ToolAnnotations { destructive_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str =

@@ -48,7 +48,7 @@ impl BuiltInTool for CalendarGetEvent {
     const BRIEF: &str = "Reads all of an event.";
     const CATEGORY: Category = Category::Calendar;
     const TAGS: &[&str] = &["google"];
-    const KEYWORDS: &[&str] = &["appointment", "details", "guest", "invitation", "meeting", "participant"];
+    const KEYWORDS: &str = "appointment details guest invitation meeting participant";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
     const EXAMPLE: &str = r#"{"event_id": "ev1_20260105T090000Z"}"#;
     type Input = Input;

@@ -95,20 +95,8 @@ impl BuiltInTool for CalendarListEvents {
     const BRIEF: &str = "Lists events of Google Calendar; without times those of today.";
     const CATEGORY: Category = Category::Calendar;
     const TAGS: &[&str] = &["google"];
-    const KEYWORDS: &[&str] = &[
-        "agenda",
-        "appointment",
-        "availability",
-        "busy",
-        "diary",
-        "free",
-        "meeting",
-        "schedule",
-        "today",
-        "tomorrow",
-        "upcoming",
-        "week",
-    ];
+    const KEYWORDS: &str =
+        "agenda appointment availability busy diary free meeting schedule today tomorrow upcoming week";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
     const EXAMPLE: &str = r#"{"time_min": "2026-01-05", "time_max": "2026-01-09", "query": "review"}"#;
     type Input = Input;

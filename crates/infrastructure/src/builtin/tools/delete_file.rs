@@ -56,7 +56,7 @@ impl BuiltInTool for DeleteFile {
     const BRIEF: &str = "Deletes one file, no folder.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["delete", "write"];
-    const KEYWORDS: &[&str] = &["discard", "erase", "remove", "trash"];
+    const KEYWORDS: &str = "discard erase remove trash";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/old.md"}"#;
     const SUPPORTS_DIFF_PREVIEW: bool = true;

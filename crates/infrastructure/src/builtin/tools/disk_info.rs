@@ -70,7 +70,7 @@ impl BuiltInTool for DiskInfo {
     const BRIEF: &str = "Lists the disks with their size and free space.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["disk", "host"];
-    const KEYWORDS: &[&str] = &["capacity", "drive", "full", "hard", "partition", "storage", "usage", "volume"];
+    const KEYWORDS: &str = "capacity drive full hard partition storage usage volume";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = "{}";
     type Input = Input;

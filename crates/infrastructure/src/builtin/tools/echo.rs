@@ -24,7 +24,7 @@ impl BuiltInTool for Echo {
     const BRIEF: &str = "Returns a message.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["test"];
-    const KEYWORDS: &[&str] = &["connectivity", "ping", "repeat"];
+    const KEYWORDS: &str = "connectivity ping repeat";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"message": "hello"}"#;
     type Input = Input;

@@ -115,8 +115,7 @@ impl BuiltInTool for EditFile {
     const BRIEF: &str = "Replaces text in a file. `old_text` must occur there exactly once: give more of the lines around it, or set `replace_all`. An empty `old_text` creates a file.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "write"];
-    const KEYWORDS: &[&str] =
-        &["change", "code", "fix", "modify", "refactor", "rename", "string", "substitute", "update"];
+    const KEYWORDS: &str = "change code fix modify refactor rename string substitute update";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"path": "src/main.rs", "old_text": "let x = 1;", "new_text": "let x = 2;"}"#;
     const SUPPORTS_DIFF_PREVIEW: bool = true;

@@ -122,7 +122,7 @@ impl BuiltInTool for FileInfo {
     const BRIEF: &str = "Returns size, time, permissions, type, encoding and lines of a file.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["read"];
-    const KEYWORDS: &[&str] = &["attribute", "extension", "metadata", "mime", "modified", "properties", "stat"];
+    const KEYWORDS: &str = "attribute extension metadata mime modified properties stat";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"path": "Cargo.lock"}"#;
     type Input = Input;

@@ -100,8 +100,7 @@ impl BuiltInTool for Git {
     const BRIEF: &str = "Shows log, differences, a commit, status or blame of a git repository; changes nothing.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["repository", "version"];
-    const KEYWORDS: &[&str] =
-        &["author", "blame", "branch", "commit", "control", "history", "revision", "vcs", "version"];
+    const KEYWORDS: &str = "author blame branch commit control history revision vcs version";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"operation": "log", "n": 5}"#;
     type Input = Input;

@@ -140,7 +140,7 @@ impl BuiltInTool for Glob {
         "Finds files by name, the last changed first. `*.rs` searches the folder itself, `**/*.rs` all below.";
     const CATEGORY: Category = Category::Search;
     const TAGS: &[&str] = &["find"];
-    const KEYWORDS: &[&str] = &["extension", "filename", "locate", "search", "wildcard"];
+    const KEYWORDS: &str = "extension filename locate search wildcard";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"pattern": "**/*.toml"}"#;
     type Input = Input;

@@ -113,7 +113,7 @@ impl BuiltInTool for GmailRead {
     const BRIEF: &str = "Reads a message of Gmail: headings, text, list of attachments.";
     const CATEGORY: Category = Category::Mail;
     const TAGS: &[&str] = &["google", "mail"];
-    const KEYWORDS: &[&str] = &["attachment", "email", "inbox", "mail", "open", "view"];
+    const KEYWORDS: &str = "attachment email inbox mail open view";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
     const EXAMPLE: &str = r#"{"message_id": "18f0a1"}"#;
     type Input = Input;

@@ -82,7 +82,7 @@ impl BuiltInTool for GmailSearch {
     const BRIEF: &str = "Finds messages in Gmail: id, date, sender, subject, beginning.";
     const CATEGORY: Category = Category::Mail;
     const TAGS: &[&str] = &["google", "mail"];
-    const KEYWORDS: &[&str] = &["email", "inbox", "look", "mail", "unread"];
+    const KEYWORDS: &str = "email inbox look mail unread";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
     const EXAMPLE: &str = r#"{"query": "from:ann@example.com newer_than:7d"}"#;
     type Input = Input;

@@ -75,7 +75,7 @@ impl BuiltInTool for GmailSend {
          who sees recipients and subject.";
     const CATEGORY: Category = Category::Mail;
     const TAGS: &[&str] = &["google", "mail"];
-    const KEYWORDS: &[&str] = &["compose", "email", "forward", "mail", "reply", "write"];
+    const KEYWORDS: &str = "compose email forward mail reply write";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
         read_only_hint: Some(false),
         destructive_hint: Some(true),

@@ -61,7 +61,7 @@ impl BuiltInTool for GoTool {
                                what it prints.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["build", "test"];
-    const KEYWORDS: &[&str] = &["compile", "golang", "lint", "module", "package"];
+    const KEYWORDS: &str = "compile golang lint module package";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
         read_only_hint: Some(false),
         destructive_hint: Some(true),

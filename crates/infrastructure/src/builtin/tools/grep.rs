@@ -127,7 +127,7 @@ impl BuiltInTool for Grep {
     const BRIEF: &str = "Finds text in files by a regular expression, as ripgrep does, except those that .gitignore excludes. Names the files; `output_mode` \"content\" shows the lines.";
     const CATEGORY: Category = Category::Search;
     const TAGS: &[&str] = &["find", "text"];
-    const KEYWORDS: &[&str] = &["code", "content", "match", "occurrence", "regex", "search", "string"];
+    const KEYWORDS: &str = "code content match occurrence regex search string";
     const READS_OUTPUTS: Option<OutputReading> = Some(OutputReading::matches("path", "pattern"));
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"pattern": "fn main", "glob": "*.rs", "output_mode": "content"}"#;

@@ -78,7 +78,7 @@ impl BuiltInTool for Help {
     const BRIEF: &str = "Explains a tool with all its parameters (lists name the usual ones) and an example, or a topic: `paths`, `permissions`, `finding`, `outputs`, `editing`.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["documentation"];
-    const KEYWORDS: &[&str] = &["documentation", "guide", "instructions", "manual", "support", "usage"];
+    const KEYWORDS: &str = "documentation guide instructions manual support usage";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"topic": "editing"}"#;
     type Input = Input;

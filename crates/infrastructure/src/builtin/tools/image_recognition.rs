@@ -92,8 +92,7 @@ impl BuiltInTool for ImageRecognition {
     const BRIEF: &str = "Asks a vision model a question about an image.";
     const CATEGORY: Category = Category::Ai;
     const TAGS: &[&str] = &["image", "model"];
-    const KEYWORDS: &[&str] =
-        &["analyze", "describe", "look", "ocr", "photo", "picture", "recognize", "screenshot", "see", "visual"];
+    const KEYWORDS: &str = "analyze describe look ocr photo picture recognize screenshot see visual";
     const ANNOTATIONS: ToolAnnotations =
         ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
     const EXAMPLE: &str = r#"{"image": "screenshot.png", "prompt": "Which error does the dialog show?"}"#;

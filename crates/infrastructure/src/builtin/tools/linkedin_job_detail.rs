@@ -85,7 +85,7 @@ impl BuiltInTool for LinkedinJobDetail {
     const BRIEF: &str = "Reads a job at LinkedIn in full.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["jobs"];
-    const KEYWORDS: &[&str] = &["career", "employer", "position", "posting", "vacancy"];
+    const KEYWORDS: &str = "career employer position posting vacancy";
     const ANNOTATIONS: ToolAnnotations =
         ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
     const EXAMPLE: &str = r#"{"url": "https://www.linkedin.com/jobs/view/4000000001"}"#;

@@ -162,7 +162,7 @@ impl BuiltInTool for LinkedinJobs {
     const BRIEF: &str = "Searches LinkedIn for jobs.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["jobs", "search"];
-    const KEYWORDS: &[&str] = &["career", "employer", "hiring", "position", "posting", "recruiting", "vacancy"];
+    const KEYWORDS: &str = "career employer hiring position posting recruiting vacancy";
     const ANNOTATIONS: ToolAnnotations =
         ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
     const EXAMPLE: &str = r#"{"keyword": "rust engineer", "location": "Berlin", "date_posted": "past_week", "remote": ["remote", "hybrid"]}"#;

@@ -77,7 +77,7 @@ impl BuiltInTool for ListDirectory {
     const BRIEF: &str = "Shows a folder's content as a tree.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["list"];
-    const KEYWORDS: &[&str] = &["browse", "contents", "dir", "files", "listing", "structure"];
+    const KEYWORDS: &str = "browse contents dir files listing structure";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"path": "src", "depth": 2}"#;
     type Input = Input;

@@ -107,8 +107,7 @@ impl BuiltInTool for MediaProbe {
                                sizes and rates.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["audio", "media", "video"];
-    const KEYWORDS: &[&str] =
-        &["audio", "bitrate", "clip", "duration", "film", "format", "metadata", "movie", "music", "resolution", "song"];
+    const KEYWORDS: &str = "audio bitrate clip duration film format metadata movie music resolution song";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"file": "talk.mp4"}"#;
     type Input = Input;

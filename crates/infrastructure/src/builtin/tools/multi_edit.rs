@@ -133,8 +133,7 @@ impl BuiltInTool for MultiEdit {
     const BRIEF: &str = "Makes several edits by the rules of `edit_file`, in order, all or none.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "write"];
-    const KEYWORDS: &[&str] =
-        &["atomic", "batch", "bulk", "change", "modify", "refactor", "rename", "replace", "substitute"];
+    const KEYWORDS: &str = "atomic batch bulk change modify refactor rename replace substitute";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"path": "src/main.rs", "edits": [{"old_text": "let x = 1;", "new_text": "let x = 2;"}]}"#;
     const SUPPORTS_DIFF_PREVIEW: bool = true;

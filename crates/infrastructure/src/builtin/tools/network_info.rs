@@ -59,7 +59,7 @@ impl BuiltInTool for NetworkInfo {
     const BRIEF: &str = "Lists the network interfaces with their addresses.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["host", "network"];
-    const KEYWORDS: &[&str] = &["adapter", "connection", "ethernet", "ip", "lan", "mac", "wifi", "wireless"];
+    const KEYWORDS: &str = "adapter connection ethernet ip lan mac wifi wireless";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"include_loopback": true}"#;
     type Input = Input;

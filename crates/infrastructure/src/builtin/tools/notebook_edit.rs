@@ -124,7 +124,7 @@ impl BuiltInTool for NotebookEdit {
     const BRIEF: &str = "Replaces, inserts or deletes one cell of a Jupyter notebook.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "jupyter", "notebook", "write"];
-    const KEYWORDS: &[&str] = &["change", "ipython", "modify"];
+    const KEYWORDS: &str = "change ipython modify";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"path": "study.ipynb", "cell_id": "8f2c11ab", "new_source": "print(sum(values))"}"#;
     const SUPPORTS_DIFF_PREVIEW: bool = true;

@@ -219,21 +219,8 @@ impl BuiltInTool for ReadFile {
     const BRIEF: &str = "Reads a text file with line numbers; also PDF, docx, xlsx, pptx, notebooks, images, folders, and a stored output by its handle (`o17`). Use `grep` to find the lines that matter.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["read"];
-    const KEYWORDS: &[&str] = &[
-        "content",
-        "display",
-        "document",
-        "excel",
-        "load",
-        "open",
-        "powerpoint",
-        "print",
-        "show",
-        "source",
-        "spreadsheet",
-        "view",
-        "word",
-    ];
+    const KEYWORDS: &str =
+        "content display document excel load open powerpoint print show source spreadsheet view word";
     const READS_OUTPUTS: Option<OutputReading> = Some(OutputReading::lines("path", "offset"));
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"path": "src/main.rs", "offset": 10, "limit": 20}"#;

@@ -83,8 +83,7 @@ impl BuiltInTool for RunCode {
     const BRIEF: &str = "Runs code in which tools are functions; returns what it prints. For many calls and large values. Python `tools.read_file(path=\"a\")[\"content\"]`, JavaScript `await tools.readFile({path})`, bash `tool read_file --path a`; `tools.help()` lists them, `tools.help(name)` shows one.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["code", "process"];
-    const KEYWORDS: &[&str] =
-        &["calculate", "compute", "evaluate", "execute", "interpreter", "program", "script", "snippet"];
+    const KEYWORDS: &str = "calculate compute evaluate execute interpreter program script snippet";
     const TAKES_COMMAND_LINES: bool = true;
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
         read_only_hint: Some(false),

@@ -40,7 +40,7 @@ impl BuiltInTool for Skill {
          begin such work. It runs nothing and grants no permissions.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["documentation"];
-    const KEYWORDS: &[&str] = &["guide", "knowledge", "playbook", "procedure", "recipe", "workflow"];
+    const KEYWORDS: &str = "guide knowledge playbook procedure recipe workflow";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"name": "release-notes"}"#;
     const IS_LIVE: bool = true;

@@ -62,7 +62,7 @@ impl BuiltInTool for SystemInfo {
     const BRIEF: &str = "Shows operating system, processors, memory and uptime.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["host"];
-    const KEYWORDS: &[&str] = &["computer", "cpu", "hardware", "hostname", "kernel", "os", "ram", "version"];
+    const KEYWORDS: &str = "computer cpu hardware hostname kernel os ram version";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = "{}";
     type Input = Input;

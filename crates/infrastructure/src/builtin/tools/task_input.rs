@@ -51,7 +51,7 @@ impl BuiltInTool for TaskInput {
     const BRIEF: &str = "Writes to the standard input of a task, or closes it.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
-    const KEYWORDS: &[&str] = &["answer", "background", "interactive", "process", "prompt", "send", "stdin"];
+    const KEYWORDS: &str = "answer background interactive process prompt send stdin";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
         read_only_hint: Some(false),
         destructive_hint: Some(true),

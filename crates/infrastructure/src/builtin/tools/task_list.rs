@@ -50,7 +50,7 @@ impl BuiltInTool for TaskList {
     const BRIEF: &str = "Lists background tasks and their states.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
-    const KEYWORDS: &[&str] = &["background", "jobs", "processes", "running", "status"];
+    const KEYWORDS: &str = "background jobs processes running status";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"status": "running"}"#;
     type Input = Input;

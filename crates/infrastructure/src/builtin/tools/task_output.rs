@@ -101,7 +101,7 @@ impl BuiltInTool for TaskOutput {
     const BRIEF: &str = "Shows what a task printed since the last call, and its state.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
-    const KEYWORDS: &[&str] = &["background", "job", "logs", "process", "progress", "result", "stdout"];
+    const KEYWORDS: &str = "background job logs process progress result stdout";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"task_id": "task_1", "wait_ms": 5000}"#;
     type Input = Input;

@@ -70,7 +70,7 @@ impl BuiltInTool for TaskStop {
     const BRIEF: &str = "Ends a task with all that it started.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
-    const KEYWORDS: &[&str] = &["abort", "background", "cancel", "interrupt", "job", "kill", "process", "terminate"];
+    const KEYWORDS: &str = "abort background cancel interrupt job kill process terminate";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
         read_only_hint: Some(false),
         destructive_hint: Some(true),

@@ -61,7 +61,7 @@ impl BuiltInTool for TaskWait {
     const BRIEF: &str = "Waits until tasks have ended.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
-    const KEYWORDS: &[&str] = &["background", "block", "complete", "finish", "job", "join", "process"];
+    const KEYWORDS: &str = "background block complete finish job join process";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"task_ids": ["task_1"], "timeout_ms": 30000}"#;
     type Input = Input;

@@ -26,7 +26,7 @@ impl BuiltInTool for Think {
     const BRIEF: &str = "Records a thought between calls.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["plan"];
-    const KEYWORDS: &[&str] = &["brainstorm", "consider", "ponder", "reason", "reflect", "scratchpad"];
+    const KEYWORDS: &str = "brainstorm consider ponder reason reflect scratchpad";
     const STANDS_ALONE: bool = true;
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"thought": "The test fails only on the second run, so something is kept between runs."}"#;

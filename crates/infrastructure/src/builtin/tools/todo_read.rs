@@ -45,7 +45,7 @@ impl BuiltInTool for TodoRead {
     const BRIEF: &str = "Shows the plan.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["plan"];
-    const KEYWORDS: &[&str] = &["checklist", "progress", "remaining", "tasks"];
+    const KEYWORDS: &str = "checklist progress remaining tasks";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = "{}";
     type Input = Input;

@@ -93,7 +93,7 @@ impl BuiltInTool for TodoWrite {
     const BRIEF: &str = "Replaces the whole plan; keep one step in_progress.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["plan"];
-    const KEYWORDS: &[&str] = &["checklist", "organize", "progress", "tasks", "track"];
+    const KEYWORDS: &str = "checklist organize progress tasks track";
     // Only the caller's own notes change.
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"todos": [{"content": "Write the test", "status": "completed"}, {"content": "Make it pass", "status": "in_progress", "active_form": "Making it pass"}]}"#;

@@ -23,7 +23,7 @@ impl BuiltInTool for Undo {
         "Reverts the file changes of this session's last call, or of the given call; not changes by commands.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["undo", "write"];
-    const KEYWORDS: &[&str] = &["mistake", "restore", "revert", "rollback"];
+    const KEYWORDS: &str = "mistake restore revert rollback";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"dry_run": true}"#;
     type Input = Input;

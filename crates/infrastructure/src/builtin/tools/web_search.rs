@@ -102,7 +102,7 @@ impl BuiltInTool for WebSearch {
     const BRIEF: &str = "Searches the web: titles, addresses, descriptions.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["search", "web"];
-    const KEYWORDS: &[&str] = &["google", "information", "internet", "lookup", "online", "query"];
+    const KEYWORDS: &str = "google information internet lookup online query";
     const ANNOTATIONS: ToolAnnotations =
         ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
     const EXAMPLE: &str = r#"{"query": "rust borrow checker two-phase borrows", "allowed_domains": ["rust-lang.org"]}"#;

@@ -40,7 +40,7 @@ impl BuiltInTool for WorkingDirectory {
     const BRIEF: &str = "Shows the base of relative paths, and the roots.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["path"];
-    const KEYWORDS: &[&str] = &["current", "cwd", "location", "path", "project", "workspace"];
+    const KEYWORDS: &str = "current cwd location path project workspace";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = "{}";
     type Input = Input;

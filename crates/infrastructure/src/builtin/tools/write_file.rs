@@ -118,7 +118,7 @@ impl BuiltInTool for WriteFile {
     const BRIEF: &str = "Creates a file, or replaces its content: read it first. To change a part use `edit_file`.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["write"];
-    const KEYWORDS: &[&str] = &["create", "new", "overwrite", "save"];
+    const KEYWORDS: &str = "create new overwrite save";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/today.md", "content": "Buy milk.\n"}"#;
     const SUPPORTS_DIFF_PREVIEW: bool = true;
