@@ -376,7 +376,11 @@ fn the_command_line_lists_and_calls_tools_through_a_view() {
     let sent = run(in_view("tools", "review", &["--provider", "anthropic"]), 0, &["\"say\""]);
     assert!(!sent.contains("\"echo\""), "{sent}");
     run(in_view("call", "review", &["say"]), 0, &["Echo: hello"]);
-    run(in_view("call", "review", &["say", r#"{"message": "bye"}"#]), 1, &["message"]);
+    run(
+        in_view("call", "review", &["say", r#"{"message": "bye"}"#]),
+        2,
+        &["The view `review` fixes the value of `message`"],
+    );
     run(in_view("call", "review", &["read_file", r#"{"path": "secrets/key"}"#]), 3, &["Read(secrets/**)"]);
     run(in_view("call", "review", &["glob", r#"{"pattern": "*"}"#]), 3, &["glob"]);
     let unknown = "no view is called `reviw`; did you mean `review`?";
@@ -403,7 +407,10 @@ fn a_view_limits_its_open_calls() {
     let refused = client.answer(2)["result"].take();
     assert_eq!(refused["_meta"]["toolstead/errorKind"], "rate_limited", "{refused}");
     let text = refused["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("1 calls are open already in this view") && text.contains("Wait for a running call"), "{text}");
+    assert!(
+        text.contains("1 calls are open already in this view") && text.contains("Wait for a running call"),
+        "{text}"
+    );
     client.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}).to_string());
     client.answer(1);
     client.send(read(3));

@@ -188,8 +188,8 @@ impl ViewKeys<'_> {
         };
         let limits = ViewLimits {
             timeout: self.integer("timeout_seconds").map(Duration::from_secs),
-            output_characters: self.whole("output_bytes"),
-            open_calls: self.whole("calls_in_flight"),
+            output_characters: self.count("output_bytes"),
+            open_calls: self.count("calls_in_flight"),
         };
         (problems.len() == found).then(|| ConfiguredView {
             name: name.to_owned(),
@@ -237,7 +237,7 @@ impl ViewKeys<'_> {
         }
     }
 
-    fn whole(&self, key: &str) -> Option<usize> {
+    fn count(&self, key: &str) -> Option<usize> {
         usize::try_from(self.integer(key)?).ok()
     }
 
