@@ -146,7 +146,7 @@ impl DefinitionPins {
         let kinds = [ItemKind::Launch, ItemKind::Tool];
         let versions = self.history(&pinning.server).await?;
         let items = latest_items(&versions, &kinds);
-        let offer = Offer { kinds: &kinds, items: &items, other_names: &BTreeSet::new() };
+        let offer = OfferedDefinitions { kinds: &kinds, items: &items, other_names: &BTreeSet::new() };
         let review = review(&versions, offer, pinning.on_change, self.clock.now());
         // A stored tool has the definition that was served, which may have been replaced by an approval since.
         let mut latest: BTreeMap<ItemKey, Value> = items.into_iter().map(|item| (item.key, item.definition)).collect();

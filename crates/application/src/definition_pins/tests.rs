@@ -1,7 +1,7 @@
 use super::*;
 use serde_json::json;
 use toolstead_domain::{
-    Availability, Category, OnChange, ServerName, ToolName,
+    Availability, Category, ChangePolicy, ServerName, ToolName,
     pinning::change::ChangeClass,
     testing::{fixed_clock::FixedClock, in_memory_definition_store::InMemoryDefinitionStore, samples::START},
 };
@@ -12,7 +12,7 @@ fn pins() -> DefinitionPins {
 
 fn pinning() -> Pinning {
     let server = PinnedServer { configured_in: "/config.toml".into(), name: "s".into() };
-    Pinning { server, on_change: OnChange::Pin, launch: json!({"command": "s"}) }
+    Pinning { server, on_change: ChangePolicy::Pin, launch: json!({"command": "s"}) }
 }
 
 fn members(definition: Value) -> Map<String, Value> {

@@ -101,7 +101,7 @@ pub fn review(
                 number: latest.number + 1,
                 definition: None,
                 seen_at: now,
-                approval: (on_change == OnChange::Pass).then(|| VersionApproval { at: now, by: PASSED.to_owned() }),
+                approval: (on_change == ChangePolicy::Pass).then(|| VersionApproval { at: now, by: PASSED.to_owned() }),
                 findings: Vec::new(),
                 has_hard_finding: false,
             });
@@ -394,7 +394,7 @@ mod tests {
         let image = json!([{"src": "data:image/png;base64,iVBORw0KGgo=\u{e0041}"}]);
         for (member, value) in [("icons", image), ("_meta", json!({"x": "a\u{202e}b"}))] {
             let hiding = |description: &str| json!({"description": description, member: value});
-            let mut server = Server::known(OnChange::Pin);
+            let mut server = Server::known(ChangePolicy::Pin);
             for offered in [hiding("Adds."), hiding("Adds and more."), json!({"description": "Adds.", member: value})] {
                 let state = &server.offer(&[("t", offered)])["t"];
                 assert_eq!(outcome(state), "approved, withheld", "{member}");
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_member_outside_of_the_fingerprint_adds_no_hidden_text_to_an_approved_version() {
-        let mut server = Server::known(OnChange::Pin);
+        let mut server = Server::known(ChangePolicy::Pin);
         let with_meta = |text: &str| {
             let mut changed = base();
             changed["_meta"] = json!({"x": text});

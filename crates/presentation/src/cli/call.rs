@@ -80,11 +80,13 @@ impl Call {
         let composition = composing.await?;
         let session = session_of(&Principal::local(), composition.config.workspace());
         let scope = scope_in(&composition.app, self.view.as_deref(), session)?;
-        let patience = composition.config.approval_timeout;
+        let patience = composition.config.permissions.approval_timeout;
         let messages = MessagePrinter::for_terminal(terminal.clone());
         let questions = terminal
             .map(|terminal| TerminalQuestions::new(terminal, patience).opening(auth::browser(&composition.config)));
-        let outcome = self.call(&composition, scope, arguments, (questions, messages), &mut shutdown).await;
+        let interaction = (questions, messages, global.is_quiet());
+        let outcome = self.call(&composition, scope, arguments, interaction, &mut shutdown).await;
+        passing("");
         if !global.is_quiet()
             && let Err(ExecuteToolError::NotCallable(failure)) = &outcome
             && failure.kind == ErrorKind::NotFound

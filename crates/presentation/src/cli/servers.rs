@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     composition_root::{RunningApp, Servers as Started, upstream_accounts_alone},
-    config::{Config, servers::mcp_server::FoundServer, tree::origin::Origin},
+    config::{Config, servers::untrusted_server::UntrustedServer, tree::origin::Origin},
 };
 use clap::{Args, Subcommand};
 use definitions::DefinitionsCommand;
@@ -163,12 +163,12 @@ fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<
 
 /// Returns a line for each server that is not used: those whose file needs trust, and those of other programs.
 pub(super) fn unused(config: &Config) -> Vec<String> {
-    waiting(config).into_iter().chain(found::importable_lines(config)).collect()
+    waiting(config).into_iter().chain(foreign_servers::importable_lines(config)).collect()
 }
 
 /// Returns a line for each server whose file the user does not trust yet, with the command that trusts it.
 fn waiting(config: &Config) -> Vec<String> {
-    let line = |found: &FoundServer| {
+    let line = |found: &UntrustedServer| {
         let how = match &found.origin {
             Origin::File(file, _) if config.files.iter().any(|one| one.path == *file && one.leads_to.is_some()) => {
                 "its file is a link in a project and cannot be trusted".to_owned()
@@ -178,7 +178,7 @@ fn waiting(config: &Config) -> Vec<String> {
         };
         format!("`{}` ({}) in {}; {how}", found.name, found.what, found.origin)
     };
-    config.found_servers.iter().map(line).collect()
+    config.untrusted_servers.iter().map(line).collect()
 }
 
 /// Returns the command that signs in to a server, if users can.
